@@ -1,0 +1,38 @@
+# `make exam` does the main job and `make test` the tests; each makes .venv first and needs nothing but Python 3.11+.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt
+
+.PHONY: exam test lint bench docs clean
+
+.venv/exam.stamp: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(PIP) --editable .
+	touch $@
+
+.venv/dev.stamp: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(PIP) --editable '.[dev]'
+	touch $@ .venv/exam.stamp
+
+exam: .venv/exam.stamp
+	$(BIN)/pfungst examine prior --data world --out runs/exam
+
+lint: .venv/dev.stamp
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/python -m pytest -n 2 --dist loadscope --cov --cov-report=term:skip-covered
+
+bench: .venv/dev.stamp
+	$(PIP) --editable '.[bench]'
+	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script --quick || exit 1; done
+
+docs: .venv/dev.stamp
+	$(BIN)/mkdocs build --strict
+
+clean:
+	rm -rf .venv site runs .mypy_cache .ruff_cache .pytest_cache .coverage*
