@@ -1,0 +1,55 @@
+"""The vocabulary of the package and the loop that examines a player."""
+
+from pfungst.core.errors import DataError, MissingExtra, PfungstError, PlayerError, ProbeError
+from pfungst.core.exam import Exam, StoredPlayer, read_config
+from pfungst.core.images import BytesImage, FileImage, Image, LazyImage, ZipImage
+from pfungst.core.types import (
+    Answer,
+    AnsweredTrial,
+    Dataset,
+    Example,
+    Failure,
+    Figure,
+    Finding,
+    Findings,
+    Player,
+    Probe,
+    Query,
+    Score,
+    Series,
+    Table,
+    Trial,
+    Variant,
+)
+
+__all__ = [
+    "Answer",
+    "AnsweredTrial",
+    "BytesImage",
+    "DataError",
+    "Dataset",
+    "Exam",
+    "Example",
+    "Failure",
+    "Figure",
+    "FileImage",
+    "Finding",
+    "Findings",
+    "Image",
+    "LazyImage",
+    "MissingExtra",
+    "PfungstError",
+    "Player",
+    "PlayerError",
+    "Probe",
+    "ProbeError",
+    "Query",
+    "Score",
+    "StoredPlayer",
+    "Series",
+    "Table",
+    "Trial",
+    "Variant",
+    "ZipImage",
+    "read_config",
+]

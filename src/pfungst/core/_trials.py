@@ -1,0 +1,41 @@
+"""The trials of a run as Parquet."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pfungst.core.files import write_atomic
+from pfungst.core.types import AnsweredTrial
+
+
+def write_trials(path: Path, trials: Sequence[AnsweredTrial], keys: Sequence[tuple[str, ...]]) -> None:
+    """One row a variant, with the answer and its score: the way back from a number to what was asked."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
+    for one, row in zip(trials, keys, strict=True):
+        for variant, answer, score, key in zip(one.trial.variants, one.answers, one.scores, row, strict=True):
+            image = variant.query.image
+            values = (
+                one.example.id, one.example.image_id, variant.name, variant.query.question,
+                list(variant.query.choices), image.digest if image is not None else None, variant.query.take,
+                key, one.trial.keeps, answer.text, answer.confidence, score,
+            )  # fmt: skip
+            for name, value in zip(_COLUMNS, values, strict=True):
+                rows[name].append(value)
+    schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in _COLUMNS.items() if kind != "list"])
+    schema = schema.insert(4, pa.field("choices", pa.list_(pa.string())))
+    buffer = io.BytesIO()
+    pq.write_table(pa.table(rows, schema=schema), buffer, compression="zstd")
+    write_atomic(path, buffer.getvalue())
+
+
+_COLUMNS = {
+    "example_id": "string", "image_id": "string", "variant": "string", "question": "string", "choices": "list",
+    "image": "string", "take": "int32", "key": "string", "keeps": "string", "answer": "string",
+    "confidence": "float64", "score": "float64",
+}  # fmt: skip

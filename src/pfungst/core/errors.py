@@ -1,0 +1,34 @@
+"""The errors a user can meet. Each message is a sentence: what was wrong, where, what to do."""
+
+from __future__ import annotations
+
+from os import PathLike
+
+
+class PfungstError(Exception):
+    """Anything that went wrong in a way the user can understand and mend."""
+
+
+class DataError(PfungstError):
+    """A file or record of a data set that cannot be used."""
+
+    @classmethod
+    def at(cls, file: str | PathLike[str], where: str, problem: str, hint: str = "") -> DataError:
+        """Build the standard sentence: file, position, problem, what to do."""
+        place = f"{file}, {where}" if where else str(file)
+        return cls(f"{place}: {problem}" + (f" {hint}" if hint else ""))
+
+
+class PlayerError(PfungstError):
+    """A player that cannot be built, asked, or believed."""
+
+
+class ProbeError(PfungstError):
+    """A probe that cannot run on this data set, or broke its own contract."""
+
+
+class MissingExtra(PfungstError):
+    """A feature whose optional dependency is not installed."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} needs an optional package: pip install 'pfungst[{extra}]'.")

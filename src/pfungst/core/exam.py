@@ -1,0 +1,200 @@
+"""The exam: probes make trials, the player answers what the store does not know, probes read the answers."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pfungst.core._asking import ask_all
+from pfungst.core._trials import write_trials
+from pfungst.core.errors import PfungstError, PlayerError, ProbeError
+from pfungst.core.files import jsonable, write_json
+from pfungst.core.store import AnswerStore
+from pfungst.core.types import Answer, AnsweredTrial, Dataset, Findings, Player, Probe, Query, Score, Trial
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, how much is done, how much there is."""
+
+
+@dataclass(frozen=True)
+class Exam:
+    """Examine `player` on `data` with `probes`; everything lands in the run folder `out`.
+
+    Running the same exam again asks nothing twice: it resumes what was killed, or just writes the same findings.
+    """
+
+    player: Player
+    data: Dataset
+    probes: Sequence[Probe]
+    score: Score
+    out: Path
+    seed: int = 0
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """More to remember in exam.json: specs, options, versions."""
+    progress: Progress = lambda what, done, total: None
+
+    def run(self) -> list[Findings]:
+        """Ask, score and write the run folder; returns the findings in the order of the probes."""
+        if len(self.data) == 0:
+            raise PfungstError(f"The data set {self.data.name} has no examples to ask about.")
+        names = [probe.name for probe in self.probes]
+        if len(set(names)) != len(names):
+            raise ProbeError(f"Each probe may be named once, but these were: {', '.join(names)}.")
+        self.out.mkdir(parents=True, exist_ok=True)
+        with _locked(self.out), AnswerStore(self.out / "answers.sqlite") as store:
+            self._write_config()
+            trials = {probe.name: self._trials(probe) for probe in self.probes}
+            keys = self._ask(store, trials)
+            findings = []
+            examples = {example.id: example for example in self.data}
+            for done, probe in enumerate(self.probes):
+                self.progress("scoring", done, len(self.probes))
+                answered = self._score(trials[probe.name], keys[probe.name], store, examples)
+                write_trials(self.out / "trials" / f"{probe.name}.parquet", answered, keys[probe.name])
+                findings.append(probe.findings(answered, self.seed))
+            self.progress("scoring", len(self.probes), len(self.probes))
+            write_json(self.out / "findings.json", {"findings": findings})
+        return findings
+
+    def _write_config(self) -> None:
+        path = self.out / "exam.json"
+        config = {
+            **self.config,
+            "player": {
+                **self.config.get("player", {}),
+                "name": self.player.name,
+                "fingerprint": self.player.fingerprint,
+                "reads_scenes": _reads_scenes(self.player),
+            },
+            "data": {
+                **self.config.get("data", {}),
+                "name": self.data.name,
+                "metric": self.data.metric,
+                "fingerprint": self.data.fingerprint,
+                "examples": len(self.data),
+                "skipped": self.data.skipped,
+            },
+            "probes": [{"name": probe.name, "settings": jsonable(_settings(probe))} for probe in self.probes],
+            "seed": self.seed,
+        }
+        if path.exists():
+            before = read_config(self.out)
+            for part in ("player", "data"):
+                if before[part]["fingerprint"] != config[part]["fingerprint"]:
+                    raise PfungstError(
+                        f"{self.out} holds the exam of another {part} ({before[part]['name']}, "
+                        f"{before[part]['fingerprint'][:16]}). Choose another run folder."
+                    )
+        write_json(path, config)
+
+    def _trials(self, probe: Probe) -> list[Trial]:
+        trials = []
+        for trial in probe.trials(self.data, self.seed):
+            variants = trial.variants
+            if not _reads_scenes(self.player):
+                variants = tuple(replace(v, query=replace(v.query, scene=None)) for v in variants)
+            trials.append(replace(trial, variants=variants))
+            if len(trials) % 1000 == 0:
+                self.progress(f"{probe.name}: making trials", len(trials), len(self.data))
+        if not trials:
+            raise ProbeError(f"The probe {probe.name} found nothing to ask in {self.data.name}.")
+        return trials
+
+    def _ask(self, store: AnswerStore, trials: Mapping[str, Sequence[Trial]]) -> dict[str, list[tuple[str, ...]]]:
+        """Have every query answered; returns the keys of each trial's variants."""
+        fingerprint = self.player.fingerprint
+        queries: dict[str, Query] = {}
+        keys: dict[str, list[tuple[str, ...]]] = {}
+        for name, group in trials.items():
+            keys[name] = []
+            for trial in group:
+                row = tuple(variant.query.key(fingerprint) for variant in trial.variants)
+                queries.update(zip(row, (variant.query for variant in trial.variants), strict=True))
+                keys[name].append(row)
+        known = store.known(queries)
+        open_queries = [(key, query) for key, query in queries.items() if key not in known]
+        done, total = len(known), len(queries)
+        self.progress("asking", done, total)
+        for batch in ask_all(self.player, open_queries):
+            store.add(fingerprint, batch)
+            done += len(batch)
+            self.progress("asking", done, total)
+        return keys
+
+    def _score(
+        self,
+        trials: Sequence[Trial],
+        keys: Sequence[tuple[str, ...]],
+        store: AnswerStore,
+        examples: Mapping[str, Any],
+    ) -> list[AnsweredTrial]:
+        answers = store.known(key for row in keys for key in row)
+        scored = []
+        for trial, row in zip(trials, keys, strict=True):
+            example = examples[trial.example_id]
+            said = tuple(answers[key] for key in row)
+            scores = tuple(
+                self.score(replace(examples[variant.example_id or example.id], choices=variant.query.choices), answer)
+                for variant, answer in zip(trial.variants, said, strict=True)
+            )
+            scored.append(AnsweredTrial(trial, example, said, scores))
+        return scored
+
+
+@dataclass(frozen=True)
+class StoredPlayer:
+    """A player that is absent: only what it said before is known. `rescore` runs an exam with it."""
+
+    name: str
+    fingerprint: str
+    reads_scenes: bool = False
+
+    def answer(self, queries: Sequence[Query]) -> Sequence[Answer]:
+        raise PlayerError(
+            f"{len(queries)} or more answers of {self.name} are not in the store. Run the exam to its end first."
+        )
+
+
+def read_config(run: Path) -> dict[str, Any]:
+    """The configuration of a run folder."""
+    path = run / "exam.json"
+    try:
+        config: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise PfungstError(f"{run} is not a run folder: it has no exam.json.") from None
+    except (OSError, ValueError) as error:
+        raise PfungstError(f"{path} cannot be read ({error}).") from error
+    if not isinstance(config, dict) or not {"player", "data", "probes", "seed"} <= config.keys():
+        raise PfungstError(f"{path} is not the configuration of an exam.")
+    return config
+
+
+def _settings(probe: Probe) -> dict[str, Any]:
+    fields: Mapping[str, Any] = getattr(type(probe), "__dataclass_fields__", {})
+    return {name: getattr(probe, name) for name in fields}
+
+
+def _reads_scenes(player: Player) -> bool:
+    return bool(getattr(player, "reads_scenes", False))
+
+
+@contextmanager
+def _locked(out: Path) -> Iterator[None]:
+    """One exam a run folder at a time: two would ask the same questions twice.
+
+    An open SQLite transaction is a lock that every system has and that ends with the process, however it ends.
+    """
+    lock = sqlite3.connect(out / ".lock", timeout=0, isolation_level=None)
+    try:
+        try:
+            lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError:
+            raise PfungstError(f"Another exam is running in {out}. Wait for it, or choose another folder.") from None
+        yield
+    finally:
+        lock.close()

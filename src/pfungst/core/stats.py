@@ -1,0 +1,246 @@
+"""Honest statistics for scores that come in clusters.
+
+Questions about one image are not independent, so every interval is built over clusters (an image by default). Two
+intervals are offered: the cluster bootstrap (percentiles of resampled means) and the clustered normal formula
+
+    se^2 = G / (G - 1) * sum_g ( sum_{i in g} (s_i - mean) )^2 / n^2        G clusters, n scores
+
+With one cluster nothing is known about the spread between clusters: the interval is NaN, never 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+BOOTSTRAP_DRAWS = 2000
+PERMUTATION_DRAWS = 10_000
+_CHUNK = 4_000_000  # random integers held at once
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A mean with its 95% interval."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    clusters: int
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """Two conditions on the same examples: mean of first minus second, interval and test."""
+
+    difference: Interval
+    p: float
+    how: str
+    flips: Flips | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Flips:
+    """What happened to the answers of the same examples from one condition to another."""
+
+    right_to_wrong: int
+    wrong_to_right: int
+    wrong_to_other_wrong: int
+    unchanged: int
+    """Same answer, or another answer that is just as right."""
+
+    @property
+    def n(self) -> int:
+        return self.right_to_wrong + self.wrong_to_right + self.wrong_to_other_wrong + self.unchanged
+
+
+def _known(scores: Sequence[float] | Floats, clusters: Sequence[Any]) -> tuple[Floats, npt.NDArray[np.intp]]:
+    """Scores without NaN, and their clusters as numbers 0..G-1."""
+    values = np.asarray(scores, dtype=np.float64)
+    if len(values) != len(clusters):
+        raise ValueError(f"{len(values)} scores but {len(clusters)} cluster labels")
+    known = ~np.isnan(values)
+    labels: dict[Any, int] = {}
+    codes = [labels.setdefault(label, len(labels)) for label, keep in zip(clusters, known, strict=True) if keep]
+    return values[known], np.asarray(codes, dtype=np.intp)
+
+
+def _resampled_means(sums: Floats, counts: Floats, draws: int, rng: np.random.Generator) -> Floats:
+    size = len(sums)
+    means = np.empty(draws)
+    step = max(1, _CHUNK // size)
+    for start in range(0, draws, step):
+        chosen = rng.integers(0, size, size=(min(step, draws - start), size))
+        means[start : start + len(chosen)] = sums[chosen].sum(1) / counts[chosen].sum(1)
+    return means
+
+
+def bootstrap(
+    scores: Sequence[float] | Floats,
+    clusters: Sequence[Any],
+    *,
+    seed: int = 0,
+    draws: int = BOOTSTRAP_DRAWS,
+    level: float = 0.95,
+) -> Interval:
+    """Mean and percentile interval of the cluster bootstrap. Unknown (NaN) scores are left out."""
+    values, codes = _known(scores, clusters)
+    n, groups = len(values), int(codes.max(initial=-1)) + 1
+    how = f"cluster bootstrap, {draws} draws"
+    if n == 0:
+        return Interval(math.nan, math.nan, math.nan, 0, 0, how)
+    mean = float(values.mean())
+    if groups < 2:
+        return Interval(mean, math.nan, math.nan, n, groups, f"{how}: one cluster, no interval")
+    sums = np.bincount(codes, weights=values, minlength=groups).astype(np.float64)
+    counts = np.bincount(codes, minlength=groups).astype(np.float64)
+    means = _resampled_means(sums, counts, draws, np.random.default_rng(seed))
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(mean, float(low), float(high), n, groups, how)
+
+
+def clustered_normal(scores: Sequence[float] | Floats, clusters: Sequence[Any], *, level: float = 0.95) -> Interval:
+    """Mean and normal interval with the clustered standard error given at the top of this module."""
+    values, codes = _known(scores, clusters)
+    n, groups = len(values), int(codes.max(initial=-1)) + 1
+    how = "clustered normal, G/(G-1)"
+    if n == 0:
+        return Interval(math.nan, math.nan, math.nan, 0, 0, how)
+    mean = float(values.mean())
+    error = standard_error(values, codes.tolist())
+    half = _z((1 + level) / 2) * error
+    return Interval(mean, mean - half, mean + half, n, groups, how)
+
+
+def standard_error(scores: Sequence[float] | Floats, clusters: Sequence[Any]) -> float:
+    """Clustered standard error of the mean; NaN with fewer than two clusters."""
+    values, codes = _known(scores, clusters)
+    groups = int(codes.max(initial=-1)) + 1
+    if groups < 2:
+        return math.nan
+    residuals = np.bincount(codes, weights=values - values.mean(), minlength=groups)
+    return float(math.sqrt(groups / (groups - 1) * float(residuals @ residuals)) / len(values))
+
+
+def compare_paired(
+    first: Sequence[float] | Floats,
+    second: Sequence[float] | Floats,
+    clusters: Sequence[Any],
+    *,
+    seed: int = 0,
+    draws: int = PERMUTATION_DRAWS,
+) -> Paired:
+    """Mean of first minus second on the same examples.
+
+    Right/wrong scores (all 0 or 1), one example a cluster: exact McNemar test. Otherwise a permutation test that swaps
+    the two conditions for whole clusters (all 2^G swaps where G <= 13, else `draws` random ones). The interval is the
+    cluster bootstrap of the differences.
+    """
+    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    difference = bootstrap(a - b, clusters, seed=seed)
+    known = ~np.isnan(a - b)
+    binary = bool(np.isin(a[known], (0.0, 1.0)).all() and np.isin(b[known], (0.0, 1.0)).all())
+    if binary and difference.n == difference.clusters:
+        return Paired(difference, mcnemar(a[known] > 0, b[known] > 0), "exact McNemar")
+    return Paired(difference, permutation(a - b, clusters, seed=seed, draws=draws), "cluster permutation")
+
+
+def mcnemar(first: Sequence[bool] | npt.NDArray[np.bool_], second: Sequence[bool] | npt.NDArray[np.bool_]) -> float:
+    """Exact two-sided McNemar test: p-value that right/wrong differs by chance only. Assumes independent examples."""
+    from scipy.stats import binom
+
+    a, b = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
+    lost, won = int((a & ~b).sum()), int((~a & b).sum())
+    if lost + won == 0:
+        return 1.0
+    return min(1.0, 2.0 * float(binom.cdf(min(lost, won), lost + won, 0.5)))
+
+
+def permutation(
+    differences: Sequence[float] | Floats,
+    clusters: Sequence[Any],
+    *,
+    seed: int = 0,
+    draws: int = PERMUTATION_DRAWS,
+) -> float:
+    """Two-sided p-value of a mean difference of zero, by flipping the sign of whole clusters. NaN without data."""
+    values, codes = _known(differences, clusters)
+    if len(values) == 0:
+        return math.nan
+    groups = int(codes.max()) + 1
+    sums = np.bincount(codes, weights=values, minlength=groups)
+    observed = abs(float(sums.sum()))
+    # A swap that ties with what was seen must count, whatever the order of the additions.
+    bar = observed - 1e-12 * max(1.0, float(np.abs(sums).sum()))
+    if groups <= 13:
+        signs = 1.0 - 2.0 * ((np.arange(2**groups)[:, None] >> np.arange(groups)) & 1)
+        return float((np.abs(signs @ sums) >= bar).mean())
+    rng = np.random.default_rng(seed)
+    hits, step = 0, max(1, _CHUNK // groups)
+    for start in range(0, draws, step):
+        flips = rng.integers(0, 2, size=(min(step, draws - start), groups), dtype=np.int8)
+        hits += int((np.abs((1.0 - 2.0 * flips) @ sums) >= bar).sum())
+    return (hits + 1) / (draws + 1)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's step-down correction of a family of p-values; NaN stays NaN and does not count."""
+    known = sorted((p, index) for index, p in enumerate(p_values) if not math.isnan(p))
+    corrected = [math.nan] * len(p_values)
+    running = 0.0
+    for rank, (p, index) in enumerate(known):
+        running = max(running, min(1.0, (len(known) - rank) * p))
+        corrected[index] = running
+    return corrected
+
+
+def minimum_detectable_effect(
+    sd: float, n: int, *, alpha: float = 0.05, power: float = 0.8, design_effect: float = 1.0
+) -> float:
+    """Smallest mean (difference) that n examples show with the given power in a two-sided test.
+
+    sd: standard deviation of one score, or of one paired difference. design_effect: variance inflation by clusters,
+    see `design_effect`.
+    """
+    if n < 1:
+        return math.nan
+    return (_z(1 - alpha / 2) + _z(power)) * sd * math.sqrt(design_effect / n)
+
+
+def design_effect(scores: Sequence[float] | Floats, clusters: Sequence[Any]) -> float:
+    """How many times larger the variance of the mean is than if all scores were independent; NaN if unknown."""
+    values, codes = _known(scores, clusters)
+    if len(values) < 2 or float(values.std()) == 0.0:
+        return math.nan
+    independent = float(values.var(ddof=1)) / len(values)
+    return standard_error(values, codes.tolist()) ** 2 / independent
+
+
+def count_flips(
+    clean: Sequence[float], disturbed: Sequence[float], clean_text: Sequence[str], disturbed_text: Sequence[str]
+) -> Flips:
+    """Split the changes between two conditions. Right means a score above 0; unknown (NaN) scores are left out."""
+    lost = won = other = same = 0
+    for a, b, text_a, text_b in zip(clean, disturbed, clean_text, disturbed_text, strict=True):
+        if math.isnan(a) or math.isnan(b):
+            continue
+        if (a > 0) != (b > 0):
+            lost, won = lost + (a > 0), won + (b > 0)
+        elif a > 0 or text_a == text_b:
+            same += 1
+        else:
+            other += 1
+    return Flips(lost, won, other, same)
+
+
+def _z(probability: float) -> float:
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf(probability)

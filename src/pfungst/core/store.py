@@ -1,0 +1,96 @@
+"""The answer store: every query and answer of a run, in SQLite.
+
+What is in it is never asked again. Answers are committed in small batches as they come, so a run that is killed at any
+point loses only the queries in flight.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from pfungst.core.errors import PfungstError
+from pfungst.core.types import Answer, Query
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS answers (
+    key        TEXT PRIMARY KEY,  -- Query.key(player fingerprint)
+    player     TEXT NOT NULL,     -- fingerprint
+    image      TEXT,              -- digest
+    question   TEXT NOT NULL,
+    choices    TEXT NOT NULL,     -- JSON list
+    take       INTEGER NOT NULL,
+    text       TEXT NOT NULL,
+    confidence REAL,
+    scores     TEXT               -- JSON list, one a choice
+) WITHOUT ROWID
+"""
+
+
+def _text(text: str) -> str:
+    """SQLite holds valid Unicode only; a lone surrogate in a player's answer must not lose the answer."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+class AnswerStore:
+    """Answers of any number of players, by query. Use as a context manager."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._db = sqlite3.connect(path, timeout=30, isolation_level=None)
+            self._db.execute("PRAGMA journal_mode=WAL")
+            # In WAL mode NORMAL survives a killed process; only a power cut may lose the last commits.
+            self._db.execute("PRAGMA synchronous=NORMAL")
+            self._db.execute(_SCHEMA)
+        except sqlite3.Error as error:
+            raise PfungstError(
+                f"{path}: the answer store cannot be opened ({error}). Move the file away to begin anew."
+            ) from error
+
+    def __enter__(self) -> AnswerStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._db.close()
+
+    def __len__(self) -> int:
+        return int(self._db.execute("SELECT count(*) FROM answers").fetchone()[0])
+
+    def known(self, keys: Iterable[str]) -> dict[str, Answer]:
+        """The stored answers among these keys."""
+        found: dict[str, Answer] = {}
+        wanted = list(dict.fromkeys(keys))
+        for start in range(0, len(wanted), 500):
+            part = wanted[start : start + 500]
+            marks = ",".join("?" * len(part))
+            rows = self._db.execute(f"SELECT key, text, confidence, scores FROM answers WHERE key IN ({marks})", part)
+            for key, text, confidence, scores in rows:
+                found[key] = Answer(text, confidence, None if scores is None else tuple(json.loads(scores)))
+        return found
+
+    def add(self, fingerprint: str, answered: Sequence[tuple[str, Query, Answer]]) -> None:
+        """Commit (key, query, answer) triples at once. The first answer to a query stays."""
+        rows = [
+            (
+                key,
+                _text(fingerprint),
+                query.image.digest if query.image is not None else None,
+                _text(query.question),
+                json.dumps(query.choices),
+                query.take,
+                _text(answer.text),
+                answer.confidence,
+                None if answer.scores is None else json.dumps(answer.scores),
+            )
+            for key, query, answer in answered
+        ]
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            self._db.executemany("INSERT OR IGNORE INTO answers VALUES (?,?,?,?,?,?,?,?,?)", rows)
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")

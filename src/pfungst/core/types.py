@@ -1,0 +1,264 @@
+"""The words of the package, as types. Everything that flows along the road is one of these, and frozen."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, overload, runtime_checkable
+
+from pfungst.core.images import Image
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One question of a data set, with all that is known about it."""
+
+    id: str
+    """Unique in its data set."""
+    question: str
+    image: Image | None = None
+    """None where the picture was not found; `image_id` still names it."""
+    image_id: str = ""
+    """Name of the picture in the data set; examples of one picture form a cluster in every statistic."""
+    answers: tuple[str, ...] = ()
+    """Human answers: ten in VQA, one elsewhere, none in an unlabelled test set."""
+    target: str | None = None
+    """The one right answer: the choice that counts, or the most frequent human answer."""
+    answer_type: str = ""
+    """`yes/no`, `number` or `other` in VQA; the data set's own word elsewhere; empty if unknown."""
+    question_type: str = ""
+    """The data set's own classification of the question, empty if none."""
+    choices: tuple[str, ...] = ()
+    """The options of a multiple choice, target included; empty when the question is open-ended."""
+    scene: Mapping[str, Any] | None = None
+    """Published CLEVR scene dictionary."""
+    program: Sequence[Mapping[str, Any]] | None = None
+    """Published CLEVR functional program."""
+    group: str = ""
+    """Examples of one group ask the same thing in other words; it is the id of the original question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """All that a player gets to see."""
+
+    question: str
+    image: Image | None = None
+    choices: tuple[str, ...] = ()
+    scene: Mapping[str, Any] | None = None
+    """Given only to players that declare `reads_scenes`."""
+    take: int = 0
+    """Counts independent repetitions of the same question. A player that samples may seed itself with it."""
+
+    def key(self, fingerprint: str) -> str:
+        """Name of this query to this player in the answer store."""
+        scene = None if self.scene is None else json.dumps(self.scene, sort_keys=True)
+        seen = [
+            fingerprint,
+            self.image.digest if self.image is not None else None,
+            self.question,
+            list(self.choices),
+            scene,
+            self.take,
+        ]
+        return hashlib.sha256(json.dumps(seen, ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a player says."""
+
+    text: str
+    confidence: float | None = None
+    """The player's own probability that `text` is right, in [0, 1]."""
+    scores: tuple[float, ...] | None = None
+    """One score a choice, in the order of `Query.choices`; higher is better."""
+
+
+@runtime_checkable
+class Player(Protocol):
+    """Anything that answers questions about images.
+
+    Optional attributes: `reads_scenes = True` to be given scenes, `batch_size` to choose how many queries arrive at
+    once (default 32).
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes whenever the answers may change: weights, prompt, revision, settings."""
+        ...
+
+    def answer(self, queries: Sequence[Query]) -> Sequence[Answer]:
+        """One answer a query, in order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way of asking an example."""
+
+    name: str
+    """The condition, the same word for all examples: `clean`, `again`, `blank image`, `partition 3` ..."""
+    query: Query
+    example_id: str = ""
+    """The example asked, where it is not the trial's own (another member of a rephrasing group)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The variants of one example. `variants[0]` is the clean one."""
+
+    example_id: str
+    variants: tuple[Variant, ...]
+    keeps: str
+    """The label-preservation contract: what stays the same over the variants, and why, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredTrial:
+    """A trial with an answer and a score in [0, 1] (NaN where the truth is unknown) for every variant."""
+
+    trial: Trial
+    example: Example
+    answers: tuple[Answer, ...]
+    scores: tuple[float, ...]
+
+    def of(self, variant: str) -> tuple[Answer, float]:
+        for one, answer, score in zip(self.trial.variants, self.answers, self.scores, strict=True):
+            if one.name == variant:
+                return answer, score
+        raise KeyError(variant)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One number, with how sure we are of it."""
+
+    name: str
+    """What was measured: `accuracy`, `drop`, `flip rate` ..."""
+    value: float
+    n: int
+    """Examples behind the number."""
+    low: float = float("nan")
+    high: float = float("nan")
+    """95% interval; NaN where it cannot be known."""
+    condition: str = ""
+    """The variant or subset measured, empty for all."""
+    clusters: int = 0
+    """Independent units (images) behind the interval."""
+    p: float | None = None
+    """p-value of the test named in `how`, after correction where the family has several members."""
+    how: str = ""
+    """Interval and test, in words."""
+    unit: str = "%"
+    """`%`: a fraction, shown in percent. Anything else stands behind the plain number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of a probe's report section. Cells are strings, numbers or Findings."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One line or one group of bars: y over x, with an interval where known."""
+
+    name: str
+    x: tuple[Any, ...]
+    y: tuple[float, ...]
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A plot of a probe's report section, as data; the report draws it."""
+
+    title: str
+    kind: str
+    """`bar` or `line`."""
+    series: tuple[Series, ...]
+    x_label: str = ""
+    y_label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One example worth looking at: right before the disturbance, wrong after it."""
+
+    example_id: str
+    variant: str
+    loss: float
+    """Clean score minus disturbed score."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a probe found. The report draws a section from exactly this."""
+
+    probe: str
+    rows: tuple[Finding, ...]
+    verdict: str
+    """The result in words, with its interval."""
+    clean: Finding | None = None
+    disturbed: Finding | None = None
+    drop: Finding | None = None
+    tables: tuple[Table, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    failures: tuple[Failure, ...] = ()
+
+
+Score = Callable[[Example, Answer], float]
+"""Judges one answer: a number in [0, 1], NaN where the truth is unknown."""
+
+
+@dataclass(frozen=True)
+class Dataset(Sequence[Example]):
+    """Examples, with a name and the metric they are judged by."""
+
+    name: str
+    examples: Sequence[Example]
+    metric: str = "vqa"
+    """Name in `pfungst.scores.METRICS`: how an answer is judged by default."""
+    fingerprint: str = ""
+    """Content of the files it was read from."""
+    skipped: int = 0
+    """Bad records left out by `skip_bad`."""
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+    @overload
+    def __getitem__(self, index: int) -> Example: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Example]: ...
+    def __getitem__(self, index: int | slice) -> Example | Sequence[Example]:
+        return self.examples[index]
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    def subset(self, examples: Sequence[Example]) -> Dataset:
+        return replace(self, examples=examples)
+
+
+@runtime_checkable
+class Probe(Protocol):
+    """A disturbance: makes the variants of every example, and reads the answers."""
+
+    @property
+    def name(self) -> str: ...
+
+    def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
+        """The trials, a pure function of data and seed. Raises ProbeError where the data cannot carry the probe."""
+        ...
+
+    def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings: ...

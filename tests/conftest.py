@@ -1,0 +1,51 @@
+"""Small real examples for all tests."""
+
+import io
+from pathlib import Path
+
+import PIL.Image
+import pytest
+
+from pfungst.core import BytesImage, Dataset, Example
+
+
+def png(shade: int, size: tuple[int, int] = (8, 6)) -> BytesImage:
+    buffer = io.BytesIO()
+    PIL.Image.new("RGB", size, (shade, 255 - shade, 40)).save(buffer, format="PNG")
+    return BytesImage(buffer.getvalue())
+
+
+def squares(count: int = 40, questions: int = 2, choices: tuple[str, ...] = ()) -> Dataset:
+    """`count` pictures of one colour with `questions` questions each; the right answer depends on the picture."""
+    examples = []
+    for picture in range(count):
+        image = png(picture * 255 // count)
+        for number in range(questions):
+            target = ("yes", "no")[(picture + number) % 2]
+            examples.append(
+                Example(
+                    id=f"{picture}-{number}",
+                    question=f"Is number {number} shown?",
+                    image=image,
+                    image_id=f"picture {picture}",
+                    answers=(target,),
+                    target=target,
+                    answer_type="yes/no",
+                    question_type=f"is {number}",
+                    choices=choices,
+                )
+            )
+    return Dataset("squares", examples, metric="exact", fingerprint=f"squares {count} {questions} {choices}")
+
+
+@pytest.fixture
+def data() -> Dataset:
+    return squares()
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No test reads or fills the cache of the user."""
+    folder = tmp_path_factory.getbasetemp() / "cache"
+    monkeypatch.setenv("PFUNGST_CACHE", str(folder))
+    return folder

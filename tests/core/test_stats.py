@@ -1,0 +1,142 @@
+"""Statistics against hand-worked cases and scipy."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats as scipy_stats
+
+from pfungst.core import stats
+
+
+def test_clustered_standard_error_of_a_hand_worked_case():
+    # mean 0.5; cluster residual sums: a: 0.5 + 0.5 = 1, b: -0.5, c: -0.5; squares 1.5; G/(G-1) = 1.5; n = 4
+    error = stats.standard_error([1, 1, 0, 0], ["a", "a", "b", "c"])
+    assert error == pytest.approx(math.sqrt(1.5 * 1.5) / 4)
+
+
+def test_standard_error_with_one_example_a_cluster_is_the_ordinary_one():
+    scores = np.random.default_rng(0).random(50)
+    assert stats.standard_error(scores, range(50)) == pytest.approx(scores.std(ddof=1) / math.sqrt(50))
+
+
+@pytest.mark.parametrize("interval", [stats.bootstrap, stats.clustered_normal])
+def test_one_cluster_gives_nan_not_zero(interval):
+    found = interval([1.0, 0.0, 1.0], ["same"] * 3)
+    assert found.value == pytest.approx(2 / 3)
+    assert math.isnan(found.low) and math.isnan(found.high)
+
+
+@pytest.mark.parametrize("interval", [stats.bootstrap, stats.clustered_normal])
+def test_no_known_score_gives_nan_and_n_zero(interval):
+    found = interval([math.nan, math.nan], ["a", "b"])
+    assert found.n == 0 and math.isnan(found.value)
+
+
+def test_unknown_scores_are_left_out_of_mean_and_n():
+    found = stats.bootstrap([1.0, math.nan, 0.0], ["a", "b", "c"])
+    assert (found.value, found.n, found.clusters) == (0.5, 2, 2)
+
+
+def test_bootstrap_and_normal_agree_on_many_clusters():
+    rng = np.random.default_rng(1)
+    clusters = np.repeat(np.arange(600), 3)
+    scores = np.clip(np.repeat(rng.random(600), 3) + rng.normal(0, 0.1, 1800), 0, 1)
+    boot, normal = stats.bootstrap(scores, clusters), stats.clustered_normal(scores, clusters)
+    assert boot.low == pytest.approx(normal.low, abs=0.004)
+    assert boot.high == pytest.approx(normal.high, abs=0.004)
+
+
+def test_clusters_widen_the_interval():
+    scores = np.repeat(np.random.default_rng(2).integers(0, 2, 200), 5).astype(float)
+    alone = stats.clustered_normal(scores, range(1000))
+    together = stats.clustered_normal(scores, np.repeat(np.arange(200), 5))
+    assert (together.high - together.low) / (alone.high - alone.low) == pytest.approx(math.sqrt(5), rel=0.02)
+    assert stats.design_effect(scores, np.repeat(np.arange(200), 5)) == pytest.approx(5, rel=0.05)
+
+
+@pytest.mark.slow
+def test_bootstrap_interval_covers_the_truth_about_95_times_in_100():
+    rng = np.random.default_rng(3)
+    hits = 0
+    for trial in range(400):
+        level = rng.normal(0.0, 1.0, 60)
+        scores = (np.repeat(level, 4) + rng.normal(0, 1, 240)).tolist()
+        found = stats.bootstrap(scores, np.repeat(np.arange(60), 4), seed=trial, draws=500)
+        hits += found.low <= 0 <= found.high
+    assert 0.90 <= hits / 400 <= 0.98
+
+
+def test_bootstrap_is_the_same_for_the_same_seed():
+    scores = np.random.default_rng(4).random(100)
+    assert stats.bootstrap(scores, range(100), seed=5) == stats.bootstrap(scores, range(100), seed=5)
+    assert stats.bootstrap(scores, range(100), seed=5) != stats.bootstrap(scores, range(100), seed=6)
+
+
+@given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 10))
+def test_mcnemar_equals_the_exact_binomial_test(lost, won, same):
+    first = [True] * lost + [False] * won + [True] * same
+    second = [False] * lost + [True] * won + [True] * same
+    expected = scipy_stats.binomtest(lost, lost + won).pvalue if lost + won else 1.0
+    assert stats.mcnemar(first, second) == pytest.approx(expected)
+
+
+def test_permutation_of_few_clusters_is_the_full_enumeration():
+    differences, clusters = [0.5, 0.25, -0.125, 1.0], ["a", "a", "b", "c"]
+    sums = [0.75, -0.125, 1.0]
+    means = [abs(sum(s * v for s, v in zip(signs, sums, strict=True))) for signs in product((1, -1), repeat=3)]
+    expected = sum(m >= abs(sum(sums)) - 1e-12 for m in means) / 8
+    assert stats.permutation(differences, clusters) == expected
+
+
+def test_permutation_agrees_with_scipy_for_single_clusters():
+    differences = np.random.default_rng(6).normal(0.2, 1, 60)
+    expected = scipy_stats.permutation_test(
+        (differences,), np.mean, permutation_type="samples", n_resamples=9999, rng=np.random.default_rng(0)
+    ).pvalue
+    assert stats.permutation(differences, range(60)) == pytest.approx(expected, abs=0.02)
+
+
+def test_paired_comparison_names_mcnemar_for_independent_right_wrong_scores():
+    found = stats.compare_paired([1, 1, 1, 0], [0, 0, 1, 0], range(4))
+    assert found.how == "exact McNemar"
+    assert found.p == 0.5
+    assert found.difference.value == 0.5
+
+
+def test_paired_comparison_permutes_clusters_when_images_repeat():
+    assert stats.compare_paired([1, 1, 1, 0], [0, 0, 1, 0], "aabb").how == "cluster permutation"
+
+
+def test_holm_of_a_hand_worked_family():
+    assert stats.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+
+def test_holm_leaves_nan_out_of_the_family():
+    found = stats.holm([0.02, math.nan, 0.03])
+    assert found[0] == pytest.approx(0.04) and math.isnan(found[1]) and found[2] == pytest.approx(0.04)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_holm_never_lowers_a_p_value_and_keeps_the_order(p_values):
+    found = stats.holm(p_values)
+    assert all(after >= before for before, after in zip(p_values, found, strict=True))
+    ranked = [found[i] for i in sorted(range(len(found)), key=lambda i: p_values[i])]
+    assert ranked == sorted(ranked)
+
+
+def test_minimum_detectable_effect_is_found_with_the_power_it_promises():
+    effect = stats.minimum_detectable_effect(1.0, 100)
+    power = 1 - scipy_stats.norm.cdf(1.959964 - effect * 10)
+    assert power == pytest.approx(0.8, abs=1e-4)
+
+
+def test_flips_split_right_wrong_and_other_wrong():
+    clean, disturbed = [1, 1, 0, 0, 0, math.nan], [0, 1, 1, 0, 0, 1]
+    said, then = ["a", "a", "x", "x", "x", "?"], ["b", "a", "y", "y", "x", "!"]
+    found = stats.count_flips(clean, disturbed, said, then)
+    assert (found.right_to_wrong, found.wrong_to_right, found.wrong_to_other_wrong, found.unchanged) == (1, 1, 1, 2)
+    assert found.n == 5

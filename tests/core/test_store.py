@@ -1,0 +1,77 @@
+"""The answer store."""
+
+import sqlite3
+
+import pytest
+
+from pfungst.core import Answer, PfungstError, Query
+from pfungst.core.store import AnswerStore
+from tests.conftest import png
+
+
+def add(store: AnswerStore, query: Query, answer: Answer, player: str = "p") -> str:
+    key = query.key(player)
+    store.add(player, [(key, query, answer)])
+    return key
+
+
+def test_an_answer_comes_back_as_it_was_said(tmp_path):
+    said = Answer("zwölf \u2713", 1 / 3, (0.1, -2.5e-17))
+    with AnswerStore(tmp_path / "a.sqlite") as store:
+        key = add(store, Query("q", png(1), ("x", "y")), said)
+    with AnswerStore(tmp_path / "a.sqlite") as store:
+        assert store.known([key]) == {key: said}
+
+
+def test_the_first_answer_stays(tmp_path):
+    with AnswerStore(tmp_path / "a.sqlite") as store:
+        key = add(store, Query("q"), Answer("first"))
+        add(store, Query("q"), Answer("second"))
+        assert store.known([key])[key].text == "first"
+        assert len(store) == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Query("q?"),
+        Query("q", png(2)),
+        Query("q", png(1), ("a",)),
+        Query("q", png(1), take=1),
+        Query("q", png(1), scene={}),
+    ],
+)
+def test_every_part_of_a_query_is_in_its_key(other):
+    assert Query("q", png(1)).key("p") != other.key("p")
+
+
+def test_the_players_fingerprint_is_in_the_key():
+    assert Query("q").key("one") != Query("q").key("two")
+
+
+def test_choices_cannot_be_confused_with_each_other():
+    assert Query("q", choices=("a,b",)).key("p") != Query("q", choices=("a", "b")).key("p")
+
+
+def test_more_keys_than_sqlite_takes_at_once(tmp_path):
+    with AnswerStore(tmp_path / "a.sqlite") as store:
+        batch = [(Query(str(i)).key("p"), Query(str(i)), Answer(str(i))) for i in range(3000)]
+        store.add("p", batch)
+        assert len(store.known([key for key, _, _ in batch])) == 3000
+
+
+def test_a_lone_surrogate_loses_no_answer(tmp_path):
+    with AnswerStore(tmp_path / "a.sqlite") as store:
+        key = add(store, Query("caf\ud800"), Answer("b\udfffd"))
+        assert store.known([key])[key].text == "b?d"
+
+
+def test_the_store_is_in_wal_mode(tmp_path):
+    with AnswerStore(tmp_path / "a.sqlite"):
+        assert sqlite3.connect(tmp_path / "a.sqlite").execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_a_file_that_is_no_store_is_refused_with_a_sentence(tmp_path):
+    (tmp_path / "a.sqlite").write_bytes(b"this is not a database, and long enough to look like one" * 50)
+    with pytest.raises(PfungstError, match="cannot be opened"):
+        AnswerStore(tmp_path / "a.sqlite")
