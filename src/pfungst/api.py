@@ -1,0 +1,185 @@
+"""The main job as functions: examine a player, rescore a run."""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pfungst.core import (
+    Dataset,
+    Exam,
+    Example,
+    Findings,
+    PfungstError,
+    Player,
+    Probe,
+    StoredPlayer,
+    read_config,
+)
+from pfungst.core.exam import Progress
+
+DEFAULT_PROBES = ("control", "blind")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished exam."""
+
+    path: Path
+    findings: tuple[Findings, ...]
+
+    @property
+    def report(self) -> Path:
+        return self.path / "report.html"
+
+
+def examine(
+    player: Player | Callable[..., str] | str,
+    data: Dataset | Sequence[Example] | str | Path = "world",
+    probes: Sequence[Probe | str] = DEFAULT_PROBES,
+    out: str | Path | None = None,
+    *,
+    metric: str | None = None,
+    seed: int = 0,
+    limit: int | None = None,
+    only: Sequence[str] = (),
+    data_options: Mapping[str, Any] | None = None,
+    player_options: Mapping[str, Any] | None = None,
+    progress: Progress = lambda what, done, total: None,
+) -> Run:
+    """Ask the player everything the probes want to know, and write the run folder with its report.
+
+    player: a player, a function `(image, question) -> text`, or a spec such as `oracle`, `my_module:answer`,
+        `hf:MODEL`, `openai:MODEL@URL`.
+    data: a data set, a list of examples, or a spec for `pfungst.data.load`.
+    probes: probes or their specs (`blind`, `name:key=value`).
+    out: the run folder, by default runs/PLAYER-DATA. Running into the same folder again resumes.
+    metric: how answers are judged, by default what the data set names.
+    limit, only: the first so many examples, or those of these ids.
+    """
+    from pfungst.probes import get_probe
+    from pfungst.report import write_report
+    from pfungst.scores import get_metric
+
+    spec = str(data) if isinstance(data, str | Path) else None
+    whole = _load(data, data_options or {})
+    if metric is not None:
+        whole = replace(whole, metric=metric)
+    chosen = _resolve(player, whole, player_options or {})
+    part = _select(whole, limit, only)
+    path = Path(out) if out is not None else Path("runs") / f"{_slug(chosen.name)}-{_slug(whole.name)}"
+    config = {
+        "pfungst": _version(),
+        "python": platform.python_version(),
+        "player": {"spec": player if isinstance(player, str) else None, "options": dict(player_options or {})},
+        "data": {"spec": spec, "options": dict(data_options or {}), "limit": limit, "only": list(only)},
+    }
+    parts = [get_probe(probe) if isinstance(probe, str) else probe for probe in probes]
+    exam = Exam(chosen, part, parts, get_metric(part.metric), path, seed, config, progress)
+    findings = exam.run()
+    write_report(path, part)
+    return Run(path, tuple(findings))
+
+
+def rescore(
+    run: str | Path,
+    data: Dataset | None = None,
+    probes: Sequence[Probe] | None = None,
+    *,
+    metric: str | None = None,
+    progress: Progress = lambda what, done, total: None,
+) -> Run:
+    """Recompute every number of a run from its answer store; the player is not asked.
+
+    data, probes: needed only where the run was made with objects instead of specs.
+    metric: judge the same answers by another metric.
+    """
+    from pfungst.probes import PROBES
+    from pfungst.report import write_report
+    from pfungst.scores import get_metric
+
+    path = Path(run)
+    config = read_config(path)
+    about = config["data"]
+    data = data if data is not None else load_again(config)
+    part = _select(replace(data, metric=metric or about["metric"]), about.get("limit"), about.get("only") or ())
+    if probes is None:
+        probes = [PROBES.get(one["name"])(**one["settings"]) for one in config["probes"]]
+    player = StoredPlayer(
+        config["player"]["name"], config["player"]["fingerprint"], config["player"].get("reads_scenes", False)
+    )
+    exam = Exam(player, part, probes, get_metric(part.metric), path, config["seed"], config, progress)
+    findings = exam.run()
+    write_report(path, part)
+    return Run(path, tuple(findings))
+
+
+def load_again(config: Mapping[str, Any]) -> Dataset:
+    """The data set of a run, from its configuration."""
+    spec = config["data"].get("spec")
+    if spec is None:
+        raise PfungstError("This run was made from a data set in memory: pass the same data to pfungst.rescore().")
+    return _load(spec, config["data"].get("options") or {})
+
+
+def _load(data: Dataset | Sequence[Example] | str | Path, options: Mapping[str, Any]) -> Dataset:
+    if isinstance(data, Dataset):
+        found = data
+    elif isinstance(data, str | Path):
+        from pfungst.data import load
+
+        found = load(data, **options)
+    else:
+        found = Dataset("examples", list(data), metric="vqa" if any(len(e.answers) > 3 for e in data) else "exact")
+    return found if found.fingerprint else replace(found, fingerprint=_fingerprint(found))
+
+
+def _fingerprint(data: Sequence[Example]) -> str:
+    import hashlib
+    import json
+
+    digest = hashlib.sha256()
+    for e in data:
+        digest.update(json.dumps([e.id, e.question, e.image_id, e.answers, e.target, e.choices]).encode())
+    return digest.hexdigest()
+
+
+def _resolve(player: Player | Callable[..., str] | str, data: Dataset, options: Mapping[str, Any]) -> Player:
+    from pfungst.players import FunctionPlayer, resolve
+
+    if isinstance(player, str):
+        return resolve(player, data=data, **options)
+    if isinstance(player, Player):
+        return player
+    if callable(player):
+        return FunctionPlayer(player, **options)
+    raise PfungstError(f"{player!r:.80} is no player: give a spec, a function, or an object with answer(queries).")
+
+
+def _select(data: Dataset, limit: int | None, only: Sequence[str]) -> Dataset:
+    examples: Sequence[Example] = data.examples
+    if only:
+        wanted = set(only)
+        examples = [example for example in examples if example.id in wanted]
+        missing = wanted - {example.id for example in examples}
+        if missing:
+            raise PfungstError(f"{data.name} has no example of the id {', '.join(sorted(missing))}.")
+    if limit is not None:
+        if limit < 1:
+            raise PfungstError(f"--limit must be at least 1, not {limit}.")
+        examples = examples[:limit]
+    return data.subset(examples)
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60] or "run"
+
+
+def _version() -> str:
+    from pfungst import __version__
+
+    return __version__

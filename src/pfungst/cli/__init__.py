@@ -1,0 +1,33 @@
+"""The command line. One file a command; imports wait until a command runs, so that --help answers at once.
+
+Exit codes: 0 done; 1 it could not be done (a sentence on standard error says why); 2 wrong usage; 3 a check found
+problems; 130 interrupted (run the same command again to go on).
+"""
+
+from __future__ import annotations
+
+import sys
+
+PROBLEMS_FOUND = 3
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """Entry point of the `pfungst` command."""
+    from pfungst.cli.app import app
+    from pfungst.core.errors import PfungstError
+
+    try:
+        app()
+    except PfungstError as error:
+        print(f"pfungst: {error}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        print("pfungst: stopped. What was done is kept; run the same command again to go on.", file=sys.stderr)
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # `pfungst list | head`: the reader has gone, which is no error. Keep Python from complaining at exit.
+        import os
+
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

@@ -1,0 +1,3 @@
+from pfungst.cli import main
+
+main()

@@ -1,0 +1,36 @@
+"""The app and its commands."""
+
+from __future__ import annotations
+
+import typer
+
+from pfungst.cli import check, compare, data, examine, list_, report, rescore
+
+app = typer.Typer(
+    name="pfungst",
+    help="Find out whether a visual question answering model reasons or is a Clever Hans.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("examine")(examine.examine)
+app.command("rescore")(rescore.rescore)
+app.command("compare")(compare.compare)
+app.command("report")(report.report)
+app.command("list")(list_.list_parts)
+app.add_typer(data.app, name="data")
+app.add_typer(check.app, name="check")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from pfungst import __version__
+
+        typer.echo(f"pfungst {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(version: bool = typer.Option(False, "--version", callback=_version, help="Print the version.")) -> None:
+    pass

@@ -1,0 +1,52 @@
+"""pfungst check"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pfungst.cli.examine import Json
+
+app = typer.Typer(help="Check that your own parts keep the rules.", no_args_is_help=True)
+
+
+@app.command("player")
+def check_player(
+    player: Annotated[str, typer.Argument(help="A player, as for `pfungst examine`.")],
+    data: Annotated[str | None, typer.Option("--data", "-d", help="Ask questions of this data set.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Does a player answer in order, one answer a query, the same in any batch?"""
+    import sys
+
+    from pfungst.data import load
+    from pfungst.players import check_player as run_check
+    from pfungst.players import resolve
+    from pfungst.probes.measure import clean_query
+
+    sys.path.insert(0, "")
+    loaded = load(data) if data else None
+    queries = [clean_query(example) for example in loaded[:16]] if loaded else None
+    _tell(run_check(resolve(player, data=loaded), queries), as_json)
+
+
+@app.command("probe")
+def check_probe(probe: Annotated[str, typer.Argument(help="A probe.")], as_json: Json = False) -> None:
+    """Does a probe make the same trials from the same seed, and say what they keep?"""
+    from pfungst.probes import check_probe as run_check
+    from pfungst.probes import get_probe
+
+    _tell(run_check(get_probe(probe)), as_json)
+
+
+def _tell(problems: list[str], as_json: bool) -> None:
+    from pfungst.cli import PROBLEMS_FOUND
+    from pfungst.cli.show import print_json
+
+    if as_json:
+        print_json({"problems": problems})
+    else:
+        print("\n".join(f"- {problem}" for problem in problems) or "No problem found.")
+    if problems:
+        raise typer.Exit(PROBLEMS_FOUND)

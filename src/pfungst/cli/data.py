@@ -1,0 +1,39 @@
+"""pfungst data"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pfungst.cli.examine import Images, Json, SkipBad
+
+app = typer.Typer(help="Look at data sets.", no_args_is_help=True)
+
+
+@app.callback()
+def _data() -> None:
+    pass
+
+
+@app.command("check")
+def check(
+    spec: Annotated[str, typer.Argument(help="The data set.")],
+    images: Images = None,
+    skip_bad: SkipBad = False,
+    as_json: Json = False,
+) -> None:
+    """Count what a data set holds, and name every bad record with file and position."""
+    from pfungst.cli import PROBLEMS_FOUND
+    from pfungst.cli.examine import data_options
+    from pfungst.cli.show import print_json, print_table
+    from pfungst.data import check as check_data
+
+    report = check_data(spec, **data_options(images, False))
+    if as_json:
+        print_json(report)
+    else:
+        for title, columns, rows in report.tables():
+            print_table(title, columns, rows)
+    if report.bad and not skip_bad:
+        raise typer.Exit(PROBLEMS_FOUND)

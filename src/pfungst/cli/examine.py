@@ -1,0 +1,94 @@
+"""pfungst examine"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave bad records out and count them.")]
+Images = Annotated[Path | None, typer.Option(help="Folder or archive of the images, where it is not beside the data.")]
+
+
+def examine(
+    player: Annotated[str, typer.Argument(help="A player: oracle, my_module:answer, hf:MODEL, openai:MODEL@URL ...")],
+    data: Annotated[str, typer.Option("--data", "-d", help="The data set: a path, or world.")] = "world",
+    probe: Annotated[
+        list[str] | None, typer.Option("--probe", "-p", help="A probe, with settings as name:key=value. Repeatable.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder [runs/PLAYER-DATA].")] = None,
+    metric: Annotated[str | None, typer.Option(help="How answers are judged [what the data set says].")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
+    limit: Annotated[int | None, typer.Option(help="Only the first so many examples.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Only the example of this id. Repeatable.")] = None,
+    option: Annotated[
+        list[str] | None, typer.Option("--option", help="A setting of the player, key=value. Repeatable.")
+    ] = None,
+    images: Images = None,
+    skip_bad: SkipBad = False,
+    as_json: Json = False,
+) -> None:
+    """Ask a player everything the probes want to know; write a run folder with its report.
+
+    A run that was stopped goes on where it was when the same command is run again.
+    """
+    import sys
+
+    from pfungst import api
+    from pfungst.cli.show import progress_bar
+
+    sys.path.insert(0, "")  # the user's own module stands in the working folder
+    with progress_bar() as progress:
+        run = api.examine(
+            player,
+            data,
+            probe or api.DEFAULT_PROBES,
+            out,
+            metric=metric,
+            seed=seed,
+            limit=limit,
+            only=only or (),
+            data_options=data_options(images, skip_bad),
+            player_options=parse_options(option or []),
+            progress=progress,
+        )
+    print_run(run.path, as_json)
+
+
+def data_options(images: Path | None, skip_bad: bool) -> dict[str, Any]:
+    """The options of `pfungst.data.load` that were given."""
+    return {**({"images": str(images)} if images else {}), **({"skip_bad": True} if skip_bad else {})}
+
+
+def parse_options(options: list[str]) -> dict[str, Any]:
+    """key=value pairs; values that read as JSON (numbers, true, null) are taken as such, others as text."""
+    import json
+
+    parsed = {}
+    for option in options:
+        key, equals, value = option.partition("=")
+        if not equals or not key.isidentifier():
+            raise typer.BadParameter(f"--option takes key=value, not {option!r}.")
+        try:
+            parsed[key] = json.loads(value)
+        except ValueError:
+            parsed[key] = value
+    return parsed
+
+
+def print_run(path: Path, as_json: bool) -> None:
+    """The report card of a run, and where its report is."""
+    from pfungst.cli.show import print_json, print_table
+    from pfungst.report.card import CARD_COLUMNS, card_rows
+    from pfungst.report.html import read_findings
+
+    findings = read_findings(path)
+    if as_json:
+        print_json({"run": str(path), "report": str(path / "report.html"), "findings": findings})
+        return
+    print_table("Report card", CARD_COLUMNS[:-1], [row[:-1] for row in card_rows(findings)])
+    for one in findings:
+        print(f"{one['probe']}: {one['verdict']}")
+    print(f"\n{path / 'report.html'}")

@@ -1,0 +1,28 @@
+"""pfungst report"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pfungst.cli.examine import Json
+
+
+def report(run: Annotated[Path, typer.Argument(help="A run folder.")], as_json: Json = False) -> None:
+    """Write report.html of a run anew, and print its report card."""
+    from pfungst.api import load_again
+    from pfungst.cli.examine import print_run
+    from pfungst.core import PfungstError, read_config
+    from pfungst.report import write_report
+
+    config = read_config(run)
+    try:
+        data = load_again(config)
+    except PfungstError as error:
+        print(f"pfungst: the report has no pictures: {error}", file=sys.stderr)
+        data = None
+    write_report(run, data)
+    print_run(run, as_json)

@@ -1,0 +1,50 @@
+"""Tables, JSON and progress, the same for every command."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pfungst.core.exam import Progress
+from pfungst.core.files import jsonable
+
+
+def print_json(value: Any) -> None:
+    """Strict JSON on standard output, for `--json`."""
+    print(json.dumps(jsonable(value), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title or None, title_justify="left")
+    for name in columns:
+        table.add_column(name)
+    for row in rows:
+        # Text objects: what comes from a data set must not be read as markup.
+        table.add_row(*(Text(str(cell)) for cell in row))
+    Console(soft_wrap=False).print(table)
+
+
+@contextmanager
+def progress_bar() -> Iterator[Progress]:
+    """Progress on standard error, so that standard output stays clean for --json."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Bars(*columns, TimeRemainingColumn(), console=Console(file=sys.stderr)) as bars:
+        tasks: dict[str, Any] = {}
+
+        def show(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total)
+            bars.update(tasks[what], completed=done, total=total)
+
+        yield show

@@ -1,0 +1,65 @@
+"""The control: the same question twice.
+
+A player that samples, or runs on hardware that rounds differently each time, changes its mind without any disturbance.
+Every drop must be read against this noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pfungst.core import AnsweredTrial, Dataset, Figure, Findings, Series, Table, Trial, Variant
+from pfungst.probes import measure
+
+KEEPS = "the answer: image, question and choices are the same"
+
+
+@dataclass(frozen=True)
+class Control:
+    """Ask everything twice, unchanged."""
+
+    name: str = "control"
+
+    def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
+        for example in data:
+            query = measure.clean_query(example)
+            again = replace(query, take=1)
+            yield Trial(example.id, (Variant("clean", query), Variant("again", again)), KEEPS)
+
+    def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
+        clean = measure.accuracy(trials, "clean", seed)
+        again = measure.accuracy(trials, "again", seed)
+        drop = measure.drop(trials, "clean", "again", seed)
+        changed = measure.changed(trials, "clean", "again", seed)
+        flips = measure.flips(trials, "clean", "again")
+        if changed.value == 0:
+            verdict = f"Asked twice, the player gave the same answer to all {changed.n} questions: no sampling noise."
+        else:
+            verdict = (
+                f"Asked twice, the player changed {measure.with_interval(changed)} of its answers "
+                "without any disturbance: read every other change against this."
+            )
+        table = Table(
+            "Asked twice",
+            ("right to wrong", "wrong to right", "wrong to other wrong", "unchanged", "n"),
+            ((flips.right_to_wrong, flips.wrong_to_right, flips.wrong_to_other_wrong, flips.unchanged, flips.n),),
+        )
+        figure = Figure(
+            "Accuracy, the same question twice",
+            "bar",
+            (
+                Series(
+                    "accuracy",
+                    ("first time", "second time"),
+                    (clean.value, again.value),
+                    (clean.low, again.low),
+                    (clean.high, again.high),
+                ),
+            ),
+            y_label="accuracy",
+        )
+        return Findings(
+            self.name, (clean, again, drop, changed), verdict, clean, again, drop, (table,), (figure,),
+            measure.worst(trials, "clean", "again"),
+        )  # fmt: skip

@@ -1,0 +1,90 @@
+"""What every probe does the same way: the clean query, accuracy, drop, flips, the worst failures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pfungst.core import AnsweredTrial, Example, Failure, Finding, Query
+from pfungst.core.stats import Flips, Interval, bootstrap, compare_paired, count_flips
+
+WORST = 12
+"""Failures shown in a report."""
+
+
+def clean_query(example: Example) -> Query:
+    """The example as it stands in its data set."""
+    return Query(example.question, example.image, example.choices, example.scene)
+
+
+def cluster(trial: AnsweredTrial) -> str:
+    """Questions about one image belong together; a question without image name stands alone."""
+    return trial.example.image_id or trial.example.id
+
+
+def having(trials: Sequence[AnsweredTrial], variant: str) -> list[AnsweredTrial]:
+    """The trials that contain this variant."""
+    return [one for one in trials if any(v.name == variant for v in one.trial.variants)]
+
+
+def scores(trials: Sequence[AnsweredTrial], variant: str) -> list[float]:
+    return [one.of(variant)[1] for one in trials]
+
+
+def clusters(trials: Sequence[AnsweredTrial]) -> list[str]:
+    return [cluster(one) for one in trials]
+
+
+def finding(name: str, interval: Interval, condition: str = "", p: float | None = None, test: str = "") -> Finding:
+    how = f"{interval.how}; {test}" if test else interval.how
+    return Finding(name, interval.value, interval.n, interval.low, interval.high, condition, interval.clusters, p, how)
+
+
+def accuracy(trials: Sequence[AnsweredTrial], variant: str, seed: int) -> Finding:
+    """Mean score of a variant over the trials that have it."""
+    some = having(trials, variant)
+    return finding("accuracy", bootstrap(scores(some, variant), clusters(some), seed=seed), variant)
+
+
+def drop(trials: Sequence[AnsweredTrial], clean: str, disturbed: str, seed: int) -> Finding:
+    """Clean minus disturbed score on the same examples, with a paired test."""
+    some = having(trials, disturbed)
+    paired = compare_paired(scores(some, clean), scores(some, disturbed), clusters(some), seed=seed)
+    return finding("drop", paired.difference, disturbed, paired.p, paired.how)
+
+
+def flips(trials: Sequence[AnsweredTrial], clean: str, disturbed: str) -> Flips:
+    some = having(trials, disturbed)
+    return count_flips(
+        scores(some, clean),
+        scores(some, disturbed),
+        [one.of(clean)[0].text for one in some],
+        [one.of(disturbed)[0].text for one in some],
+    )
+
+
+def changed(trials: Sequence[AnsweredTrial], clean: str, disturbed: str, seed: int) -> Finding:
+    """Share of questions whose answer text changes: needs no truth, and counts one wrong answer for another."""
+    some = having(trials, disturbed)
+    different = [float(one.of(clean)[0].text != one.of(disturbed)[0].text) for one in some]
+    return finding("answers changed", bootstrap(different, clusters(some), seed=seed), disturbed)
+
+
+def worst(trials: Sequence[AnsweredTrial], clean: str, disturbed: str, limit: int = WORST) -> tuple[Failure, ...]:
+    """The largest losses, ties in the order of the data."""
+    losses = [
+        Failure(one.example.id, disturbed, one.of(clean)[1] - one.of(disturbed)[1])
+        for one in having(trials, disturbed)
+        if one.of(clean)[1] > one.of(disturbed)[1]
+    ]
+    return tuple(sorted(losses, key=lambda failure: -failure.loss)[:limit])
+
+
+def percent(value: float) -> str:
+    return "unknown" if value != value else f"{100 * value:.1f}%"
+
+
+def with_interval(one: Finding) -> str:
+    """`12.3% [10.1%, 14.6%]`, for verdicts."""
+    if one.low != one.low:
+        return f"{percent(one.value)} (no interval: fewer than two images)"
+    return f"{percent(one.value)} [{percent(one.low)}, {percent(one.high)}]"

@@ -1,0 +1,6 @@
+"""What a user sees: the report card in the terminal and report.html."""
+
+from pfungst.report.card import card_rows, format_finding
+from pfungst.report.html import write_report
+
+__all__ = ["card_rows", "format_finding", "write_report"]

@@ -1,0 +1,62 @@
+"""The report card: a line a probe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+CARD_COLUMNS = ("probe", "clean", "disturbed", "drop", "p", "n", "verdict")
+
+
+def number(value: float | None, unit: str = "%") -> str:
+    """A number for people: fractions in percent, unknown ones as a dash."""
+    if value is None or value != value:
+        return "–"
+    if unit == "%":
+        return f"{100 * value:.1f}%"
+    return f"{value:.3g}{' ' + unit if unit else ''}"
+
+
+def format_finding(finding: Mapping[str, Any] | None) -> str:
+    """`71.2% [69.8%, 72.5%]` from a finding as it stands in findings.json."""
+    if finding is None:
+        return "–"
+    unit = finding.get("unit", "%")
+    text = number(finding["value"], unit)
+    if finding.get("low") is None or finding.get("high") is None:
+        return text
+    return f"{text} [{number(finding['low'], unit)}, {number(finding['high'], unit)}]"
+
+
+def format_p(value: float | None) -> str:
+    if value is None or value != value:
+        return "–"
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def format_cell(cell: Any) -> str:
+    """A table cell: a finding, a number, or words."""
+    if isinstance(cell, Mapping):
+        return format_finding(cell)
+    if cell is None:
+        return "–"
+    if isinstance(cell, float):
+        return f"{cell:.4g}"
+    return str(cell)
+
+
+def card_rows(findings: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    """Rows under CARD_COLUMNS, from the list in findings.json. The control comes first: drops are read against it."""
+    ordered = sorted(findings, key=lambda one: one["probe"] != "control")
+    return [
+        (
+            one["probe"],
+            format_finding(one["clean"]),
+            format_finding(one["disturbed"]),
+            format_finding(one["drop"]),
+            format_p((one["drop"] or {}).get("p")),
+            str((one["drop"] or one["clean"] or {}).get("n", "–")),
+            one["verdict"],
+        )
+        for one in ordered
+    ]

@@ -1,0 +1,164 @@
+"""The first probes, on players whose behaviour is known."""
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from pfungst.core import Answer, AnsweredTrial, ProbeError
+from pfungst.core.images import image_size
+from pfungst.probes import PROBES, check_probe, get_probe
+from pfungst.probes.blind import Blind
+from pfungst.probes.control import Control
+from tests.conftest import squares
+
+
+def answered(probe, data, say, seed=0):
+    """The probe's trials answered by say(query, example), scored by exact match."""
+    examples = {example.id: example for example in data}
+    trials = []
+    for trial in probe.trials(data, seed):
+        example = examples[trial.example_id]
+        answers = tuple(Answer(say(variant.query, example)) for variant in trial.variants)
+        scores = tuple(float(answer.text == example.target) for answer in answers)
+        trials.append(AnsweredTrial(trial, example, answers, scores))
+    return trials
+
+
+def by_name(findings, name, condition=""):
+    return next(one for one in findings.rows if one.name == name and one.condition == condition)
+
+
+def test_control_of_a_steady_player_finds_no_noise(data):
+    found = Control().findings(answered(Control(), data, lambda q, e: e.target), 0)
+    assert found.drop.value == 0 and by_name(found, "answers changed", "again").value == 0
+    assert "no sampling noise" in found.verdict
+
+
+def test_control_counts_every_change_of_mind(data):
+    numbers = {example.id: index for index, example in enumerate(data)}
+
+    def moody(query, example):
+        return "perhaps" if query.take and numbers[example.id] % 4 == 0 else example.target
+
+    found = Control().findings(answered(Control(), data, moody), 0)
+    assert by_name(found, "answers changed", "again").value == 0.25
+    assert found.drop.value == 0.25
+    assert found.tables[0].rows[0] == (20, 0, 0, 60, 80)
+    assert len(found.failures) == 12 and {one.loss for one in found.failures} == {1.0}
+
+
+def test_a_player_that_looks_has_gain_and_no_leakage(data):
+    clean = {example.image.digest for example in data}
+
+    def looks(query, example):
+        return example.target if query.image is not None and query.image.digest == example.image.digest else "?"
+
+    assert len(clean) == 40
+    found = Blind().findings(answered(Blind(), data, looks), 0)
+    assert by_name(found, "gain", "question only").value == 1.0
+    assert by_name(found, "accuracy", "other image").value == 0.0
+    assert "nothing beyond guessing" in found.verdict
+
+
+def test_a_blind_player_has_no_gain(data):
+    found = Blind().findings(answered(Blind(), data, lambda q, e: "yes"), 0)
+    assert by_name(found, "gain", "question only").value == 0
+    assert "no proof that the player looks" in found.verdict
+    assert {one.variant for one in found.failures} == {"other image"}
+
+
+def test_a_player_that_knows_the_questions_by_heart_leaks(data):
+    found = Blind().findings(answered(Blind(), data, lambda q, e: e.target if q.image is None else "?"), 0)
+    assert by_name(found, "leakage", "question only").value > 0.4
+
+
+def test_guessing_is_the_most_frequent_answer_of_the_other_examples():
+    data = squares(4, 1)  # targets yes, no, yes, no of one type
+    odd = data.subset([replace(data[0], target="yes"), *(replace(e, target="no") for e in data[1:])])
+    found = Blind().findings(answered(Blind(), odd, lambda q, e: "?"), 0)
+    # "no" is the most frequent among the others for all four, and right for three.
+    assert by_name(found, "guessing").value == 0.75
+
+
+def test_guessing_among_choices_is_one_in_k():
+    data = squares(10, 1, choices=("yes", "no", "red", "blue"))
+    found = Blind().findings(answered(Blind(), data, lambda q, e: "?"), 0)
+    assert by_name(found, "guessing").value == 0.25
+    assert by_name(found, "accuracy", "options only").n == 10
+
+
+def test_the_other_image_is_never_ones_own():
+    data = squares(7, 5)
+    own = {example.id: example.image.digest for example in data}
+    for seed in range(5):
+        for trial in Blind().trials(data, seed):
+            other = next(v.query.image for v in trial.variants if v.name == "other image")
+            assert other.digest != own[trial.example_id]
+
+
+def test_the_blank_image_has_the_size_of_the_original_and_no_content(data):
+    trial = next(Blind().trials(data, 0))
+    blank = trial.variants[1].query.image
+    assert image_size(blank) == (8, 6)
+    assert blank.pil().getextrema() == ((127, 127),) * 3
+
+
+def test_one_picture_for_all_questions_has_no_other_image():
+    data = squares(1, 6)
+    assert all("other image" not in [v.name for v in t.variants] for t in Blind().trials(data, 0))
+    Blind().findings(answered(Blind(), data, lambda q, e: "yes"), 0)
+
+
+def test_blind_needs_images(data):
+    without = data.subset([replace(example, image=None) for example in data])
+    with pytest.raises(ProbeError, match="none of the 80 examples of squares has one"):
+        list(Blind().trials(without, 0))
+
+
+def test_examples_without_truth_give_unknown_numbers_not_zero(data):
+    unknown = [
+        replace(one, scores=(float("nan"),) * len(one.scores)) for one in answered(Control(), data, lambda q, e: "x")
+    ]
+    found = Control().findings(unknown, 0)
+    assert found.clean.n == 0 and found.clean.value != found.clean.value
+
+
+@pytest.mark.parametrize("name", PROBES.names())
+def test_our_probes_keep_the_rules(name):
+    assert check_probe(get_probe(name)) == []
+
+
+@dataclass(frozen=True)
+class Careless:
+    """Breaks every rule that the check knows."""
+
+    name: str = ""
+    calls: list = None
+
+    def trials(self, data, seed):
+        self.calls.append(1)
+        for trial in Control().trials(data, seed):
+            clean = trial.variants[0]
+            query = replace(clean.query, question=f"{len(self.calls)}")
+            yield replace(trial, keeps=" ", example_id="nobody", variants=(replace(clean, query=query),) * 2)
+
+    def findings(self, trials, seed):
+        raise AssertionError
+
+
+def test_a_careless_probe_is_told_what_is_wrong():
+    told = "\n".join(check_probe(Careless(calls=[])))
+    for sentence in (
+        "no name",
+        "other trials for the same",
+        "not in the data",
+        "what it keeps",
+        "one name",
+        "same query",
+    ):
+        assert sentence in told
+
+
+def test_a_probe_with_bad_settings_is_refused():
+    with pytest.raises(ProbeError, match="has no setting 'k=3'"):
+        get_probe("control:k=3")

@@ -1,0 +1,110 @@
+"""The report: complete, escaped, self-contained."""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from pfungst.core import Answer, Exam, Figure, PfungstError, Series
+from pfungst.core.files import jsonable
+from pfungst.probes.blind import Blind
+from pfungst.probes.control import Control
+from pfungst.report import write_report
+from pfungst.report.card import format_finding
+from pfungst.report.plots import draw
+from tests.conftest import squares
+
+HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>"\'&amp;{{ config }}{% raw %}</style></title>'
+
+
+class Hostile:
+    name, fingerprint = HOSTILE, "hostile"
+
+    def answer(self, queries):
+        return [Answer(HOSTILE + str(query.take) if query.take else "yes") for query in queries]
+
+
+class Tags(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.tags, self.attributes, self.text = [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += attributes
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+@pytest.fixture
+def page(tmp_path):
+    data = squares(10, 2, choices=("yes", "no", HOSTILE))
+    data = replace(
+        data,
+        name=HOSTILE,
+        examples=[replace(e, question=HOSTILE, id=e.id + HOSTILE, question_type=HOSTILE) for e in data],
+    )
+    Exam(Hostile(), data, [Control(), Blind()], lambda e, a: float(a.text == e.target), tmp_path).run()
+    html = write_report(tmp_path, data).read_text()
+    parsed = Tags()
+    parsed.feed(html)
+    return html, parsed
+
+
+def test_hostile_text_becomes_text(page):
+    _html, parsed = page
+    assert "script" not in parsed.tags
+    assert "onerror" not in dict(parsed.attributes)
+    assert any(HOSTILE in text for text in parsed.text)
+
+
+def test_the_page_loads_nothing_from_outside(page):
+    html, parsed = page
+    sources = [value for name, value in parsed.attributes if name in ("src", "href")]
+    assert sources and all(value.startswith(("data:image/", "#")) for value in sources)
+    assert "default-src 'none'" in html
+
+
+def test_the_page_shows_card_figures_failures_and_configuration(page):
+    _html, parsed = page
+    text = " ".join(parsed.text)
+    for words in ("Report card", "Shortcut ledger", "Worth a look", "Configuration", "95% interval"):
+        assert words in text
+    assert parsed.tags.count("svg") == 2
+    assert "img" in parsed.tags
+
+
+def test_a_report_without_data_has_no_pictures_but_all_numbers(tmp_path):
+    data = squares(10, 2)
+    Exam(Hostile(), data, [Control()], lambda e, a: float(a.text == e.target), tmp_path).run()
+    html = write_report(tmp_path).read_text()
+    assert "data:image" not in html and "Report card" in html
+
+
+def test_a_folder_without_findings_is_a_sentence(tmp_path):
+    with pytest.raises(PfungstError, match="not a run folder"):
+        write_report(tmp_path)
+
+
+def test_unknown_values_are_a_dash():
+    assert format_finding({"value": None, "low": None, "high": None}) == "–"
+    assert format_finding({"value": 0.5, "low": None, "high": None}) == "50.0%"
+    assert format_finding({"value": 0.5, "low": 0.25, "high": 1.0, "unit": ""}) == "0.5 [0.25, 1]"
+
+
+@pytest.mark.parametrize("kind", ["bar", "line"])
+def test_a_bar_is_as_high_as_its_value(kind):
+    figure = Figure("t", kind, (Series("s", ("a", "b"), (1.0, 0.5), (0.9, float("nan")), (1.0, float("nan"))),))
+    svg = draw(jsonable(figure))
+    if kind == "bar":
+        first, second = (float(h) for h in re.findall(r'<rect[^>]* height="([\d.]+)" fill', svg))
+        assert first == pytest.approx(2 * second, rel=0.01)
+    else:
+        assert svg.count("<circle") == 2
+    assert svg.count('class="whisker"') == 1
+
+
+def test_a_figure_of_unknown_values_says_so():
+    assert "no known values" in draw(jsonable(Figure("t", "bar", (Series("s", ("a",), (float("nan"),)),))))
