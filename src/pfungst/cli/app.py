@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from pfungst.cli import check, compare, data, examine, list_, report, rescore
+from pfungst.cli import check, compare, data, examine, list_, rank, report, rescore
 
 app = typer.Typer(
     name="pfungst",
@@ -18,6 +18,7 @@ app.command("examine")(examine.examine)
 app.command("rescore")(rescore.rescore)
 app.command("compare")(compare.compare)
 app.command("report")(report.report)
+app.command("rank")(rank.rank)
 app.command("list")(list_.list_parts)
 app.add_typer(data.app, name="data")
 app.add_typer(check.app, name="check")

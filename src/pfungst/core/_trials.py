@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pfungst.core.files import write_atomic
+from pfungst.core.files import jsonable, storable, write_atomic
 from pfungst.core.types import AnsweredTrial
 
 
@@ -18,15 +19,17 @@ def write_trials(path: Path, trials: Sequence[AnsweredTrial], keys: Sequence[tup
 
     rows: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
     for one, row in zip(trials, keys, strict=True):
+        notes = json.dumps(jsonable(one.trial.notes), sort_keys=True) if one.trial.notes else None
         for variant, answer, score, key in zip(one.trial.variants, one.answers, one.scores, row, strict=True):
             image = variant.query.image
+            choices = [storable(choice) for choice in variant.query.choices]
             values = (
                 one.example.id, one.example.image_id, variant.name, variant.query.question,
-                list(variant.query.choices), image.digest if image is not None else None, variant.query.take,
-                key, one.trial.keeps, answer.text, answer.confidence, score,
+                choices, image.digest if image is not None else None, variant.query.take,
+                key, one.trial.keeps, notes, answer.text, answer.confidence, score,
             )  # fmt: skip
             for name, value in zip(_COLUMNS, values, strict=True):
-                rows[name].append(value)
+                rows[name].append(storable(value) if isinstance(value, str) else value)
     schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in _COLUMNS.items() if kind != "list"])
     schema = schema.insert(4, pa.field("choices", pa.list_(pa.string())))
     buffer = io.BytesIO()
@@ -36,6 +39,6 @@ def write_trials(path: Path, trials: Sequence[AnsweredTrial], keys: Sequence[tup
 
 _COLUMNS = {
     "example_id": "string", "image_id": "string", "variant": "string", "question": "string", "choices": "list",
-    "image": "string", "take": "int32", "key": "string", "keeps": "string", "answer": "string",
+    "image": "string", "take": "int32", "key": "string", "keeps": "string", "notes": "string", "answer": "string",
     "confidence": "float64", "score": "float64",
 }  # fmt: skip

@@ -30,6 +30,23 @@ def write_atomic(path: Path, data: bytes) -> None:
         raise
 
 
+def cache_dir(name: str) -> Path:
+    """Folder for what can be made again: below $PFUNGST_CACHE, else in the user's cache folder."""
+    root = os.environ.get("PFUNGST_CACHE")
+    if root:
+        base = Path(root)
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pfungst"
+    folder = base / name
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def storable(text: str) -> str:
+    """Valid Unicode: a lone surrogate, which JSON can smuggle in, must not lose the record it stands in."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def jsonable(value: Any) -> Any:
     """Dataclasses to dictionaries, NaN and infinity to None: what strict JSON can hold."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

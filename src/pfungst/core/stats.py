@@ -72,16 +72,6 @@ def _known(scores: Sequence[float] | Floats, clusters: Sequence[Any]) -> tuple[F
     return values[known], np.asarray(codes, dtype=np.intp)
 
 
-def _resampled_means(sums: Floats, counts: Floats, draws: int, rng: np.random.Generator) -> Floats:
-    size = len(sums)
-    means = np.empty(draws)
-    step = max(1, _CHUNK // size)
-    for start in range(0, draws, step):
-        chosen = rng.integers(0, size, size=(min(step, draws - start), size))
-        means[start : start + len(chosen)] = sums[chosen].sum(1) / counts[chosen].sum(1)
-    return means
-
-
 def bootstrap(
     scores: Sequence[float] | Floats,
     clusters: Sequence[Any],
@@ -99,11 +89,38 @@ def bootstrap(
     mean = float(values.mean())
     if groups < 2:
         return Interval(mean, math.nan, math.nan, n, groups, f"{how}: one cluster, no interval")
-    sums = np.bincount(codes, weights=values, minlength=groups).astype(np.float64)
-    counts = np.bincount(codes, minlength=groups).astype(np.float64)
-    means = _resampled_means(sums, counts, draws, np.random.default_rng(seed))
+    means = bootstrap_means([values], codes.tolist(), seed=seed, draws=draws)[:, 0]
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return Interval(mean, float(low), float(high), n, groups, how)
+
+
+def bootstrap_means(
+    columns: Sequence[Sequence[float]] | Floats,
+    clusters: Sequence[Any],
+    *,
+    seed: int = 0,
+    draws: int = BOOTSTRAP_DRAWS,
+) -> Floats:
+    """Resampled means of several conditions on the same examples, (draws, conditions), for intervals of functions of
+    means. An example that is unknown in one condition is left out of all. NaN with fewer than two clusters."""
+    values = np.asarray(columns, dtype=np.float64)
+    known = ~np.isnan(values).any(0)
+    _, codes = _known(np.where(known, 0.0, np.nan), clusters)
+    values = values[:, known]
+    groups = int(codes.max(initial=-1)) + 1
+    if groups < 2:
+        return np.full((draws, len(values)), np.nan)
+    sums = np.stack([np.bincount(codes, weights=column, minlength=groups) for column in values])
+    counts = np.bincount(codes, minlength=groups).astype(np.float64)
+    rng = np.random.default_rng(seed)
+    means = np.empty((draws, len(values)))
+    step = max(1, _CHUNK // groups)
+    for start in range(0, draws, step):
+        chosen = rng.integers(0, groups, size=(min(step, draws - start), groups))
+        total = counts[chosen].sum(1)
+        for number, column in enumerate(sums):
+            means[start : start + len(chosen), number] = column[chosen].sum(1) / total
+    return means
 
 
 def clustered_normal(scores: Sequence[float] | Floats, clusters: Sequence[Any], *, level: float = 0.95) -> Interval:

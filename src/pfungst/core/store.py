@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pfungst.core.errors import PfungstError
+from pfungst.core.files import storable
 from pfungst.core.types import Answer, Query
 
 _SCHEMA = """
@@ -27,11 +28,6 @@ CREATE TABLE IF NOT EXISTS answers (
     scores     TEXT               -- JSON list, one a choice
 ) WITHOUT ROWID
 """
-
-
-def _text(text: str) -> str:
-    """SQLite holds valid Unicode only; a lone surrogate in a player's answer must not lose the answer."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 class AnswerStore:
@@ -76,12 +72,12 @@ class AnswerStore:
         rows = [
             (
                 key,
-                _text(fingerprint),
+                storable(fingerprint),
                 query.image.digest if query.image is not None else None,
-                _text(query.question),
+                storable(query.question),
                 json.dumps(query.choices),
                 query.take,
-                _text(answer.text),
+                storable(answer.text),
                 answer.confidence,
                 None if answer.scores is None else json.dumps(answer.scores),
             )

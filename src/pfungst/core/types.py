@@ -117,6 +117,8 @@ class Trial:
     variants: tuple[Variant, ...]
     keeps: str
     """The label-preservation contract: what stays the same over the variants, and why, in words."""
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    """What the probe must remember to read the answers (JSON-able), such as the scores of a ranking."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,6 @@
+"""Basic questions: ranked by the certified LASSO (or another ranker) and appended as noise of a known level."""
+
+from pfungst.probes.noise.pool import Pool, normalise
+from pfungst.probes.noise.ranking import RANKERS, Ranker, Ranking, rank
+
+__all__ = ["RANKERS", "Pool", "Ranker", "Ranking", "normalise", "rank"]

@@ -1,0 +1,133 @@
+"""Basic question datasets on disk: {image, main question, 21 x (basic question, score)}, as the papers' GBQD and YNBQD.
+
+Parquet by default, JSON on request. One row a main question:
+
+| column | type |
+|---|---|
+| question_id, image_id | string, empty where unknown |
+| main_question | string |
+| basic_questions | list of string, best first |
+| scores | list of double |
+| gap | double, certified relative duality gap; null for rankers without certificate |
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pfungst.core import DataError, PfungstError
+from pfungst.core.files import storable, write_atomic
+from pfungst.probes.noise.ranking import Ranking
+
+COLUMNS = ("question_id", "image_id", "main_question", "basic_questions", "scores", "gap")
+
+
+@dataclass(frozen=True)
+class MainQuestion:
+    """A question to be disturbed, with the ids it has in its data set."""
+
+    text: str
+    id: str = ""
+    image_id: str = ""
+
+
+def write_bqd(
+    path: Path, main: Sequence[MainQuestion], pool: Sequence[str], ranking: Ranking, about: dict[str, Any]
+) -> None:
+    """Write a ranking; the ending of `path` chooses Parquet (.parquet) or JSON (.json). `about` is kept in the file."""
+    about = {"ranker": ranking.ranker, "settings": ranking.settings, **about}
+    if path.suffix == ".json":
+        rows = [
+            {
+                "question_id": one.id,
+                "image_id": one.image_id,
+                "main_question": one.text,
+                "basic_questions": [
+                    {"question": pool[i], "score": score}
+                    for i, score in zip(row.tolist(), scores.tolist(), strict=True)
+                ],
+                "gap": None if np.isnan(gap) else float(gap),
+            }
+            for one, row, scores, gap in zip(main, ranking.indices, ranking.scores, ranking.gaps, strict=True)
+        ]
+        text = json.dumps({"info": about, "questions": rows}, ensure_ascii=False)
+        write_atomic(path, text.encode("utf-8", "replace"))
+    elif path.suffix == ".parquet":
+        write_atomic(path, _parquet(main, pool, ranking, about))
+    else:
+        raise PfungstError(f"{path}: a basic question dataset ends in .parquet or .json.")
+
+
+def _parquet(main: Sequence[MainQuestion], pool: Sequence[str], ranking: Ranking, about: dict[str, Any]) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    k = ranking.indices.shape[1]
+    offsets = pa.array(np.arange(len(main) + 1, dtype=np.int32) * k)
+    # Five million rows, but few distinct texts: indices into a dictionary instead of strings.
+    texts = pa.DictionaryArray.from_arrays(
+        pa.array(ranking.indices.ravel().astype(np.int32)), pa.array([storable(q) for q in pool])
+    )
+    table = pa.table(
+        {
+            "question_id": pa.array([storable(one.id) for one in main]),
+            "image_id": pa.array([storable(one.image_id) for one in main]),
+            "main_question": pa.array([storable(one.text) for one in main]),
+            "basic_questions": pa.ListArray.from_arrays(offsets, texts.cast(pa.string())),
+            "scores": pa.ListArray.from_arrays(offsets, pa.array(ranking.scores.ravel())),
+            "gap": pa.array(ranking.gaps, mask=np.isnan(ranking.gaps)),
+        }
+    ).replace_schema_metadata({"pfungst": json.dumps(about)})
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+@dataclass(frozen=True)
+class BasicQuestions:
+    """A basic question dataset in memory, by main question."""
+
+    rows: dict[str, tuple[tuple[str, ...], tuple[float, ...], float | None]]
+    """Main question to (basic questions, scores, gap)."""
+
+    @classmethod
+    def read(cls, path: Path) -> BasicQuestions:
+        rows = _read_json(path) if path.suffix == ".json" else _read_parquet(path)
+        return cls({main: (tuple(basic), tuple(scores), gap) for main, basic, scores, gap in rows})
+
+
+def _read_parquet(path: Path) -> list[tuple[str, list[str], list[float], float | None]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path, columns=list(COLUMNS[2:]))
+    except (OSError, pa.ArrowException) as error:
+        raise DataError.at(path, "", f"this is not a basic question dataset ({error}).") from error
+    if table.column_names != list(COLUMNS[2:]):
+        raise DataError.at(path, "", f"a basic question dataset has the columns {', '.join(COLUMNS)}.")
+    columns = [table[name].to_pylist() for name in COLUMNS[2:]]
+    return list(zip(*columns, strict=True))
+
+
+def _read_json(path: Path) -> list[tuple[str, list[str], list[float], float | None]]:
+    try:
+        questions = json.loads(path.read_text("utf-8"))["questions"]
+        return [
+            (
+                str(one["main_question"]),
+                [str(basic["question"]) for basic in one["basic_questions"]],
+                [float(basic["score"]) for basic in one["basic_questions"]],
+                one.get("gap"),
+            )
+            for one in questions
+        ]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError.at(path, "", f"this is not a basic question dataset ({error!r}).") from error

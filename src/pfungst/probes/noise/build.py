@@ -1,0 +1,148 @@
+"""Basic question datasets at full size: distinct questions in shards, resumable, then one file."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pfungst.core import PfungstError
+from pfungst.core.exam import Progress
+from pfungst.probes.noise.bqd import MainQuestion, write_bqd
+from pfungst.probes.noise.cache import pool_questions, read_lines
+from pfungst.probes.noise.pool import Pool
+from pfungst.probes.noise.ranking import GAP, LAMBDA, TOP_K, Ranking, get_ranker, rank
+
+SHARD = 2048
+"""Distinct main questions a shard: minutes of work at the papers' size, so that little is lost in a kill."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a pool is ranked; see `pfungst.probes.noise.rank`."""
+
+    ranker: str = "lasso"
+    encoder: str | None = None
+    k: int = TOP_K
+    lam: float = LAMBDA
+    tol: float = GAP
+    keep_main_questions: bool = False
+    device: str | None = None
+
+
+def main_questions(spec: str, limit: int | None = None) -> list[MainQuestion]:
+    """The questions of a data set, or of a text file with one a line."""
+    if _is_text(spec):
+        questions = [MainQuestion(text, str(number)) for number, text in enumerate(read_lines(Path(spec)))]
+    else:
+        from pfungst.data import load
+
+        questions = [MainQuestion(e.question, e.id, e.image_id) for e in load(spec)]
+    questions = questions[:limit]
+    if not questions:
+        raise PfungstError(f"{spec} has no questions.")
+    return questions
+
+
+def pool_texts(spec: str, kind: str = "all") -> list[str]:
+    """The questions to rank; kind: `all` or `yes/no`."""
+    from pfungst.core import Dataset
+
+    return pool_questions(spec, Dataset("pool", []), kind)
+
+
+def _is_text(spec: str) -> bool:
+    return Path(spec).suffixes[:1] == [".txt"] and Path(spec).is_file()
+
+
+def rank_settings(
+    main: Sequence[MainQuestion],
+    pool: Sequence[str],
+    settings: Settings,
+    progress: Progress = lambda what, done, total: None,
+) -> Ranking:
+    return rank([one.text for one in main], pool, progress=progress, **asdict(settings))
+
+
+def build(
+    out: Path,
+    main: Sequence[MainQuestion],
+    pool: Sequence[str],
+    settings: Settings,
+    progress: Progress = lambda what, done, total: None,
+) -> Path:
+    """Rank the pool for all main questions and write a basic question dataset.
+
+    Work is kept in OUT.parts until the file is complete, so a killed ranking goes on where it was.
+    """
+    from pfungst.compute import make_shards, run_shards
+
+    if out.suffix not in (".parquet", ".json"):
+        raise PfungstError(f"{out}: a basic question dataset ends in .parquet or .json.")
+    texts = list(dict.fromkeys(one.text for one in main))
+    ranker = get_ranker(settings.ranker, **{k: v for k, v in asdict(settings).items() if k not in ("ranker", "k")})
+    rank([texts[0]], pool, ranker, k=settings.k, keep_main_questions=settings.keep_main_questions)  # fail early
+    version = _digest([texts, list(pool), asdict(settings), _fingerprint(ranker)])
+    parts = out.with_name(out.name + ".parts")
+    starts = range(0, len(texts), SHARD)
+
+    def work(shard: Any) -> bytes:
+        start = int(shard.payload["start"])
+        ranking = rank(
+            texts[start : start + SHARD], pool, ranker, k=settings.k,
+            keep_main_questions=settings.keep_main_questions,
+            progress=lambda what, done, total: progress("ranking", start + done, len(texts)),
+        )  # fmt: skip
+        buffer = io.BytesIO()
+        np.savez(buffer, indices=ranking.indices, scores=ranking.scores, gaps=ranking.gaps)
+        progress("ranking", min(start + SHARD, len(texts)), len(texts))
+        return buffer.getvalue()
+
+    files = run_shards(work, make_shards([{"start": start} for start in starts]), parts, version=version)
+    loaded = [np.load(file, allow_pickle=False) for file in files]
+    rows = {text: number for number, text in enumerate(texts)}
+    order = np.asarray([rows[one.text] for one in main])
+    indices, scores, gaps = (
+        np.concatenate([part[name] for part in loaded])[order] for name in ("indices", "scores", "gaps")
+    )
+    about = {**asdict(settings), "pool": len(Pool.of(pool)), "encoder": _fingerprint(ranker)}
+    write_bqd(out, main, pool, Ranking(indices, scores, gaps, ranker.name), about)
+    for file in parts.iterdir():
+        file.unlink()
+    parts.rmdir()
+    return out
+
+
+def _fingerprint(ranker: Any) -> str:
+    return str(getattr(ranker, "fingerprint", ""))
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def lambda_study(
+    main: Sequence[MainQuestion],
+    pool: Sequence[str],
+    settings: Settings,
+    lambdas: Sequence[float],
+    progress: Progress = lambda what, done, total: None,
+) -> list[dict[str, float]]:
+    """What lambda does (Section 4 (vii) of the journal paper): a row a value.
+
+    nonzeros: mean number of non-zero coefficients; overlap: how many of the top k are those of the papers' lambda;
+    kept: how many are those of the next smaller lambda tried; monotone: share of neighbouring partitions in which the
+    mean cosine similarity to the main question falls; gap: the largest certified gap.
+    """
+    from pfungst.probes.noise.rankers import Lasso
+    from pfungst.probes.noise.study import study
+
+    base = get_ranker("lasso", encoder=settings.encoder, tol=settings.tol, device=settings.device)
+    assert isinstance(base, Lasso)
+    return study([one.text for one in main], pool, base, sorted(lambdas), settings.k, progress)

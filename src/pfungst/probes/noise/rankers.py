@@ -1,0 +1,137 @@
+"""The rankers: the certified LASSO of the papers, cosine, and the seven text metrics that the papers compare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pfungst.core.exam import Progress
+from pfungst.probes.noise.ranking import GAP, LAMBDA
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Top = tuple[Ints, Floats, Floats]
+BLOCK = 32_000_000
+"""Scores held at once when all pairs are computed: 256 MB."""
+
+
+def best_of_row(scores: Floats, k: int) -> Ints:
+    """Places of the k largest scores, best first, ties by the smaller place."""
+    if k < len(scores):
+        border = np.partition(scores, len(scores) - k)[len(scores) - k]
+        candidates = np.flatnonzero(scores >= border)
+    else:
+        candidates = np.arange(len(scores))
+    order = np.lexsort((candidates, -scores[candidates]))[:k]
+    return np.asarray(candidates[order], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class _Embedded:
+    """Rankers that compare sentence vectors, scaled to length 1."""
+
+    encoder: str | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        from pfungst.text.encoders import get_encoder
+
+        return get_encoder(self.encoder).fingerprint if self.encoder else get_encoder().fingerprint
+
+    def _unit(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
+        from pfungst.text import encode
+
+        rows = np.asarray(encode(sentences, self.encoder) if self.encoder else encode(sentences), dtype=np.float32)
+        # float64 for the length alone: skip-thought vectors have norm sqrt 2, and a sentence without words has 0.
+        length = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))[:, None]
+        return np.asarray(np.divide(rows, length, out=np.zeros_like(rows), where=length > 0, casting="unsafe"))
+
+
+@dataclass(frozen=True)
+class Cosine(_Embedded):
+    """Cosine of the sentence vectors."""
+
+    name: str = "cosine"
+
+    def top(
+        self, main: Sequence[str], pool: Sequence[str], k: int, excluded: Sequence[int | None], progress: Progress
+    ) -> Top:
+        a, b = self._unit(pool), self._unit(main)
+        indices, scores = np.empty((len(main), k), dtype=np.int64), np.empty((len(main), k))
+        step = max(1, BLOCK // len(pool))
+        for start in range(0, len(main), step):
+            block = b[start : start + step] @ a.T
+            for row, similarity in enumerate(block, start=start):
+                if excluded[row] is not None:
+                    similarity[excluded[row]] = -np.inf
+                indices[row] = best_of_row(similarity, k)
+                scores[row] = similarity[indices[row]]
+            progress("ranking", min(start + step, len(main)), len(main))
+        return indices, scores, np.full(len(main), np.nan)
+
+
+@dataclass(frozen=True)
+class _Metric:
+    """Rankers by a text metric: the main question is the reference, a basic question the hypothesis."""
+
+    name: str = ""
+
+    def top(
+        self, main: Sequence[str], pool: Sequence[str], k: int, excluded: Sequence[int | None], progress: Progress
+    ) -> Top:
+        from pfungst.text import top_pairs
+
+        indices, scores = top_pairs(self.name, main, pool, k, excluded=excluded, progress=progress)
+        return indices, scores, np.full(len(main), np.nan)
+
+
+@dataclass(frozen=True)
+class Bleu1(_Metric):
+    """BLEU-1."""
+
+    name: str = "bleu1"
+
+
+@dataclass(frozen=True)
+class Bleu2(_Metric):
+    """BLEU-2."""
+
+    name: str = "bleu2"
+
+
+@dataclass(frozen=True)
+class Bleu3(_Metric):
+    """BLEU-3."""
+
+    name: str = "bleu3"
+
+
+@dataclass(frozen=True)
+class Bleu4(_Metric):
+    """BLEU-4."""
+
+    name: str = "bleu4"
+
+
+@dataclass(frozen=True)
+class Rouge(_Metric):
+    """ROUGE-L."""
+
+    name: str = "rouge"
+
+
+@dataclass(frozen=True)
+class Cider(_Metric):
+    """CIDEr-D, document frequencies over the pool."""
+
+    name: str = "cider"
+
+
+@dataclass(frozen=True)
+class Meteor(_Metric):
+    """METEOR 1.5."""
+
+    name: str = "meteor"

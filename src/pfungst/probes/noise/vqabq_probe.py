@@ -1,0 +1,114 @@
+"""VQABQ as a probe: do good basic questions help? (Section 4 (iii) of 002_fb7e146b8b7661da.txt)
+
+All main questions are asked with 0, 1, 2 and 3 basic questions, so that every choice of thresholds can be judged from
+the stored answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from pfungst.core import AnsweredTrial, Dataset, Figure, Findings, Series, Table, Trial, Variant
+from pfungst.core.stats import bootstrap, compare_paired
+from pfungst.probes import measure
+from pfungst.probes.noise import vqabq
+from pfungst.probes.noise.cache import rank_cached
+from pfungst.probes.noise.partitions import append
+from pfungst.probes.noise.ranking import GAP, LAMBDA
+
+KEEPS = "the answer: the main question stands unchanged at the front of similar questions"
+VARIANTS = ("clean", "1 BQ", "2 BQ", "3 BQ")
+
+
+@dataclass(frozen=True)
+class Vqabq:
+    """Basic questions appended only where their scores pass the thresholds (Algorithm 1): do they help?"""
+
+    ranker: str = "lasso"
+    encoder: str = ""
+    pool: str = ""
+    pool_type: str = "all"
+    ranked: str = ""
+    s1: float = vqabq.THRESHOLDS[0]
+    s2: float = vqabq.THRESHOLDS[1]
+    s3: float = vqabq.THRESHOLDS[2]
+    words: int = 0
+    lam: float = LAMBDA
+    tol: float = GAP
+    name: str = "vqabq"
+    k: int = 3
+    keep_main_questions: bool = False
+
+    def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
+        for example, row in zip(data, rank_cached(self, self.ranker, data), strict=True):
+            query = measure.clean_query(example)
+            variants = [Variant("clean", query)] + [
+                Variant(name, replace(query, question=append(example.question, row.questions[:count], self.words)))
+                for count, name in enumerate(VARIANTS[1:], start=1)
+            ]
+            yield Trial(example.id, tuple(variants), KEEPS, {"scores": row.scores, "gap": row.gap})
+
+    def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
+        scores = np.asarray([one.trial.notes["scores"][:3] for one in trials], dtype=np.float64)
+        right = np.asarray([measure.scores(trials, name) for name in VARIANTS])
+        groups = measure.clusters(trials)
+        thresholds = (self.s1, self.s2, self.s3)
+        counts = vqabq.count_appended(scores, thresholds)
+        chosen = _choose(right, counts)
+        before = measure.accuracy(trials, "clean", seed)
+        after = measure.finding("accuracy", bootstrap(chosen, groups, seed=seed), "VQABQ")
+        paired = compare_paired(right[0], chosen, groups, seed=seed)
+        drop = measure.finding("drop", paired.difference, "VQABQ", paired.p, paired.how)
+        found, best = vqabq.search_thresholds(scores, lambda many: float(np.nanmean(_choose(right, many))))
+        statistics = vqabq.ScoreStatistics.of(scores)
+        table5 = Table(
+            "Scores of the ranked questions",
+            ("", "score1", "score2/score1", "score3/score2"),
+            (("avg", *statistics.mean), ("std", *statistics.std)),
+            "Layout of Table 5.",
+        )
+        totals = np.bincount(counts, minlength=4)
+        table6 = Table(
+            "How many basic questions are appended",
+            ("", "0 BQ", "1 BQ", "2 BQ", "3 BQ"),
+            (("# Q", *totals.tolist()), ("share", *(f"{100 * share:.2f}%" for share in totals / len(trials)))),
+            f"Layout of Table 6, thresholds {thresholds}.",
+        )
+        table7 = Table(
+            "Accuracy",
+            ("(s1, s2, s3)", "before", "after"),
+            ((str(thresholds), before, after), (_text(found) + " (best of the search)", before, best)),
+            "The search is over avg - std, avg, avg + std and the papers' thresholds, on the examined questions "
+            "themselves: its accuracy is optimistic.",
+        )
+        accuracies = [measure.accuracy(trials, name, seed) for name in VARIANTS]
+        series = Series(
+            "accuracy",
+            VARIANTS,
+            tuple(one.value for one in accuracies),
+            tuple(one.low for one in accuracies),
+            tuple(one.high for one in accuracies),
+        )
+        gain = replace(drop, value=-drop.value, low=-drop.high, high=-drop.low)
+        verdict = (
+            f"Algorithm 1 appends basic questions to {int((counts > 0).sum())} of {len(trials)} questions; accuracy "
+            f"changes by {measure.with_interval(gain)}."
+        )
+        figure = Figure("Accuracy when basic questions are appended to all", "bar", (series,), "", "accuracy")
+        return Findings(
+            self.name, (*accuracies, after, drop), verdict, before, after, drop, (table5, table6, table7), (figure,),
+            measure.worst(trials, "clean", "1 BQ"),
+        )  # fmt: skip
+
+
+def _choose(right: npt.NDArray[np.float64], counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """The score of each question with its number of basic questions."""
+    return np.asarray(right[counts, np.arange(len(counts))])
+
+
+def _text(thresholds: Sequence[float]) -> str:
+    return "(" + ", ".join(f"{value:.2f}" for value in thresholds) + ")"
