@@ -1,0 +1,117 @@
+"""The inner loops of the all-pairs metrics, compiled. One row is one main question against the whole pool."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+LONGEST = 64
+"""Words of a main question that fit one machine word of the bit-parallel subsequence."""
+
+
+@njit(cache=True, parallel=True, nogil=True)
+def bleu_rows(
+    gram_number, gram_count, gram_order, gram_starts, post_sentence, post_count, post_starts, precision, brevity,
+    lengths, orders, out
+):  # fmt: skip
+    """out[i, j]: BLEU-`orders` of hypothesis j against reference i.
+
+    precision[k, c, length]: (c + 1e-15) / (guess + 1e-9) for c matches of order k + 1; brevity[i, length].
+    """
+    size = len(lengths)
+    for row in prange(out.shape[0]):
+        hits = np.zeros((size, orders), dtype=np.uint8)
+        for entry in range(gram_starts[row], gram_starts[row + 1]):
+            k = gram_order[entry]
+            if k >= orders:
+                continue
+            gram, wanted = gram_number[entry], gram_count[entry]
+            for place in range(post_starts[gram], post_starts[gram + 1]):
+                hits[post_sentence[place], k] += min(wanted, post_count[place])
+        for j in range(size):
+            length = lengths[j]
+            value = 1.0
+            for k in range(orders):
+                value *= precision[k, hits[j, k], length]
+            if orders == 2:
+                value = np.sqrt(value)
+            elif orders == 3:
+                value = np.cbrt(value)
+            elif orders == 4:
+                value = np.sqrt(np.sqrt(value))
+            out[row, j] = value * brevity[row, length]
+
+
+@njit(cache=True, parallel=True, nogil=True)
+def cider_rows(
+    gram_number, gram_weight, gram_order, gram_starts, main_norm, main_length, post_sentence, post_weight, post_starts,
+    pool_inverse_norm, pool_length, penalty, out
+):  # fmt: skip
+    """out[i, j]: CIDEr-D. Weights are tf-idf; pool_inverse_norm[k, j] is 1 / norm, 1 where the norm is 0."""
+    size = out.shape[1]
+    for row in prange(out.shape[0]):
+        total = np.zeros(size)
+        for entry in range(gram_starts[row], gram_starts[row + 1]):
+            gram, weight, k = gram_number[entry], gram_weight[entry], gram_order[entry]
+            scale = weight / main_norm[k, row] if main_norm[k, row] != 0 else weight
+            inverse = pool_inverse_norm[k]
+            for place in range(post_starts[gram], post_starts[gram + 1]):
+                j = post_sentence[place]
+                total[j] += min(post_weight[place], weight) * scale * inverse[j]
+        for j in range(size):
+            gap = abs(pool_length[j] - main_length[row])
+            out[row, j] = total[j] * penalty[gap] * 2.5  # mean over four orders, times ten
+
+
+@njit(cache=True, nogil=True)
+def _ones(value):
+    """Number of bits set, by adding neighbours."""
+    value = value - ((value >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    value = (value & np.uint64(0x3333333333333333)) + ((value >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    value = (value + (value >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return (value * np.uint64(0x0101010101010101)) >> np.uint64(56)
+
+
+@njit(cache=True, nogil=True)
+def _subsequence(a, b):
+    """Length of the longest common subsequence, for main questions too long for one machine word."""
+    row = np.zeros(len(b) + 1, dtype=np.int32)
+    for i in range(len(a)):
+        diagonal = 0
+        for j in range(len(b)):
+            above = row[j + 1]
+            row[j + 1] = diagonal + 1 if a[i] == b[j] else max(above, row[j])
+            diagonal = above
+    return row[len(b)]
+
+
+@njit(cache=True, parallel=True, nogil=True)
+def rouge_rows(main_words, main_starts, words, starts, order, shared, vocabulary, score, deepest, out):
+    """out[i, j]: ROUGE-L. The pool is visited in dictionary order, so that equal beginnings are walked once.
+
+    order: pool sentences sorted by their words; shared[p]: words that the p-th has in common with the one before.
+    score[subsequence, length of hypothesis, length of reference]. Bit-parallel recurrence of Hyyrö (2004).
+    """
+    ones = ~np.uint64(0)
+    for row in prange(out.shape[0]):
+        first, last = main_starts[row], main_starts[row + 1]
+        length = last - first
+        if length > LONGEST:
+            for j in range(out.shape[1]):
+                common = _subsequence(main_words[first:last], words[starts[j] : starts[j + 1]])
+                out[row, j] = score[common, starts[j + 1] - starts[j], length]
+            continue
+        mask = np.zeros(vocabulary, dtype=np.uint64)
+        for place in range(first, last):
+            mask[main_words[place]] |= np.uint64(1) << np.uint64(place - first)
+        full = ones if length == LONGEST else (np.uint64(1) << np.uint64(length)) - np.uint64(1)
+        state = np.empty(deepest + 1, dtype=np.uint64)
+        state[0] = ones
+        for p in range(len(order)):
+            j = order[p]
+            begin, count = starts[j], starts[j + 1] - starts[j]
+            for depth in range(shared[p], count):
+                now = state[depth]
+                both = now & mask[words[begin + depth]]
+                state[depth + 1] = (now + both) | (now - both)
+            out[row, j] = score[_ones(~state[count] & full), count, length]

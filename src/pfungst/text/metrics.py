@@ -1,0 +1,219 @@
+"""BLEU-1..4, ROUGE-L, CIDEr and METEOR for all pairs of main questions and pool questions.
+
+The main question is the reference, the pool question the hypothesis (BLEU and ROUGE-L are not symmetric). Values equal
+those of pycocoevalcap within 1e-9; they are computed from inverted lists of n-grams (BLEU, CIDEr) and a bit-parallel
+longest common subsequence (ROUGE-L) for one main question against the whole pool at once.
+
+CIDEr needs document frequencies: they are taken over the pool, each question once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pfungst.core import PfungstError
+from pfungst.text._index import ORDERS, Corpus, Postings, count_grams
+
+Floats = npt.NDArray[np.float64]
+Rows = Callable[[int, int], Floats]
+"""Scores (rows, pool) of the main questions from first to last."""
+
+METRICS = ("bleu1", "bleu2", "bleu3", "bleu4", "rouge", "cider", "meteor")
+BLOCK = 32_000_000
+"""Scores computed at once: 256 MB."""
+ROUGE_BETA = 1.2
+CIDER_SIGMA = 6.0
+
+
+def pairwise(metric: str, main: Sequence[str], pool: Sequence[str]) -> Floats:
+    """Scores (main, pool) of every pair.
+
+    metric: bleu1, bleu2, bleu3, bleu4, rouge, cider or meteor (which needs Java and the extra `meteor`).
+    """
+    rows = _prepare(metric, main, pool)
+    if not main or not pool:
+        return np.zeros((len(main), len(pool)))
+    return rows(0, len(main))
+
+
+def top_pairs(
+    metric: str,
+    main: Sequence[str],
+    pool: Sequence[str],
+    k: int,
+    *,
+    excluded: Sequence[int | None] | None = None,
+    progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+) -> tuple[npt.NDArray[np.int64], Floats]:
+    """The k pool questions with the best scores for every main question: places (main, k) and scores, best first.
+
+    Ties go to the smaller place. excluded[i] is a pool place that main question i must not get.
+    """
+    hidden = [None] * len(main) if excluded is None else list(excluded)
+    available = len(pool) - any(place is not None for place in hidden)
+    if not 1 <= k <= available:
+        raise PfungstError(f"{k} best of {available} questions cannot be given.")
+    if metric == "meteor":
+        from pfungst.text.meteor import meteor_top
+
+        return meteor_top(main, pool, k, hidden, progress)
+    places, scores = np.empty((len(main), k), dtype=np.int64), np.empty((len(main), k))
+    for first, block in _blocks(_prepare(metric, main, pool), len(main), len(pool)):
+        for row, values in enumerate(block, start=first):
+            if hidden[row] is not None:
+                values[hidden[row]] = -np.inf
+            places[row] = best(values, k)
+            scores[row] = values[places[row]]
+        progress("ranking", min(first + len(block), len(main)), len(main))
+    return places, scores
+
+
+def best(values: npt.NDArray[Any], k: int) -> npt.NDArray[np.int64]:
+    """Places of the k largest values, largest first, ties by the smaller place."""
+    if k < len(values):
+        border = np.partition(values, len(values) - k)[len(values) - k]
+        candidates = np.flatnonzero(values >= border)
+    else:
+        candidates = np.arange(len(values))
+    order = np.lexsort((candidates, -values[candidates]))[:k]
+    return np.asarray(candidates[order], dtype=np.int64)
+
+
+def _blocks(rows: Rows, mains: int, pool: int) -> Iterator[tuple[int, Floats]]:
+    step = max(1, BLOCK // pool)
+    for first in range(0, mains, step):
+        yield first, rows(first, min(first + step, mains))
+
+
+def _prepare(metric: str, main: Sequence[str], pool: Sequence[str]) -> Rows:
+    for name, sentences in (("main", main), ("pool", pool)):
+        if isinstance(sentences, str):
+            raise PfungstError(f"The {name} questions must be a list, not one string.")
+        for place, sentence in enumerate(sentences):
+            if not isinstance(sentence, str):
+                raise PfungstError(f"{name.capitalize()} question {place} is {type(sentence).__name__}, not text.")
+    if metric == "meteor":
+        from pfungst.text.meteor import meteor_rows
+
+        return meteor_rows(main, pool)
+    if metric not in METRICS:
+        raise PfungstError(f"There is no text metric {metric!r}. There are: {', '.join(METRICS)}.")
+    vocabulary: dict[str, int] = {}
+    hypotheses, references = Corpus.of(pool, vocabulary), Corpus.of(main, vocabulary)
+    if metric == "rouge":
+        return _rouge(references, hypotheses, len(vocabulary))
+    if metric == "cider":
+        return _cider(references, hypotheses)
+    return _bleu(references, hypotheses, int(metric[-1]))
+
+
+def _bleu(references: Corpus, hypotheses: Corpus, orders: int) -> Rows:
+    """Sentence BLEU: product of (c + 1e-15) / (guess + 1e-9) to the 1/n, brevity exp(1 - 1/ratio) below ratio 1."""
+    from pfungst.text._metric_kernels import bleu_rows
+
+    numbers: dict[tuple[int, ...], int] = {}
+    pool, main = count_grams(hypotheses, numbers, orders), count_grams(references, numbers, orders)
+    postings = Postings.of(pool, len(numbers))
+    lengths = hypotheses.lengths
+    longest = int(lengths.max(initial=0))
+    if longest > 255:
+        raise PfungstError(f"A pool question has {longest} words; BLEU takes at most 255.")
+    matches = np.arange(longest + 1)[None, :, None] + 1e-15
+    guesses = np.maximum(0, np.arange(longest + 1)[None, None, :] - np.arange(orders)[:, None, None])
+    precision = matches / (guesses + 1e-9)
+    ratio = (np.arange(longest + 1)[None, :] + 1e-15) / (references.lengths[:, None] + 1e-9)
+    # A hypothesis without words has ratio about 0: the brevity underflows to 0, as it does in the published code.
+    with np.errstate(over="ignore"):
+        brevity = np.where(ratio < 1, np.exp(1 - 1 / ratio), 1.0)
+
+    def rows(first: int, last: int) -> Floats:
+        out = np.empty((last - first, len(hypotheses)))
+        bleu_rows(
+            main.number, main.count, main.order, main.starts[first : last + 1], postings.sentence, postings.count,
+            postings.starts, precision, brevity[first:last], lengths, orders, out,
+        )  # fmt: skip
+        return out
+
+    return rows
+
+
+def _rouge(references: Corpus, hypotheses: Corpus, vocabulary: int) -> Rows:
+    """(1 + beta^2) P R / (R + beta^2 P) of the longest common subsequence, beta = 1.2."""
+    from pfungst.text._metric_kernels import rouge_rows
+
+    sentences = [tuple(hypotheses.words[a:b].tolist()) for a, b in zip(hypotheses.starts, hypotheses.starts[1:])]
+    order = np.asarray(sorted(range(len(sentences)), key=sentences.__getitem__), dtype=np.int64)
+    shared = np.zeros(len(order), dtype=np.int64)
+    for place in range(1, len(order)):
+        a, b = sentences[order[place - 1]], sentences[order[place]]
+        common = 0
+        while common < min(len(a), len(b)) and a[common] == b[common]:
+            common += 1
+        shared[place] = common
+    score = _rouge_table(int(hypotheses.lengths.max(initial=0)), int(references.lengths.max(initial=0)))
+
+    def rows(first: int, last: int) -> Floats:
+        out = np.empty((last - first, len(hypotheses)))
+        rouge_rows(
+            references.words, references.starts[first : last + 1], hypotheses.words, hypotheses.starts, order, shared,
+            max(1, vocabulary), score, int(hypotheses.lengths.max(initial=0)), out,
+        )  # fmt: skip
+        return out
+
+    return rows
+
+
+def _rouge_table(longest_hypothesis: int, longest_reference: int) -> Floats:
+    common, hypothesis, reference = np.ix_(
+        np.arange(min(longest_hypothesis, longest_reference) + 1),
+        np.arange(longest_hypothesis + 1),
+        np.arange(longest_reference + 1),
+    )
+    # The published code splits "" into one empty word: two empty sentences agree, one matches nothing.
+    precision = common / np.maximum(hypothesis, 1)
+    recall = common / np.maximum(reference, 1)
+    beta = ROUGE_BETA**2
+    below = recall + beta * precision
+    table = np.where(common > 0, (1 + beta) * precision * recall / np.where(below > 0, below, 1), 0.0)
+    table[0, 0, 0] = 1.0
+    return np.asarray(table)
+
+
+def _cider(references: Corpus, hypotheses: Corpus) -> Rows:
+    """CIDEr-D: clipped tf-idf cosine of each order, Gaussian length penalty over bigram counts, mean times ten."""
+    from pfungst.text._metric_kernels import cider_rows
+
+    numbers: dict[tuple[int, ...], int] = {}
+    pool, main = count_grams(hypotheses, numbers), count_grams(references, numbers)
+    frequency = np.bincount(pool.number, minlength=len(numbers))
+    idf = np.log(float(max(1, len(hypotheses)))) - np.log(np.maximum(1.0, frequency))
+    pool_weight, main_weight = pool.count * idf[pool.number], main.count * idf[main.number]
+    postings = Postings.of(pool, len(numbers))
+    post_weight = pool_weight[np.argsort(pool.number, kind="stable")]
+    pool_norm, main_norm = _norms(pool, pool_weight, len(hypotheses)), _norms(main, main_weight, len(references))
+    inverse = np.divide(1.0, pool_norm, out=np.ones_like(pool_norm), where=pool_norm != 0)
+    bigrams = [np.maximum(corpus.lengths - 1, 0) for corpus in (references, hypotheses)]
+    farthest = int(max(part.max(initial=0) for part in bigrams))
+    penalty = np.e ** (-(np.arange(farthest + 1.0) ** 2) / (2 * CIDER_SIGMA**2))
+
+    def rows(first: int, last: int) -> Floats:
+        out = np.empty((last - first, len(hypotheses)))
+        cider_rows(
+            main.number, main_weight, main.order, main.starts[first : last + 1],
+            np.ascontiguousarray(main_norm[:, first:last]),
+            bigrams[0][first:last], postings.sentence, post_weight, postings.starts, inverse, bigrams[1], penalty, out,
+        )  # fmt: skip
+        return out
+
+    return rows
+
+
+def _norms(grams: Any, weight: Floats, size: int) -> Floats:
+    """Euclidean norm of each sentence's weights, (order, sentence)."""
+    sentence = np.repeat(np.arange(size), np.diff(grams.starts))
+    squares = np.bincount(grams.order.astype(np.int64) * size + sentence, weights=weight**2, minlength=ORDERS * size)
+    return np.asarray(np.sqrt(squares.reshape(ORDERS, size)))
