@@ -9,24 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pfungst.core.exam import Progress
-from pfungst.probes.noise.ranking import GAP, LAMBDA
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Top = tuple[Ints, Floats, Floats]
 BLOCK = 32_000_000
 """Scores held at once when all pairs are computed: 256 MB."""
-
-
-def best_of_row(scores: Floats, k: int) -> Ints:
-    """Places of the k largest scores, best first, ties by the smaller place."""
-    if k < len(scores):
-        border = np.partition(scores, len(scores) - k)[len(scores) - k]
-        candidates = np.flatnonzero(scores >= border)
-    else:
-        candidates = np.arange(len(scores))
-    order = np.lexsort((candidates, -scores[candidates]))[:k]
-    return np.asarray(candidates[order], dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -59,6 +47,8 @@ class Cosine(_Embedded):
     def top(
         self, main: Sequence[str], pool: Sequence[str], k: int, excluded: Sequence[int | None], progress: Progress
     ) -> Top:
+        from pfungst.text.metrics import best
+
         a, b = self._unit(pool), self._unit(main)
         indices, scores = np.empty((len(main), k), dtype=np.int64), np.empty((len(main), k))
         step = max(1, BLOCK // len(pool))
@@ -67,7 +57,7 @@ class Cosine(_Embedded):
             for row, similarity in enumerate(block, start=start):
                 if excluded[row] is not None:
                     similarity[excluded[row]] = -np.inf
-                indices[row] = best_of_row(similarity, k)
+                indices[row] = best(similarity, k)
                 scores[row] = similarity[indices[row]]
             progress("ranking", min(start + step, len(main)), len(main))
         return indices, scores, np.full(len(main), np.nan)
