@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from pfungst.cli import check, compare, data, examine, list_, rank, report, rescore
+from pfungst.cli import check, compare, data, examine, list_, rank, report, rescore, world
 
 app = typer.Typer(
     name="pfungst",
@@ -21,6 +21,7 @@ app.command("report")(report.report)
 app.command("rank")(rank.rank)
 app.command("list")(list_.list_parts)
 app.add_typer(data.app, name="data")
+app.add_typer(world.app, name="world")
 app.add_typer(check.app, name="check")
 
 

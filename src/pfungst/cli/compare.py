@@ -24,9 +24,9 @@ def compare(
     if as_json:
         print_json(rows)
         return
-    columns = ("probe", "variant", str(first), str(second), "difference", "p (Holm)", "flips r>w w>r w>w'", "n", "test")
+    columns = ("probe", "variant", "first", "second", "difference", "p", "r>w", "w>r", "w>w'", "n")
     print_table(
-        "Paired comparison",
+        f"first: {first}\nsecond: {second}",
         columns,
         [
             (
@@ -34,13 +34,17 @@ def compare(
                 row.variant,
                 *(format_finding(_as_dict(one)) for one in (row.first, row.second, row.difference)),
                 format_p(row.p),
-                f"{row.flips.right_to_wrong} {row.flips.wrong_to_right} {row.flips.wrong_to_other_wrong}",
+                row.flips.right_to_wrong,
+                row.flips.wrong_to_right,
+                row.flips.wrong_to_other_wrong,
                 row.difference.n,
-                row.test,
             )
             for row in rows
         ],
     )
+    tests = " / ".join(dict.fromkeys(row.test for row in rows))
+    print(f"difference: first minus second on the same questions, 95% interval; p: {tests} over this table;")
+    print("r>w, w>r, w>w': from first to second right to wrong, wrong to right, wrong to another wrong answer")
 
 
 def _as_dict(interval: object) -> dict[str, object]:

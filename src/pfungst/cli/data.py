@@ -26,14 +26,13 @@ def check(
     """Count what a data set holds, and name every bad record with file and position."""
     from pfungst.cli import PROBLEMS_FOUND
     from pfungst.cli.examine import data_options
-    from pfungst.cli.show import print_json, print_table
+    from pfungst.cli.show import print_json
     from pfungst.data import check as check_data
 
-    report = check_data(spec, **data_options(images, False))
+    report = check_data(spec, **data_options(images, skip_bad))
     if as_json:
-        print_json(report)
+        print_json(report.as_dict())
     else:
-        for title, columns, rows in report.tables():
-            print_table(title, columns, rows)
-    if report.bad and not skip_bad:
+        print(report)
+    if not report.ok:
         raise typer.Exit(PROBLEMS_FOUND)

@@ -42,10 +42,11 @@ def rank(
     from pfungst.cli.show import progress_bar
     from pfungst.core import PfungstError
     from pfungst.probes.noise import build
+    from pfungst.probes.noise.bqd import MainQuestion
 
     if (question is None) == (main is None):
         raise PfungstError("Give either one main question, or --main with a data set of them.")
-    questions = build.main_questions(main, limit) if main is not None else [build.MainQuestion(question or "")]
+    questions = build.main_questions(main, limit) if main is not None else [MainQuestion(question or "")]
     candidates = build.pool_texts(pool, pool_type)
     settings = build.Settings(ranker, encoder, k, lam, tol, keep_main_questions, device)
     with progress_bar() as progress:

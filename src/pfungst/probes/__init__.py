@@ -16,6 +16,8 @@ PROBES = Registry(
     {
         "control": "pfungst.probes.control:Control",
         "blind": "pfungst.probes.blind:Blind",
+        "noise": "pfungst.probes.noise.probe:Noise",
+        "vqabq": "pfungst.probes.noise.vqabq_probe:Vqabq",
     },
 )
 

@@ -84,7 +84,7 @@ def percent(value: float) -> str:
 
 
 def with_interval(one: Finding) -> str:
-    """`12.3% [10.1%, 14.6%]`, for verdicts."""
+    """`12.3% [10.1, 14.6]`, for verdicts."""
     if one.low != one.low:
         return f"{percent(one.value)} (no interval: fewer than two images)"
-    return f"{percent(one.value)} [{percent(one.low)}, {percent(one.high)}]"
+    return f"{percent(one.value)} [{100 * one.low:.1f}, {100 * one.high:.1f}]"

@@ -18,14 +18,15 @@ def number(value: float | None, unit: str = "%") -> str:
 
 
 def format_finding(finding: Mapping[str, Any] | None) -> str:
-    """`71.2% [69.8%, 72.5%]` from a finding as it stands in findings.json."""
+    """`71.2% [69.8, 72.5]` from a finding as it stands in findings.json."""
     if finding is None:
         return "–"
     unit = finding.get("unit", "%")
     text = number(finding["value"], unit)
     if finding.get("low") is None or finding.get("high") is None:
         return text
-    return f"{text} [{number(finding['low'], unit)}, {number(finding['high'], unit)}]"
+    low, high = (number(finding[name], unit).removesuffix("%") for name in ("low", "high"))
+    return f"{text} [{low}, {high}]"
 
 
 def format_p(value: float | None) -> str:

@@ -42,19 +42,20 @@ def compare(first: str | Path, second: str | Path, *, seed: int = 0) -> list[Com
         raise PfungstError(f"{first} and {second} have no probe in common.")
     rows: list[Comparison] = []
     for probe in shared:
-        rows += _compare_probe(probe, _read(runs[0], probe), _read(runs[1], probe), seed)
+        # The clean answers are the same in every probe: one row, one test.
+        rows += _compare_probe(probe, _read(runs[0], probe), _read(runs[1], probe), seed, skip="clean" if rows else "")
     if not rows:
         raise PfungstError(f"{first} and {second} have no example in common: are they runs on the same data set?")
     return [replace(row, p=p) for row, p in zip(rows, holm([row.p for row in rows]), strict=True)]
 
 
 def _compare_probe(
-    probe: str, first: dict[str, dict[str, Any]], second: dict[str, dict[str, Any]], seed: int
+    probe: str, first: dict[str, dict[str, Any]], second: dict[str, dict[str, Any]], seed: int, skip: str
 ) -> list[Comparison]:
     rows = []
     for variant in first:
         ids = [key for key in first[variant] if key in second.get(variant, {})]
-        if not ids:
+        if not ids or variant == skip:
             continue
         a, b = [first[variant][key] for key in ids], [second[variant][key] for key in ids]
         clusters = [row["image_id"] or row["example_id"] for row in a]

@@ -1,0 +1,61 @@
+"""pfungst world"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pfungst.cli.examine import Json
+
+app = typer.Typer(help="Make CLEVR worlds and look at them.", no_args_is_help=True)
+
+On = Annotated[str, typer.Option("--on", help="Where work runs: local, processes, ray, or an address of a cluster.")]
+Workers = Annotated[int | None, typer.Option(help="Workers at once [one a core].")]
+
+
+@app.command("make")
+def make(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write.")],
+    scenes: Annotated[int, typer.Option(help="How many scenes.")] = 100,
+    questions_per_scene: Annotated[int, typer.Option(help="Questions a scene.")] = 10,
+    rephrasings: Annotated[int, typer.Option(help="Other wordings of every question.")] = 3,
+    split: Annotated[str, typer.Option(help="Name of the split, as in CLEVR_SPLIT_scenes.json.")] = "new",
+    phrasings: Annotated[
+        str | None, typer.Option(help="Where rephrasings come from: train, heldout or mixed [by the split].")
+    ] = None,
+    templates: Annotated[Path | None, typer.Option(help="Folder of template files [our own templates].")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
+    width: Annotated[int, typer.Option(help="Width of the pictures.")] = 320,
+    height: Annotated[int, typer.Option(help="Height of the pictures.")] = 240,
+    images: Annotated[bool, typer.Option("--images/--no-images", help="Draw the pictures.")] = True,
+    on: On = "processes",
+    workers: Workers = None,
+    as_json: Json = False,
+) -> None:
+    """Make scenes, questions with programs and rephrasings, and pictures, in the published CLEVR formats.
+
+    The same seed gives the same bytes. A run that was stopped goes on where it was.
+    """
+    from pfungst.cli.show import print_json, print_table
+    from pfungst.compute import progress_bar
+    from pfungst.world import make as make_world
+
+    with progress_bar("making the world") as progress:
+        manifest = make_world(
+            out, scenes=scenes, questions_per_scene=questions_per_scene, rephrasings=rephrasings, split=split,
+            seed=seed, width=width, height=height, templates=templates, phrasings=phrasings, images=images,
+            workers=workers, on=on, progress=progress,
+        )  # fmt: skip
+    if as_json:
+        print_json(manifest.to_json())
+        return
+    for title, counts in manifest.statistics.items():
+        if isinstance(counts, dict):
+            print_table(title, ("what", "value"), [(name, _short(value)) for name, value in counts.items()])
+    print(manifest.path)
+
+
+def _short(value: object) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
