@@ -17,6 +17,7 @@ PROBES = Registry(
         "control": "pfungst.probes.control:Control",
         "blind": "pfungst.probes.blind:Blind",
         "noise": "pfungst.probes.noise.probe:Noise",
+        "rephrase": "pfungst.probes.rephrase:Rephrase",
         "vqabq": "pfungst.probes.noise.vqabq_probe:Vqabq",
     },
 )

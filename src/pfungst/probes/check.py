@@ -24,20 +24,22 @@ def _sample() -> Dataset:
         return BytesImage(buffer.getvalue())
 
     examples = []
-    for index in range(12):
-        group = f"q{index - index % 2}"
+    for index in range(48):
+        first = index - index % 2  # two wordings a question, two questions a picture
+        target = "yes" if first % 3 else "no"
+        wording = "Is square number {} white?" if index == first else "The square with number {}: is it white?"
         examples.append(
             Example(
                 id=f"q{index}",
-                question=f"Is square number {index} white?",
-                image=image(index * 20),
-                image_id=f"i{index // 3}",
-                answers=("yes" if index % 3 else "no",),
-                target="yes" if index % 3 else "no",
+                question=wording.format(first),
+                image=image(first * 5),
+                image_id=f"i{index // 4}",
+                answers=(target,),
+                target=target,
                 answer_type="yes/no",
                 question_type="is",
                 choices=("yes", "no"),
-                group=group,
+                group=f"q{first}",
             )
         )
     return Dataset("check", examples, metric="exact")
@@ -46,7 +48,7 @@ def _sample() -> Dataset:
 def check_probe(probe: Probe, data: Dataset | None = None) -> list[str]:
     """What is wrong with a probe, in sentences; empty when it keeps the rules.
 
-    data: examples the probe can work on; a dozen yes/no questions about grey squares by default.
+    data: examples the probe can work on; yes/no questions about grey squares by default.
     """
     problems: list[str] = []
     if not isinstance(getattr(probe, "name", None), str) or not probe.name:

@@ -157,7 +157,7 @@ def _shape(
 
     pairs = len(variants) * (len(variants) - 1) // 2
     return (
-        interval("R_score", lambda row: r_score(100 * row[0], 100 * row[1], R_SCORE_T, R_SCORE_M), variants[0]),
+        interval("R_score", lambda row: _robustness(row[0], row[1]), variants[0]),
         interval("rank correlation", lambda row: _kendall(row[1:]), f"{ranker}: partition and accuracy"),
         interval("inversions", lambda row: _inversions(row[1:]), f"{ranker}: of {pairs} pairs"),
     )
@@ -191,6 +191,11 @@ def _row(trials: Sequence[AnsweredTrial], variant: str, seed: int, lost: Finding
         some = [one for one in trials if one.example.answer_type == kind]
         cells.append(measure.accuracy(some, variant, seed) if some else "–")
     return (*cells, measure.accuracy(trials, variant, seed), lost if lost is not None else "–")
+
+
+def _robustness(clean: float, noisy: float) -> float:
+    # A mean of ones may come out a rounding error above 1, which R_score would refuse.
+    return r_score(min(100.0, 100 * clean), min(100.0, 100 * noisy), R_SCORE_T, R_SCORE_M)
 
 
 def _pairs(accuracies: Floats) -> Floats:

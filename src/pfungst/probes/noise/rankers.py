@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from pfungst.core.exam import Progress
+from pfungst.probes.noise.ranking import GAP, LAMBDA
+
+if TYPE_CHECKING:
+    from pfungst.lasso import Dictionary, Solution
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Top = tuple[Ints, Floats, Floats]
 BLOCK = 32_000_000
 """Scores held at once when all pairs are computed: 256 MB."""
+BATCH = 512
+"""Main questions solved at once."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +69,56 @@ class Cosine(_Embedded):
                 scores[row] = similarity[indices[row]]
             progress("ranking", min(start + step, len(main)), len(main))
         return indices, scores, np.full(len(main), np.nan)
+
+
+@dataclass(frozen=True)
+class Lasso(_Embedded):
+    """The papers' LASSO (Eq. 5 of the journal paper) over unit-norm columns, each ranking with its certificate.
+
+    Scores are the coefficients. Where fewer than k are positive, the rest is filled as `pfungst.lasso.top_k` says.
+    """
+
+    lam: float = LAMBDA
+    tol: float = GAP
+    device: str | None = None
+    name: str = "lasso"
+
+    def top(
+        self, main: Sequence[str], pool: Sequence[str], k: int, excluded: Sequence[int | None], progress: Progress
+    ) -> Top:
+        from pfungst.lasso import top_k
+
+        indices, scores, gaps = [], [], []
+        for solution in self.solutions(main, pool, excluded, progress):
+            ranking = top_k(solution, k)
+            indices.append(ranking.indices)
+            scores.append(ranking.scores)
+            gaps.append(solution.gaps)
+        return np.concatenate(indices), np.concatenate(scores), np.concatenate(gaps)
+
+    def solutions(
+        self, main: Sequence[str], pool: Sequence[str], excluded: Sequence[int | None], progress: Progress
+    ) -> Iterator[Solution]:
+        """The solved problems, batch after batch."""
+        from pfungst.lasso import solve
+
+        dictionary = self._dictionary(tuple(pool))
+        questions = self._unit(main).T
+        for start in range(0, len(main), BATCH):
+            batch = slice(start, start + BATCH)
+            yield solve(dictionary, questions[:, batch], self.lam, self.tol, exclude=list(excluded[batch]))
+            progress("ranking", min(start + BATCH, len(main)), len(main))
+
+    def _dictionary(self, pool: tuple[str, ...]) -> Dictionary:
+        return _dictionary(self, pool)
+
+
+@lru_cache(maxsize=2)
+def _dictionary(ranker: Lasso, pool: tuple[str, ...]) -> Dictionary:
+    """The pool's vectors and their factors, made once for all batches and shards."""
+    from pfungst.lasso import Dictionary
+
+    return Dictionary(np.ascontiguousarray(ranker._unit(pool).T), device=ranker.device)
 
 
 @dataclass(frozen=True)

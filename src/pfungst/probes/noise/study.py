@@ -1,0 +1,66 @@
+"""What lambda does to the ranking (Section 4 (vii) of 002_fb7e146b8b7661da.txt)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from pfungst.core.exam import Progress
+from pfungst.probes.noise.partitions import PARTITIONS
+from pfungst.probes.noise.pool import Pool
+from pfungst.probes.noise.rankers import Ints, Lasso
+from pfungst.probes.noise.ranking import LAMBDA
+
+
+def study(
+    main: Sequence[str], pool: Sequence[str], base: Lasso, lambdas: Sequence[float], k: int, progress: Progress
+) -> list[dict[str, float]]:
+    """A row a lambda; see `pfungst.probes.noise.build.lambda_study` for the columns."""
+    from pfungst.lasso import top_k
+
+    distinct = Pool.of(pool)
+    texts = list(dict.fromkeys(main))
+    excluded = distinct.excluded(texts)
+    vectors, questions = base._unit(distinct.questions), base._unit(texts)
+    reference: Ints | None = None
+    before: Ints | None = None
+    rows = []
+    for lam in sorted({*lambdas, LAMBDA}, key=lambda value: (value != LAMBDA, value)):
+        nonzeros, gaps, tops = [], [], []
+        for solution in replace(base, lam=lam).solutions(texts, distinct.questions, excluded, progress):
+            nonzeros.append(np.diff(solution.starts))
+            gaps.append(solution.gaps)
+            tops.append(top_k(solution, k).indices)
+        top = np.concatenate(tops)
+        if reference is None:
+            reference = top
+        if lam in lambdas:
+            rows.append(
+                {
+                    "lambda": lam,
+                    "nonzeros": float(np.concatenate(nonzeros).mean()),
+                    "overlap": _overlap(top, reference),
+                    "kept": float("nan") if before is None else _overlap(top, before),
+                    "monotone": _monotone(vectors, questions, top),
+                    "gap": float(np.concatenate(gaps).max()),
+                }
+            )
+            before = top
+    return rows
+
+
+def _overlap(a: Ints, b: Ints) -> float:
+    """Mean number of questions that two rankings have in common."""
+    return float(np.mean([len(set(x.tolist()) & set(y.tolist())) for x, y in zip(a, b, strict=True)]))
+
+
+def _monotone(vectors: np.ndarray, questions: np.ndarray, top: Ints) -> float:
+    """Share of neighbouring partitions over which the mean cosine similarity to the main question falls."""
+    size = top.shape[1] // PARTITIONS
+    if size == 0:
+        return float("nan")
+    cosines = np.einsum("qkd,qd->qk", vectors[top[:, : size * PARTITIONS]], questions)
+    levels = cosines.reshape(len(top), PARTITIONS, size).mean((0, 2))
+    return float((np.diff(levels) < 0).mean())

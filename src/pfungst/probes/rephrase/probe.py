@@ -1,0 +1,183 @@
+"""The rephrase probe: every wording of a question must get the same right answer.
+
+003_43f488cf6d651ec9.txt, Section 4: CS(k) is the share of the subsets of k wordings that are all answered correctly
+(Eq. 2 and 3). Works on any data set whose examples carry a `group`: VQA-Rephrasings, the world.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from pfungst.core import (
+    AnsweredTrial,
+    Dataset,
+    Example,
+    Failure,
+    Figure,
+    Finding,
+    Findings,
+    ProbeError,
+    Series,
+    Table,
+    Trial,
+    Variant,
+)
+from pfungst.core.stats import bootstrap, compare_paired
+from pfungst.probes import measure
+
+KEEPS = "the answer: all wordings of a group ask the same thing about the same image"
+LARGEST_K = 4
+"""CS(1) to CS(4), Table 1."""
+THRESHOLDS = {"any": 0.0, "0.3": 0.3, "exact": 1.0}
+
+
+@dataclass(frozen=True)
+class Rephrase:
+    """The same question in other words: consensus scores CS(1) to CS(4), ORI, REP, agreement, flips."""
+
+    correct: str = "any"
+    """When an answer counts as correct: `any` score above 0 (the paper), `0.3` or more, or `exact` (1)."""
+    name: str = "rephrase"
+
+    def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
+        self._is_correct(1.0)  # a wrong setting must not wait until everything is asked
+        groups: dict[str, list[Example]] = {}
+        for example in data:
+            if example.group:
+                groups.setdefault(example.group, []).append(example)
+        made = 0
+        for name, members in groups.items():
+            members.sort(key=lambda member: member.id != name)  # the original first, the others as they come
+            if len(members) < 2 or not _one_answer(members):
+                continue
+            made += 1
+            yield Trial(
+                members[0].id,
+                tuple(
+                    Variant("clean" if number == 0 else f"rephrasing {number}", measure.clean_query(one), one.id)
+                    for number, one in enumerate(members)
+                ),
+                KEEPS,
+            )
+        if not made:
+            raise ProbeError(
+                f"The probe rephrase needs questions in several wordings, but {data.name} has none: its examples carry "
+                "no group of two or more with one answer."
+            )
+
+    def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
+        known = [one for one in trials if not any(math.isnan(score) for score in one.scores)]
+        right = [[self._is_correct(score) for score in one.scores] for one in known]
+        groups = measure.clusters(known)
+        largest = min(LARGEST_K, max((len(row) for row in right), default=0))
+        scores = [self._consensus(k, right, groups, seed) for k in range(1, largest + 1)]
+        original = measure.accuracy(trials, "clean", seed)
+        rephrased = [sum(one.scores[1:]) / len(one.scores[1:]) for one in trials]
+        everyone = measure.clusters(trials)
+        rep = measure.finding("accuracy", bootstrap(rephrased, everyone, seed=seed), "rephrasings")
+        paired = compare_paired([one.scores[0] for one in trials], rephrased, everyone, seed=seed)
+        drop = measure.finding("drop", paired.difference, "rephrasings", paired.p, paired.how)
+
+        def mean(name: str, values: Sequence[float], some: Sequence[AnsweredTrial]) -> Finding:
+            return measure.finding(name, bootstrap(values, measure.clusters(some), seed=seed))
+
+        agreement = mean("agreement", [_agreement(one) for one in trials], trials)
+        consistency = mean("correct-consistency", [_pairs_alike(row) for row in right], known)
+        flips = mean("any-flip rate", [float(_flips(one)) for one in trials], trials)
+        worst = mean("worst of n", [min(one.scores) for one in known], known)
+        table = Table(
+            "Consensus",
+            (*(f"CS({k})" for k in range(1, largest + 1)), "ORI", "REP"),
+            ((*scores, original, rep),),
+            f"Layout of Table 1 of the paper, {len(trials)} groups. Correct: score {self._rule()}.",
+        )
+        more = Table(
+            "Consistency",
+            ("agreement", "correct-consistency", "any-flip rate", "worst of n"),
+            ((agreement, consistency, flips, worst),),
+            "Agreement: pairs of wordings with the same answer. Correct-consistency: pairs both right or both wrong, "
+            "whatever the wrong answers are. Any-flip: groups in which some wording gets another answer than the "
+            "original. Worst of n: score of the worst wording.",
+        )
+        figure = Figure(
+            "Consensus score",
+            "line",
+            (
+                Series(
+                    "CS(k)",
+                    tuple(range(1, largest + 1)),
+                    tuple(one.value for one in scores),
+                    tuple(one.low for one in scores),
+                    tuple(one.high for one in scores),
+                ),
+            ),
+            "k",
+            "share of subsets all correct",
+        )
+        return Findings(
+            self.name, (*scores, original, rep, drop, agreement, consistency, flips, worst),
+            _verdict(original, rep, drop, scores, flips), original, rep, drop, (table, more), (figure,), _worst(trials),
+        )  # fmt: skip
+
+    def _consensus(self, k: int, right: Sequence[Sequence[bool]], clusters: Sequence[str], seed: int) -> Finding:
+        """CS(k) with its interval; groups of fewer than k wordings are left out."""
+        values = [math.comb(sum(row), k) / math.comb(len(row), k) if len(row) >= k else math.nan for row in right]
+        return measure.finding(f"CS({k})", bootstrap(values, clusters, seed=seed))
+
+    def _is_correct(self, score: float) -> bool:
+        if self.correct not in THRESHOLDS:
+            raise ProbeError(f"The setting correct is one of {', '.join(THRESHOLDS)}, not {self.correct!r}.")
+        return score > 0 if self.correct == "any" else score >= THRESHOLDS[self.correct]
+
+    def _rule(self) -> str:
+        return "above 0" if self.correct == "any" else f"at least {THRESHOLDS[self.correct]:g}"
+
+
+def _one_answer(members: Sequence[Example]) -> bool:
+    """The contract, checked: the wordings of a group share their target, and their picture."""
+    return len({member.target for member in members}) == 1 and len({member.image_id for member in members}) == 1
+
+
+def _said(text: str) -> str:
+    return " ".join(text.lower().split())
+
+
+def _agreement(one: AnsweredTrial) -> float:
+    texts = [_said(answer.text) for answer in one.answers]
+    pairs = list(combinations(texts, 2))
+    return sum(a == b for a, b in pairs) / len(pairs)
+
+
+def _pairs_alike(row: Sequence[bool]) -> float:
+    pairs = list(combinations(row, 2))
+    return sum(a == b for a, b in pairs) / len(pairs)
+
+
+def _flips(one: AnsweredTrial) -> bool:
+    first, *rest = (_said(answer.text) for answer in one.answers)
+    return any(text != first for text in rest)
+
+
+def _worst(trials: Sequence[AnsweredTrial]) -> tuple[Failure, ...]:
+    """Groups whose original is answered and whose worst wording is not."""
+    found = []
+    for one in trials:
+        lost = one.scores[0] - min(one.scores)
+        if lost > 0:
+            place = one.scores.index(min(one.scores))
+            found.append(Failure(one.example.id, one.trial.variants[place].name, lost))
+    return tuple(sorted(found, key=lambda failure: -failure.loss)[: measure.WORST])
+
+
+def _verdict(original: Finding, rep: Finding, drop: Finding, scores: Sequence[Finding], flips: Finding) -> str:
+    last = scores[-1] if scores else None
+    sentence = (
+        f"Other words cost {measure.with_interval(drop)} of accuracy ({measure.percent(original.value)} to "
+        f"{measure.percent(rep.value)}), and change the answer in {measure.with_interval(flips)} of the groups."
+    )
+    if last is None:
+        return sentence
+    return f"{sentence} All wordings are answered correctly in {measure.with_interval(last)} ({last.name})."
