@@ -2,7 +2,7 @@
 
 from pfungst.core.errors import DataError, MissingExtra, PfungstError, PlayerError, ProbeError
 from pfungst.core.exam import Exam, StoredPlayer, read_config
-from pfungst.core.images import BytesImage, FileImage, Image, LazyImage, ZipImage
+from pfungst.core.images import BytesImage, FileImage, Image, LazyImage, NamedImage, ZipImage
 from pfungst.core.types import (
     Answer,
     AnsweredTrial,
@@ -38,6 +38,7 @@ __all__ = [
     "Image",
     "LazyImage",
     "MissingExtra",
+    "NamedImage",
     "PfungstError",
     "Player",
     "PlayerError",

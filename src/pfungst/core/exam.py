@@ -18,7 +18,7 @@ from pfungst.core.store import AnswerStore
 from pfungst.core.types import Answer, AnsweredTrial, Dataset, Findings, Player, Probe, Query, Score, Trial
 
 Progress = Callable[[str, int, int], None]
-"""Called with what is being done, how much is done, how much there is."""
+"""Called with what is being done, how much is done, how much there is. A changing detail may stand behind ` · `."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,8 @@ class Exam:
         for batch in ask_all(self.player, open_queries):
             store.add(fingerprint, batch)
             done += len(batch)
-            self.progress("asking", done, total)
+            usage = getattr(self.player, "usage", None)
+            self.progress(f"asking · {usage}" if usage is not None else "asking", done, total)
         return keys
 
     def _score(

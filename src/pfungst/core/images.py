@@ -144,6 +144,33 @@ class BytesImage:
         return _decode(self.data, "an image in memory")
 
 
+NAMED = "name:"
+"""How the digest of an image begins whose content is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedImage:
+    """A picture that was not found, known by its name in the data set alone.
+
+    It keeps two questions in the same words about two missing pictures apart. Its pixels cannot be had.
+    """
+
+    name: str
+
+    @property
+    def digest(self) -> str:
+        return NAMED + self.name
+
+    def read(self) -> bytes:
+        raise DataError(
+            f"The image {self.name} was not found; only its name is known. Say where the images are (--images FOLDER), "
+            "or examine a player that reads none."
+        )
+
+    def pil(self) -> PIL.Image.Image:
+        return _decode(self.read(), self.name)
+
+
 @dataclass(frozen=True, slots=True)
 class LazyImage:
     """An image made on demand, for example rendered from a scene.

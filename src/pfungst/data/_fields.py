@@ -1,0 +1,136 @@
+"""Fields of a record, checked: what comes out is text that can be stored, shown and sent, or `Bad` says why not."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+MAX_TEXT = 1_000_000
+"""Characters of a question or an answer."""
+MAX_NAME = 1_000
+"""Characters of an id."""
+
+
+class Bad(Exception):
+    """A record that cannot be used. The message completes the sentence "FILE, POSITION: ..."."""
+
+
+def kind(value: object) -> str:
+    """What a JSON value is, in words."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, int | float):
+        return "a number"
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, Mapping):
+        return "an object"
+    return "a list" if isinstance(value, Sequence) else f"a {type(value).__name__}"
+
+
+def shown(value: object) -> str:
+    """A value in a message, never long."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def record(value: object) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise Bad(f"the record is {kind(value)}, not an object.")
+    return value
+
+
+def checked(text: str, what: str) -> str:
+    """Refuse text that cannot travel: too long, or with bytes that were never characters."""
+    if len(text) > MAX_TEXT:
+        raise Bad(f"{what} is {len(text):,} characters long; {MAX_TEXT:,} are allowed.")
+    if not text.isascii():
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError:
+            raise Bad(f"{what} holds bytes that are not UTF-8 text.") from None
+    return text
+
+
+def text(of: Mapping[str, Any], key: str) -> str:
+    """A text that must be there and say something."""
+    value = of.get(key)
+    if not isinstance(value, str):
+        raise Bad(f'"{key}" is missing.' if key not in of else f'"{key}" is {kind(value)}, not text.')
+    if not value or value.isspace():
+        raise Bad(f'"{key}" is empty.')
+    return checked(value, f'"{key}"')
+
+
+def optional_text(of: Mapping[str, Any], key: str) -> str:
+    """A text that may be missing or null; empty then."""
+    value = of.get(key)
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if not isinstance(value, str):
+        raise Bad(f'"{key}" is {kind(value)}, not text.')
+    return checked(value, f'"{key}"')
+
+
+def name(value: object, what: str) -> str:
+    """An id as text. 42, 42.0 and "42" are the same id."""
+    if isinstance(value, str):
+        if not value or value.isspace():
+            raise Bad(f"{what} is empty.")
+        if len(value) > MAX_NAME:
+            raise Bad(f"{what} is {len(value):,} characters long; {MAX_NAME:,} are allowed.")
+        return value if value.isascii() else checked(value, what)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        if value.bit_length() > 3 * MAX_NAME:
+            raise Bad(f"{what} is too large a number.")
+        return str(value)
+    raise Bad(f"{what} is missing." if value is None else f"{what} is {kind(value)}, not a number or text.")
+
+
+def identifier(of: Mapping[str, Any], key: str) -> str:
+    value = of.get(key)
+    if type(value) is int and value.bit_length() < 64:
+        return str(value)
+    return name(value, f'"{key}"')
+
+
+def whole(value: object, what: str) -> int:
+    """A whole number, also written as text."""
+    text = name(value, what).strip()
+    if not re.fullmatch(r"-?[0-9]{1,18}", text):
+        raise Bad(f"{what} is {shown(text)}, not a whole number.")
+    return int(text)
+
+
+def texts(value: object, what: str) -> tuple[str, ...]:
+    """A list of texts; single ones may be empty, as some human answers are."""
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        raise Bad(f"{what} is missing." if value is None else f"{what} is {kind(value)}, not a list.")
+    for item in value:
+        if not isinstance(item, str):
+            raise Bad(f"{what} holds {kind(item)}, not text.")
+        checked(item, what)
+    return tuple(value)
+
+
+def answer_text(value: object, what: str) -> str:
+    """An answer as text: yes/no and numbers are written out, as the published files of other releases have them."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return checked(value, what)
+    if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
+        return name(value, what) if isinstance(value, int) or value.is_integer() else repr(value)
+    raise Bad(f"{what} is missing." if value is None else f"{what} is {kind(value)}, not text.")
+
+
+def most_frequent(answers: Sequence[str]) -> str | None:
+    """The answer most people gave; of equally frequent ones the first."""
+    return Counter(answers).most_common(1)[0][0] if answers else None

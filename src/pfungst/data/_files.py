@@ -1,0 +1,298 @@
+"""The files of a data set, wherever they lie: plain, gzipped, or inside a zip archive that is never unpacked."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import os
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from pfungst.core import DataError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+DATA_SUFFIXES = frozenset({".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".txt", ".parquet", ".arrow"})
+IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"})
+
+HEAD = 1 << 16
+"""Bytes looked at to recognise a format."""
+BOMB_FLOOR = 64 << 20
+BOMB_RATIO = 200
+"""A compressed file may grow to BOMB_FLOOR bytes or BOMB_RATIO times its size, whichever is more. Published JSON grows
+about fifteenfold, an archive bomb a thousandfold."""
+MAX_MEMBER_NAME = 1_024
+MAX_MEMBER_IN_MEMORY = 1 << 30
+"""Parquet needs random access; inside an archive it is read into memory up to this many bytes."""
+
+_READ_ERRORS = (
+    OSError,
+    EOFError,
+    zlib.error,
+    lzma.LZMAError,
+    zipfile.BadZipFile,
+    RuntimeError,  # an encrypted member
+    NotImplementedError,  # a compression that zipfile does not know
+    ValueError,
+)
+
+
+class _Guarded(io.RawIOBase):
+    """Decompressed bytes, at most `limit` of them; whatever goes wrong is a sentence about `label`."""
+
+    def __init__(self, source: BinaryIO, label: str, limit: int | None) -> None:
+        self._source = source
+        self._label = label
+        self._limit = limit
+        self._seen = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        view = memoryview(buffer).cast("B")
+        try:
+            data = self._source.read(len(view))
+        except _READ_ERRORS as error:
+            raise DataError.at(
+                self._label, f"after byte {self._seen}", f"the file cannot be read on ({error}).", "Download it again."
+            ) from error
+        self._seen += len(data)
+        if self._limit is not None and self._seen > self._limit:
+            raise DataError.at(
+                self._label,
+                "",
+                f"it unpacks to more than {self._limit:,} bytes, far more than its size explains.",
+                "If you trust it, unpack it yourself and give the plain file.",
+            )
+        view[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._source.close()
+        super().close()
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class File:
+    """One file of a data set."""
+
+    path: Path
+    """The file on disk; the archive, for a member of one."""
+    member: str = ""
+    """Name inside the archive, empty for a file of its own."""
+
+    @property
+    def name(self) -> str:
+        """Base name without `.gz`: `v2_mscoco_val2014_annotations.json`."""
+        base = self.member.replace("\\", "/").rpartition("/")[2] if self.member else self.path.name
+        return base[:-3] if base.lower().endswith(".gz") else base
+
+    @property
+    def stem(self) -> str:
+        return self.name.rpartition(".")[0] or self.name
+
+    @property
+    def suffix(self) -> str:
+        dot, extension = self.name.rpartition(".")[1:]
+        return dot + extension.lower() if dot else ""
+
+    @property
+    def folder(self) -> str:
+        """The folder that holds it, on disk or in the archive; files of one folder belong together."""
+        if not self.member:
+            return str(self.path.parent)
+        return f"{self.path}/{self.member.replace(chr(92), '/').rpartition('/')[0]}"
+
+    @property
+    def label(self) -> str:
+        """How messages name it."""
+        return f"{self.path}/{self.member}" if self.member else str(self.path)
+
+    @property
+    def unit(self) -> str:
+        """What is counted in it: a `record` of JSON, a `row` of Parquet, a `line` of anything else."""
+        return {".json": "record", ".parquet": "row", ".arrow": "row"}.get(self.suffix, "line")
+
+    @property
+    def preference(self) -> int:
+        """Of two copies of one file the plain one is quickest to read."""
+        return 2 if self.member else int(self.path.name.lower().endswith(".gz"))
+
+    def open(self) -> BinaryIO:
+        """A buffered stream of the decompressed bytes, bounded in size; never touches the disk."""
+        limit: int | None = None
+        stream: BinaryIO
+        try:
+            if self.member:
+                stream, size = _open_member(self.path, self.member)
+                limit = max(BOMB_FLOOR, BOMB_RATIO * size)
+            else:
+                stream = open(self.path, "rb")  # noqa: SIM115 - closed by the stream around it
+            if (self.member or self.path.name).lower().endswith(".gz"):
+                limit = limit or max(BOMB_FLOOR, BOMB_RATIO * self.path.stat().st_size)
+                stream = cast(BinaryIO, gzip.GzipFile(fileobj=stream))
+        except (*_READ_ERRORS, KeyError) as error:
+            raise DataError.at(self.label, "", f"the file cannot be opened ({error}).") from error
+        return cast(BinaryIO, io.BufferedReader(_Guarded(stream, self.label, limit), 1 << 16))
+
+    def head(self) -> str:
+        """The beginning as text, for recognising the format."""
+        with self.open() as stream:
+            return stream.read(HEAD).decode("utf-8", "replace").removeprefix("\ufeff")
+
+    def random_access(self) -> Path | io.BytesIO:
+        """What a reader that needs to seek can open: the path, or the decompressed bytes in memory."""
+        if not self.member and not self.path.name.lower().endswith(".gz"):
+            return self.path
+        with self.open() as stream:
+            data = stream.read(MAX_MEMBER_IN_MEMORY + 1)
+        if len(data) > MAX_MEMBER_IN_MEMORY:
+            raise DataError.at(self.label, "", "it is too large to read from an archive.", "Unpack it first.")
+        return io.BytesIO(data)
+
+
+def _open_member(path: Path, member: str) -> tuple[BinaryIO, int]:
+    archive = zipfile.ZipFile(path)
+    try:
+        info = archive.getinfo(member)
+        stream = archive.open(info)
+    finally:
+        # the open member keeps the file alive; the archive object itself is no longer needed
+        archive.close()
+    return cast(BinaryIO, stream), info.compress_size
+
+
+@dataclass(slots=True)
+class Listing:
+    """What lies under a path: files that may be data, and pictures as (container, name) pairs."""
+
+    files: list[File] = field(default_factory=list)
+    pictures: list[tuple[str, str]] = field(default_factory=list)
+    """(archive, member) for a picture in an archive, ("", path) for one on disk."""
+    saved: list[Path] = field(default_factory=list)
+    """Folders written by `datasets.save_to_disk`."""
+
+    def add(self, path: str, name: str) -> None:
+        lower = name.lower()
+        bare = lower[:-3] if lower.endswith(".gz") else lower
+        suffix = "." + bare.rpartition(".")[2]
+        if suffix in IMAGE_SUFFIXES:
+            self.pictures.append(("", path))
+        elif suffix in DATA_SUFFIXES:
+            self.files.append(File(Path(path)))
+        elif suffix == ".zip":
+            self.add_archive(Path(path))
+
+    def add_archive(self, path: Path, *, strict: bool = False) -> None:
+        try:
+            with zipfile.ZipFile(path) as archive:
+                names = archive.namelist()
+        except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+            if strict:
+                raise DataError.at(path, "", f"this is not a readable zip archive ({error}).") from error
+            return
+        for name in names:
+            bare = name.lower().removesuffix(".gz")
+            suffix = "." + bare.rpartition(".")[2]
+            if name.endswith("/") or "__MACOSX/" in name or len(name) > MAX_MEMBER_NAME:
+                continue
+            if suffix in IMAGE_SUFFIXES:
+                self.pictures.append((str(path), name))
+            elif suffix in DATA_SUFFIXES:
+                self.files.append(File(path, name))
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        return []
+
+
+def list_folder(folder: Path, *, depth: int = 8) -> Listing:
+    """Everything under a folder, links followed, no folder twice, hidden folders left out."""
+    listing = Listing()
+    _walk(str(folder), depth, listing, set())
+    return listing
+
+
+def _walk(folder: str, depth: int, listing: Listing, visited: set[tuple[int, int]]) -> None:
+    try:
+        status = Path(folder).stat()
+    except OSError:
+        return
+    if (status.st_dev, status.st_ino) in visited:
+        return
+    visited.add((status.st_dev, status.st_ino))
+    names = set()
+    for entry in _entries(folder):
+        names.add(entry.name)
+        if entry.name.startswith("."):
+            continue
+        if _is_folder(entry):
+            if depth > 0:
+                _walk(entry.path, depth - 1, listing, visited)
+        elif _is_file(entry):
+            listing.add(entry.path, entry.name)
+    if "dataset_dict.json" in names or {"state.json", "dataset_info.json"} <= names:
+        listing.saved.append(Path(folder))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    """A pipe or a device is no data: opening one may wait for ever."""
+    try:
+        return entry.is_file()
+    except OSError:
+        return False
+
+
+_NEIGHBOURS = frozenset({"annotations", "questions", "scenes"})
+_PICTURE_FOLDERS = re.compile(
+    r"images?|imgs?|jpegimages|(ms)?coco|nyu_depth_images|vg_100k(_2)?|(train|val|test)(20\d\d)?|scene_img_abstract_v002"
+)
+
+
+def list_around(file: Path) -> Listing:
+    """What lies beside a file in the published layouts. The folder itself is not walked: it may be a home folder."""
+    listing = Listing()
+    parents = [file.parent]
+    if file.parent.name.lower() in _NEIGHBOURS:
+        parents.append(file.parent.parent)
+    for parent in parents:
+        for entry in _entries(str(parent)):
+            if _is_file(entry):
+                if parent == file.parent or entry.name.lower().endswith(".zip"):
+                    listing.add(entry.path, entry.name)
+            elif not _is_folder(entry):
+                continue
+            elif _PICTURE_FOLDERS.fullmatch(entry.name.lower()):
+                listing.pictures.extend(list_folder(Path(entry.path)).pictures)
+            elif entry.name.lower() in _NEIGHBOURS and Path(entry.path) != file.parent:
+                listing.files.extend(list_folder(Path(entry.path), depth=1).files)
+    return listing
+
+
+def without_copies(files: list[File]) -> Iterator[File]:
+    """Of copies of one file (plain, .gz, .zip) in one place only the one that is quickest to read."""
+    best: dict[str, File] = {}
+    for file in files:
+        known = best.get(file.name)
+        if known is None or (file.preference, file) < (known.preference, known):
+            best[file.name] = file
+    yield from best.values()

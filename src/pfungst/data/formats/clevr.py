@@ -1,0 +1,271 @@
+"""CLEVR: rendered scenes, generated questions, and the functional program behind every answer.
+
+`questions/CLEVR_val_questions.json`: {"questions": [{"question_index": 0, "image_index": 0, "image_filename":
+    "CLEVR_val_000000.png", "question": "...", "answer": "yes", "program": [{"function": "scene", "inputs": [],
+    "value_inputs": []}, ...]}]}. `scenes/CLEVR_val_scenes.json`: {"scenes": [{"image_index": 0, "objects": [...]}]}.
+The question generator writes `type` for `function`, `side_inputs` for `value_inputs`, and answers that are no texts;
+both spellings load, as that of the release. One file may hold both lists, the scenes first. `pfungst world make` adds
+`template_kind` (read as question type), `choices`, and `group`, the question_index of the original of a rephrasing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pfungst.core import DataError, Example
+from pfungst.data._fields import Bad, answer_text, checked, kind, name, optional_text, record, text
+from pfungst.data._files import File, Listing, list_folder
+from pfungst.data._images import ImageFinder
+from pfungst.data._job import Format, Found, Job, canonical
+from pfungst.data._json import JsonRecords
+
+Scene = Mapping[str, Any]
+
+_QUESTIONS = re.compile(r"(?:CLEVR_)?(\w+?)_questions(?:_\w+)?|questions", re.IGNORECASE)
+_SCENES = re.compile(r"(?:CLEVR_)?(\w+?)_scenes(?:_\w+)?|scenes", re.IGNORECASE)
+_ATTRIBUTES = ("shape", "size", "color", "material")
+
+
+class Clevr(Format):
+    """CLEVR. Where a file of scenes lies with the questions, every example carries its scene (`?scenes=no`: none)."""
+
+    name = "clevr"
+    title = "CLEVR"
+    expects = "CLEVR_SPLIT_questions.json, with CLEVR_SPLIT_scenes.json where scenes are wanted"
+    metric = "exact"
+    options = frozenset({"scenes"})
+
+    def claims(self, file: File, head: str) -> float:
+        if file.suffix != ".json":
+            return 0.0
+        if file.stem.upper().startswith("CLEVR") and (_QUESTIONS.fullmatch(file.stem) or _SCENES.fullmatch(file.stem)):
+            return 0.95
+        if '"program"' in head and '"image_index"' in head:
+            return 0.9
+        return 0.6 if '"scenes"' in head and '"3d_coords"' in head else 0.0
+
+    def read(self, job: Job) -> Iterator[Found]:
+        splits = _by_split(job.files, _QUESTIONS)
+        jsons = [file for file in job.files if file.suffix == ".json"]
+        if not splits and len(jsons) == 1 and not _SCENES.fullmatch(jsons[0].stem):
+            splits = {"": jsons[0]}
+        if not splits:
+            raise DataError.at(
+                job.place,
+                "",
+                "there are no questions of CLEVR in it.",
+                f"Expected: {self.expects}. Scenes alone are read by pfungst.data.scenes.",
+            )
+        chosen = job.choose(list(splits))
+        job.name = " ".join(filter(None, ["clevr", *chosen]))
+        for split in chosen:
+            yield from self._read(job, splits[split], split, f"{split}-" if len(chosen) > 1 else "")
+
+    def _read(self, job: Job, file: File, split: str, prefix: str) -> Iterator[Found]:
+        programs = Programs()
+        questions = self._questions(job, file, programs, prefix)
+        wanted: set[str] | None = None  # the first few questions need few scenes
+        if job.limit is not None:
+            few = list(questions)
+            wanted, questions = {image for _, image, _ in few}, iter(few)
+        known: dict[str, Scene] = {}
+        if job.options.get("scenes", "").lower() not in ("no", "false", "0"):
+            known = self._scenes(job, file, split, wanted)
+        for fields, image, number in questions:
+            scene = known.get(image)
+            if known and scene is None:
+                job.count("questions without a scene")
+            try:
+                picture = job.images.named(image.rpartition(".")[0] or image, ".png", split)
+                yield Example(**fields, image=picture, image_id=job.share(image), scene=scene), file, number
+            except Bad as problem:
+                job.bad(file, number, problem)
+
+    def _questions(
+        self, job: Job, file: File, programs: Programs, prefix: str
+    ) -> Iterator[tuple[dict[str, Any], str, int]]:
+        reader = JsonRecords(file)
+        taken = 0
+        for value in reader.list("questions"):
+            try:
+                of = record(value)
+                image = image_of(of)
+                program = programs(of.get("program"))
+                target = None if of.get("answer") is None else job.share(answer_text(of["answer"], '"answer"'))
+                index = of.get("question_index")
+                fields = {
+                    "id": prefix + (name(index, '"question_index"') if index is not None else str(reader.number - 1)),
+                    "question": text(of, "question"),
+                    "answers": () if target is None else (target,),
+                    "target": target,
+                    "answer_type": _answer_type(target),
+                    "question_type": optional_text(of, "template_kind") or (program[-1]["function"] if program else ""),
+                    "program": program,
+                    "choices": _choices(of.get("choices"), target),
+                    "group": "" if of.get("group") is None else prefix + name(of["group"], '"group"'),
+                }
+            except Bad as problem:
+                job.bad(file, reader.where, problem)
+                continue
+            yield fields, image, reader.number
+            taken += 1
+            if taken == job.limit:
+                return
+
+    def _scenes(self, job: Job, questions: File, split: str, wanted: set[str] | None) -> dict[str, Scene]:
+        files = _by_split(job.companions, _SCENES)
+        file = questions if '"scenes"' in questions.head() else files.get(split)
+        if file is None and len(files) == 1 and not split:
+            file = next(iter(files.values()))
+        if file is None:
+            return {}
+        found: dict[str, Scene] = {}
+        for image, scene in read_scenes(job, file):
+            found[image] = scene
+            if wanted is not None:
+                wanted.discard(image)
+                if not wanted:
+                    break
+        return found
+
+
+def scenes(path: str | os.PathLike[str], *, split: str | None = None, skip_bad: bool = False) -> dict[str, Scene]:
+    """The scenes of a CLEVR scenes file (plain, .gz or .zip) or of a folder that holds one, by image name
+    (`CLEVR_val_000000.png`), in published order."""
+    place = Path(path)
+    listing = Listing()
+    if place.is_dir():
+        listing = list_folder(place)
+    elif place.suffix.lower() == ".zip" and place.is_file():
+        listing.add_archive(place, strict=True)
+    elif place.is_file():
+        listing.files.append(File(place))
+    else:
+        raise DataError(f"There is no file or folder {str(place)!r}.")
+    files = _by_split(listing.files, _SCENES)
+    jsons = [file for file in listing.files if file.suffix == ".json"]
+    if not files and len(jsons) == 1:
+        files = {"": jsons[0]}
+    if not files:
+        raise DataError.at(place, "", "there are no scenes of CLEVR in it.", "Expected: CLEVR_SPLIT_scenes.json.")
+    job = Job(str(place), [], [], ImageFinder(Listing, []), split=split, skip_bad=skip_bad)
+    found: dict[str, Scene] = {}
+    for chosen in job.choose(list(files)):
+        for image, scene in read_scenes(job, files[chosen]):
+            found[image] = scene
+    return found
+
+
+def read_scenes(job: Job, file: File) -> Iterator[tuple[str, Scene]]:
+    """(image name, scene) of a file of scenes."""
+    reader = JsonRecords(file)
+    seen: set[str] = set()
+    for value in reader.list("scenes"):
+        try:
+            scene = checked_scene(value)
+            image = image_of(scene)
+            if image in seen:
+                raise Bad(f"there is a second scene of {image}.")
+        except Bad as problem:
+            job.bad(file, reader.where, problem)
+            continue
+        seen.add(image)
+        yield image, scene
+
+
+def _by_split(files: Sequence[File], pattern: re.Pattern[str]) -> dict[str, File]:
+    found: dict[str, File] = {}
+    for file in sorted(files, key=lambda file: (file.preference, file)):
+        named = pattern.fullmatch(file.stem) if file.suffix == ".json" else None
+        if named:
+            found.setdefault(canonical(named[1] or ""), file)
+    return found
+
+
+def image_of(of: Mapping[str, Any]) -> str:
+    """The file name of a picture; put together from split and index where it is not given."""
+    filename = optional_text(of, "image_filename")
+    if filename:
+        return filename
+    index = of.get("image_index")
+    if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < 10**9:
+        raise Bad('neither "image_filename" nor "image_index" names the picture.')
+    return f"CLEVR_{optional_text(of, 'split') or 'new'}_{index:06d}.png"
+
+
+def _choices(value: object, target: str | None) -> tuple[str, ...]:
+    """Options of a multiple choice, which the published files do not have and `pfungst world make` adds."""
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not value:
+        raise Bad(f'"choices" is {kind(value)}, not a list of answers.')
+    choices = tuple(answer_text(one, '"choices"') for one in value)
+    if target is not None and target not in choices:
+        raise Bad(f'the answer {target!r} is not among the "choices".')
+    return choices
+
+
+def _answer_type(target: str | None) -> str:
+    if target is None:
+        return ""
+    if target in ("yes", "no"):
+        return "yes/no"
+    return "number" if target.isdigit() else "other"
+
+
+class Programs:
+    """Published programs in one spelling. Nodes repeat endlessly over 700,000 questions, so each is kept once."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[tuple[str, tuple[int, ...], tuple[str, ...]], Mapping[str, Any]] = {}
+
+    def __call__(self, value: object) -> tuple[Mapping[str, Any], ...] | None:
+        if value is None:
+            return None
+        if not isinstance(value, list):
+            raise Bad(f'"program" is {kind(value)}, not a list.')
+        return tuple(self._node(node, place) for place, node in enumerate(value))
+
+    def _node(self, node: object, place: int) -> Mapping[str, Any]:
+        if not isinstance(node, dict):
+            raise Bad(f'a node of "program" is {kind(node)}, not an object.')
+        function = node.get("function", node.get("type"))
+        inputs = node.get("inputs", [])
+        values = node.get("value_inputs", node.get("side_inputs", []))
+        if not isinstance(function, str) or not function:
+            raise Bad(f'node {place} of "program" names no function.')
+        if not isinstance(inputs, list) or not all(type(i) is int and 0 <= i < place for i in inputs):
+            raise Bad(f'node {place} of "program" has inputs that are not earlier nodes.')
+        if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
+            raise Bad(f'node {place} of "program" has value inputs that are not texts.')
+        checked(function, "a function")
+        key = (function, tuple(inputs), tuple(values))
+        made = {"function": function, "inputs": inputs, "value_inputs": values}
+        return self._nodes.setdefault(key, made)
+
+
+def checked_scene(scene: object) -> Scene:
+    """A scene whose objects can be relied on: named attributes and finite coordinates."""
+    if not isinstance(scene, Mapping):
+        raise Bad(f"the scene is {kind(scene)}, not an object.")
+    objects = scene.get("objects")
+    if not isinstance(objects, list):
+        raise Bad(f'"objects" is {kind(objects)}, not a list.')
+    for place, thing in enumerate(objects):
+        if not isinstance(thing, dict):
+            raise Bad(f"object {place} is {kind(thing)}, not an object.")
+        for attribute in _ATTRIBUTES:
+            if not isinstance(thing.get(attribute), str):
+                raise Bad(f'object {place} has no "{attribute}".')
+        coords = thing.get("3d_coords")
+        if coords is not None and not (isinstance(coords, list) and len(coords) == 3 and all(map(_finite, coords))):
+            raise Bad(f'object {place} has "3d_coords" that are not three numbers.')
+    return scene
+
+
+def _finite(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and -1e9 < value < 1e9

@@ -1,0 +1,102 @@
+"""COCO-QA: questions made from captions, four files of equal length for each split.
+
+`train/` and `test/` hold `questions.txt`, `answers.txt`, `img_ids.txt` and `types.txt` (0 object, 1 number, 2 color,
+3 location), one line a question. The pictures of the training questions are COCO train2014, those of the test
+questions val2014.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import zip_longest
+
+from pfungst.core import DataError, Example
+from pfungst.data._fields import Bad, checked, whole
+from pfungst.data._files import File
+from pfungst.data._job import Format, Found, Job, split_of
+from pfungst.data._lines import lines
+
+TYPES = ("object", "number", "color", "location")
+_SUBTYPES = {"train": "train2014", "test": "val2014"}
+_PARTS = ("questions", "answers", "img_ids", "types")
+
+
+class CocoQa(Format):
+    """COCO-QA."""
+
+    name = "cocoqa"
+    title = "COCO-QA"
+    expects = "questions.txt and img_ids.txt, with answers.txt and types.txt, in train/ and test/"
+    metric = "exact"
+
+    def claims(self, file: File, head: str) -> float:
+        return 0.9 if file.name.lower() == "img_ids.txt" else 0.0
+
+    def read(self, job: Job) -> Iterator[Found]:
+        folders: dict[str, dict[str, File]] = {}
+        for file in sorted(job.companions, key=lambda file: (file.preference, file)):
+            if file.suffix == ".txt" and file.stem.lower() in _PARTS:
+                folders.setdefault(file.folder, {}).setdefault(file.stem.lower(), file)
+        splits: dict[str, dict[str, File]] = {}
+        for folder, parts in folders.items():
+            if {"questions", "img_ids"} <= set(parts):
+                splits.setdefault(split_of(folder.rstrip("/").rpartition("/")[2]), parts)
+        if not splits:
+            raise DataError.at(job.place, "", "there are no files of COCO-QA in it.", f"Expected: {self.expects}.")
+        chosen = job.choose(list(splits))
+        job.name = " ".join(filter(None, ["cocoqa", *chosen]))
+        for split in chosen:
+            yield from _read(job, split, splits[split])
+
+
+def _read(job: Job, split: str, parts: dict[str, File]) -> Iterator[Found]:
+    questions = parts["questions"]
+    columns = [lines(parts[part]) if part in parts else None for part in _PARTS]
+    present = [column for column in columns if column is not None]
+    for number, row in enumerate(zip_longest(*present), start=1):
+        if not any(cell and cell.strip() for cell in row):
+            continue  # a blank line at the end
+        if None in row:
+            short = [parts[part].name for part, cell in zip((p for p in _PARTS if p in parts), row) if cell is None]
+            raise DataError.at(
+                questions.label, f"line {number}", f"{', '.join(short)} ends here, but the other files go on."
+            )
+        cells = iter(row)
+        question, answer, image, type_ = (next(cells) if column is not None else None for column in columns)
+        try:
+            example = _example(job, split, number, str(question), answer, str(image), type_)
+        except Bad as problem:
+            job.bad(questions, number, problem)
+        else:
+            yield example, questions, number
+
+
+def _example(
+    job: Job, split: str, number: int, question: str, answer: str | None, image: str, type_: str | None
+) -> Example:
+    question = checked(question.strip(), "the question")
+    if not question:
+        raise Bad("the question is empty.")
+    image_number = whole(image.strip(), "the image number")
+    if not 0 <= image_number < 10**12:
+        raise Bad(f"the image number {image_number} is not one of COCO.")
+    target = None
+    if answer is not None:
+        target = job.share(checked(answer.strip(), "the answer"))
+        if not target:
+            raise Bad("the answer is empty.")
+    kind = ""
+    if type_ is not None:
+        if type_.strip() not in ("0", "1", "2", "3"):
+            raise Bad("the type is not 0, 1, 2 or 3.")
+        kind = TYPES[int(type_.strip())]
+    return Example(
+        id=f"{split}-{number}" if split else str(number),
+        question=question,
+        image=job.images.coco(image_number, _SUBTYPES.get(split, "")),
+        image_id=job.share(str(image_number)),
+        answers=() if target is None else (target,),
+        target=target,
+        answer_type=kind,
+        question_type=kind,
+    )

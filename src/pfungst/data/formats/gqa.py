@@ -1,0 +1,93 @@
+"""GQA: compositional questions on pictures of Visual Genome.
+
+`val_balanced_questions.json` (train, val, testdev, test, challenge, submission; balanced or all): {"05451384":
+    {"imageId": "2382986", "question": "...", "answer": "yes", "types": {"structural": "verify", "semantic": "attr",
+    "detailed": "..."}, ...}}. `train_all_questions` is a folder of ten such files. Pictures `images/2382986.jpg`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pfungst.core import DataError, Example
+from pfungst.data._fields import Bad, identifier, name, optional_text, record, text
+from pfungst.data._files import File
+from pfungst.data._job import Format, Found, Job
+from pfungst.data._json import JsonRecords
+
+_NAME = re.compile(r"(train|val|testdev|test|challenge|submission)_(balanced|all)_questions(?:_(\d+))?", re.IGNORECASE)
+
+
+class Gqa(Format):
+    """GQA, the balanced questions or all of them (`?version=all`)."""
+
+    name = "gqa"
+    title = "GQA"
+    expects = "SPLIT_balanced_questions.json"
+    metric = "exact"
+    options = frozenset({"version"})
+
+    def claims(self, file: File, head: str) -> float:
+        if file.suffix != ".json":
+            return 0.0
+        if '"imageId"' in head and '"question"' in head and head.lstrip().startswith("{"):
+            return 0.95
+        return 0.92 if _NAME.fullmatch(file.stem) else 0.0
+
+    def read(self, job: Job) -> Iterator[Found]:
+        splits = _splits(job)
+        if not splits:
+            raise DataError.at(job.place, "", "there are no questions of GQA in it.", f"Expected: {self.expects}.")
+        chosen = job.choose(list(splits))
+        job.name = " ".join(filter(None, ["gqa", *chosen]))
+        for split in chosen:
+            for file in splits[split]:
+                reader = JsonRecords(file)
+                for id_, value in reader.members():
+                    try:
+                        example = _example(job, id_, record(value))
+                    except Bad as problem:
+                        job.bad(file, reader.where, problem)
+                    else:
+                        yield example, file, reader.number
+
+
+def _splits(job: Job) -> dict[str, list[File]]:
+    version = job.options.get("version", "").lower()
+    if version not in ("", "balanced", "all"):
+        raise DataError(f"There is no version {version!r} of GQA; there are balanced and all.")
+    found: dict[tuple[str, str], dict[tuple[int, str], File]] = {}
+    jsons = sorted((file for file in job.files if file.suffix == ".json"), key=lambda f: (f.preference, f))
+    for file in jsons:
+        if name := _NAME.fullmatch(file.stem):
+            part = (int(name[3] or 0), file.name)
+            found.setdefault((name[2].lower(), name[1].lower()), {}).setdefault(part, file)
+    versions = {key[0] for key in found}
+    chosen = version or ("balanced" if "balanced" in versions else "all")
+    splits = {
+        split: [files[part] for part in sorted(files)] for (of, split), files in sorted(found.items()) if of == chosen
+    }
+    if not splits and len(jsons) == 1:
+        return {"": jsons}
+    return splits
+
+
+def _example(job: Job, id_: str, of: Mapping[str, Any]) -> Example:
+    target = job.share(text(of, "answer")) if of.get("answer") is not None else None
+    image_id = job.share(identifier(of, "imageId"))
+    types = of.get("types")
+    structural = optional_text(types, "structural") if isinstance(types, Mapping) else ""
+    # GQA reports "query" questions as open and all others as binary
+    answer_type = ("open" if structural == "query" else "binary") if structural else ""
+    return Example(
+        id=name(id_, "the question id"),
+        question=text(of, "question"),
+        image=job.images.named(image_id, ".jpg"),
+        image_id=image_id,
+        answers=() if target is None else (target,),
+        target=target,
+        answer_type=answer_type,
+        question_type=job.share(structural),
+    )

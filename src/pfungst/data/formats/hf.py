@@ -1,0 +1,105 @@
+"""Hugging Face data sets: an id of the hub, or a folder written by `save_to_disk`.
+
+`hf:ID#split`, with `?config=NAME` and `?revision=REVISION`. Columns are understood as those of plain tables are
+(`_rows.py`). Pictures are kept encoded, byte for byte as the data set holds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pfungst.core import DataError, Image, MissingExtra
+from pfungst.data._fields import Bad, record
+from pfungst.data._images import StoredImage
+from pfungst.data._job import Format, Found, Job, choose_splits
+from pfungst.data.formats._rows import NAMES, Rows
+
+
+class HuggingFace(Format):
+    """A data set of the Hugging Face hub, or one saved to disk."""
+
+    name = "hf"
+    title = "Hugging Face datasets"
+    expects = "an id of the hub or a folder written by save_to_disk"
+    options = frozenset({*NAMES, "metric", "config", "revision"})
+    reads_files = False
+
+    def read(self, job: Job) -> Iterator[Found]:
+        unknown = sorted(set(job.options) - self.options)
+        if unknown:
+            raise DataError(f"The format hf has no option {unknown[0]!r}; it understands: {', '.join(self.options)}.")
+        if not job.place:
+            raise DataError("Name the data set: hf:ID or hf:FOLDER.")
+        parts = _open(job)
+        job.name = " ".join([job.place.rstrip("/").rpartition("/")[2], *parts])
+        job.metric = job.options.get("metric", "")
+        job.notes["split"] = "+".join(parts)
+        rows = Rows(job)
+        for split, part in parts.items():
+            prefix = f"{split}-" if len(parts) > 1 else ""
+            for number, example in _examples(job, rows, part, prefix):
+                if len(example.answers) > 1 and not example.choices and not job.metric:
+                    job.metric = "vqa"
+                yield example, None, number
+
+
+def _open(job: Job) -> dict[str, Any]:
+    try:
+        import datasets
+    except ImportError as error:
+        raise MissingExtra("Reading Hugging Face data sets", "hf") from error
+
+    folder = Path(job.place)
+    saved = (folder / "dataset_dict.json").is_file() or (folder / "state.json").is_file()
+    try:
+        if saved:
+            data = datasets.load_from_disk(job.place)
+        else:
+            data = datasets.load_dataset(
+                job.place, name=job.options.get("config"), revision=job.options.get("revision")
+            )
+    except Exception as error:  # the library raises errors of every kind, its own and those of its transports
+        first = str(error).strip().partition("\n")[0]
+        raise DataError(f"The data set {job.place!r} cannot be loaded ({type(error).__name__}: {first}).") from error
+    if isinstance(data, datasets.Dataset):
+        name = str(data.split) if data.split is not None else ""
+        if job.split not in (None, "all", ""):
+            choose_splits([name], job.split, job.place)
+        return {name: data}
+    if not isinstance(data, datasets.DatasetDict):
+        raise DataError(f"{job.place!r} gave a {type(data).__name__}, not a data set with rows.")
+    return {split: data[split] for split in choose_splits(list(data), job.split, job.place)}
+
+
+def _examples(job: Job, rows: Rows, data: Any, prefix: str) -> Iterator[tuple[int, Any]]:
+    import datasets
+
+    column = rows.column(dict.fromkeys(data.column_names, True), "image")
+    feature = data.features.get(column)
+    if isinstance(feature, datasets.Image):
+        # undecoded, a picture is the bytes that were stored; decoding and encoding again would change them
+        pictures = data.cast_column(column, datasets.Image(decode=False))
+        rest = data.remove_columns([column])
+    else:
+        pictures, rest = None, data
+    for index, row in enumerate(rest):
+        try:
+            picture = _picture(job, pictures, column, index) if pictures is not None else None
+            example = rows.example(record(row), f"{prefix}{index + 1}", picture)
+        except Bad as problem:
+            job.bad(None, f"row {index + 1}", problem)
+        else:
+            yield index + 1, example
+
+
+def _picture(job: Job, pictures: Any, column: str, index: int) -> Callable[[], Image] | None:
+    def fetch() -> bytes:
+        value = pictures[index][column]
+        if value is None:
+            raise DataError(f"Row {index + 1} of {job.place} has no image.")
+        data = value.get("bytes")
+        return data if isinstance(data, bytes) else Path(value["path"]).read_bytes()
+
+    return lambda: StoredImage(fetch)

@@ -1,0 +1,101 @@
+"""Plain tables: JSON lines, a JSON list, CSV, TSV and Parquet, one row a question. The schema is in `_rows.py`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pfungst.core import DataError, Image
+from pfungst.data._fields import Bad, record
+from pfungst.data._files import File
+from pfungst.data._job import Format, Found, Job
+from pfungst.data._json import JsonRecords
+from pfungst.data._lines import json_lines, table
+from pfungst.data.formats._parquet import parquet_rows
+from pfungst.data.formats._rows import NAMES, Rows
+
+Row = tuple[int | str, Any, Callable[[], Image] | None]
+"""Position, the row or what is wrong with it, and how its picture is fetched if the table holds it."""
+
+_SHARD = re.compile(r"[-_]\d{4,6}-of-\d{4,6}$")
+_LINES = frozenset({".jsonl", ".ndjson"})
+_CELLS = frozenset({".csv", ".tsv"})
+_SUFFIXES = _LINES | _CELLS | {".json", ".parquet"}
+
+
+class Table(Format):
+    """A table of questions. Each file is a split named after it; `val-00000-of-00002.parquet` is part of `val`."""
+
+    name = "table"
+    title = "JSON lines, CSV, TSV or Parquet"
+    expects = "one or more of *.jsonl, *.json, *.csv, *.tsv, *.parquet"
+    options = frozenset({*NAMES, "metric"})
+
+    def claims(self, file: File, head: str) -> float:
+        if file.suffix in _LINES | {".parquet"}:
+            return 0.4
+        if file.suffix in _CELLS:
+            first = head.partition("\n")[0].lower()
+            return 0.4 if any(column in first for column in NAMES["question"]) else 0.1
+        if file.suffix == ".json" and head.lstrip().startswith("[") and '"question"' in head:
+            return 0.3
+        return 0.0
+
+    def read(self, job: Job) -> Iterator[Found]:
+        splits = _splits(job)
+        if not splits:
+            raise DataError.at(job.place, "", "there is no table in it.", f"Expected: {self.expects}.")
+        chosen = job.choose(list(splits))
+        job.name = "+".join(chosen)
+        job.metric = job.options.get("metric", "")
+        rows = Rows(job)
+        humans = 0
+        for split in chosen:
+            for file in splits[split]:
+                prefix = "" if len(chosen) == len(splits[split]) == 1 else f"{file.stem}-"
+                for example, number in _examples(job, rows, file, prefix):
+                    humans = max(humans, len(example.answers))
+                    if humans > 1 and not job.metric and not example.choices:
+                        job.metric = "vqa"  # several people answered: agreement with them is the measure
+                    yield example, file, number
+
+
+def _examples(job: Job, rows: Rows, file: File, prefix: str) -> Iterator[tuple[Any, int]]:
+    for number, row, picture in _rows(file, rows):
+        try:
+            if isinstance(row, Bad):
+                raise row
+            count = number if isinstance(number, int) else int(number.split()[1])
+            example = rows.example(record(row), f"{prefix}{count}", picture)
+        except Bad as problem:
+            job.bad(file, number, problem)
+        else:
+            yield example, count
+
+
+def _rows(file: File, rows: Rows) -> Iterator[Row]:
+    if file.suffix in _LINES:
+        for number, value in json_lines(file):
+            yield number, value, None
+    elif file.suffix in _CELLS:
+        for number, value in table(file):
+            yield number, value, None
+    elif file.suffix == ".parquet":
+        yield from parquet_rows(file, rows)
+    else:
+        reader = JsonRecords(file)
+        for value in reader.list("data"):
+            yield reader.where, value, None
+
+
+def _splits(job: Job) -> Mapping[str, list[File]]:
+    splits: dict[str, dict[str, File]] = {}
+    for file in sorted(job.files, key=lambda file: (file.preference, file)):
+        if file.suffix in _SUFFIXES:
+            splits.setdefault(_SHARD.sub("", file.stem), {}).setdefault(file.name, file)
+    if len(splits) > 1:
+        # other JSON lying with tables (a model card, statistics) is rarely a table of questions
+        tables = {split: files for split, files in splits.items() if any(f.suffix != ".json" for f in files.values())}
+        splits = tables or splits
+    return {split: [files[name] for name in sorted(files)] for split, files in splits.items()}

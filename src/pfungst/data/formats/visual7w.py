@@ -1,0 +1,106 @@
+"""Visual7W telling: what, where, when, who, why and how, four choices each.
+
+`dataset_v7w_telling.json`: {"dataset": "v7w_telling", "images": [{"image_id": 1, "filename": "v7w_1.jpg",
+    "split": "train", "qa_pairs": [{"qa_id": 1, "question": "...", "answer": "...", "type": "what",
+    "multiple_choices": [three wrong ones]}]}]}
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pfungst.core import DataError, Example
+from pfungst.data._fields import Bad, identifier, kind, name, optional_text, record, text, texts
+from pfungst.data._files import File
+from pfungst.data._job import Format, Found, Job, choose_splits
+from pfungst.data._json import JsonRecords
+
+
+class Visual7W(Format):
+    """Visual7W telling. The right answer stands at a place among the choices that its id decides."""
+
+    name = "visual7w"
+    title = "Visual7W telling"
+    expects = "dataset_v7w_telling.json"
+    metric = "choice"
+
+    def claims(self, file: File, head: str) -> float:
+        if file.suffix != ".json":
+            return 0.0
+        return 0.95 if "v7w_telling" in file.stem.lower() or ('"qa_pairs"' in head and '"images"' in head) else 0.0
+
+    def read(self, job: Job) -> Iterator[Found]:
+        files = [file for file in job.files if file.suffix == ".json"]
+        files = [file for file in files if "v7w_telling" in file.stem.lower()] or files
+        if not files:
+            raise DataError.at(job.place, "", "there is no file of Visual7W in it.", f"Expected: {self.expects}.")
+        file = min(files, key=lambda file: (file.preference, file))
+        wanted = self._splits(job, file)
+        job.name = " ".join(["visual7w", *wanted])
+        reader = JsonRecords(file)
+        for value in reader.list("images"):
+            try:
+                of = record(value)
+                pairs = of.get("qa_pairs")
+                if not isinstance(pairs, Sequence) or isinstance(pairs, str):
+                    raise Bad(f'"qa_pairs" is {kind(pairs)}, not a list.')
+                if optional_text(of, "split") not in wanted:
+                    continue
+            except Bad as problem:
+                job.bad(file, reader.where, problem)
+                continue
+            for pair in pairs:
+                try:
+                    example = _example(job, of, record(pair))
+                except Bad as problem:
+                    job.bad(file, reader.where, problem)
+                else:
+                    yield example, file, reader.number
+
+    def _splits(self, job: Job, file: File) -> list[str]:
+        """The splits are told in the records only, so an unnamed or misspelt one costs a look through the file."""
+        there: dict[str, None] = {}
+        reader = JsonRecords(file)
+        for value in reader.list("images"):
+            if isinstance(value, Mapping) and isinstance(value.get("split"), str | None):
+                there[value.get("split") or ""] = None
+            if {"train", "val", "test"} <= set(there) or (job.split in there and job.split):
+                break
+        if "pointing" in str(reader.header.get("dataset", "")):
+            raise DataError.at(file.label, "", "this is Visual7W pointing; only telling questions have text answers.")
+        chosen = choose_splits(list(there), job.split, file.label)
+        job.notes["split"] = "+".join(chosen)
+        return chosen
+
+
+def _example(job: Job, image: Mapping[str, Any], pair: Mapping[str, Any]) -> Example:
+    id_ = identifier(pair, "qa_id")
+    target = text(pair, "answer")
+    decoys = pair.get("multiple_choices")
+    image_id = name(image.get("image_id", pair.get("image_id")), '"image_id"')
+    filename = optional_text(image, "filename") or f"v7w_{image_id}.jpg"
+    stem, _, suffix = filename.rpartition("/")[2].rpartition(".")
+    return Example(
+        id=id_,
+        question=text(pair, "question"),
+        image=job.images.named(stem or suffix, f".{suffix}"),
+        image_id=job.share(image_id),
+        answers=(target,),
+        target=target,
+        answer_type="",
+        question_type=job.share(optional_text(pair, "type")),
+        choices=() if decoys is None else with_target(texts(decoys, '"multiple_choices"'), target, id_),
+    )
+
+
+def with_target(decoys: tuple[str, ...], target: str, id_: str) -> tuple[str, ...]:
+    """The choices: the target among its decoys, at a place that depends on nothing but the id.
+
+    The file lists the decoys alone; a target that always came last would be a cue.
+    """
+    if target in decoys:
+        return decoys
+    place = int.from_bytes(hashlib.sha256(id_.encode()).digest()[:8], "big") % (len(decoys) + 1)
+    return (*decoys[:place], target, *decoys[place:])

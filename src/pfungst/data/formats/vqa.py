@@ -1,0 +1,260 @@
+"""VQA v1 and v2, and every data set published in their format.
+
+Questions: {"task_type": "Open-Ended", "data_type": "mscoco", "data_subtype": "val2014", "questions": [
+    {"question_id": 42000, "image_id": 42, "question": "...", "multiple_choices": [18 texts]}, ...]}
+Annotations: {"annotations": [{"question_id": 42000, "image_id": 42, "question_type": "what is",
+    "answer_type": "other", "multiple_choice_answer": "...", "answers": [{"answer": "..."}, ten of them]}, ...]}
+Without annotations (the test splits) the questions load unlabelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from pfungst.core import Example, Image
+from pfungst.data._fields import (
+    Bad,
+    checked,
+    identifier,
+    most_frequent,
+    optional_text,
+    record,
+    shown,
+    text,
+    texts,
+    whole,
+)
+from pfungst.data._files import File
+from pfungst.data._job import Format, Found, Job, canonical, split_of
+from pfungst.data._json import JsonRecords
+from pfungst.data.formats._vqa_files import Part, find_parts, is_published_name, is_questions, only
+
+
+class Asked(NamedTuple):
+    """A record of a questions file."""
+
+    number: int
+    id: str
+    image_id: str
+    question: str
+    choices: tuple[str, ...]
+    coco_split: str
+    rephrasing_of: str
+
+
+class Label(NamedTuple):
+    """A record of an annotations file."""
+
+    image_id: str
+    answers: tuple[str, ...]
+    target: str | None
+    answer_type: str
+    question_type: str
+
+
+class Vqa(Format):
+    """VQA v1 and v2."""
+
+    name = "vqa"
+    title = "VQA v1 and v2, and data sets in their format"
+    expects = "*questions.json and, except for test splits, *annotations.json"
+    metric = "vqa"
+    options = frozenset({"task", "version", "annotations"})
+
+    def claims(self, file: File, head: str) -> float:
+        if is_published_name(file):
+            return 0.9
+        return 0.7 if is_questions(file) and '"question_id"' in head and '"question"' in head else 0.0
+
+    def read(self, job: Job) -> Iterator[Found]:
+        parts = find_parts(job, self.expects)
+        splits = list(dict.fromkeys(part.split for part in parts))
+        chosen = job.choose(splits)
+        job.name = " ".join(filter(None, [self.name, *map(canonical, chosen)]))
+        for split in chosen:
+            yield from self.read_part(job, only([part for part in parts if part.split == split], job))
+
+    def read_part(self, job: Job, part: Part) -> Iterator[Found]:
+        reader = JsonRecords(part.questions)
+        questions = list(self._questions(job, reader))
+        labels = self.labels(job, part, {asked.id for asked in questions} if job.limit is not None else None)
+        subtype = str(reader.header.get("data_subtype") or split_of(part.questions.stem) or part.split)
+        find = _picture_rule(job, str(reader.header.get("data_type") or part.questions.stem), subtype)
+        if questions and all(asked.choices for asked in questions):
+            job.metric = "choice"
+        originals = {asked.rephrasing_of for asked in questions}
+        for asked, id_ in zip(questions, _unique_ids(questions)):
+            group = asked.rephrasing_of or (asked.id if asked.id in originals else "")
+            try:
+                yield _example(asked, id_, group, labels, find), part.questions, asked.number
+            except Bad as problem:
+                job.bad(part.questions, asked.number, problem)
+
+    def _questions(self, job: Job, reader: JsonRecords) -> Iterator[Asked]:
+        taken = 0
+        for value in reader.list("questions"):
+            try:
+                asked = _asked(value, reader.number, job.share)
+            except Bad as problem:
+                job.bad(reader.file, reader.where, problem)
+                continue
+            yield asked
+            taken += 1
+            if taken == job.limit:
+                return
+
+    def labels(self, job: Job, part: Part, wanted: set[str] | None) -> Labels | None:
+        """The annotations of a split, None where it has none. `wanted` ends the reading when all of them are found."""
+        if part.annotations is None:
+            return None
+        labels = Labels(part.annotations.label)
+        share = job.shared.setdefault
+        reader = JsonRecords(part.annotations)
+        for value in reader.list("annotations"):
+            try:
+                answers = _answers(value, share)
+                label = Label(
+                    job.label(value, "image_id", identifier) if value.get("image_id") is not None else "",
+                    answers,
+                    job.label(value, "multiple_choice_answer", optional_text) or most_frequent(answers),
+                    job.label(value, "answer_type", optional_text),
+                    job.label(value, "question_type", optional_text),
+                )
+                id_ = identifier(value, "question_id")
+                labels.add(id_, label)
+            except Bad as problem:
+                job.bad(reader.file, reader.where, problem)
+                continue
+            if wanted is not None:
+                wanted.discard(id_)
+                if not wanted:
+                    break
+        return labels
+
+
+def _asked(value: Any, number: int, share: Callable[[str], str]) -> Asked:
+    """A question; the usual kind in few steps, whatever is odd told by the careful way."""
+    try:
+        id_, image, question = value["question_id"], value["image_id"], value["question"]
+        usual = type(id_) is type(image) is int and id_.bit_length() < 64 and image.bit_length() < 64
+        if usual and len(value) == 3 and question.isascii() and question.strip() and len(question) < 10_000:
+            return Asked(number, str(id_), share(str(image)), question, (), "", "")
+    except (TypeError, KeyError, AttributeError, IndexError):
+        pass
+    of = record(value)
+    choices = of.get("multiple_choices")
+    return Asked(
+        number,
+        identifier(of, "question_id"),
+        share(identifier(of, "image_id")),
+        text(of, "question"),
+        () if choices is None else tuple(map(share, texts(choices, '"multiple_choices"'))),
+        share(optional_text(of, "coco_split")),
+        "" if of.get("rephrasing_of") is None else identifier(of, "rephrasing_of"),
+    )
+
+
+_ANSWER = itemgetter("answer")
+_UNLABELLED = Label("", (), None, "", "")
+
+
+def _example(
+    asked: Asked, id_: str, group: str, labels: Labels | None, find: Callable[[Asked], Image | None]
+) -> Example:
+    label = labels.of(asked) if labels is not None else _UNLABELLED
+    if asked.choices and label.target is not None and label.target not in asked.choices:
+        raise Bad(f"the right answer {shown(label.target)} is not among its choices.")
+    return Example(
+        id=id_,
+        question=asked.question,
+        image=find(asked),
+        image_id=asked.image_id,
+        answers=label.answers,
+        target=label.target,
+        answer_type=label.answer_type,
+        question_type=label.question_type,
+        choices=asked.choices,
+        group=group,
+    )
+
+
+class Labels:
+    """Annotations by question id. Published rephrasings reuse ids of other questions; the picture tells them apart."""
+
+    def __init__(self, label: str) -> None:
+        self._file = label
+        self._by_id: dict[str, Label] = {}
+        self._more: dict[tuple[str, str], Label] = {}
+
+    def add(self, id_: str, label: Label) -> None:
+        first = self._by_id.setdefault(id_, label)
+        if first is label:
+            return
+        if first.image_id == label.image_id or (id_, label.image_id) in self._more:
+            raise Bad(f"the question {id_} is annotated twice.")
+        self._more[id_, label.image_id] = label
+
+    def of(self, asked: Asked) -> Label:
+        label = self._by_id.get(asked.id)
+        if label is not None and label.image_id not in ("", asked.image_id):
+            label = self._more.get((asked.id, asked.image_id))
+            if label is None:
+                raise Bad(f"the annotation of question {asked.id} is about another picture (in {self._file}).")
+        if label is None:
+            raise Bad(f"the question {asked.id} has no annotation in {self._file}.")
+        return label
+
+
+def _answers(value: Any, share: Callable[[str, str], str]) -> tuple[str, ...]:
+    """The human answers of an annotation; the usual kind in few steps, whatever is odd told by the careful way."""
+    try:
+        given = list(map(_ANSWER, value["answers"]))
+        joined = "".join(given)
+        if given and joined.isascii() and len(joined) < 10_000:
+            return tuple(map(share, given, given))
+    except (TypeError, KeyError, AttributeError, IndexError):
+        pass
+    items = record(value).get("answers")
+    if not isinstance(items, list):
+        raise Bad('"answers" is missing or not a list.')
+    if not items:
+        raise Bad('"answers" is empty.')
+    answers = []
+    for one in items:
+        answer = one.get("answer") if isinstance(one, Mapping) else None
+        if not isinstance(answer, str):
+            raise Bad('an item of "answers" has no text "answer".')
+        answers.append(checked(answer, "an answer"))
+    return tuple(map(share, answers, answers))
+
+
+def _unique_ids(questions: list[Asked]) -> list[str]:
+    """Ids of the questions. A rephrasing whose published id is taken by another question gets `ORIGINAL:ID`."""
+    if not any(asked.rephrasing_of for asked in questions):
+        return [asked.id for asked in questions]
+    taken = {asked.id for asked in questions if not asked.rephrasing_of}
+    ids = []
+    for asked in questions:
+        id_ = asked.id
+        if asked.rephrasing_of:
+            id_ = f"{asked.rephrasing_of}:{asked.id}" if id_ in taken else id_
+            taken.add(id_)
+        ids.append(id_)
+    return ids
+
+
+def _picture_rule(job: Job, data_type: str, subtype: str) -> Callable[[Asked], Image | None]:
+    """The published file name of a picture: COCO photographs, or the abstract scenes of VQA v1."""
+    if "abstract" in data_type.lower():
+        return lambda asked: job.images.named(
+            f"abstract_v002_{subtype}_{whole(asked.image_id, 'image_id'):012d}", ".png", subtype
+        )
+
+    def coco(asked: Asked) -> Image | None:
+        if not asked.image_id.isascii() or not asked.image_id.isdigit() or len(asked.image_id) > 12:
+            return job.images.named(asked.image_id.rpartition("/")[2].removesuffix(".jpg"), ".jpg", subtype)
+        return job.images.coco(int(asked.image_id), asked.coco_split or subtype)
+
+    return coco

@@ -1,0 +1,32 @@
+"""The embedded CLEVR world: scenes, programs and pictures made on this machine, nothing to download."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pfungst.core import DataError, Dataset
+from pfungst.data._job import Found, Job
+from pfungst.data.formats._made import Made
+
+
+def _embedded(**options: object) -> Dataset:
+    from pfungst import world
+
+    make = getattr(world, "embedded", None)
+    if make is None:
+        raise DataError("This installation has no embedded world.")
+    data: Dataset = make(**options)
+    return data
+
+
+class World(Made):
+    """`world`: the data set that comes with the package."""
+
+    def __init__(self) -> None:
+        super().__init__("world", _embedded)
+        self.title = "the embedded CLEVR world"
+
+    def read(self, job: Job) -> Iterator[Found]:
+        if job.place:
+            raise DataError(f"The embedded world takes no path, but {job.place!r} was given.")
+        return super().read(job)

@@ -1,0 +1,97 @@
+"""`check`: what a report says about a data set."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pfungst.core import DataError
+from pfungst.data import check, load
+from tests.data import published_formats as make
+from tests.data.published_formats import annotation, question
+
+
+def test_a_sound_data_set_is_counted(tmp_path: Path) -> None:
+    make.picture(tmp_path / "val2014" / "COCO_val2014_000000000042.jpg")
+    make.vqa2(
+        tmp_path,
+        [question(1), question(2), question(3, 43, "Is it red?")],
+        [annotation(1), annotation(2), annotation(3, 43, ["yes"] * 10, answer_type="yes/no")],
+    )
+    report = check(tmp_path)
+    assert report.ok
+    assert (report.examples, report.labelled, report.images) == (3, 3, 2)
+    assert (report.missing_images, report.missing_image_ids, report.questions_without_image) == (1, ("43",), 1)
+    assert report.duplicate_questions == 1
+    assert report.answer_types == {"other": 2, "yes/no": 1}
+    assert report.question_types == {"what is": 3}
+    assert report.answers_per_question == {10: 3}
+    assert report.top_answers == {"cup": 2, "yes": 1}
+    assert report.files == {make.VQA2.format("val2014"): 3}
+    assert report.fingerprint == load(tmp_path).fingerprint
+    assert report.metric == "vqa"
+
+
+def test_every_bad_record_is_listed_with_file_and_position(tmp_path: Path) -> None:
+    make.vqa2(tmp_path, [question(), 5, question(), question(7), question(8, 8, "")], [annotation(), {"x": 1}])
+    report = check(tmp_path)
+    assert not report.ok
+    assert (report.examples, report.bad_records, report.duplicate_ids) == (1, 5, 1)
+    found = [(Path(one.file).name.split("_")[-1], one.where.split(" (")[0], one.problem) for one in report.bad]
+    assert found == [
+        ("questions.json", "record 2", "the record is a number, not an object."),
+        ("questions.json", "record 5", '"question" is empty.'),
+        ("annotations.json", "record 2", '"answers" is missing or not a list.'),
+        ("questions.json", "record 3", "the id '42000' is there twice."),
+        ("questions.json", "record 4", found[4][2]),
+    ]
+    assert "7 has no annotation" in found[4][2]
+    assert check(tmp_path, skip_bad=True).ok
+    assert load(tmp_path, skip_bad=True).skipped == 5
+
+
+def test_damage_ends_the_reading_but_not_the_report(tmp_path: Path) -> None:
+    path = make.write(tmp_path / "mine.json", json.dumps([{"question": "a?"}, {"question": "b?"}])[:-5])
+    report = check(path)
+    assert report.examples == 1
+    assert report.error is not None and "middle of this record" in report.error
+    assert not report.ok
+
+
+def test_all_splits_are_looked_at_unless_one_is_named(tmp_path: Path) -> None:
+    make.cocoqa(tmp_path)
+    assert check(tmp_path).examples == 6
+    assert check(tmp_path, split="test").examples == 3
+    assert check(f"{tmp_path}#test").examples == 3
+    assert check(tmp_path, limit=2).examples == 2
+
+
+def test_choices_and_groups_are_counted(tmp_path: Path) -> None:
+    assert check(make.visual7w(tmp_path / "v")).choices_per_question == {4: 22}
+    assert check(tmp_path / "v").metric == "choice"
+    assert check(make.rephrasings(tmp_path / "r")).groups == 1
+
+
+def test_a_data_set_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError):
+        check(tmp_path / "nowhere")
+
+
+def test_the_report_reads_as_text_and_as_json(tmp_path: Path) -> None:
+    make.vqa2(tmp_path, [question(), 5])
+    report = check(tmp_path)
+    text = str(report)
+    assert "vqa val (vqa): 1 questions on 1 images." in text
+    assert "record 2" in text
+    assert text.endswith("Not fit for use as it is.")
+    value = json.loads(json.dumps(report.as_dict()))
+    assert value["ok"] is False
+    assert value["bad"][0]["where"].startswith("record 2")
+
+
+def test_a_file_in_which_nothing_is_usable_is_given_up(tmp_path: Path) -> None:
+    make.write(tmp_path / "mine.jsonl", "5\n" * 100_001)
+    with pytest.raises(DataError, match="none of the first 100,000 records"):
+        load(tmp_path, skip_bad=True)
