@@ -1,0 +1,58 @@
+"""Players: anything that answers questions about pictures, brought to one shape.
+
+`resolve("hf:MODEL")` and friends turn a word into a player; `check_player` tells whether a player of your own keeps
+its promises.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pfungst.players import _builtin as _builtin  # registers the names
+from pfungst.players._patience import PartialAnswers, Usage
+from pfungst.players._registry import available, register
+from pfungst.players._resolve import resolve
+from pfungst.players.check import check_player
+from pfungst.players.function import FunctionPlayer, ObjectPlayer
+from pfungst.players.recorded import RecordedPlayer
+from pfungst.players.reference import FlakyPlayer, OraclePlayer, PriorPlayer, RandomPlayer
+
+if TYPE_CHECKING:
+    from pfungst.players.huggingface import HuggingFaceOptions, HuggingFacePlayer
+    from pfungst.players.openai import OpenAIOptions, OpenAIPlayer
+
+__all__ = [
+    "FlakyPlayer",
+    "FunctionPlayer",
+    "HuggingFaceOptions",
+    "HuggingFacePlayer",
+    "ObjectPlayer",
+    "OpenAIOptions",
+    "OpenAIPlayer",
+    "OraclePlayer",
+    "PartialAnswers",
+    "PriorPlayer",
+    "RandomPlayer",
+    "RecordedPlayer",
+    "Usage",
+    "available",
+    "check_player",
+    "register",
+    "resolve",
+]
+
+_LATE = {
+    "HuggingFaceOptions": "huggingface",
+    "HuggingFacePlayer": "huggingface",
+    "OpenAIOptions": "openai",
+    "OpenAIPlayer": "openai",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # torch, transformers and httpx are slow to import, and not every exam needs them.
+    if name in _LATE:
+        from importlib import import_module
+
+        return getattr(import_module(f"pfungst.players.{_LATE[name]}"), name)
+    raise AttributeError(f"module 'pfungst.players' has no attribute '{name}'")

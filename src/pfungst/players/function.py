@@ -1,0 +1,196 @@
+"""Any Python function, or any object with `answer(queries)`, as a player."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pfungst.core import Answer, Image, PfungstError, PlayerError, Query
+from pfungst.players._hash import digest
+from pfungst.players._source import describe, qualified_name, source_digest
+
+if TYPE_CHECKING:
+    import PIL.Image
+
+_EXTRAS = ("choices", "scene", "take")
+
+
+class FunctionPlayer:
+    """A function `answer(image, question) -> str` as a player.
+
+    The function is called once a query. `image` is an RGB `PIL.Image.Image` of its own. Where the query has no picture
+    it is a plain gray one, or None for a function that says `image=None` in its signature. Parameters called `choices`
+    (tuple of str), `scene` (CLEVR scene dictionary) and `take` (int, counts repetitions) are passed where the function
+    has them; having `scene` makes the player read scenes. It returns the answer as str, as `(str, confidence)` or as an
+    `Answer`.
+
+    The fingerprint is made of the source file the function stands in (any change to the file is a new player), its
+    qualified name and `version`. What the function imports or loads from elsewhere is not seen: change `version`
+    when that changes, or stored answers of the old model will be used.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], *, name: str = "", version: str = "", batch_size: int = 32
+    ) -> None:
+        self._function = function
+        self._call = _Call(function)
+        self.name = name or _name_of(function)
+        self.fingerprint = f"function-1-{digest(_identity(function), version)}"
+        self.reads_scenes = "scene" in self._call.extras
+        self.batch_size = batch_size
+
+    def answer(self, queries: Sequence[Query]) -> list[Answer]:
+        return [answer for _, answer in self.answer_iter(queries)]
+
+    def answer_iter(self, queries: Sequence[Query]) -> Iterator[tuple[int, Answer]]:
+        """Answers one by one, so that those already given survive an error in a later one."""
+        decoded = _Decoded()
+        for index, query in enumerate(queries):
+            image = decoded.of(query.image) if self._call.wants_image else None
+            if image is None and not self._call.takes_none:
+                image = _gray()
+            try:
+                said = self._call(image, query)
+            except PfungstError:
+                raise
+            except Exception as error:
+                raise PlayerError(
+                    f"{self.name} failed on the question '{query.question}': {describe(error)}"
+                ) from error
+            yield index, self._read(said, query)
+
+    def _read(self, said: object, query: Query) -> Answer:
+        if isinstance(said, Answer):
+            return said
+        if isinstance(said, str):
+            return Answer(said)
+        if isinstance(said, tuple) and len(said) == 2 and isinstance(said[0], str):
+            try:
+                return Answer(said[0], confidence=float(said[1]))
+            except (TypeError, ValueError):
+                pass
+        raise PlayerError(
+            f"{self.name} returned {said!r:.80} ({type(said).__name__}) for the question '{query.question}'. "
+            f"Return the answer as str, as (str, confidence), or as a pfungst Answer."
+        )
+
+
+class ObjectPlayer:
+    """An object with `answer(queries)` that lacks a name or a fingerprint, completed with both.
+
+    The fingerprint is made of the source file of its class, the class name, the options it was made with, and
+    `version`. Optional attributes of the object (`reads_scenes`, `batch_size`, `answer_iter` ...) stay visible.
+    """
+
+    def __init__(
+        self, player: Any, *, name: str = "", version: str = "", options: dict[str, Any] | None = None
+    ) -> None:
+        self._player = player
+        self.name: str = getattr(player, "name", None) or name or type(player).__qualname__
+        own = getattr(player, "fingerprint", None)
+        made = f"object-1-{digest(source_digest(player), qualified_name(player), options or {}, version)}"
+        self.fingerprint: str = (f"{own}-{digest(version)}" if version else own) if own else made
+
+    def answer(self, queries: Sequence[Query]) -> Sequence[Answer]:
+        answers: Sequence[Answer] = self._player.answer(queries)
+        return answers
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("_"):
+            raise AttributeError(attribute)
+        return getattr(self._player, attribute)
+
+
+class _Call:
+    """Works out once how a function wants to be called."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        try:
+            parameters = inspect.signature(function).parameters
+        except (TypeError, ValueError) as error:
+            raise PlayerError(
+                f"{_name_of(function)} has no readable signature: wrap it in a Python function."
+            ) from error
+        named = {n: p for n, p in parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+        self._function = function
+        self.extras = tuple(name for name in _EXTRAS if name in named)
+        rest = [name for name in named if name not in _EXTRAS]
+        if {"image", "question"} & set(rest):
+            needed = [n for n in rest if n not in ("image", "question") and named[n].default is inspect.Parameter.empty]
+            if needed:
+                raise PlayerError(
+                    f"{_name_of(function)} has a parameter '{needed[0]}' that nobody can fill: "
+                    f"use image, question, choices, scene, take, or give it a default."
+                )
+            self._order = [name for name in rest if name in ("image", "question")]
+            self._by_name = all(named[n].kind is not inspect.Parameter.POSITIONAL_ONLY for n in rest)
+        else:
+            needed = [n for n in rest if named[n].default is inspect.Parameter.empty]
+            if len(needed) != 2:
+                raise PlayerError(
+                    f"{_name_of(function)} takes {len(needed)} required parameters; "
+                    f"a player's function is answer(image, question)."
+                )
+            self._order = ["image", "question"]
+            self._by_name = False
+        self.wants_image = "image" in self._order
+        self.takes_none = not self.wants_image or ("image" in named and named["image"].default is None)
+
+    def __call__(self, image: PIL.Image.Image | None, query: Query) -> object:
+        extras = {name: getattr(query, name) for name in self.extras}
+        given = {"image": image, "question": query.question}
+        if self._by_name:
+            return self._function(**{name: given[name] for name in self._order}, **extras)
+        return self._function(*(given[name] for name in self._order), **extras)
+
+
+def _gray() -> PIL.Image.Image:
+    import PIL.Image
+
+    return PIL.Image.new("RGB", (224, 224), (127, 127, 127))
+
+
+class _Decoded:
+    """The last decoded picture: variants of one example follow each other. Every caller gets a copy to spoil."""
+
+    def __init__(self) -> None:
+        self._last: Image | None = None
+        self._pixels: PIL.Image.Image | None = None
+
+    def of(self, image: Image | None) -> PIL.Image.Image | None:
+        if image is None:
+            return None
+        if image is not self._last or self._pixels is None:
+            pixels = image.pil()
+            self._pixels = pixels if pixels.mode == "RGB" else pixels.convert("RGB")
+            self._last = image
+        return self._pixels.copy()
+
+
+def is_answer_function(thing: Any) -> bool:
+    """Whether a callable answers questions itself (rather than making a player): it needs an image or a question."""
+    try:
+        parameters = inspect.signature(thing).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    required = [p for p in positional if p.default is p.empty and p.name not in _EXTRAS]
+    return any(p.name in ("image", "question") for p in parameters) or len(required) == 2
+
+
+def _name_of(function: Any) -> str:
+    inner = function.func if isinstance(function, partial) else function
+    module = getattr(inner, "__module__", "") or ""
+    plain = "" if module.startswith("pfungst_player_") or module == "__main__" else f"{module}:"
+    return plain + qualified_name(inner)
+
+
+def _identity(function: Any) -> list[Any]:
+    if isinstance(function, partial):
+        given = repr((function.args, sorted(function.keywords.items())))
+        # Objects without a repr of their own print their address, which changes from process to process.
+        return [*_identity(function.func), re.sub(r" at 0x[0-9a-fA-F]+", "", given)]
+    return [source_digest(function), qualified_name(function)]

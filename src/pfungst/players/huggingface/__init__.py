@@ -1,0 +1,10 @@
+"""Hugging Face `transformers` models as players (`pip install 'pfungst[hf]'`).
+
+Three kinds are told apart by their configuration: classification (ViLT), encoder-decoder question answering (BLIP), and
+everything that takes a picture and a text and writes text (LLaVA, Qwen-VL, BLIP-2, PaliGemma ...).
+"""
+
+from pfungst.players.huggingface._options import HuggingFaceOptions
+from pfungst.players.huggingface._player import HuggingFacePlayer, load
+
+__all__ = ["HuggingFaceOptions", "HuggingFacePlayer", "load"]

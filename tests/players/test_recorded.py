@@ -1,0 +1,178 @@
+import gzip
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pfungst.core import Answer, DataError, Dataset, Example, NamedImage, PfungstError, PlayerError, Query
+from pfungst.players import RecordedPlayer, check_player, resolve
+from tests.conftest import png
+
+RECORDS = [{"question_id": 1, "answer": "red"}, {"question_id": 2, "answer": "blue"}, {"question_id": 3, "answer": 2}]
+
+
+def data() -> Dataset:
+    return Dataset(
+        "d",
+        [
+            Example("1", "What color?", png(1), "a"),
+            Example("2", "What color?", png(2), "b"),
+            Example("3", "How many?", png(1), "a"),
+        ],
+    )
+
+
+def queries(of: Dataset) -> list[Query]:
+    return [Query(e.question, e.image, e.choices) for e in of]
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl", "json.gz", "jsonl.gz", "bom"])
+def test_every_form_of_the_file_gives_each_example_its_answer(tmp_path: Path, form: str) -> None:
+    text = "\n".join(map(json.dumps, RECORDS)) + "\n" if "jsonl" in form else json.dumps(RECORDS, indent=1)
+    raw = ("\ufeff" + text).encode() if form == "bom" else text.encode()
+    file = tmp_path / f"answers.{form}"
+    file.write_bytes(gzip.compress(raw) if form.endswith("gz") else raw)
+    player = resolve(f"recorded:{file}", data=data())
+    assert [answer.text for answer in player.answer(queries(data()))] == ["red", "blue", "2"]
+
+
+def save(tmp_path: Path, records: Any) -> Path:
+    file = tmp_path / "answers.json"
+    file.write_text(json.dumps(records))
+    return file
+
+
+def test_confidence_and_scores_are_read(tmp_path: Path) -> None:
+    data = Dataset("d", [Example("x", "q", choices=("a", "b"))])
+    file = save(tmp_path, [{"id": "x", "answer": "a", "confidence": 0.5, "scores": [2, -1.5]}])
+    assert RecordedPlayer(file, data).answer([Query("q", None, ("a", "b"))]) == [Answer("a", 0.5, (2.0, -1.5))]
+
+
+def test_a_repetition_gets_the_same_answer(tmp_path: Path) -> None:
+    player = RecordedPlayer(save(tmp_path, RECORDS), data())
+    assert player.answer([Query("What color?", png(2), take=5)]) == [Answer("blue")]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        Query("What color? Is it?", png(1)),
+        Query("What color?", png(77)),
+        Query("What color?", None),
+        Query("What color?", png(1), ("red", "blue")),
+        Query("", None),
+    ],
+)
+def test_a_disturbed_question_is_refused_not_answered_as_if_clean(tmp_path: Path, query: Query) -> None:
+    player = RecordedPlayer(save(tmp_path, RECORDS), data())
+    assert not player.knows(query) and player.knows(queries(data())[0])
+    with pytest.raises(PlayerError, match="Leave out probes"):
+        player.answer([query])
+
+
+def test_a_missing_answer_is_told_beforehand_and_is_an_error_when_asked(tmp_path: Path) -> None:
+    file = save(tmp_path, RECORDS[:2])
+    player = RecordedPlayer(file, data())
+    assert "no answer for 1 of 3" in player.notes[0]
+    with pytest.raises(PlayerError, match="question 3"):
+        player.answer(queries(data()))
+    assert RecordedPlayer(file, data(), missing="").answer(queries(data()))[2] == Answer("")
+
+
+def test_answers_of_another_data_set_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(PlayerError, match="None of the 1 answers"):
+        RecordedPlayer(save(tmp_path, [{"question_id": 99, "answer": "x"}]), data())
+
+
+def test_missing_pictures_are_told_apart_by_name(tmp_path: Path) -> None:
+    bare = Dataset("d", [Example("1", "What color?", None, "a"), Example("2", "What color?", None, "b")])
+    player = RecordedPlayer(save(tmp_path, RECORDS[:2]), bare)
+    named = bare.subset([replace(example, image=NamedImage(example.image_id)) for example in bare])
+    assert [answer.text for answer in player.answer(queries(named))] == ["red", "blue"]
+    assert [answer.text for answer in RecordedPlayer(save(tmp_path, RECORDS[:2]), named).answer(queries(named))] == [
+        "red",
+        "blue",
+    ]
+    with pytest.raises(PlayerError, match="cannot tell the questions 1, 2 apart"):
+        player.answer(queries(bare))
+    with pytest.raises(DataError, match="only its name"):
+        NamedImage("a").pil()
+
+
+def test_two_different_answers_to_one_question_are_an_error_and_equal_ones_are_not(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="record 4: question 1 has a second"):
+        RecordedPlayer(save(tmp_path, [*RECORDS, {"question_id": "1", "answer": "green"}]), data())
+    assert RecordedPlayer(save(tmp_path, [*RECORDS, RECORDS[0]]), data()).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("raw", "sentence"),
+    [
+        (b"", "no answers"),
+        (b"[]", "no answers"),
+        (b"[1]", "record 1: expected an object"),
+        (b'[{"question_id": 1, "answer": "x"}', "not JSON"),
+        (b'{"question_id": 1, "answer": "x"}\n{"answer": "y"}', "line 2: question_id"),
+        (b'[{"question_id": true, "answer": "x"}]', "question_id"),
+        (b'[{"question_id": 1, "answer": null}]', "record 1: answer should be text"),
+        (b'[{"question_id": 1, "answer": "x", "confidence": 1.5}]', "from 0 to 1"),
+        (b'[{"question_id": 1, "answer": "x", "confidence": NaN}]', "from 0 to 1"),
+        (b'[{"question_id": 1, "answer": "x", "scores": [NaN]}]', "list of numbers"),
+        (b"\xff\xfe", "not UTF-8"),
+        (b"[" * 100_000, "not JSON"),
+        (b"\x1f\x8b\x08broken", "gzip"),
+        (gzip.compress(b"[]")[:-6], "gzip"),
+    ],
+)
+def test_a_bad_file_is_one_sentence_with_its_place(tmp_path: Path, raw: bytes, sentence: str) -> None:
+    file = tmp_path / "answers.json"
+    file.write_bytes(raw)
+    with pytest.raises(DataError, match=sentence) as caught:
+        RecordedPlayer(file, data())
+    assert str(file) in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot be read"):
+        resolve(f"recorded:{tmp_path / 'none.json'}", data=data())
+    with pytest.raises(PlayerError, match="which file"):
+        resolve("recorded:", data=data())
+    with pytest.raises(PlayerError, match="data set"):
+        resolve("recorded:x.json")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["question_id", "id", "answer", "scores"]), inner),
+    max_leaves=12,
+)
+
+
+@given(
+    st.one_of(
+        st.binary(), JSON.map(lambda value: json.dumps(value).encode()), st.lists(JSON).map(json.dumps).map(str.encode)
+    )
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=80, deadline=None)
+def test_any_file_is_read_or_refused_with_a_sentence(tmp_path: Path, raw: bytes) -> None:
+    file = tmp_path / "any.json"
+    file.write_bytes(raw)
+    try:
+        RecordedPlayer(file, data())
+    except PfungstError as error:
+        assert str(error)
+
+
+def test_fingerprint_follows_file_and_data(tmp_path: Path) -> None:
+    base = RecordedPlayer(save(tmp_path, RECORDS), data()).fingerprint
+    assert RecordedPlayer(save(tmp_path, RECORDS), data()).fingerprint == base
+    assert RecordedPlayer(save(tmp_path, RECORDS), data().subset(data()[:2])).fingerprint != base
+    assert RecordedPlayer(save(tmp_path, RECORDS[:2]), data()).fingerprint != base
+
+
+def test_the_player_keeps_the_promises_of_a_player_on_its_own_questions(tmp_path: Path) -> None:
+    assert check_player(RecordedPlayer(save(tmp_path, RECORDS), data()), queries(data())) == []
