@@ -1,0 +1,28 @@
+"""Where work runs: one function mapped over shards, in this process, in processes, or on a Ray cluster.
+
+    from pfungst.compute import make_shards, run_shards
+
+    files = run_shards(work, make_shards(payloads, seed=7), "out", on="processes", workers=4)
+
+What is finished is never done again, and the bytes are the same wherever they were made.
+"""
+
+from pfungst.compute._progress import Progress, ProgressCallback, progress_bar
+from pfungst.compute._run import run_shards
+from pfungst.compute._shards import ComputeError, Shard, ShardFailure, ShardsFailed, Work, make_shards, split_range
+from pfungst.compute._store import write_atomic
+
+__all__ = [
+    "ComputeError",
+    "Progress",
+    "ProgressCallback",
+    "Shard",
+    "ShardFailure",
+    "ShardsFailed",
+    "Work",
+    "make_shards",
+    "progress_bar",
+    "run_shards",
+    "split_range",
+    "write_atomic",
+]

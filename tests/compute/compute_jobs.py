@@ -1,0 +1,54 @@
+"""Work for the tests, importable by name from worker processes and Ray nodes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from pfungst.compute import Shard
+
+
+def draw(shard: Shard) -> bytes:
+    """Bytes that depend on everything a shard carries."""
+    return f"{shard.index} {shard.name} {shard.payload} {shard.rng().integers(0, 2**62)}\n".encode() * 50
+
+
+def draw_to_file(shard: Shard, path: Path) -> None:
+    path.write_bytes(draw(shard))
+
+
+def log_and_draw(shard: Shard) -> bytes:
+    """Says in a file that it worked, so that a test can count how often."""
+    with open(shard.payload["log"], "a") as log:
+        log.write(f"{shard.name}\n")
+    time.sleep(shard.payload.get("sleep", 0.0))
+    return draw(shard)
+
+
+def fail_on_three(shard: Shard) -> bytes:
+    if shard.index == 3:
+        raise ValueError("three is a bad number")
+    return draw(shard)
+
+
+def die_some_times(shard: Shard) -> bytes:
+    """Kill the own process as long as fewer marks stand in the folder than the payload demands."""
+    marks, deaths = Path(shard.payload["marks"]), shard.payload["deaths"]
+    if len(list(marks.glob(f"{shard.index}-*"))) < deaths:
+        (marks / f"{shard.index}-{time.monotonic_ns()}").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return b"alive"
+
+
+def where(shard: Shard) -> bytes:
+    """The Ray node a shard ran on."""
+    import ray
+
+    time.sleep(0.3)
+    return str(ray.get_runtime_context().get_node_id()).encode()
+
+
+def thread_settings(shard: Shard) -> bytes:
+    return os.environ.get("OMP_NUM_THREADS", "").encode()

@@ -1,0 +1,106 @@
+"""The same work on a real Ray cluster of several nodes."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import compute_jobs as jobs
+import pytest
+
+from pfungst.compute import ComputeError, ShardsFailed, make_shards, run_shards
+
+ray = pytest.importorskip("ray")
+pytestmark = pytest.mark.slow
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A head and two more nodes, each with processes, an object store and resources of its own."""
+    from ray.cluster_utils import Cluster
+
+    before = os.environ.get("PYTHONPATH")
+    client_port = free_port()
+    os.environ["PYTHONPATH"] = str(HERE)
+    try:
+        cluster = Cluster(
+            initialize_head=True,
+            head_node_args={"num_cpus": 1, "include_dashboard": False, "ray_client_server_port": client_port},
+        )
+        cluster.client_address = f"ray://127.0.0.1:{client_port}"
+        for _ in range(2):
+            cluster.add_node(num_cpus=1)
+        cluster.wait_for_nodes()
+        yield cluster
+        cluster.shutdown()
+    finally:
+        os.environ.pop("PYTHONPATH")
+        if before is not None:
+            os.environ["PYTHONPATH"] = before
+
+
+def test_a_cluster_of_three_nodes_gives_the_same_bytes(cluster, tmp_path):
+    shards = make_shards(range(9), seed=5)
+    bytes_by_cluster = run_shards(jobs.draw_to_file, shards, tmp_path / "ray", on=cluster.address)
+    assert [file.read_bytes() for file in bytes_by_cluster] == [jobs.draw(shard) for shard in shards]
+    assert not ray.is_initialized()
+
+
+def test_the_work_is_spread_over_the_nodes(cluster, tmp_path):
+    files = run_shards(jobs.where, make_shards(range(9)), tmp_path, on=f"ray:{cluster.address}")
+    assert len({file.read_bytes() for file in files}) == 3
+
+
+def test_a_failing_shard_and_one_that_kills_its_worker_are_named_and_the_rest_is_kept(cluster, tmp_path):
+    with pytest.raises(ShardsFailed, match=r"part-00003\.bin: ValueError: three is a bad number"):
+        run_shards(jobs.fail_on_three, make_shards(range(5)), tmp_path / "a", on=cluster.address)
+    assert len(list((tmp_path / "a" / ".done").glob("*.json"))) == 4
+    (tmp_path / "marks").mkdir()
+    deaths = [0, 99, 1]
+    shards = make_shards([{"marks": str(tmp_path / "marks"), "deaths": one} for one in deaths])
+    with pytest.raises(ShardsFailed, match=r"part-00001\.bin: its Ray task was lost after 2 tries") as caught:
+        run_shards(jobs.die_some_times, shards, tmp_path / "b", on=cluster.address, retries=1)
+    assert [one.name for one in caught.value.failures] == ["part-00001.bin"]
+
+
+def test_a_run_on_ray_goes_on_where_a_local_one_stopped(cluster, tmp_path):
+    log = tmp_path / "log"
+    shards = make_shards([{"log": str(log)}] * 6)
+    run_shards(jobs.log_and_draw, shards[:4], tmp_path / "out")
+    files = run_shards(jobs.log_and_draw, shards, tmp_path / "out", on=cluster.address)
+    assert [file.read_bytes() for file in files] == [jobs.draw(shard) for shard in shards]
+    assert sorted(log.read_text().split()) == [shard.name for shard in shards]
+
+
+def test_the_cluster_is_reached_through_ray_client_too(cluster, tmp_path):
+    pytest.importorskip("grpc")
+    shards = make_shards(range(4), seed=5)
+    files = run_shards(jobs.draw, shards, tmp_path, on=cluster.client_address)
+    assert [file.read_bytes() for file in files] == [jobs.draw(shard) for shard in shards]
+
+
+def test_ray_started_for_the_call_gives_the_same_bytes(tmp_path):
+    code = (
+        "import sys; from compute_jobs import draw; from pfungst.compute import make_shards, run_shards\n"
+        "run_shards(draw, make_shards(range(4), seed=5), sys.argv[1], on='ray', workers=2)"
+    )
+    environment = os.environ | {"PYTHONPATH": str(HERE)}
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], env=environment, check=True, timeout=120)
+    for shard in make_shards(range(4), seed=5):
+        assert (tmp_path / shard.name).read_bytes() == jobs.draw(shard)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:{port}", "ray://127.0.0.1:{port}", "ray:no-such-host.invalid:1"])
+def test_a_cluster_that_is_not_there_is_an_error_with_a_sentence(address, tmp_path):
+    with pytest.raises(ComputeError, match="No Ray cluster could be reached"):
+        run_shards(jobs.draw, make_shards([1]), tmp_path, on=address.format(port=free_port()))
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
