@@ -1,0 +1,92 @@
+"""The CLEVR world: scenes, programs, questions and pictures.
+
+Every name is loaded when it is first used, so that importing the package stays cheap.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pfungst.world._embedded import embedded as embedded
+    from pfungst.world._make import Manifest as Manifest
+    from pfungst.world._make import make as make
+    from pfungst.world.camera import camera_basis as camera_basis
+    from pfungst.world.camera import camera_directions as camera_directions
+    from pfungst.world.camera import estimate_camera as estimate_camera
+    from pfungst.world.camera import pixel_coords as pixel_coords
+    from pfungst.world.grid import GridMasks as GridMasks
+    from pfungst.world.grid import grid_places as grid_places
+    from pfungst.world.grid import step_places as step_places
+    from pfungst.world.legal import PRESETS as PRESETS
+    from pfungst.world.legal import Rules as Rules
+    from pfungst.world.legal import is_legal as is_legal
+    from pfungst.world.legal import why_illegal as why_illegal
+    from pfungst.world.moved import AnswerCodes as AnswerCodes
+    from pfungst.world.moved import MovedProgram as MovedProgram
+    from pfungst.world.moved import answer_codes as answer_codes
+    from pfungst.world.moved import answer_moved as answer_moved
+    from pfungst.world.programs import FUNCTIONS as FUNCTIONS
+    from pfungst.world.programs import Node as Node
+    from pfungst.world.programs import Program as Program
+    from pfungst.world.programs import Run as Run
+    from pfungst.world.programs import answer as answer
+    from pfungst.world.programs import answer_text as answer_text
+    from pfungst.world.programs import run as run
+    from pfungst.world.renderers import render as render
+    from pfungst.world.renderers import visible_pixels as visible_pixels
+    from pfungst.world.sampling import sample_scene as sample_scene
+    from pfungst.world.scene import Scene as Scene
+    from pfungst.world.scene import SceneObject as SceneObject
+    from pfungst.world.scene import relationships as relationships
+
+# name -> module below pfungst.world that defines it
+_HOMES = {
+    "embedded": "_embedded",
+    "Manifest": "_make",
+    "make": "_make",
+    "camera_basis": "camera",
+    "camera_directions": "camera",
+    "estimate_camera": "camera",
+    "pixel_coords": "camera",
+    "GridMasks": "grid",
+    "grid_places": "grid",
+    "step_places": "grid",
+    "PRESETS": "legal",
+    "Rules": "legal",
+    "is_legal": "legal",
+    "why_illegal": "legal",
+    "AnswerCodes": "moved",
+    "MovedProgram": "moved",
+    "answer_codes": "moved",
+    "answer_moved": "moved",
+    "FUNCTIONS": "programs",
+    "Node": "programs",
+    "Program": "programs",
+    "Run": "programs",
+    "answer": "programs",
+    "answer_text": "programs",
+    "run": "programs",
+    "render": "renderers",
+    "visible_pixels": "renderers",
+    "sample_scene": "sampling",
+    "Scene": "scene",
+    "SceneObject": "scene",
+    "relationships": "scene",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,286 @@
+"""Functional programs: what a CLEVR question asks, as a chain of small functions on a scene.
+
+A program is a list of nodes; a node names a function, the earlier nodes it takes its inputs from, and the words it
+takes besides (a colour, a relation ...). The last node gives the answer. Both published spellings are read: the
+generator's `type` and the release's `function`.
+
+A `unique` of a set that has not exactly one member makes the whole program invalid, wherever it stands.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+from pfungst.core import DataError
+from pfungst.world.constants import ATTRIBUTES, RELATIONS
+from pfungst.world.scene import Scene, relationships
+
+Value: TypeAlias = bool | int | str | list[int]
+"""An answer or the output of a node: bool, int (a count, or an object's index), an attribute, or a set of indices."""
+
+
+Columns: TypeAlias = Mapping[str, Sequence[str]]
+"""Attributes by name, one word an object: `Scene.columns`."""
+
+_Handler: TypeAlias = Callable[[Columns, Any, list[Any], int, int, str], Any]
+"""Takes columns, relations, the outputs so far, the nodes of one or two inputs, and a word; None makes it invalid."""
+
+
+class Signature(NamedTuple):
+    """What a function takes and gives.
+
+    Kinds: `objects` (a set), `object`, `integer`, `bool`, `relation`, or an attribute (`color`, `shape`, ...).
+    """
+
+    inputs: tuple[str, ...]
+    values: tuple[str, ...]
+    output: str
+
+
+def _signatures() -> dict[str, Signature]:
+    table = {
+        "scene": Signature((), (), "objects"),
+        "unique": Signature(("objects",), (), "object"),
+        "relate": Signature(("object",), ("relation",), "objects"),
+        "union": Signature(("objects", "objects"), (), "objects"),
+        "intersect": Signature(("objects", "objects"), (), "objects"),
+        "count": Signature(("objects",), (), "integer"),
+        "exist": Signature(("objects",), (), "bool"),
+        "equal_integer": Signature(("integer", "integer"), (), "bool"),
+        "less_than": Signature(("integer", "integer"), (), "bool"),
+        "greater_than": Signature(("integer", "integer"), (), "bool"),
+        "equal_object": Signature(("object", "object"), (), "bool"),
+    }
+    for attribute in ATTRIBUTES:
+        table[f"filter_{attribute}"] = Signature(("objects",), (attribute,), "objects")
+        table[f"query_{attribute}"] = Signature(("object",), (), attribute)
+        table[f"same_{attribute}"] = Signature(("object",), (), "objects")
+        table[f"equal_{attribute}"] = Signature((attribute, attribute), (), "bool")
+    return table
+
+
+FUNCTIONS: Mapping[str, Signature] = _signatures()
+"""Every function of the published engine."""
+
+_WORDS: Mapping[str, tuple[str, ...]] = {**ATTRIBUTES, "relation": RELATIONS}
+
+
+class Node(NamedTuple):
+    """One step of a program."""
+
+    function: str
+    inputs: tuple[int, ...] = ()
+    """Indices of earlier nodes."""
+    values: tuple[str, ...] = ()
+    """The words the function takes: `value_inputs` in the files."""
+
+
+class Run(NamedTuple):
+    """What came of running a program."""
+
+    answer: Value | None
+    """bool, int or str (a list of indices where the program ends in an object set); None where it is invalid."""
+    failed: int | None
+    """Index of the `unique` node that made the program invalid, None if none did."""
+    outputs: tuple[Value | None, ...]
+    """One a node: sets as lists of object indices, objects as an index. None from the failing node on."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A checked program. Reading a program once and answering it on many scenes saves the checks."""
+
+    nodes: tuple[Node, ...]
+
+    @classmethod
+    def from_json(cls, program: Sequence[Mapping[str, Any]], where: str = "The program") -> Program:
+        """Check a published program; `where` (file and question) opens the sentence of an error."""
+        given: object = program
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            raise DataError(f"{where}: a program must be a list of nodes, not {type(program).__name__}.")
+        if not program:
+            raise DataError(f"{where}: it has no nodes; a program needs at least one.")
+        nodes: list[Node] = []
+        for index, record in enumerate(program):
+            nodes.append(_node(record, nodes, where, index))
+        return cls(tuple(nodes))
+
+    @classmethod
+    def of(cls, program: Program | Sequence[Mapping[str, Any]]) -> Program:
+        """The program itself, or the one a published list describes."""
+        return program if isinstance(program, Program) else cls.from_json(program)
+
+    def to_json(self, key: str = "function") -> list[dict[str, Any]]:
+        """The published list of nodes; `key` is `function` (the release) or `type` (the generator)."""
+        return [{"inputs": list(n.inputs), key: n.function, "value_inputs": list(n.values)} for n in self.nodes]
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    @property
+    def kind(self) -> str:
+        """Kind of the answer: `bool`, `integer`, an attribute, or `objects`/`object` for a fragment."""
+        return FUNCTIONS[self.nodes[-1].function].output
+
+    @cached_property
+    def relates(self) -> bool:
+        """Whether it looks at positions at all. Moving objects never changes the answer of one that does not."""
+        return any(node.function == "relate" for node in self.nodes)
+
+    @cached_property
+    def steps(self) -> list[tuple[_Handler, int, int, str]]:
+        """What the engine runs: a handler, its first and last input (0 if none), and its word."""
+        return [
+            (_HANDLERS[function], inputs[0] if inputs else 0, inputs[-1] if inputs else 0, values[0] if values else "")
+            for function, inputs, values in self.nodes
+        ]
+
+
+def answer(program: Program | Sequence[Mapping[str, Any]], scene: Scene | Mapping[str, Any]) -> Value | None:
+    """The true answer: bool, int or str; None where the program is invalid on this scene.
+
+    `relate` reads the scene's own `relationships`; where the scene has none they are computed from the coordinates.
+    `program` and `scene` may be the published dictionaries as they are.
+    """
+    return run(program, scene).answer
+
+
+def run(program: Program | Sequence[Mapping[str, Any]], scene: Scene | Mapping[str, Any]) -> Run:
+    """Answer a program and tell how: the answer, the failing node, and the output of every node."""
+    program, scene = Program.of(program), Scene.of(scene)
+    relations: Mapping[str, Sequence[Sequence[int]]] = {}
+    if program.relates:
+        relations = scene.relationships if scene.relationships is not None else relationships(scene)
+        for index, node in enumerate(program.nodes):
+            if node.function == "relate" and node.values[0] not in relations:
+                raise DataError(f"The scene's relationships lack {node.values[0]!r}, which node {index} needs.")
+    return evaluate(program, scene.columns, relations)
+
+
+def evaluate(program: Program, columns: Columns, relations: Mapping[str, Sequence[Sequence[int]]]) -> Run:
+    """The engine itself, on checked input.
+
+    `columns` holds the attributes (`Scene.columns`); `relations[relation][i]` lists the objects on that side of i.
+    """
+    outputs: list[Any] = []
+    for handler, first, second, value in program.steps:
+        output = handler(columns, relations, outputs, first, second, value)
+        if output is None:
+            failed = len(outputs)
+            return Run(None, failed, (*outputs, *[None] * (len(program.nodes) - failed)))
+        outputs.append(output)
+    return Run(outputs[-1], None, tuple(outputs))
+
+
+def answer_text(answer: Value) -> str:
+    """An answer as the released files spell it: yes, no, 3, rubber."""
+    if isinstance(answer, bool):
+        return "yes" if answer else "no"
+    return str(answer)
+
+
+def _node(record: object, before: Sequence[Node], where: str, index: int) -> Node:
+    where = f"{where}, node {index}"
+    if not isinstance(record, Mapping):
+        raise DataError(f"{where}: a node must be a dictionary, not {type(record).__name__}.")
+    function = record.get("function", record.get("type"))
+    signature = FUNCTIONS.get(function) if isinstance(function, str) else None
+    if signature is None:
+        named = "it names no function" if function is None else f"the function {function!r} is unknown"
+        raise DataError(f"{where}: {named}; known are {', '.join(sorted(FUNCTIONS))}.")
+    inputs = record.get("inputs", ())
+    values = record.get("value_inputs", record.get("side_inputs", ()))
+    if not isinstance(inputs, (list, tuple)) or len(inputs) != len(signature.inputs):
+        raise _bad_count(where, str(function), "input", inputs, len(signature.inputs))
+    if not isinstance(values, (list, tuple)) or len(values) != len(signature.values):
+        raise _bad_count(where, str(function), "value input", values, len(signature.values))
+    for place, kind in enumerate(signature.inputs):
+        i = inputs[place]
+        if type(i) is not int or not 0 <= i < index:
+            raise DataError(
+                f"{where}: {function} takes its input from node {i!r}, which does not come before it; "
+                "a program must be ordered and free of cycles."
+            )
+        got = FUNCTIONS[before[i].function].output
+        if got != kind:
+            raise DataError(
+                f"{where}: {function} needs {_a(kind)}, but node {i} ({before[i].function}) gives {_a(got)}."
+            )
+    for place, kind in enumerate(signature.values):
+        if values[place] not in _WORDS[kind]:
+            raise DataError(f"{where}: {function} takes one of {', '.join(_WORDS[kind])}, not {values[place]!r}.")
+    return Node(str(function), tuple(inputs), tuple(values))
+
+
+def _bad_count(where: str, function: str, name: str, given: object, wanted: int) -> DataError:
+    count = len(given) if isinstance(given, (list, tuple)) else repr(given)
+    return DataError(f"{where}: {function} takes {wanted} {name}{'s' * (wanted != 1)}, not {count}.")
+
+
+def _a(kind: str) -> str:
+    return {"objects": "a set of objects", "object": "a single object", "integer": "an integer"}.get(kind, f"a {kind}")
+
+
+def _scene(columns: Columns, relations: Any, outputs: list[Any], first: int, second: int, value: str) -> list[int]:
+    return list(range(len(columns["color"])))
+
+
+def _unique(columns: Columns, relations: Any, outputs: list[Any], first: int, second: int, value: str) -> int | None:
+    only: list[int] = outputs[first]
+    return only[0] if len(only) == 1 else None
+
+
+def _relate(columns: Columns, relations: Any, outputs: list[Any], first: int, second: int, value: str) -> list[int]:
+    return list(relations[value][outputs[first]])
+
+
+def _filter(attribute: str) -> _Handler:
+    def handler(columns: Columns, relations: Any, outputs: list[Any], first: int, second: int, value: str) -> list[int]:
+        column = columns[attribute]
+        return [i for i in outputs[first] if column[i] == value]
+
+    return handler
+
+
+def _same(attribute: str) -> _Handler:
+    def handler(columns: Columns, relations: Any, outputs: list[Any], first: int, second: int, value: str) -> list[int]:
+        column, me = columns[attribute], outputs[first]
+        mine = column[me]
+        return [i for i, other in enumerate(column) if other == mine and i != me]
+
+    return handler
+
+
+def _query(attribute: str) -> _Handler:
+    return lambda columns, relations, outputs, first, second, value: columns[attribute][outputs[first]]
+
+
+def _one(function: Callable[[Any], Any]) -> _Handler:
+    return lambda columns, relations, outputs, first, second, value: function(outputs[first])
+
+
+def _two(function: Callable[[Any, Any], Any]) -> _Handler:
+    return lambda columns, relations, outputs, first, second, value: function(outputs[first], outputs[second])
+
+
+_HANDLERS: Mapping[str, _Handler] = {
+    "scene": _scene,
+    "unique": _unique,
+    "relate": _relate,
+    "union": _two(lambda one, other: sorted({*one, *other})),
+    "intersect": _two(lambda one, other: sorted({*one} & {*other})),
+    "count": _one(len),
+    "exist": _one(bool),
+    "equal_integer": _two(operator.eq),
+    "equal_object": _two(operator.eq),
+    "less_than": _two(operator.lt),
+    "greater_than": _two(operator.gt),
+    **{f"filter_{attribute}": _filter(attribute) for attribute in ATTRIBUTES},
+    **{f"same_{attribute}": _same(attribute) for attribute in ATTRIBUTES},
+    **{f"query_{attribute}": _query(attribute) for attribute in ATTRIBUTES},
+    **{f"equal_{attribute}": _two(operator.eq) for attribute in ATTRIBUTES},
+}

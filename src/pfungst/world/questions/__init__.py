@@ -1,0 +1,23 @@
+"""Questions about CLEVR scenes: templates, generation with balanced answers, rephrasing groups, choices, a report.
+
+>>> questions = list(generate(scenes, per_scene=10, rephrasings=3, seed=0))
+>>> print(report(questions))
+"""
+
+from pfungst.world.questions._generate import Question, generate
+from pfungst.world.questions._load import load_templates
+from pfungst.world.questions._report import Report, report
+from pfungst.world.questions.choices import choices_for
+from pfungst.world.questions.template import Phrasing, Template, TemplateSet
+
+__all__ = [
+    "Phrasing",
+    "Question",
+    "Report",
+    "Template",
+    "TemplateSet",
+    "choices_for",
+    "generate",
+    "load_templates",
+    "report",
+]

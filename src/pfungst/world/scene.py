@@ -1,0 +1,311 @@
+"""Scenes in the published CLEVR format.
+
+A `Scene` is the published JSON dictionary, checked and frozen. Unknown keys, the order of keys and the spelling of
+numbers survive a round trip, so that a file read and written again is the same file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import isfinite
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from pfungst.core import DataError
+from pfungst.world.constants import ATTRIBUTES, DIRECTIONS, MAX_ANSWERABLE, RELATION_THRESHOLD, RELATIONS, Vector
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Relationships: TypeAlias = dict[str, list[list[int]]]
+
+_OBJECT_KEYS = ("color", "size", "rotation", "shape", "3d_coords", "material", "pixel_coords")
+_OBJECT_FIELDS = frozenset(_OBJECT_KEYS)
+_SCENE_FIELDS = frozenset({"objects", "directions", "relationships"})
+_NUMBERS = frozenset({float, int, np.float64})
+_INDICES = [frozenset(range(count)) for count in range(MAX_ANSWERABLE + 1)]
+_VALUES = {attribute: frozenset(values) for attribute, values in ATTRIBUTES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class SceneObject:
+    """One object of a scene."""
+
+    shape: str
+    size: str
+    material: str
+    color: str
+    coords: Vector
+    """Centre x, y, z in scene units; z is the radius for an object on the ground."""
+    rotation: float | None = None
+    """About the vertical. Drawn in 0..360 by the published generator and used by it as radians."""
+    pixel_coords: tuple[int, int, float] | None = None
+    """Column and row of the centre, and its depth along the view axis; None where the scene does not say."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Keys we do not know, kept as they are."""
+    keys: tuple[str, ...] = field(default=_OBJECT_KEYS, repr=False, compare=False)
+    """The order in which the keys stood in the file."""
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any], where: str = "The scene", index: int = 0) -> SceneObject:
+        """Read entry `index` of a scene's `objects`; `where` opens the sentence of an error."""
+        where = f"{where}, object {index}"
+        if not isinstance(record, Mapping):
+            raise DataError(f"{where}: an object must be a dictionary, not {type(record).__name__}.")
+        for attribute, known in _VALUES.items():
+            value = record.get(attribute)
+            if not isinstance(value, str) or value not in known:
+                raise _bad_attribute(where, attribute, value)
+        rotation = record.get("rotation")
+        if rotation is not None and not _is_number(rotation):
+            raise DataError(f"{where}: rotation must be a finite number, not {rotation!r}.")
+        coords = _vector(record.get("3d_coords"), where, "3d_coords")
+        pixels = None if record.get("pixel_coords") is None else _vector(record["pixel_coords"], where, "pixel_coords")
+        extra: dict[str, Any] = {}
+        if not _OBJECT_FIELDS.issuperset(record) or None in record.values():
+            extra = _left_over(record, _OBJECT_FIELDS)
+        return cls(
+            record["shape"],
+            record["size"],
+            record["material"],
+            record["color"],
+            coords,
+            rotation,
+            cast("tuple[int, int, float] | None", pixels),
+            extra,
+            tuple(record),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The published dictionary, keys in the order they were read in."""
+        known = {
+            "color": self.color,
+            "size": self.size,
+            "rotation": self.rotation,
+            "shape": self.shape,
+            "3d_coords": list(self.coords),
+            "material": self.material,
+            "pixel_coords": None if self.pixel_coords is None else list(self.pixel_coords),
+        }
+        return _in_order(self.keys, known, self.extra)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A CLEVR scene graph.
+
+    >>> scene = Scene.from_json(record)        # one entry of "scenes" in a published file
+    >>> scene.to_json() == record
+    True
+    """
+
+    objects: tuple[SceneObject, ...]
+    directions: Mapping[str, Vector] = field(default_factory=lambda: DIRECTIONS)
+    """Unit vectors by name; those of the release where the file has none."""
+    relationships: Mapping[str, Sequence[Sequence[int]]] | None = None
+    """As the file says, or None; `relationships(scene)` computes them."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """All other keys: split, image_index, image_filename, camera, lamps, ..."""
+    keys: tuple[str, ...] = field(default=("objects", "relationships", "directions"), repr=False, compare=False)
+    """The order in which the keys stood in the file."""
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any], where: str = "") -> Scene:
+        """Check and freeze a published scene dictionary.
+
+        `where` (file and record) opens the sentence of an error; by default the scene's own image name does.
+        Raises DataError for attributes CLEVR does not have, no object or more than 64, coordinates that are not finite,
+        and directions or relationships that do not fit.
+        """
+        if not isinstance(record, Mapping):
+            raise DataError(f"{where or 'The scene'}: a scene must be a dictionary, not {type(record).__name__}.")
+        if not where:
+            where = f"Scene {record['image_filename']}" if "image_filename" in record else "The scene"
+        listed = record.get("objects")
+        if not isinstance(listed, (list, tuple)):
+            raise DataError(f"{where}: it has no list of objects.")
+        count = len(listed)
+        if not 1 <= count <= MAX_ANSWERABLE:
+            raise DataError(f"{where}: it has {count} objects; scenes of 1 to {MAX_ANSWERABLE} objects are supported.")
+        objects = tuple([SceneObject.from_json(one, where, i) for i, one in enumerate(listed)])
+        given = record.get("directions")
+        return cls(
+            objects,
+            DIRECTIONS if given is None else _directions(given, where),
+            _relationships(record.get("relationships"), count, where),
+            _left_over(record, _SCENE_FIELDS),
+            tuple(record),
+        )
+
+    @classmethod
+    def of(cls, scene: Scene | Mapping[str, Any]) -> Scene:
+        """The scene itself, or the scene a published dictionary describes."""
+        return scene if isinstance(scene, Scene) else cls.from_json(scene)
+
+    def to_json(self) -> dict[str, Any]:
+        """The published dictionary, keys in the order they were read in."""
+        relations = self.relationships
+        known = {
+            "objects": [one.to_json() for one in self.objects],
+            "directions": {name: list(vector) for name, vector in self.directions.items()},
+            "relationships": None
+            if relations is None
+            else {name: [list(row) for row in rows] for name, rows in relations.items()},
+        }
+        return _in_order(self.keys, known, self.extra)
+
+    def __len__(self) -> int:
+        return len(self.objects)
+
+    @cached_property
+    def coords(self) -> Floats:
+        """Centres, float64 (objects, 3), read-only."""
+        coords = np.array([one.coords for one in self.objects], dtype=np.float64)
+        coords.flags.writeable = False
+        return coords
+
+    @property
+    def positions(self) -> Floats:
+        """Centres on the ground, float64 (objects, 2), read-only."""
+        return self.coords[:, :2]
+
+    @cached_property
+    def columns(self) -> dict[str, list[str]]:
+        """Attributes by name, each a list with one word an object."""
+        return {name: [getattr(one, name) for one in self.objects] for name in ATTRIBUTES}
+
+    @property
+    def camera(self) -> Vector | None:
+        """Where the camera stood, if the scene says (sampled scenes do, released ones do not)."""
+        camera = self.extra.get("camera")
+        return None if camera is None else cast(Vector, _vector(camera, "The scene", "camera"))
+
+    def moved(self, positions: npt.ArrayLike) -> Scene:
+        """The same objects elsewhere on the ground, with relationships computed anew.
+
+        `positions` (objects, 2). Pixel coordinates are recomputed where the camera is known, else left out. The camera,
+        lamps and all other keys stay.
+        """
+        from pfungst.world.camera import pixel_coords
+
+        where = check_positions(positions, len(self), layouts=False)
+        coords: list[Vector] = [
+            (float(x), float(y), one.coords[2]) for (x, y), one in zip(where.tolist(), self.objects, strict=True)
+        ]
+        camera = self.camera
+        pixels: Sequence[tuple[int, int, float] | None] = [None] * len(self)
+        if camera is not None:
+            size = self.extra.get("image_size") or (None, None)
+            pixels = pixel_coords(coords, camera, *([] if size[0] is None else size))
+        objects = tuple(
+            replace(one, coords=place, pixel_coords=pixel)
+            for one, place, pixel in zip(self.objects, coords, pixels, strict=True)
+        )
+        bare = replace(self, objects=objects, relationships=None)
+        return replace(bare, relationships=relationships(bare))
+
+
+def relationships(scene: Scene | Mapping[str, Any]) -> Relationships:
+    """Who is left, right, behind and in front of whom, from the coordinates.
+
+    `result[relation][i]` lists, in ascending order, the objects j with dot(c_j - c_i, direction) > 0.2. Computed in
+    float64, term by term in the published order, because released scenes come within 2e-6 of the threshold. The order
+    of relations is that of the scene's directions.
+    """
+    scene = Scene.of(scene)
+    coords = scene.coords
+    delta = coords[None, :, :] - coords[:, None, :]
+    result: Relationships = {}
+    for name, (x, y, z) in scene.directions.items():
+        if name not in RELATIONS:
+            continue
+        # A matrix product may fuse or reorder the terms; this is the sum the published generator forms.
+        dots = (delta[:, :, 0] * x + delta[:, :, 1] * y) + delta[:, :, 2] * z
+        result[name] = [[j for j, yes in enumerate(row) if yes] for row in (dots > RELATION_THRESHOLD).tolist()]
+    return result
+
+
+def check_positions(positions: npt.ArrayLike, objects: int, layouts: bool = True) -> Floats:
+    """Positions as C-ordered float64 (layouts, objects, 2), or (objects, 2) without `layouts`; DataError if not."""
+    try:
+        array = np.ascontiguousarray(positions, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"The positions cannot be read as an array of numbers: {error}.") from error
+    if array.ndim != 2 + layouts or array.shape[-2:] != (objects, 2):
+        wanted = f"(layouts, {objects}, 2)" if layouts else f"({objects}, 2)"
+        raise DataError(f"The positions have the shape {array.shape}; this scene needs {wanted}.")
+    # A sum is finite only if every term is: one quick pass in the good case.
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(array.sum())
+    if not isfinite(total) and not np.isfinite(array).all():
+        first = np.argwhere(~np.isfinite(array))[0]
+        place = f"layout {first[0]}, object {first[1]}" if layouts else f"object {first[0]}"
+        raise DataError(f"The positions are not finite at {place}; give every object an x and a y.")
+    return array
+
+
+def _left_over(record: Mapping[str, Any], fields: frozenset[str]) -> dict[str, Any]:
+    # A known key that says null stays among the others: it must come back as null, not vanish.
+    return {key: value for key, value in record.items() if key not in fields or value is None}
+
+
+def _in_order(keys: tuple[str, ...], known: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    result = {}
+    for key in keys:
+        if key not in known:
+            result[key] = deepcopy(extra[key])
+        elif known[key] is not None or key in extra:
+            result[key] = known[key]
+    for key, value in known.items():
+        # Relationships computed for a scene that was read without any belong to what is written.
+        if value is not None and key not in result and key != "directions":
+            result[key] = value
+    for key, value in extra.items():
+        if key not in result:
+            result[key] = deepcopy(value)
+    return result
+
+
+def _is_number(value: object) -> bool:
+    return type(value) in _NUMBERS and isfinite(cast(float, value))
+
+
+def _vector(value: object, where: str, name: str) -> tuple[Any, Any, Any]:
+    if not isinstance(value, (list, tuple)) or len(value) != 3:
+        raise DataError(f"{where}: {name} must be three numbers, not {value!r}.")
+    if not (_is_number(value[0]) and _is_number(value[1]) and _is_number(value[2])):
+        raise DataError(f"{where}: {name} is {list(value)!r}; all three must be finite numbers.")
+    return value[0], value[1], value[2]
+
+
+def _bad_attribute(where: str, attribute: str, value: object) -> DataError:
+    known = ", ".join(ATTRIBUTES[attribute])
+    if value is None:
+        return DataError(f"{where}: it has no {attribute}; give it one of {known}.")
+    return DataError(f"{where}: {attribute} {value!r} is unknown; CLEVR has {known}.")
+
+
+def _directions(given: object, where: str) -> Mapping[str, Vector]:
+    if not isinstance(given, Mapping):
+        raise DataError(f"{where}: directions must be a dictionary of vectors, not {type(given).__name__}.")
+    missing = [name for name in RELATIONS if name not in given]
+    if missing:
+        raise DataError(f"{where}: directions lack {', '.join(missing)}.")
+    return {name: _vector(one, where, f"direction {name}") for name, one in given.items()}
+
+
+def _relationships(given: object, count: int, where: str) -> Mapping[str, Sequence[Sequence[int]]] | None:
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):
+        raise DataError(f"{where}: relationships must be a dictionary of lists, not {type(given).__name__}.")
+    for name, rows in given.items():
+        if not isinstance(rows, (list, tuple)) or len(rows) != count:
+            raise DataError(f"{where}: relationships {name!r} must list {count} objects' neighbours, one list each.")
+        for i, row in enumerate(rows):
+            if not isinstance(row, (list, tuple)) or not _INDICES[count].issuperset(row):
+                raise DataError(f"{where}: relationships {name!r} of object {i} name an object that is not there.")
+    return cast("Mapping[str, Sequence[Sequence[int]]]", given)
