@@ -31,6 +31,8 @@ class Run:
 
     path: Path
     findings: tuple[Findings, ...]
+    notes: tuple[str, ...] = ()
+    """What the player wants the user to know, and what it used."""
 
     @property
     def report(self) -> Path:
@@ -40,7 +42,7 @@ class Run:
 def examine(
     player: Player | Callable[..., str] | str,
     data: Dataset | Sequence[Example] | str | Path = "world",
-    probes: Sequence[Probe | str] = DEFAULT_PROBES,
+    probes: Sequence[Probe | str] | None = None,
     out: str | Path | None = None,
     *,
     metric: str | None = None,
@@ -56,11 +58,13 @@ def examine(
     player: a player, a function `(image, question) -> text`, or a spec such as `oracle`, `my_module:answer`,
         `hf:MODEL`, `openai:MODEL@URL`.
     data: a data set, a list of examples, or a spec for `pfungst.data.load`.
-    probes: probes or their specs (`blind`, `name:key=value`).
+    probes: probes or their specs (`blind`, `name:key=value`); `control` and `blind` by default, only `control` for
+        recorded answers, which know nothing of a disturbance.
     out: the run folder, by default runs/PLAYER-DATA. Running into the same folder again resumes.
     metric: how answers are judged, by default what the data set names.
     limit, only: the first so many examples, or those of these ids.
     """
+    from pfungst.players import resolve
     from pfungst.probes import get_probe
     from pfungst.report import write_report
     from pfungst.scores import get_metric
@@ -69,7 +73,7 @@ def examine(
     whole = _load(data, data_options or {})
     if metric is not None:
         whole = replace(whole, metric=metric)
-    chosen = _resolve(player, whole, player_options or {})
+    chosen = resolve(player, data=whole, **(player_options or {}))
     part = _select(whole, limit, only)
     path = Path(out) if out is not None else Path("runs") / f"{_slug(chosen.name)}-{_slug(whole.name)}"
     config = {
@@ -78,11 +82,15 @@ def examine(
         "player": {"spec": player if isinstance(player, str) else None, "options": dict(player_options or {})},
         "data": {"spec": spec, "options": dict(data_options or {}), "limit": limit, "only": list(only)},
     }
+    if probes is None:
+        probes = DEFAULT_PROBES[:1] if hasattr(chosen, "knows") else DEFAULT_PROBES
     parts = [get_probe(probe) if isinstance(probe, str) else probe for probe in probes]
     exam = Exam(chosen, part, parts, get_metric(part.metric), path, seed, config, progress)
     findings = exam.run()
     write_report(path, part)
-    return Run(path, tuple(findings))
+    usage = getattr(chosen, "usage", None)
+    notes = (*getattr(chosen, "notes", ()), *([str(usage)] if usage is not None else []))
+    return Run(path, tuple(findings), notes)
 
 
 def rescore(
@@ -146,18 +154,6 @@ def _fingerprint(data: Sequence[Example]) -> str:
     for e in data:
         digest.update(json.dumps([e.id, e.question, e.image_id, e.answers, e.target, e.choices]).encode())
     return digest.hexdigest()
-
-
-def _resolve(player: Player | Callable[..., str] | str, data: Dataset, options: Mapping[str, Any]) -> Player:
-    from pfungst.players import FunctionPlayer, resolve
-
-    if isinstance(player, str):
-        return resolve(player, data=data, **options)
-    if isinstance(player, Player):
-        return player
-    if callable(player):
-        return FunctionPlayer(player, **options)
-    raise PfungstError(f"{player!r:.80} is no player: give a spec, a function, or an object with answer(queries).")
 
 
 def _select(data: Dataset, limit: int | None, only: Sequence[str]) -> Dataset:

@@ -73,7 +73,7 @@ def test_two_different_wrong_answers_are_consistent_but_do_not_agree():
 
 
 def test_original_rephrased_and_worst_accuracy():
-    found = Rephrase().findings(answered(grouped((4, 2)), [(1, 1, 0, 0.5), (0, 1)]), 0)
+    found = Rephrase().findings(answered(grouped((4, 2)), [(0, 1), (1, 1, 0, 0.5)]), 0)
     assert found.clean.value == 0.5
     assert found.disturbed.value == pytest.approx((0.5 + 1) / 2)
     assert by_name(found, "worst of n") == 0

@@ -44,7 +44,7 @@ def examine(
         run = api.examine(
             player,
             data,
-            probe or api.DEFAULT_PROBES,
+            probe or None,
             out,
             metric=metric,
             seed=seed,
@@ -54,6 +54,8 @@ def examine(
             player_options=parse_options(option or []),
             progress=progress,
         )
+    for note in run.notes:
+        print(f"{player}: {note}", file=sys.stderr)
     print_run(run.path, as_json)
 
 

@@ -43,8 +43,9 @@ def progress_bar() -> Iterator[Progress]:
         tasks: dict[str, Any] = {}
 
         def show(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = bars.add_task(what, total=total)
-            bars.update(tasks[what], completed=done, total=total)
+            kind = what.partition(" · ")[0]
+            if kind not in tasks:
+                tasks[kind] = bars.add_task(what, total=total)
+            bars.update(tasks[kind], description=what, completed=done, total=total)
 
         yield show

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pfungst.core import AnsweredTrial, Example, Failure, Finding, Query
+from pfungst.core import AnsweredTrial, Example, Failure, Finding, NamedImage, Query
 from pfungst.core.stats import Flips, Interval, bootstrap, compare_paired, count_flips
 
 WORST = 12
@@ -13,7 +13,10 @@ WORST = 12
 
 def clean_query(example: Example) -> Query:
     """The example as it stands in its data set."""
-    return Query(example.question, example.image, example.choices, example.scene)
+    image = example.image
+    if image is None and example.image_id:
+        image = NamedImage(example.image_id)
+    return Query(example.question, image, example.choices, example.scene)
 
 
 def cluster(trial: AnsweredTrial) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -105,7 +106,7 @@ def build(
         return buffer.getvalue()
 
     files = run_shards(work, make_shards([{"start": start} for start in starts]), parts, version=version)
-    loaded = [np.load(file, allow_pickle=False) for file in files]
+    loaded = [dict(np.load(file, allow_pickle=False)) for file in files]
     rows = {text: number for number, text in enumerate(texts)}
     order = np.asarray([rows[one.text] for one in main])
     indices, scores, gaps = (
@@ -113,9 +114,7 @@ def build(
     )
     about = {**asdict(settings), "pool": len(Pool.of(pool)), "encoder": _fingerprint(ranker)}
     write_bqd(out, main, pool, Ranking(indices, scores, gaps, ranker.name), about)
-    for file in parts.iterdir():
-        file.unlink()
-    parts.rmdir()
+    shutil.rmtree(parts)
     return out
 
 

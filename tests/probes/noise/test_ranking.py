@@ -1,0 +1,141 @@
+"""Ranking basic questions: the pool, the rankers, the file."""
+
+import numpy as np
+import pytest
+
+from pfungst.core import PfungstError
+from pfungst.probes.noise import RANKERS, Pool, normalise, rank
+from pfungst.probes.noise.bqd import BasicQuestions, MainQuestion, write_bqd
+from pfungst.probes.noise.build import Settings, build
+from pfungst.probes.noise.ranking import Ranking, get_ranker
+
+THINGS = ("car", "truck", "cat", "dog", "table", "phone", "tree", "boat")
+POOL = [f"{start} {thing}?" for thing in THINGS for start in ("How old is the", "What color is the", "Where is the")]
+MAIN = ["How old is the car?", "Is there a dog on the table?", "How old is the bicycle?"]
+
+
+@pytest.mark.parametrize(
+    "same", ["How old is the car?", "how old is the car", "How  old is THE car ?!", "“How old is the car?”"]
+)
+def test_case_punctuation_and_spacing_do_not_make_another_question(same):
+    assert normalise(same) == normalise("How old is the car?")
+
+
+def test_a_question_without_letters_is_still_a_question():
+    assert normalise("???") == "???"
+
+
+def test_duplicates_become_one_question_and_keep_the_way_back():
+    pool = Pool.of(["A b?", "", "c?", "a B", "d?"])
+    assert pool.questions == ("A b?", "c?", "d?")
+    assert pool.origin.tolist() == [0, 2, 4]
+
+
+@pytest.mark.parametrize("ranker", ["lasso", "cosine", "bleu1", "rouge", "cider"])
+def test_a_main_question_is_never_its_own_basic_question(ranker):
+    pool = [*POOL, "how old is the CAR"]
+    found = rank(MAIN, pool, ranker, k=21)
+    assert found.indices.shape == (3, 21) == found.scores.shape
+    for question, row in zip(MAIN, found.indices, strict=True):
+        assert normalise(question) not in {normalise(pool[i]) for i in row}
+        assert len(set(row.tolist())) == 21
+    assert (np.diff(found.scores) <= 0).all()
+
+
+def test_without_preprocessing_the_main_question_comes_first_and_alone():
+    kept = rank(MAIN[:1], POOL, k=3, keep_main_questions=True, tol=1e-6)
+    assert POOL[kept.indices[0, 0]] == MAIN[0]
+    assert kept.scores[0, 0] == pytest.approx(1, abs=1e-3) and kept.scores[0, 1] == pytest.approx(0, abs=1e-3)
+
+
+def test_every_lasso_ranking_carries_its_certificate():
+    found = rank(MAIN, POOL, k=5, tol=1e-6)
+    assert (found.gaps <= 1e-6).all()
+    assert np.isnan(rank(MAIN, POOL, "rouge", k=5).gaps).all()
+
+
+def test_repeated_main_questions_get_the_same_rows():
+    found = rank([MAIN[0], MAIN[1], MAIN[0]], POOL, k=5)
+    assert found.indices[0].tolist() == found.indices[2].tolist()
+
+
+@pytest.mark.parametrize(
+    ("main", "pool", "k", "message"),
+    [
+        (MAIN, [], 3, "no question to rank"),
+        (MAIN, ["", "  "], 3, "no question to rank"),
+        (MAIN[:1], [MAIN[0]], 1, "0 distinct questions besides the main question itself"),
+        (MAIN, POOL, 25, "fewer than the 25 asked for"),
+        (MAIN, POOL, 0, "at least 1"),
+        (["  "], POOL, 3, "Main question number 0 is empty"),
+        ("How old?", POOL, 3, "must be a list"),
+        (MAIN, [*POOL, 7], 3, "Pool question number 24 is int"),
+    ],
+)
+def test_bad_input_is_a_sentence(main, pool, k, message):
+    with pytest.raises(PfungstError, match=message):
+        rank(main, pool, k=k)
+
+
+def test_odd_questions_are_ranked_like_any_other():
+    odd = ["word " * 10_000, "Wie alt ist das Auto?", "这辆车多少岁?", "?!"]
+    found = rank(odd, POOL, k=5)
+    assert found.indices.shape == (4, 5) and np.isfinite(found.scores).all()
+
+
+def test_an_unknown_ranker_is_a_sentence():
+    with pytest.raises(PfungstError, match="Did you mean lasso"):
+        rank(MAIN, POOL, "laso", k=3)
+
+
+@pytest.mark.parametrize("name", [name for name in RANKERS.names() if name != "meteor"])
+def test_rankers_are_found_by_name(name):
+    assert get_ranker(name).name == name
+
+
+def ranking(k=3):
+    rng = np.random.default_rng(0)
+    scores = np.sort(rng.random((3, k)))[:, ::-1]
+    return Ranking(rng.integers(0, len(POOL), (3, k)), scores, np.asarray([1e-4, np.nan, 0.5]), "lasso", {"lam": 1e-6})
+
+
+@pytest.mark.parametrize("ending", ["parquet", "json"])
+def test_a_dataset_comes_back_as_it_was_written(tmp_path, ending):
+    main = [MainQuestion(text, str(i), f"image {i}") for i, text in enumerate(MAIN)]
+    write_bqd(tmp_path / f"gbqd.{ending}", main, POOL, ranking(), {"pool": 24})
+    rows = BasicQuestions.read(tmp_path / f"gbqd.{ending}").rows
+    for text, indices, scores, gap in zip(MAIN, ranking().indices, ranking().scores, (1e-4, None, 0.5), strict=True):
+        assert rows[text] == (tuple(POOL[i] for i in indices), tuple(scores.tolist()), gap)
+
+
+def test_a_file_that_is_no_dataset_is_a_sentence(tmp_path):
+    (tmp_path / "a.parquet").write_bytes(b"no")
+    (tmp_path / "a.json").write_text('{"questions": [{"main_question": 3}]}')
+    for name in ("a.parquet", "a.json", "gone.parquet"):
+        with pytest.raises(PfungstError, match="not a basic question dataset"):
+            BasicQuestions.read(tmp_path / name)
+
+
+def test_a_killed_build_goes_on_and_leaves_no_parts(tmp_path, monkeypatch):
+    from pfungst.probes.noise import build as module
+
+    monkeypatch.setattr(module, "SHARD", 1)
+    main = [MainQuestion(text, str(i)) for i, text in enumerate([*MAIN, MAIN[0]])]
+    settings = Settings(ranker="rouge", k=4)
+    calls = []
+
+    def stop(what, done, total):
+        calls.append(done)
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build(tmp_path / "out.parquet", main, POOL, settings, stop)
+    assert not (tmp_path / "out.parquet").exists()
+    again = []
+    build(tmp_path / "out.parquet", main, POOL, settings, lambda what, done, total: again.append(done))
+    assert 1 not in again  # the first shard was finished before
+    whole = rank([one.text for one in main], POOL, "rouge", k=4)
+    rows = BasicQuestions.read(tmp_path / "out.parquet").rows
+    assert rows[MAIN[2]][0] == tuple(POOL[i] for i in whole.indices[2])
+    assert not (tmp_path / "out.parquet.parts").exists()
