@@ -9,16 +9,16 @@ import sys
 import time
 from pathlib import Path
 
-import compute_jobs as jobs
 import pytest
 
 from pfungst.compute import ComputeError, ShardsFailed, make_shards, run_shards
+from tests.compute import compute_jobs as jobs
 
-HERE = Path(__file__).parent
+ROOT = Path(__file__).resolve().parents[2]
 
 RUN = """
 import sys
-from compute_jobs import log_and_draw
+from tests.compute.compute_jobs import log_and_draw
 from pfungst.compute import make_shards, run_shards
 if __name__ == "__main__":
     out, log, on = sys.argv[1:]
@@ -33,7 +33,7 @@ def launch(tmp_path):
     script.write_text(RUN)
 
     def start(on: str) -> subprocess.Popen[bytes]:
-        environment = os.environ | {"PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1"}
+        environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         command = [sys.executable, str(script), str(tmp_path / "out"), str(tmp_path / "log"), on]
         return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, start_new_session=True)
 
@@ -137,10 +137,10 @@ def test_a_shard_that_kills_every_worker_is_reported_and_the_rest_is_kept(tmp_pa
 def test_a_worker_that_cannot_start_is_an_error_and_no_endless_loop(tmp_path, monkeypatch):
     script = tmp_path / "unguarded.py"
     script.write_text(
-        "from compute_jobs import draw\nfrom pfungst.compute import make_shards, run_shards\n"
+        "from tests.compute.compute_jobs import draw\nfrom pfungst.compute import make_shards, run_shards\n"
         f"run_shards(draw, make_shards([1]), {str(tmp_path / 'out')!r}, on='processes', workers=1)\n"
     )
-    environment = os.environ | {"PYTHONPATH": str(HERE)}
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
     ended = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=60)
     assert ended.returncode != 0
     assert "ComputeError" in ended.stderr

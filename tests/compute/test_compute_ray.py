@@ -8,14 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import compute_jobs as jobs
 import pytest
 
 from pfungst.compute import ComputeError, ShardsFailed, make_shards, run_shards
+from tests.compute import compute_jobs as jobs
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.slow
-HERE = Path(__file__).parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def cluster():
 
     before = os.environ.get("PYTHONPATH")
     client_port = free_port()
-    os.environ["PYTHONPATH"] = str(HERE)
+    os.environ["PYTHONPATH"] = str(ROOT)
     try:
         cluster = Cluster(
             initialize_head=True,
@@ -85,10 +85,10 @@ def test_the_cluster_is_reached_through_ray_client_too(cluster, tmp_path):
 
 def test_ray_started_for_the_call_gives_the_same_bytes(tmp_path):
     code = (
-        "import sys; from compute_jobs import draw; from pfungst.compute import make_shards, run_shards\n"
+        "import sys; from tests.compute.compute_jobs import draw; from pfungst.compute import make_shards, run_shards\n"
         "run_shards(draw, make_shards(range(4), seed=5), sys.argv[1], on='ray', workers=2)"
     )
-    environment = os.environ | {"PYTHONPATH": str(HERE)}
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], env=environment, check=True, timeout=120)
     for shard in make_shards(range(4), seed=5):
         assert (tmp_path / shard.name).read_bytes() == jobs.draw(shard)

@@ -7,7 +7,6 @@ import json
 import os
 from pathlib import Path
 
-import compute_jobs as jobs
 import numpy as np
 import pytest
 from hypothesis import given
@@ -25,6 +24,7 @@ from pfungst.compute import (
     write_atomic,
 )
 from pfungst.core import PfungstError
+from tests.compute import compute_jobs as jobs
 
 
 def contents(files: list[Path]) -> list[bytes]:
