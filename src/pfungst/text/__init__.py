@@ -7,6 +7,8 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
+    "encode": "pfungst.text._encode",
+    "get_encoder": "pfungst.text.encoders",
     "pairwise": "pfungst.text.metrics",
     "tokenize": "pfungst.text.ptb",
     "top_pairs": "pfungst.text.metrics",

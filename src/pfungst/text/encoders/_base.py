@@ -1,0 +1,115 @@
+"""What an encoder is, and which sentences it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pfungst.core import DataError, PfungstError
+
+FloatArray = NDArray[np.float32]
+
+MAX_WORDS = 1000
+"""Recurrent encoders read this many words of a sentence and no more."""
+
+
+class EncoderError(PfungstError):
+    """An encoder that cannot be found, loaded or believed."""
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """Turns sentences into vectors. One row depends on its own sentence alone."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes whenever the vectors may change: weights, settings, version. Names the vectors in the cache."""
+        ...
+
+    @property
+    def dim(self) -> int: ...
+
+    def encode(self, sentences: Sequence[str]) -> FloatArray:
+        """float32 array (sentences, dim). A sentence without words gives a row of zeros."""
+        ...
+
+
+def check_sentences(sentences: Sequence[str]) -> list[str]:
+    """The sentences as a list, or an error that says which one is not text."""
+    if isinstance(sentences, str | bytes):
+        raise DataError("Sentences come as a list; a single string was given. Put it in a list of one.")
+    checked = list(sentences)
+    for position, sentence in enumerate(checked):
+        if not isinstance(sentence, str):
+            raise DataError(
+                f"Sentence {position} is {_short(sentence)} of type {type(sentence).__name__}, but only text can be "
+                "encoded. Convert it, or leave it out."
+            )
+    return checked
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def unit_rows(rows: FloatArray) -> FloatArray:
+    """Rows scaled to length 1; rows of zeros stay."""
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    scaled: FloatArray = np.divide(rows, length, out=np.zeros_like(rows), where=length > 0)
+    return scaled
+
+
+def best_device() -> str:
+    """`cuda` where torch has one, else `cpu`, and `numpy` where there is no torch."""
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None:
+        return "numpy"
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def check_encoder(encoder: Encoder) -> None:
+    """Try anybody's encoder on hard sentences. Raises EncoderError with a sentence for what is wrong."""
+    sentences = [
+        "How old is the car?",
+        "",
+        "Is the man smiling?",
+        "Ist das Auto rot?",
+        "word " * 2000,
+        "How old is the car?",
+    ]
+    for attribute, kind in (("name", str), ("fingerprint", str), ("dim", int)):
+        if not isinstance(getattr(encoder, attribute, None), kind):
+            raise EncoderError(f"{type(encoder).__name__}.{attribute} must be of type {kind.__name__}.")
+    rows = encoder.encode(sentences)
+    problems = {
+        f"must return an array of shape ({len(sentences)}, {encoder.dim})": np.shape(rows)
+        != (len(sentences), encoder.dim),
+        "must return float32": getattr(rows, "dtype", None) != np.float32,
+    }
+    _raise_first(encoder, problems)
+    alone = np.concatenate([encoder.encode([sentence]) for sentence in sentences])
+    problems = {
+        "returned NaN or infinity": not np.isfinite(rows).all(),
+        "must give zeros for a sentence without words": bool(rows[1].any()),
+        "gave two vectors for one sentence": not np.allclose(rows[0], rows[5], atol=1e-5),
+        "gave one vector for different sentences": np.allclose(rows[0], rows[2], atol=1e-5),
+        "gives a sentence another vector when it is alone": not np.allclose(rows, alone, atol=1e-4),
+        "must return an empty array for no sentences": np.shape(encoder.encode([])) != (0, encoder.dim),
+    }
+    _raise_first(encoder, problems)
+
+
+def _raise_first(encoder: Encoder, problems: dict[str, bool]) -> None:
+    for sentence, wrong in problems.items():
+        if wrong:
+            raise EncoderError(f"The encoder {encoder.name} {sentence}.")
