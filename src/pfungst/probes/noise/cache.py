@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pfungst.core import Dataset, PfungstError, ProbeError
+from pfungst.core import Dataset, Example, PfungstError, ProbeError
 from pfungst.core.files import cache_dir, write_atomic
 from pfungst.probes.noise.bqd import BasicQuestions
 from pfungst.probes.noise.ranking import Ranking, rank
@@ -63,11 +63,16 @@ def read_lines(path: Path) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 
 
-def rank_cached(probe: Noise | Vqabq, ranker: str, data: Dataset) -> list[Row]:
+def originals(data: Dataset, rephrasings: bool) -> list[Example]:
+    """The examples to disturb: of questions in several wordings the original one, or all of them."""
+    return [example for example in data if rephrasings or example.group in ("", example.id)]
+
+
+def rank_cached(probe: Noise | Vqabq, ranker: str, examples: Sequence[Example], data: Dataset) -> list[Row]:
     """One row an example, from a dataset that was given, else from the cache where it holds exactly this ranking."""
     if probe.ranked:
-        return _from_dataset(Path(probe.ranked), data, probe.k)
-    main = [example.question for example in data]
+        return _from_dataset(Path(probe.ranked), examples, probe.k)
+    main = [example.question for example in examples]
     pool = pool_questions(probe.pool, data, probe.pool_type)
     encoder = _encoder_name(ranker, probe.encoder)
     asked = [main, pool, ranker, encoder, probe.k, probe.lam, probe.tol, probe.keep_main_questions]
@@ -85,10 +90,10 @@ def rank_cached(probe: Noise | Vqabq, ranker: str, data: Dataset) -> list[Row]:
     return _rows(found, pool)
 
 
-def _from_dataset(path: Path, data: Dataset, k: int) -> list[Row]:
+def _from_dataset(path: Path, examples: Sequence[Example], k: int) -> list[Row]:
     stored = BasicQuestions.read(path).rows
     rows = []
-    for example in data:
+    for example in examples:
         if example.question not in stored:
             raise ProbeError(
                 f"{path} has no basic questions for {example.question!r:.80} ({example.id}): rank it first."

@@ -26,7 +26,7 @@ from pfungst.core import (
 )
 from pfungst.core.stats import Floats, bootstrap_means, holm
 from pfungst.probes import measure
-from pfungst.probes.noise.cache import rank_cached
+from pfungst.probes.noise.cache import originals, rank_cached
 from pfungst.probes.noise.partitions import PARTITIONS, append, partition_names, split
 from pfungst.probes.noise.ranking import GAP, LAMBDA, TOP_K
 from pfungst.scores import r_score
@@ -59,13 +59,16 @@ class Noise:
     tol: float = GAP
     keep_main_questions: bool = False
     """Do without the papers' preprocessing (their Table 8)."""
+    rephrasings: bool = False
+    """Of questions in several wordings disturb all, not only the original."""
     name: str = "noise"
 
     def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
         if self.partitions < 1 or self.k < self.partitions:
             raise ProbeError(f"{self.k} basic questions cannot make {self.partitions} partitions.")
-        rankings = [rank_cached(self, ranker, data) for ranker in self._rankers()]
-        for number, example in enumerate(data):
+        examples = originals(data, self.rephrasings)
+        rankings = [rank_cached(self, ranker, examples, data) for ranker in self._rankers()]
+        for number, example in enumerate(examples):
             query = measure.clean_query(example)
             variants = [Variant("clean", query)]
             notes: dict[str, object] = {}

@@ -35,7 +35,7 @@ class _Embedded:
     def fingerprint(self) -> str:
         from pfungst.text.encoders import get_encoder
 
-        return get_encoder(self.encoder).fingerprint if self.encoder else get_encoder().fingerprint
+        return str((get_encoder(self.encoder) if self.encoder else get_encoder()).fingerprint)
 
     def _unit(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
         from pfungst.text import encode

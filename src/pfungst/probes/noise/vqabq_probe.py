@@ -16,7 +16,7 @@ from pfungst.core import AnsweredTrial, Dataset, Figure, Findings, Series, Table
 from pfungst.core.stats import bootstrap, compare_paired
 from pfungst.probes import measure
 from pfungst.probes.noise import vqabq
-from pfungst.probes.noise.cache import rank_cached
+from pfungst.probes.noise.cache import originals, rank_cached
 from pfungst.probes.noise.partitions import append
 from pfungst.probes.noise.ranking import GAP, LAMBDA
 
@@ -42,9 +42,11 @@ class Vqabq:
     name: str = "vqabq"
     k: int = 3
     keep_main_questions: bool = False
+    rephrasings: bool = False
 
     def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
-        for example, row in zip(data, rank_cached(self, self.ranker, data), strict=True):
+        examples = originals(data, self.rephrasings)
+        for example, row in zip(examples, rank_cached(self, self.ranker, examples, data), strict=True):
             query = measure.clean_query(example)
             variants = [Variant("clean", query)] + [
                 Variant(name, replace(query, question=append(example.question, row.questions[:count], self.words)))
@@ -63,7 +65,7 @@ class Vqabq:
         after = measure.finding("accuracy", bootstrap(chosen, groups, seed=seed), "VQABQ")
         paired = compare_paired(right[0], chosen, groups, seed=seed)
         drop = measure.finding("drop", paired.difference, "VQABQ", paired.p, paired.how)
-        found, best = vqabq.search_thresholds(scores, lambda many: float(np.nanmean(_choose(right, many))))
+        found, best = vqabq.search_thresholds(scores, lambda many: _mean(_choose(right, many)))
         statistics = vqabq.ScoreStatistics.of(scores)
         table5 = Table(
             "Scores of the ranked questions",
@@ -108,6 +110,11 @@ class Vqabq:
 def _choose(right: npt.NDArray[np.float64], counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """The score of each question with its number of basic questions."""
     return np.asarray(right[counts, np.arange(len(counts))])
+
+
+def _mean(scores: npt.NDArray[np.float64]) -> float:
+    known = scores[~np.isnan(scores)]
+    return float(known.mean()) if len(known) else float("nan")
 
 
 def _text(thresholds: Sequence[float]) -> str:
