@@ -40,6 +40,24 @@ def check_probe(probe: Annotated[str, typer.Argument(help="A probe.")], as_json:
     _tell(run_check(get_probe(probe)), as_json)
 
 
+@app.command("ranker")
+def check_ranker(ranker: Annotated[str, typer.Argument(help="A ranker.")], as_json: Json = False) -> None:
+    """Does a ranker keep shapes, order and exclusions, and rank the same twice?"""
+    from pfungst.probes.noise import check_ranker as run_check
+    from pfungst.probes.noise.ranking import get_ranker
+
+    _tell(run_check(get_ranker(ranker)), as_json)
+
+
+@app.command("renderer")
+def check_renderer(renderer: Annotated[str, typer.Argument(help="A renderer.")], as_json: Json = False) -> None:
+    """Does a renderer draw the right size, the same picture twice, and what the scene holds?"""
+    from pfungst.world.renderers import check_renderer as run_check
+    from pfungst.world.renderers import get_renderer
+
+    _tell(run_check(get_renderer(renderer)), as_json)
+
+
 def _tell(problems: list[str], as_json: bool) -> None:
     from pfungst.cli import PROBLEMS_FOUND
     from pfungst.cli.show import print_json
