@@ -59,7 +59,7 @@ def examine(
         `hf:MODEL`, `openai:MODEL@URL`.
     data: a data set, a list of examples, or a spec for `pfungst.data.load`.
     probes: probes or their specs (`blind`, `name:key=value`); `control` and `blind` by default, only `control` for
-        recorded answers, which know nothing of a disturbance.
+        recorded answers, which know nothing of a disturbance, and for data without images.
     out: the run folder, by default runs/PLAYER-DATA. Running into the same folder again resumes.
     metric: how answers are judged, by default what the data set names.
     limit, only: the first so many examples, or those of these ids.
@@ -83,7 +83,8 @@ def examine(
         "data": {"spec": spec, "options": dict(data_options or {}), "limit": limit, "only": list(only)},
     }
     if probes is None:
-        probes = DEFAULT_PROBES[:1] if hasattr(chosen, "knows") else DEFAULT_PROBES
+        seen = any(example.image is not None for example in part)
+        probes = DEFAULT_PROBES if seen and not hasattr(chosen, "knows") else DEFAULT_PROBES[:1]
     parts = [get_probe(probe) if isinstance(probe, str) else probe for probe in probes]
     exam = Exam(chosen, part, parts, get_metric(part.metric), path, seed, config, progress)
     findings = exam.run()

@@ -45,6 +45,7 @@ class Control:
             ("right to wrong", "wrong to right", "wrong to other wrong", "unchanged", "n"),
             ((flips.right_to_wrong, flips.wrong_to_right, flips.wrong_to_other_wrong, flips.unchanged, flips.n),),
         )
+        types = _by_type(trials, seed)
         figure = Figure(
             "Accuracy, the same question twice",
             "bar",
@@ -60,6 +61,22 @@ class Control:
             y_label="accuracy",
         )
         return Findings(
-            self.name, (clean, again, drop, changed), verdict, clean, again, drop, (table,), (figure,),
+            self.name, (clean, again, drop, changed), verdict, clean, again, drop, (table, *types), (figure,),
             measure.worst(trials, "clean", "again"),
         )  # fmt: skip
+
+
+def _by_type(trials: Sequence[AnsweredTrial], seed: int) -> list[Table]:
+    """Clean accuracy by answer type and by question type, where the data set knows them."""
+    tables = []
+    for title, kind in (("answer type", "answer_type"), ("question type", "question_type")):
+        groups: dict[str, list[AnsweredTrial]] = {}
+        for one in trials:
+            groups.setdefault(getattr(one.example, kind), []).append(one)
+        if len(groups) > 1:
+            found = [
+                (name or "unknown", measure.accuracy(some, "clean", seed)) for name, some in sorted(groups.items())
+            ]
+            rows = tuple((name, accuracy, accuracy.n) for name, accuracy in found)
+            tables.append(Table(f"Accuracy by {title}", (title, "accuracy", "n"), rows))
+    return tables
