@@ -7,6 +7,8 @@ from numba import njit, prange
 
 LONGEST = 64
 """Words of a main question that fit one machine word of the bit-parallel subsequence."""
+LANES = 4
+"""Main questions whose subsequences are computed together."""
 
 
 @njit(cache=True, parallel=True, nogil=True)
@@ -16,7 +18,8 @@ def bleu_rows(
 ):  # fmt: skip
     """out[i, j]: BLEU-`orders` of hypothesis j against reference i.
 
-    precision[k, c, length]: (c + 1e-15) / (guess + 1e-9) for c matches of order k + 1; brevity[i, length].
+    precision[k, c, length]: ((c + 1e-15) / (guess + 1e-9)) ** (1 / orders) for c matches of order k + 1;
+    brevity[i, length].
     """
     size = len(lengths)
     for row in prange(out.shape[0]):
@@ -33,12 +36,6 @@ def bleu_rows(
             value = 1.0
             for k in range(orders):
                 value *= precision[k, hits[j, k], length]
-            if orders == 2:
-                value = np.sqrt(value)
-            elif orders == 3:
-                value = np.cbrt(value)
-            elif orders == 4:
-                value = np.sqrt(np.sqrt(value))
             out[row, j] = value * brevity[row, length]
 
 
@@ -86,32 +83,50 @@ def _subsequence(a, b):
 
 
 @njit(cache=True, parallel=True, nogil=True)
-def rouge_rows(main_words, main_starts, words, starts, order, shared, vocabulary, score, deepest, out):
-    """out[i, j]: ROUGE-L. The pool is visited in dictionary order, so that equal beginnings are walked once.
+def rouge_rows(main_words, main_starts, new_words, new_starts, shared, counts, order, vocabulary, score, deepest, out):
+    """out[i, j]: ROUGE-L of main questions of at most LONGEST words; rows of longer ones are left alone.
 
-    order: pool sentences sorted by their words; shared[p]: words that the p-th has in common with the one before.
+    The pool is visited in dictionary order, so that equal beginnings are walked once: the p-th sentence is the pool's
+    order[p], it has counts[p] words, the first shared[p] of them those of the one before, the others in new_words from
+    new_starts[p] on. LANES main questions go together, which become vector instructions.
     score[subsequence, length of hypothesis, length of reference]. Bit-parallel recurrence of Hyyrö (2004).
     """
-    ones = ~np.uint64(0)
-    for row in prange(out.shape[0]):
-        first, last = main_starts[row], main_starts[row + 1]
-        length = last - first
-        if length > LONGEST:
-            for j in range(out.shape[1]):
-                common = _subsequence(main_words[first:last], words[starts[j] : starts[j + 1]])
-                out[row, j] = score[common, starts[j + 1] - starts[j], length]
-            continue
-        mask = np.zeros(vocabulary, dtype=np.uint64)
-        for place in range(first, last):
-            mask[main_words[place]] |= np.uint64(1) << np.uint64(place - first)
-        full = ones if length == LONGEST else (np.uint64(1) << np.uint64(length)) - np.uint64(1)
-        state = np.empty(deepest + 1, dtype=np.uint64)
-        state[0] = ones
+    rows = out.shape[0]
+    for block in prange((rows + LANES - 1) // LANES):
+        first = block * LANES
+        lanes = min(LANES, rows - first)
+        mask = np.zeros((vocabulary, LANES), dtype=np.uint64)
+        full = np.zeros(LANES, dtype=np.uint64)
+        length = np.zeros(LANES, dtype=np.int64)
+        for lane in range(lanes):
+            begin = main_starts[first + lane]
+            length[lane] = main_starts[first + lane + 1] - begin
+            for place in range(min(length[lane], LONGEST)):
+                bit = np.uint64(1) << np.uint64(place)
+                mask[main_words[begin + place], lane] |= bit
+                full[lane] |= bit
+        state = np.empty((deepest + 1, LANES), dtype=np.uint64)
+        state[0] = ~np.uint64(0)
         for p in range(len(order)):
-            j = order[p]
-            begin, count = starts[j], starts[j + 1] - starts[j]
-            for depth in range(shared[p], count):
-                now = state[depth]
-                both = now & mask[words[begin + depth]]
-                state[depth + 1] = (now + both) | (now - both)
-            out[row, j] = score[_ones(~state[count] & full), count, length]
+            start = new_starts[p] - shared[p]
+            for depth in range(shared[p], counts[p]):
+                word = new_words[start + depth]
+                for lane in range(LANES):
+                    now = state[depth, lane]
+                    both = now & mask[word, lane]
+                    state[depth + 1, lane] = (now + both) | (now - both)
+            j, count = order[p], counts[p]
+            for lane in range(lanes):
+                if length[lane] <= LONGEST:
+                    out[first + lane, j] = score[_ones(~state[count, lane] & full[lane]), count, length[lane]]
+
+
+@njit(cache=True, parallel=True, nogil=True)
+def rouge_long_rows(rows, main_words, main_starts, words, starts, score, out):
+    """The rows of main questions of more than LONGEST words."""
+    for place in prange(len(rows)):
+        row = rows[place]
+        main = main_words[main_starts[row] : main_starts[row + 1]]
+        for j in range(out.shape[1]):
+            common = _subsequence(main, words[starts[j] : starts[j + 1]])
+            out[row, j] = score[common, starts[j + 1] - starts[j], len(main)]

@@ -32,7 +32,7 @@ CIDER_SIGMA = 6.0
 def pairwise(metric: str, main: Sequence[str], pool: Sequence[str]) -> Floats:
     """Scores (main, pool) of every pair.
 
-    metric: bleu1, bleu2, bleu3, bleu4, rouge, cider or meteor (which needs Java and the extra `meteor`).
+    metric: bleu1, bleu2, bleu3, bleu4, rouge, cider or meteor (which needs the extra `meteor`).
     """
     rows = _prepare(metric, main, pool)
     if not main or not pool:
@@ -60,6 +60,7 @@ def top_pairs(
     if metric == "meteor":
         from pfungst.text.meteor import meteor_top
 
+        _check_questions(main, pool)
         return meteor_top(main, pool, k, hidden, progress)
     places, scores = np.empty((len(main), k), dtype=np.int64), np.empty((len(main), k))
     for first, block in _blocks(_prepare(metric, main, pool), len(main), len(pool)):
@@ -89,13 +90,17 @@ def _blocks(rows: Rows, mains: int, pool: int) -> Iterator[tuple[int, Floats]]:
         yield first, rows(first, min(first + step, mains))
 
 
-def _prepare(metric: str, main: Sequence[str], pool: Sequence[str]) -> Rows:
+def _check_questions(main: Sequence[str], pool: Sequence[str]) -> None:
     for name, sentences in (("main", main), ("pool", pool)):
         if isinstance(sentences, str):
             raise PfungstError(f"The {name} questions must be a list, not one string.")
         for place, sentence in enumerate(sentences):
             if not isinstance(sentence, str):
                 raise PfungstError(f"{name.capitalize()} question {place} is {type(sentence).__name__}, not text.")
+
+
+def _prepare(metric: str, main: Sequence[str], pool: Sequence[str]) -> Rows:
+    _check_questions(main, pool)
     if metric == "meteor":
         from pfungst.text.meteor import meteor_rows
 
@@ -124,7 +129,7 @@ def _bleu(references: Corpus, hypotheses: Corpus, orders: int) -> Rows:
         raise PfungstError(f"A pool question has {longest} words; BLEU takes at most 255.")
     matches = np.arange(longest + 1)[None, :, None] + 1e-15
     guesses = np.maximum(0, np.arange(longest + 1)[None, None, :] - np.arange(orders)[:, None, None])
-    precision = matches / (guesses + 1e-9)
+    precision = (matches / (guesses + 1e-9)) ** (1.0 / orders)
     ratio = (np.arange(longest + 1)[None, :] + 1e-15) / (references.lengths[:, None] + 1e-9)
     # A hypothesis without words has ratio about 0: the brevity underflows to 0, as it does in the published code.
     with np.errstate(over="ignore"):
@@ -143,7 +148,7 @@ def _bleu(references: Corpus, hypotheses: Corpus, orders: int) -> Rows:
 
 def _rouge(references: Corpus, hypotheses: Corpus, vocabulary: int) -> Rows:
     """(1 + beta^2) P R / (R + beta^2 P) of the longest common subsequence, beta = 1.2."""
-    from pfungst.text._metric_kernels import rouge_rows
+    from pfungst.text._metric_kernels import LONGEST, rouge_long_rows, rouge_rows
 
     sentences = [tuple(hypotheses.words[a:b].tolist()) for a, b in zip(hypotheses.starts, hypotheses.starts[1:])]
     order = np.asarray(sorted(range(len(sentences)), key=sentences.__getitem__), dtype=np.int64)
@@ -154,14 +159,34 @@ def _rouge(references: Corpus, hypotheses: Corpus, vocabulary: int) -> Rows:
         while common < min(len(a), len(b)) and a[common] == b[common]:
             common += 1
         shared[place] = common
-    score = _rouge_table(int(hypotheses.lengths.max(initial=0)), int(references.lengths.max(initial=0)))
+    counts = hypotheses.lengths[order]
+    new_starts = np.zeros(len(order) + 1, dtype=np.int64)
+    np.cumsum(counts - shared, out=new_starts[1:])
+    new_words = np.asarray(
+        [word for place, kept in zip(order, shared) for word in sentences[place][kept:]], dtype=np.int32
+    )
+    deepest = int(hypotheses.lengths.max(initial=0))
+    score = _rouge_table(deepest, int(references.lengths.max(initial=0)))
 
     def rows(first: int, last: int) -> Floats:
         out = np.empty((last - first, len(hypotheses)))
+        starts = references.starts[first : last + 1]
         rouge_rows(
-            references.words, references.starts[first : last + 1], hypotheses.words, hypotheses.starts, order, shared,
-            max(1, vocabulary), score, int(hypotheses.lengths.max(initial=0)), out,
-        )  # fmt: skip
+            references.words,
+            starts,
+            new_words,
+            new_starts,
+            shared,
+            counts,
+            order,
+            max(1, vocabulary),
+            score,
+            deepest,
+            out,
+        )
+        long = np.flatnonzero(np.diff(starts) > LONGEST)
+        if len(long):
+            rouge_long_rows(long, references.words, starts, hypotheses.words, hypotheses.starts, score, out)
         return out
 
     return rows
