@@ -37,6 +37,11 @@ def compare(first: str | Path, second: str | Path, *, seed: int = 0) -> list[Com
             f"The runs were scored by different metrics ({configs[0]['data']['metric']}, "
             f"{configs[1]['data']['metric']}). Rescore one of them first."
         )
+    if configs[0]["data"]["fingerprint"] != configs[1]["data"]["fingerprint"]:
+        raise PfungstError(
+            f"The runs are on different data sets ({configs[0]['data']['name']}, {configs[1]['data']['name']}): "
+            "only answers to the same questions can be compared."
+        )
     shared = [one["name"] for one in configs[0]["probes"] if one["name"] in [b["name"] for b in configs[1]["probes"]]]
     if not shared:
         raise PfungstError(f"{first} and {second} have no probe in common.")
