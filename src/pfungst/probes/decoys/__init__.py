@@ -22,6 +22,7 @@ _HOMES = {
     "WupFilter": "_filters",
     "audit": "_audit",
     "build": "_build",
+    "confusions": "_filters",
     "mine": "_mined",
     "rules": "_rules",
     "transfer": "_transfer",

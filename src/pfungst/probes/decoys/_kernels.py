@@ -132,45 +132,61 @@ def collect(
                 count += 1
 
 
-_STRIDE = 64
-"""Similarities compared with the threshold at once: the loop without a way out is the one that becomes vector code."""
-
-
 @_compiled
-def scan(similarities: Any, offset: int, keep: int, kept: Any, first: int, last: int) -> None:
-    """Remember the `keep` largest similarities of each row, seen block by block.
+def scan(similarities: Any, highest: Any, offset: int, keep: int, kept: Any) -> None:
+    """Remember the `keep` largest similarities of each query, seen block by block.
 
-    `similarities` (rows, block) belong to candidates `offset`, ... `kept` is (thresholds, counts, values, ids): rows of
-    buffers larger than `keep`, thinned out when full. Works on rows first .. last - 1.
+    `similarities` (candidates, queries) belong to candidates `offset`, ...; `highest` (candidates / stride, queries)
+    holds the maximum of each stride of candidates, because almost all strides hold nothing that counts. `kept` is
+    (thresholds, counts, values, ids): rows of buffers larger than `keep`, thinned out when full.
     """
     thresholds, counts, values, ids = kept
     room = values.shape[1]
-    for row in range(first, last):
-        threshold = thresholds[row]
-        count = counts[row]
-        for start in range(0, similarities.shape[1], _STRIDE):
-            stop = min(start + _STRIDE, similarities.shape[1])
-            above = 0
-            for column in range(start, stop):
-                above += similarities[row, column] > threshold
-            if above == 0:
+    stride = similarities.shape[0] // highest.shape[0]
+    for block in range(highest.shape[0]):
+        for query in range(similarities.shape[1]):
+            if not highest[block, query] > thresholds[query]:
                 continue
-            for column in range(start, stop):
-                if similarities[row, column] > threshold:
-                    values[row, count] = similarities[row, column]
-                    ids[row, count] = offset + column
-                    count += 1
-                    if count == room:
-                        threshold = _thin(values[row], ids[row], room, keep)
-                        count = keep
-        thresholds[row] = threshold
-        counts[row] = count
+            for at in range(block * stride, (block + 1) * stride):
+                if similarities[at, query] > thresholds[query]:
+                    count = counts[query]
+                    values[query, count] = similarities[at, query]
+                    ids[query, count] = offset + at
+                    counts[query] = count + 1
+                    if count + 1 == room:
+                        thresholds[query] = _thin(values[query], ids[query], room, keep)
+                        counts[query] = keep
+
+
+@_compiled
+def _bar(values: Any, keep: int) -> Any:
+    """The `keep`-th largest value (Hoare's selection; `values` is reordered)."""
+    low, high, wanted = 0, len(values) - 1, len(values) - keep
+    while low < high:
+        pivot = values[(low + high) // 2]
+        left, right = low, high
+        while left <= right:
+            while values[left] < pivot:
+                left += 1
+            while values[right] > pivot:
+                right -= 1
+            if left <= right:
+                values[left], values[right] = values[right], values[left]
+                left += 1
+                right -= 1
+        if wanted <= right:
+            high = right
+        elif wanted >= left:
+            low = left
+        else:
+            break
+    return values[wanted]
 
 
 @_compiled
 def _thin(values: Any, ids: Any, count: int, keep: int) -> Any:
     """Move the `keep` largest to the front (the earlier of equal ones); returns the smallest of them."""
-    bar = np.partition(values[:count], count - keep)[count - keep]
+    bar = _bar(values[:count].copy(), keep)
     above = 0
     for at in range(count):
         above += values[at] > bar
@@ -186,25 +202,45 @@ def _thin(values: Any, ids: Any, count: int, keep: int) -> Any:
 
 
 @_compiled
-def rank(vectors: Any, queries: Any, keep: int, kept: Any, found: Any, similarities: Any, first: int, last: int) -> None:
-    """The remembered candidates in order: most similar first, of equal ones the first in the data.
+def finish(vectors: Any, queries: Any, keep: int, kept: Any, found: Any, cosines: Any) -> None:
+    """The remembered candidates, in no order, with their cosines: `found` and `cosines` (queries, keep).
 
-    Similarities are computed anew, one by one in double precision, so that the order does not depend on how a matrix
-    product was cut into blocks.
+    Cosines are computed anew, one by one in double precision, so that they do not depend on how a matrix product was
+    cut into blocks.
     """
     _, counts, values, ids = kept
-    for row in range(first, last):
+    for row in range(len(queries)):
         count = counts[row]
         if count > keep:
             _thin(values[row], ids[row], count, keep)
             count = keep
-        order = np.sort(ids[row, :count])
-        exact = np.empty(count, np.float32)
         for at in range(count):
             total = 0.0
             for part in range(vectors.shape[1]):
-                total += np.float64(queries[row, part]) * np.float64(vectors[order[at], part])
-            exact[at] = -np.float32(total)
-        for place, at in enumerate(np.argsort(exact, kind="mergesort")):
-            found[row, place] = order[at]
-            similarities[row, place] = -exact[at]
+                total += np.float64(queries[row, part]) * np.float64(vectors[ids[row, at], part])
+            found[row, at] = ids[row, at]
+            cosines[row, at] = total
+
+
+@_compiled
+def recall(pairs: Any, keys: Any, values: Any, result: Any) -> npt.NDArray[np.int64]:
+    """Look pairs up in a table with one place a slot; fills `result`, returns the positions that are not in it."""
+    missing = np.empty(len(pairs), np.int64)
+    count = 0
+    for at in range(len(pairs)):
+        slot = mix(0, pairs[at], 0) % np.uint64(len(keys))
+        if keys[slot] == pairs[at]:
+            result[at] = values[slot]
+        else:
+            missing[count] = at
+            count += 1
+    return missing[:count]
+
+
+@_compiled
+def remember(pairs: Any, found: Any, keys: Any, values: Any) -> None:
+    """Put pairs into the table of `recall`; the last comer keeps the slot."""
+    for at in range(len(pairs)):
+        slot = mix(0, pairs[at], 0) % np.uint64(len(keys))
+        keys[slot] = pairs[at]
+        values[slot] = found[at]

@@ -1,0 +1,133 @@
+"""pfungst decoys"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pfungst.cli.examine import Images, Json, SkipBad
+
+if TYPE_CHECKING:
+    from pfungst.core import Dataset
+    from pfungst.probes.decoys import DecoySet
+
+
+def decoys(
+    data: Annotated[str, typer.Argument(help="The data set: one labelled split, as for `pfungst examine`.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write: .jsonl or .parquet.")],
+    kinds: Annotated[str, typer.Option(help="qou, iou, both, random, qou@RANK, separated by commas.")] = "qou,iou",
+    k: Annotated[int, typer.Option("--k", "-k", help="Decoys of each kind.")] = 3,
+    fallback: Annotated[
+        str, typer.Option(help="Where too few are found: frequent (the paper's ten most frequent targets) or neutral.")
+    ] = "frequent",
+    vectors: Annotated[
+        str | None, typer.Option(help="File of word vectors (GloVe, word2vec, npz) [the embedded encoder].")
+    ] = None,
+    encoder: Annotated[
+        str | None, typer.Option(help="Any encoder of questions by name, in place of --vectors.")
+    ] = None,
+    neighbours: Annotated[int, typer.Option(help="Most similar triplets that are walked.")] = 10_000,
+    threshold: Annotated[float, typer.Option(help="WUPS from which an answer is ambiguous.")] = 0.9,
+    confusions: Annotated[
+        bool,
+        typer.Option("--confusions", help="Pass over answers that annotators swap, too (needs several human answers)."),
+    ] = False,
+    variant: Annotated[str, typer.Option(help="Choice set that becomes `choices` [QoU+IoU].")] = "",
+    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
+    limit: Annotated[int | None, typer.Option(help="Only the first so many examples.")] = None,
+    images: Images = None,
+    skip_bad: SkipBad = False,
+    as_json: Json = False,
+) -> None:
+    """Make decoys: turn a data set with right answers into a multiple choice that is hard to game.
+
+    Decoys come from the split that is read and no other. A run that was stopped goes on where it was when the same
+    command is run again.
+    """
+    import shutil
+
+    from pfungst.cli.examine import data_options
+    from pfungst.cli.show import progress_bar
+    from pfungst.core import PfungstError
+    from pfungst.data import load
+    from pfungst.probes.decoys import build, write
+    from pfungst.probes.decoys._files import check_ending
+
+    check_ending(out)
+    if vectors is not None and encoder is not None:
+        raise PfungstError("Give --vectors or --encoder, not both.")
+    if data.partition("?")[0].endswith("#all"):
+        raise PfungstError(
+            "Decoys come from one split, or a test question would meet training answers: name it, #SPLIT."
+        )
+    loaded = load(data, limit=limit, **data_options(images, skip_bad))
+    parts = out.with_name(out.name + ".parts")
+    with progress_bar() as progress:
+        made = build(
+            loaded, [kind.strip() for kind in kinds.split(",") if kind.strip()], k, seed,
+            encoder=f"words:{vectors}" if vectors else encoder, neighbours=neighbours, threshold=threshold,
+            filters=_filters(loaded, encoder, vectors, threshold) if confusions else None,
+            fallback=fallback, folder=parts, progress=progress,
+        )  # fmt: skip
+        left_out = write(made, out, variant)
+    shutil.rmtree(parts)
+    _print(made, out, left_out, as_json, words=vectors is not None or (encoder or "").startswith("words:"))
+
+
+def _filters(data: Dataset, encoder: str | None, vectors: str | None, threshold: float) -> list[Any]:
+    from pfungst.core import PfungstError
+    from pfungst.probes.decoys import EmbeddingFilter, WupFilter, confusions
+    from pfungst.text import get_encoder
+
+    if not any(len(one.answers) > 1 for one in data):
+        raise PfungstError(f"{data.name} has one answer a question: there is nothing to learn --confusions from.")
+    name = f"words:{vectors}" if vectors else encoder
+    chosen = get_encoder(name) if name else get_encoder()
+    return [WupFilter(threshold), EmbeddingFilter(chosen, human=confusions(data))]
+
+
+def _print(made: DecoySet, out: Path, left_out: int, as_json: bool, words: bool) -> None:
+    from pfungst.cli.show import print_json, print_table
+    from pfungst.probes.decoys import rules
+
+    found = {name: rules(made, name) for name in made.variants}
+    counts = {kind: made.counts(kind) for kind in made.kinds}
+    warnings = made.warnings()
+    if made.vectors is not None and not words:
+        warnings.append(
+            "Similar questions were found by the embedded sentence encoder; the paper averages word vectors, "
+            "see --vectors."
+        )
+    if as_json:
+        print_json(
+            {
+                "out": str(out), "examples": len(made) - left_out, "left_out": left_out, "about": made.about,
+                "counts": counts, "rules": found, "warnings": warnings,
+            }
+        )  # fmt: skip
+        return
+    print_table("Rules", _COLUMNS, [_row(one) for one in found.values()])
+    print_table("Where decoys come from", _COUNTS, [(kind, *row.values()) for kind, row in counts.items()])
+    for sentence in warnings:
+        print(f"Note: {sentence}")
+    print(f"{len(made) - left_out} examples: {out}")
+
+
+_COLUMNS = ("choices", "options", "chance", "neutral", "uses", "question fit", "decided", "image fit")
+_COUNTS = ("kind", "all", "found", "own", "target", "loose", "none", "q. filled", "q. short", "q. empty")
+"""Short names of `DecoySet.counts`: a terminal is narrow. JSON has the long ones."""
+
+
+def _row(one: Any) -> tuple[str, ...]:
+    return (
+        one.variant,
+        f"{one.options:.2f}",
+        f"{100 * one.chance:.1f}%",
+        f"{one.neutrality:.3f}",
+        f"{one.decoys_a_target:.1f} / {one.decoys_by_chance:.1f}",
+        f"{one.question_fit.value:.2f} / {one.target_fit.value:.2f}",
+        f"{100 * one.question_resolves.value:.1f}%",
+        f"{100 * one.image_fit.value:.1f}%",
+    )

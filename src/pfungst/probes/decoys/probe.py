@@ -1,0 +1,137 @@
+"""The decoys probe: the same question with other wrong choices (001_e067043fdf3face1.txt).
+
+The right answer stays; what changes is what it stands among. A player that finds the target by eliminating what does
+not fit the question, or is not in the picture, falls where the decoys fit both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pfungst.core import AnsweredTrial, Dataset, Example, Findings, ProbeError, Trial, Variant
+from pfungst.core.files import cache_dir
+from pfungst.probes import measure
+from pfungst.probes.decoys._build import NEIGHBOURS, K, build
+from pfungst.probes.decoys._filters import THRESHOLD
+from pfungst.probes.decoys._reading import OPEN, read, turn_name
+
+KEEPS = "the answer: image and question are the same, and the right answer stands among the choices"
+STRENGTHS = (10, 100, 1000, 10_000)
+"""Neighbours passed over by the weaker decoys of the strength curve."""
+
+
+@dataclass(frozen=True)
+class Decoys:
+    """Other wrong choices: accuracy on Orig, QoU, IoU, QoU+IoU and All, open-ended twin, order of the options."""
+
+    kinds: str = "qou+iou"
+    """Kinds of decoys, joined by +; see `build`."""
+    k: int = K
+    encoder: str = ""
+    """What finds similar questions: `words:FILE` as in the paper; empty for the embedded encoder."""
+    neighbours: int = NEIGHBOURS
+    threshold: float = THRESHOLD
+    fallback: str = "frequent"
+    """Where a procedure finds too few: `frequent` targets as in the paper, or `neutral`."""
+    made: str = ""
+    """A file written by `pfungst decoys`, to use instead of making decoys from the examined questions alone."""
+    circular: str = "headline"
+    """Ask with the options in every rotated order: the `headline` set (QoU+IoU), `all` sets, or `none`."""
+    strength: bool = False
+    """Ask with weaker QoU decoys too, for the curve of accuracy against strength."""
+    name: str = "decoys"
+
+    def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
+        if self.circular not in ("headline", "all", "none"):
+            raise ProbeError(
+                f"The setting circular of the probe decoys is headline, all or none, not {self.circular!r}."
+            )
+        sets, fallbacks = self._from_file(data) if self.made else self._make(data, seed)
+        if not sets:
+            raise ProbeError(
+                f"No question of {data.name} has a single decoy: {_why(data)} Multiple choice needs other answers."
+            )
+        for example in data:
+            if example.id in sets:
+                yield self._trial(example, sets[example.id], fallbacks.get(example.id, {}))
+
+    def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
+        return read(self.name, trials, seed)
+
+    def _trial(self, example: Example, sets: Mapping[str, tuple[str, ...]], fallbacks: Mapping[str, int]) -> Trial:
+        query = measure.clean_query(example)
+        variants = [Variant("clean", query)]
+        if example.choices:
+            variants.append(Variant(OPEN, replace(query, choices=())))
+        headline = "QoU+IoU" if "QoU+IoU" in sets else list(sets)[-1]
+        for name, choices in sets.items():
+            variants.append(Variant(name, replace(query, choices=choices)))
+            if self.circular == "all" or (self.circular == "headline" and name == headline):
+                for turn in range(1, len(choices)):
+                    turned = choices[turn:] + choices[:turn]
+                    variants.append(Variant(turn_name(name, turn), replace(query, choices=turned)))
+        return Trial(example.id, tuple(variants), KEEPS, {"headline": headline, "fallbacks": dict(fallbacks)})
+
+    def _make(
+        self, data: Dataset, seed: int
+    ) -> tuple[dict[str, dict[str, tuple[str, ...]]], dict[str, dict[str, int]]]:
+        kinds = [kind for kind in self.kinds.split("+") if kind]
+        if self.strength:
+            kinds += [f"qou@{rank}" for rank in STRENGTHS if rank < len(data) // 2]
+        settings = [
+            data.fingerprint,
+            len(data),
+            kinds,
+            self.k,
+            self.encoder,
+            self.neighbours,
+            self.threshold,
+            self.fallback,
+            seed,
+        ]
+        digest = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:24]
+        made = build(
+            data, [*kinds, *(["random"] if "random" not in kinds else [])], self.k, seed,
+            encoder=self.encoder or None, neighbours=self.neighbours, threshold=self.threshold, fallback=self.fallback,
+            folder=cache_dir("decoys") / digest,
+        )  # fmt: skip
+        names = [name for name in made.variants if name != "Orig"]
+        sets: dict[str, dict[str, tuple[str, ...]]] = {}
+        fallbacks: dict[str, dict[str, int]] = {}
+        columns = [made.all_choices(name) for name in names]
+        for number, (example, *found) in enumerate(zip(made.examples, *columns, strict=True)):
+            if any(found):
+                sets[example.id] = {name: choices for name, choices in zip(names, found, strict=True) if choices}
+                fallbacks[example.id] = {
+                    kind: int((one.origins[number] != 0).sum())
+                    for kind, one in made.kinds.items()
+                    if (one.origins[number] != 0).any()
+                }
+        return sets, fallbacks
+
+    def _from_file(self, data: Dataset) -> tuple[dict[str, dict[str, tuple[str, ...]]], dict[str, dict[str, int]]]:
+        from pfungst.probes.decoys._files import read_sets
+
+        stored = read_sets(Path(self.made))
+        sets = {}
+        for example in data:
+            if example.id in stored:
+                target, choices = stored[example.id]
+                if target != example.target:
+                    raise ProbeError(
+                        f"{self.made} has decoys for another data set: the target of {example.id} is {target!r:.60} "
+                        f"there and {example.target!r:.60} here."
+                    )
+                sets[example.id] = {name: found for name, found in choices.items() if found and name != "Orig"}
+        return {key: value for key, value in sets.items() if value}, {}
+
+
+def _why(data: Dataset) -> str:
+    known = {example.target for example in data if example.target is not None and example.target.strip()}
+    if not known:
+        return "none has a right answer."
+    return f"all have the answer {next(iter(known))!r:.60}." if len(known) == 1 else "none was found."

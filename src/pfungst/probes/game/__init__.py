@@ -1,0 +1,54 @@
+"""The game: an adversary moves the objects of a scene until the player is fooled, while the right answer stays.
+
+After 004_7f4cdb926551102e.txt. Every name is loaded when it is first used.
+
+    from pfungst.probes.game import Asker, MiniGame, SceneGame, boards_of, play
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_HOMES = {
+    "Asker": "asker",
+    "PlayerDied": "asker",
+    "Board": "board",
+    "boards_of": "board",
+    "Enforcers": "enforcers",
+    "SceneGame": "env",
+    "Layouts": "layouts",
+    "MiniGame": "minigame",
+    "Move": "minigame",
+    "PlaySettings": "playing",
+    "play": "playing",
+    "Result": "results",
+    "Game": "probe",
+    "GAMES": "rules",
+    "GameRules": "rules",
+    "Rewards": "rules",
+    "read_result": "tables",
+    "table_2": "tables",
+    "table_4": "tables",
+    "table_b1": "tables",
+    "table_b3": "tables",
+    "fooled_rows": "transfer",
+    "transfer_matrix": "transfer",
+    "Limits": "verifier",
+    "verify": "verifier",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

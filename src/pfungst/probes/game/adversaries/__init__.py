@@ -1,0 +1,58 @@
+"""Adversaries: the *Adversarial Player* of the game. One file each, one line of registration."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from pfungst.core import ProbeError
+from pfungst.core.registry import Registry
+from pfungst.probes.game.minigame import MiniGame
+
+__all__ = ["ADVERSARIES", "Adversary", "get_adversary"]
+
+
+@runtime_checkable
+class Adversary(Protocol):
+    """Moves the objects of a mini-game until the player is fooled or the budget is spent.
+
+    It may look at boards and at what came of its moves, and asks the enforcers as often as it likes; only
+    `game.step` puts a question to the player.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def budget(self) -> int:
+        """Moved scenes to ask about, for each question, where the user does not say."""
+        ...
+
+    def attack(self, game: MiniGame, rng: np.random.Generator) -> None: ...
+
+
+ADVERSARIES = Registry(
+    "adversary",
+    "pfungst.adversaries",
+    {
+        "a2c": "pfungst.probes.game.adversaries.a2c:A2C",
+        "a2c-pixel": "pfungst.probes.game.adversaries.a2c:PixelA2C",
+        "a2c-plain": "pfungst.probes.game.adversaries.a2c:PlainA2C",
+        "cross-entropy": "pfungst.probes.game.adversaries.cross_entropy:CrossEntropy",
+        "greedy": "pfungst.probes.game.adversaries.greedy:Greedy",
+        "rsg": "pfungst.probes.game.adversaries.rsg:RandomScenes",
+    },
+)
+
+
+def get_adversary(name: str, **settings: Any) -> Adversary:
+    """An adversary by name; settings are the fields of its dataclass."""
+    kind = ADVERSARIES.get(name)
+    fields = {field.name for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else set()
+    for key in settings:
+        if key not in fields:
+            raise ProbeError(f"The adversary {name} has no setting {key!r}; it has: {', '.join(sorted(fields))}.")
+    made: Adversary = kind(**settings)
+    return made

@@ -1,0 +1,365 @@
+"""The paper's adversary: advantage actor-critic with episodes of one step (004_7f4cdb926551102e.txt, section 5, A.5).
+
+    features  a relation network over the objects of the scene (or over cells of its picture) and the question
+    actor     a layer and ten object heads; each gives two softmax distributions over N = 7 bins, for x and for y
+    critic    three layers, 1.2 tanh
+    learning  loss = -log p (r - V) + (V - r)^2, AdamW, one move an episode
+
+Read it from top to bottom: settings, networks, the game (Algorithm 3), the update (Algorithm 2).
+
+Where it goes beyond the paper: objects are placed one after the other, each distribution restricted to the cells that
+gap and margin leave (`mask`), and moves that keep the answer go first (`redraw`). Both are matters of geometry, known
+without asking the player; without them nearly all moves of scenes with many objects are invalid. `a2c-plain` does
+without, as the paper does.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pfungst.core import MissingExtra, PfungstError, ProbeError
+from pfungst.probes.game.board import Board
+from pfungst.probes.game.enforcers import Enforcers
+from pfungst.probes.game.layouts import Layouts
+from pfungst.probes.game.minigame import UNASKED, MiniGame
+from pfungst.probes.game.observe import OBJECT_FEATURES, TOKENS, object_features, question_tokens
+from pfungst.world.constants import MAX_OBJECTS
+
+try:
+    import torch
+    from torch import nn
+except ImportError as error:  # pragma: no cover
+    raise MissingExtra("The A2C adversary", "torch") from error
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+QUESTION_LENGTH = 50
+PICTURE_SIDE = 64
+
+
+@dataclass(frozen=True)
+class A2C:
+    """The state-input adversary, with legal moves only."""
+
+    name: str = "a2c"
+    budget: int = 200
+    """Moved scenes asked about, for each question. The paper does not say how many its adversary needed."""
+    sees: str = "state"
+    """What the features are made of: `state` (the objects) or `pixels` (the picture)."""
+    mask: bool = True
+    """Place the objects one after the other, each where gap and margin leave room."""
+    samples: int = 4
+    """Moves tried on a question in one update."""
+    redraw: int = 4
+    """With `mask`, draw so many times as many moves and try those first that keep the question's answer."""
+    boards: int = 64
+    """Questions in one update, at most."""
+    learning_rate: float = 2e-3
+    """The authors' code has 5e-4; mini-games of few queries need to learn faster."""
+    weight_decay: float = 1e-4
+    clip: float = 50.0
+    """Largest norm of the gradient."""
+    temperature: float = 1.0
+    """Of the softmax. The authors' code divides by 10, which keeps it exploring for longer."""
+    heads: str = "objects"
+    """`objects`: one head for all, which also sees the object it moves, so that what works on a red cube is tried on
+    the next one. `paper`: ten heads, assigned to the objects at random, that see the scene as a whole only."""
+    explore: float = 0.2
+    """Share of every distribution that stays uniform; the paper has none."""
+    entropy: float = 0.03
+    """Weight of an entropy bonus, which keeps it looking while nothing pays; the paper has none."""
+    hidden: int = 128
+    weights: str = ""
+    """A safetensors file of `save_policy`: of the relation network alone (then it stays as it is and only actor and
+    critic learn, as in the paper) or of a whole policy."""
+    learn: bool = True
+    """False plays a policy from `weights` on questions it has not seen: the universal adversary."""
+    leave_fooled: bool = True
+    """Spend nothing more on a question that is won. False goes on learning from it."""
+    max_steps: int = 5000
+    patience: int = 100
+    """Updates in a row without a new question to the player after which it gives up."""
+
+    def attack(self, game: MiniGame, rng: np.random.Generator) -> None:
+        train(self, game, rng)
+
+
+@dataclass(frozen=True)
+class PixelA2C(A2C):
+    """The pixel-input adversary: it sees the picture instead of the objects."""
+
+    name: str = "a2c-pixel"
+    sees: str = "pixels"
+    heads: str = "paper"
+
+
+@dataclass(frozen=True)
+class PlainA2C(A2C):
+    """The state-input adversary to the letter of the paper: it must learn from refusals which moves are legal."""
+
+    name: str = "a2c-plain"
+    mask: bool = False
+    heads: str = "paper"
+    learning_rate: float = 5e-4
+    explore: float = 0.0
+    entropy: float = 0.0
+
+
+# --- networks ---------------------------------------------------------------------------------------------------------
+
+
+class RelationNetwork(nn.Module):
+    """Features of things and a question: f(sum over pairs of g(thing i, thing j, question)) (Santoro et al. 2017).
+
+    things (boards, n, width), first column 1 where the thing exists; tokens (boards, 50) -> (boards, hidden).
+    """
+
+    def __init__(self, width: int, hidden: int) -> None:
+        super().__init__()
+        self.words = nn.Embedding(TOKENS + 1, 32, padding_idx=0)
+        self.reader = nn.GRU(32, hidden // 2, batch_first=True)
+        self.thing = nn.Linear(width, hidden)
+        self.pair = nn.Linear(hidden // 2, hidden)
+        self.g = nn.Sequential(nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU())
+        self.other = nn.Linear(width, hidden)
+        self.f = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU())
+
+    def forward(self, things: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+        length = (tokens > 0).sum(1).clamp(min=1)
+        read, _ = self.reader(self.words(tokens[:, : int(length.max())]))
+        question = read[torch.arange(len(tokens)), length - 1]
+        # The first layer of g on (i, j, question) is a sum of three linear maps: no pair is ever spelled out.
+        pairs = self.thing(things)[:, :, None] + self.other(things)[:, None, :] + self.pair(question)[:, None, None]
+        there = things[:, :, 0]
+        both = there[:, :, None] * there[:, None, :]
+        related = (self.g(pairs) * both[..., None]).sum((1, 2)) / both.sum((1, 2)).clamp(min=1.0)[:, None]
+        out: torch.Tensor = self.f(related)
+        return out
+
+
+class Policy(nn.Module):
+    """Features, actor and critic.
+
+    `features`, then `decide` -> log-probabilities of x and of y (boards, 10, bins), values (boards,).
+    """
+
+    def __init__(self, sees: str, heads: str, bins: int, hidden: int, temperature: float) -> None:
+        super().__init__()
+        self.sees, self.bins, self.temperature = sees, bins, temperature
+        if sees == "pixels":
+            steps: list[nn.Module] = []
+            for before, after in ((3, 16), (16, 24), (24, 32), (32, 32)):
+                steps += [nn.Conv2d(before, after, 3, stride=2, padding=1), nn.ReLU()]
+            self.look = nn.Sequential(*steps)
+            self.relations = RelationNetwork(1 + 2 + 32, hidden)
+        else:
+            self.relations = RelationNetwork(OBJECT_FEATURES, hidden)
+        shared = heads == "objects"
+        self.actor = nn.Sequential(
+            nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, (1 if shared else MAX_OBJECTS) * 2 * bins)
+        )
+        self.actor_object = nn.Linear(OBJECT_FEATURES, hidden) if shared else None
+        self.critic = nn.Sequential(
+            nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, hidden // 2), nn.ReLU(), nn.Linear(hidden // 2, 1)
+        )
+
+    def features(self, seen: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+        if self.sees == "pixels":
+            seen = self._cells(seen)
+        out: torch.Tensor = self.relations(seen, tokens)
+        return out
+
+    def _cells(self, pictures: torch.Tensor) -> torch.Tensor:
+        """The picture as things: one a cell of the last feature map, with its place."""
+        maps = self.look(pictures)  # (boards, 32, side, side)
+        boards, _, side, _ = maps.shape
+        axis = torch.linspace(-1, 1, side)
+        where = torch.stack(torch.meshgrid(axis, axis, indexing="ij"), -1).reshape(1, -1, 2).expand(boards, -1, -1)
+        return torch.cat([torch.ones(boards, side * side, 1), where, maps.flatten(2).transpose(1, 2)], -1)
+
+    def decide(self, features: torch.Tensor, objects: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """features (boards, hidden), objects (boards, 10, 18); the latter only the `objects` heads look at."""
+        values = 1.2 * torch.tanh(self.critic(features).squeeze(-1))
+        if self.actor_object is not None:
+            features = features[:, None] + self.actor_object(objects)
+        heads = self.actor(features).view(-1, MAX_OBJECTS, 2, self.bins) / self.temperature
+        odds = heads.log_softmax(-1)
+        return odds[:, :, 0], odds[:, :, 1], values
+
+
+def make_policy(settings: A2C, bins: int, seed: int) -> tuple[Policy, bool]:
+    """A policy with fresh or loaded weights, and whether its features are fixed."""
+    for setting, known in (("sees", ("state", "pixels")), ("heads", ("objects", "paper"))):
+        if getattr(settings, setting) not in known:
+            raise ProbeError(
+                f"{setting} of the A2C adversary is {known[0]} or {known[1]}, not {getattr(settings, setting)!r}."
+            )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        policy = Policy(settings.sees, settings.heads, bins, settings.hidden, settings.temperature)
+    if not settings.weights:
+        if not settings.learn:
+            raise ProbeError("An adversary that does not learn needs weights: train one and give its file.")
+        return policy, False
+    from safetensors.torch import load_file
+
+    try:
+        tensors = load_file(settings.weights)
+        found = policy.load_state_dict(tensors, strict=False)
+    except Exception as error:
+        raise PfungstError(
+            f"{settings.weights}: the weights do not fit the adversary {settings.name} ({error})."
+        ) from error
+    lacking = [name for name in found.missing_keys if not name.startswith(("actor", "critic"))]
+    if lacking or found.unexpected_keys or (found.missing_keys and not settings.learn):
+        names = ", ".join([*lacking, *found.unexpected_keys, *found.missing_keys][:3])
+        raise PfungstError(f"{settings.weights}: not the weights of this adversary (look at {names}).")
+    return policy, bool(found.missing_keys)
+
+
+def save_policy(policy: Policy, path: Path, settings: A2C, *, relations_only: bool = False) -> None:
+    """Write a policy, or its feature network alone, as safetensors; the settings go along as text."""
+    from safetensors.torch import save_file
+
+    parts = {name: value.contiguous() for name, value in policy.state_dict().items()}
+    if relations_only:
+        parts = {name: value for name, value in parts.items() if not name.startswith(("actor", "critic"))}
+    save_file(parts, path, metadata={"settings": json.dumps(asdict(settings))})
+
+
+# --- the game (Algorithm 3) -------------------------------------------------------------------------------------------
+
+
+class _Table:
+    """What the policy sees of the boards, and which head moves which object."""
+
+    def __init__(self, boards: Sequence[Board], enforcers: Enforcers, settings: A2C, rng: np.random.Generator) -> None:
+        big = next((board for board in boards if len(board) > MAX_OBJECTS), None)
+        if big is not None:
+            raise ProbeError(
+                f"The scene of {big.example.id} has {len(big)} objects; the A2C adversary has {MAX_OBJECTS} heads."
+            )
+        # "Each head is randomly assigned to a unique object" (section 5). A head that sees its object needs no lot.
+        lots = settings.heads == "paper"
+        self.heads = [(rng.permutation(MAX_OBJECTS) if lots else np.arange(MAX_OBJECTS))[: len(b)] for b in boards]
+        self.layouts = [Layouts(board) for board in boards]
+        self.cheap = enforcers.without("pixels")
+        self.tokens = torch.tensor(np.stack([question_tokens(b.example.question, QUESTION_LENGTH) for b in boards]))
+        self.objects = torch.tensor(np.stack([object_features(board.scene) for board in boards]))
+        self.seen = self.objects
+        if settings.sees == "pixels":
+            self.seen = torch.tensor(np.stack([_picture(board) for board in boards]))
+
+
+def _picture(board: Board) -> Any:
+    """(3, 64, 64) in [-1, 1]"""
+    small = board.image(board.start).pil().resize((PICTURE_SIDE, PICTURE_SIDE))
+    return (np.asarray(small, dtype=np.float32) / 127.5 - 1.0).transpose(2, 0, 1)
+
+
+def _sample(
+    settings: A2C,
+    game: MiniGame,
+    table: _Table,
+    number: int,
+    x: torch.Tensor,
+    y: torch.Tensor,
+    rng: np.random.Generator,
+) -> tuple[Any, torch.Tensor]:
+    """Moves of one board: cells (samples, objects) and their log-probabilities (samples,).
+
+    x, y: log-probabilities (10, bins) of the heads.
+    """
+    heads = torch.from_numpy(table.heads[number])
+    joint = (x[heads, :, None] + y[heads, None, :]).flatten(1)  # (objects, cells): conditionally independent
+    if settings.explore:
+        joint = torch.log((1 - settings.explore) * joint.exp() + settings.explore / joint.shape[1])
+    odds = joint.detach().exp().double().numpy()
+    if settings.mask:
+        cells, masks, _ = table.layouts[number].sequential(rng, odds, settings.samples * settings.redraw)
+        board = game.boards[number]
+        refused = table.cheap.judge(board, board.positions(cells)) >= 0
+        first = np.argsort(refused, kind="stable")[: settings.samples]
+        cells, open_cells = cells[first], torch.from_numpy(masks[first])
+        normaliser = joint[None].masked_fill(~open_cells, -torch.inf).logsumexp(-1)
+    else:
+        total = odds.cumsum(1)
+        draws = rng.random((settings.samples, len(odds), 1)) * total[None, :, -1:]
+        cells = np.minimum((total[None] <= draws).sum(-1), odds.shape[1] - 1)
+        normaliser = joint.new_zeros(())
+    chosen = joint[None].expand(len(cells), -1, -1).gather(-1, torch.from_numpy(cells)[..., None]).squeeze(-1)
+    return cells, (chosen - normaliser).sum(-1)
+
+
+# --- learning (Algorithm 2) -------------------------------------------------------------------------------------------
+
+
+def train(settings: A2C, game: MiniGame, rng: np.random.Generator, policy: Policy | None = None) -> Policy:
+    """Play until every question is won, the budget is spent or nothing new is tried; returns the policy."""
+    bins, fixed = game.rules.bins, False
+    if policy is None:
+        policy, fixed = make_policy(settings, bins, int(rng.integers(1 << 31)))
+    table = _Table(game.boards, game.enforcers, settings, rng)
+    learning = [value for name, value in policy.named_parameters() if not fixed or name.startswith(("actor", "critic"))]
+    optimiser = torch.optim.AdamW(learning, lr=settings.learning_rate, weight_decay=settings.weight_decay)
+    still: torch.Tensor | None = None
+    if fixed or not settings.learn:
+        with torch.no_grad():
+            still = policy.features(table.seen, table.tokens)
+    idle = 0
+    for _ in range(settings.max_steps):
+        live = game.live()
+        if not settings.leave_fooled:
+            live = [n for n in range(len(game.boards)) if game.old_answer(n) is not None and game.left(n) > 0]
+        if not live or idle >= settings.patience:
+            break
+        if len(live) > settings.boards:
+            live = sorted(rng.choice(live, settings.boards, replace=False).tolist())
+        before = sum(game.queries(number) for number in live)
+        loss = _round(settings, game, table, policy, live, still, rng)
+        if settings.learn and loss is not None:
+            optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            nn.utils.clip_grad_norm_(learning, settings.clip)
+            optimiser.step()
+        idle = 0 if sum(game.queries(number) for number in live) > before else idle + 1
+    return policy
+
+
+def _round(
+    settings: A2C,
+    game: MiniGame,
+    table: _Table,
+    policy: Policy,
+    live: list[int],
+    still: torch.Tensor | None,
+    rng: np.random.Generator,
+) -> torch.Tensor | None:
+    """One batch of moves and its loss."""
+    features = policy.features(table.seen[live], table.tokens[live]) if still is None else still[live]
+    x, y, values = policy.decide(features, table.objects[live])
+    which, layouts, logs = [], [], []
+    for at, number in enumerate(live):
+        cells, log_p = _sample(settings, game, table, number, x[at], y[at], rng)
+        which += [number] * len(cells)
+        layouts += list(game.boards[number].positions(cells))
+        logs.append(log_p)
+    moves = game.step(which, layouts)
+    counts = torch.tensor([move.status != UNASKED for move in moves])
+    if not counts.any():
+        return None
+    rewards = torch.tensor([move.reward for move in moves], dtype=torch.float32)[counts]
+    log_p = torch.cat(logs)[counts]
+    guesses = values.repeat_interleave(settings.samples)[counts]
+    advantage = rewards - guesses.detach()
+    loss = -(log_p * advantage).mean() + ((guesses - rewards) ** 2).mean()
+    if settings.entropy:
+        loss = loss + settings.entropy * ((x.exp() * x).sum(-1) + (y.exp() * y).sum(-1)).mean()
+    out: torch.Tensor = loss
+    return out

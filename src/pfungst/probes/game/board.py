@@ -1,0 +1,267 @@
+"""One question of the game on its scene, made ready for many layouts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pfungst.core import BytesImage, DataError, Example, Query
+from pfungst.probes.game.rules import GameRules
+from pfungst.world.camera import Basis, camera_basis, estimate_camera
+from pfungst.world.constants import BOUND, CAMERA, DEFAULT_HEIGHT, DEFAULT_WIDTH, FOCAL, RELATION_THRESHOLD, RELATIONS
+from pfungst.world.grid import grid_places, step_places
+from pfungst.world.moved import MovedProgram
+from pfungst.world.programs import Program, Value, answer_text
+from pfungst.world.scene import Scene, relationships
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Ints: TypeAlias = npt.NDArray[np.int64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class SceneImage:
+    """The picture of a layout, drawn when somebody looks at it."""
+
+    board: Board
+    positions: bytes
+    """float64 (objects, 2)."""
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.board.image_key + self.positions).hexdigest()
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self.board.size
+
+    def pixels(self) -> npt.NDArray[np.uint8]:
+        """uint8 (height, width, 3)."""
+        from pfungst.world import render
+
+        return render(self.board.scene_at(np.frombuffer(self.positions).reshape(-1, 2)), *self.board.size)
+
+    def read(self) -> bytes:
+        import io
+
+        buffer = io.BytesIO()
+        self.pil().save(buffer, format="PNG", compress_level=1)
+        return buffer.getvalue()
+
+    def pil(self) -> Any:
+        import PIL.Image
+
+        return PIL.Image.fromarray(self.pixels())
+
+    def fixed(self) -> BytesImage:
+        """The same picture, drawn now."""
+        return BytesImage(self.read())
+
+
+@dataclass(frozen=True, eq=False)
+class Board:
+    """A question, its scene, and the places its objects can be moved to.
+
+    `Board.of(example, rules)` reads an example; it raises DataError where the example lacks a scene or a program, or
+    where the program has no answer on the scene as it stands.
+    """
+
+    example: Example
+    rules: GameRules
+    scene: Scene
+    program: Program
+    truth: Value
+    """The program's answer on the scene as it stands: what every moved scene must keep."""
+
+    @classmethod
+    def of(cls, example: Example, rules: GameRules) -> Board:
+        if example.scene is None or example.program is None:
+            lacks = "a scene" if example.scene is None else "a program"
+            raise DataError(f"The question {example.id} has no {lacks[2:]}; the game needs {lacks} to move objects.")
+        scene = _with_camera(Scene.of(example.scene))
+        program = Program.from_json(example.program, f"The program of the question {example.id}")
+        # Computed from the coordinates, as for every moved layout, so that before and after are judged alike.
+        truth = MovedProgram(program, scene).answers(scene.positions[None])[0]
+        if truth is None:
+            raise DataError(f"The program of the question {example.id} has no answer on its own scene.")
+        return cls(example, rules, scene, program, truth)
+
+    def __len__(self) -> int:
+        return len(self.scene)
+
+    @property
+    def truth_text(self) -> str:
+        """yes, no, 3, rubber ..."""
+        return answer_text(self.truth)
+
+    @cached_property
+    def shown(self) -> dict[tuple[int, int], dict[bytes, int]]:
+        """Memory of the pixel enforcer: picture size -> layout -> pixels of the object that shows least."""
+        return {}
+
+    @cached_property
+    def moved(self) -> MovedProgram:
+        return MovedProgram(self.program, self.scene)
+
+    @cached_property
+    def places(self) -> Floats:
+        """(objects, bins * bins, 2): where each object stands for each cell, cell = bins * (x bin) + (y bin)."""
+        rules = self.rules
+        reach = rules.stretch if rules.ood else 1.0
+        if rules.moves == "grid":
+            return np.repeat(grid_places(rules.bins, BOUND * reach)[None], len(self), axis=0)
+        if not rules.ood:
+            return step_places(self.scene, rules.step, rules.bins)
+        offsets = (np.arange(rules.bins) - rules.bins // 2) * rules.step * reach
+        steps = np.stack(np.meshgrid(offsets, offsets, indexing="ij"), axis=-1).reshape(-1, 2)
+        return np.asarray(self.scene.positions[:, None, :] + steps)
+
+    @property
+    def cells(self) -> int:
+        return self.rules.bins**2
+
+    def positions(self, cells: npt.ArrayLike) -> Floats:
+        """Cell indices (layouts, objects) to places (layouts, objects, 2)."""
+        placed: Floats = self.places[np.arange(len(self)), np.asarray(cells)]
+        return placed
+
+    @property
+    def start(self) -> Floats:
+        """Where the objects stand before the game, (objects, 2)."""
+        return self.scene.positions
+
+    @cached_property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the pictures."""
+        if self.rules.width is not None and self.rules.height is not None:
+            return self.rules.width, self.rules.height
+        width, height = self.scene.extra.get("image_size") or (DEFAULT_WIDTH, DEFAULT_HEIGHT)
+        return int(width), int(height)
+
+    @cached_property
+    def image_key(self) -> bytes:
+        """Everything a picture depends on besides the positions."""
+        from pfungst.world._make import renderer_version
+
+        known = [renderer_version(), self.size, self.rules.ood, self._plain]
+        return json.dumps(known, sort_keys=True, default=list).encode()
+
+    def image(self, positions: Floats) -> SceneImage:
+        return SceneImage(self, np.ascontiguousarray(positions, dtype=np.float64).tobytes())
+
+    def query(self, positions: Floats, scene: bool = False, take: int = 0) -> Query:
+        """What the player is asked about a layout (objects, 2); the scene goes to those that read scenes only."""
+        return self.queries(positions[None], scene, take)[0]
+
+    def queries(self, positions: Floats, scene: bool = False, take: int = 0) -> list[Query]:
+        """`query` of many layouts (layouts, objects, 2)."""
+        seen: Sequence[dict[str, Any] | None] = self.records(positions) if scene else [None] * len(positions)
+        asked, choices = self.example.question, self.example.choices
+        return [
+            Query(asked, self.image(one), choices, record, take) for one, record in zip(positions, seen, strict=True)
+        ]
+
+    def scene_at(self, positions: npt.ArrayLike) -> Scene:
+        """The scene with its objects moved; in the out-of-distribution game the camera steps back as well."""
+        return Scene.from_json(self.record(np.asarray(positions, dtype=np.float64)))
+
+    def camera_at(self, positions: Floats) -> tuple[float, float, float]:
+        camera = self.scene.camera or CAMERA
+        if not self.rules.ood:
+            return camera
+        away = max(1.0, float(np.abs(positions).max()) / BOUND)
+        return (camera[0] * away, camera[1] * away, camera[2] * away)
+
+    def record(self, positions: Floats) -> dict[str, Any]:
+        """The published dictionary of a layout (objects, 2), relationships and pixel coordinates computed anew."""
+        return self.records(positions[None])[0]
+
+    def records(self, positions: Floats) -> list[dict[str, Any]]:
+        """`record` of many layouts (layouts, objects, 2) at once."""
+        heights = np.broadcast_to(self.scene.coords[:, 2:], (*positions.shape[:2], 1))
+        coords = np.concatenate([positions, heights], axis=2)
+        delta = coords[:, None, :, :] - coords[:, :, None, :]
+        # The sums in the published order: released scenes come within 2e-6 of the threshold.
+        sides = {
+            name: ((delta[..., 0] * x + delta[..., 1] * y) + delta[..., 2] * z > RELATION_THRESHOLD).tolist()
+            for name, (x, y, z) in ((name, self.scene.directions[name]) for name in RELATIONS)
+        }
+        cameras = [self.camera_at(one) for one in positions]
+        pixels = self._pixels(coords, np.array(cameras))
+        made = []
+        for at, places in enumerate(coords.tolist()):
+            objects = [
+                {**plain, "3d_coords": place, "pixel_coords": pixel}
+                for plain, place, pixel in zip(self._plain["objects"], places, pixels[at], strict=True)
+            ]
+            relations = {
+                name: [[j for j, yes in enumerate(row) if yes] for row in rows[at]] for name, rows in sides.items()
+            }
+            # Nothing of `_plain` is handed out that a player could change.
+            made.append(
+                {
+                    **self._plain,
+                    "objects": objects,
+                    "relationships": relations,
+                    "directions": {name: list(way) for name, way in self.scene.directions.items()},
+                    "camera": list(cameras[at]),
+                    "image_size": list(self.size),
+                }
+            )
+        return made
+
+    def _pixels(self, coords: Floats, cameras: Floats) -> list[list[list[float]]]:
+        """Column, row and depth of every object, as in the published scenes: coords (layouts, objects, 3)."""
+        width, height = self.size
+        right, up, forward = self._basis  # a camera that steps straight back looks the same way
+        from_camera = coords - cameras[:, None, :]
+        depth = from_camera @ forward
+        columns = np.rint((FOCAL * (from_camera @ right) / depth + 0.5) * width).astype(int).tolist()
+        rows = np.rint(height - (FOCAL * (width / height) * (from_camera @ up) / depth + 0.5) * height)
+        return [
+            [list(one) for one in zip(*layout, strict=True)]
+            for layout in zip(columns, rows.astype(int).tolist(), depth.tolist(), strict=True)
+        ]
+
+    @cached_property
+    def _basis(self) -> Basis:
+        return camera_basis(self.scene.camera or CAMERA)
+
+    @cached_property
+    def _plain(self) -> dict[str, Any]:
+        return self.scene.to_json()
+
+
+def _with_camera(scene: Scene) -> Scene:
+    """Released scenes do not say where the camera stood: find out, so that the moved scene is seen from there."""
+    if scene.relationships is None:
+        scene = replace(scene, relationships=relationships(scene))
+    if scene.camera is not None:
+        return scene
+    extra: Mapping[str, Any] = scene.extra
+    try:
+        fit = estimate_camera(scene)
+    except DataError:
+        return scene
+    if fit.error > 1.0:  # pixel coordinates of another camera model: the base camera is the better guess
+        return scene
+    extra = {**extra, "camera": list(fit.position), "image_size": [fit.width, fit.height]}
+    return replace(scene, extra=extra, keys=(*scene.keys, "camera", "image_size"))
+
+
+def boards_of(examples: Sequence[Example], rules: GameRules) -> tuple[list[Board], list[tuple[str, str]]]:
+    """The boards of all examples that can be played, and (id, why not) of the others."""
+    boards, unfit = [], []
+    for example in examples:
+        try:
+            boards.append(Board.of(example, rules))
+        except DataError as error:
+            unfit.append((example.id, str(error)))
+    return boards, unfit

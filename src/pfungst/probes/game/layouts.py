@@ -1,0 +1,130 @@
+"""Drawing layouts that keep gap, margin and bounds, without asking anybody.
+
+Of random layouts of six objects on the 7x7 grid about 1% are legal, of ten objects hardly one in ten million: an
+adversary that places the objects one after the other, each where the earlier ones leave room, wastes nothing.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from pfungst.probes.game.board import Board, Bools, Floats, Ints
+from pfungst.world.grid import GridMasks
+from pfungst.world.legal import Rules
+from pfungst.world.scene import Scene
+
+REJECTION_DRAWS = 200_000
+"""Uniform draws before objects are placed one after the other instead."""
+TRIES = 30
+"""How often a layout is begun anew after an object found no room."""
+
+
+class Layouts:
+    """Legal layouts of one board, as cells (layouts, objects)."""
+
+    def __init__(self, board: Board) -> None:
+        self.board = board
+        legality = board.rules.legality
+        if board.rules.ood:
+            legality = Rules(legality.gap, legality.radius, legality.cube_factor, margin=0.0, bound=float("inf"))
+        self._legality = legality
+
+    @cached_property
+    def room(self) -> Bools:
+        """(objects, cells, objects, cells): whether i on its cell a leaves j its cell b."""
+        board, n, cells = self.board, len(self.board), self.board.cells
+        room = np.ones((n, cells, n, cells), dtype=np.bool_)
+        pairs = np.stack(np.meshgrid(np.arange(cells), np.arange(cells), indexing="ij"), axis=-1).reshape(-1, 2)
+        for i in range(n):
+            for j in range(i + 1, n):
+                two = Scene((board.scene.objects[i], board.scene.objects[j]), board.scene.directions)
+                masks = GridMasks(two, board.places[[i, j]], self._legality)
+                good = masks.legal(pairs.astype(np.uint8 if cells <= 256 else np.uint32)).reshape(cells, cells)
+                room[i, :, j, :] = good
+                room[j, :, i, :] = good.T
+        return room
+
+    @cached_property
+    def inside(self) -> Bools:
+        """(objects, cells): places within the bounds."""
+        return np.asarray((np.abs(self.board.places) <= self._legality.bound).all(axis=2))
+
+    @cached_property
+    def _masks(self) -> GridMasks:
+        return GridMasks(self.board.scene, self.board.places, self._legality)
+
+    def uniform(self, rng: np.random.Generator, count: int) -> Ints:
+        """Up to `count` legal layouts, each of the legal ones as likely as any other.
+
+        Where legal ones are so rare that 200,000 draws do not give enough, the rest is made by `sequential`, which
+        favours roomy layouts. Fewer, or none, come back where it finds none either.
+        """
+        n, cells = len(self.board), self.board.cells
+        found: list[Ints] = []
+        have = drawn = 0
+        while have < count and drawn < REJECTION_DRAWS:
+            # A first small draw says how rare legal layouts are.
+            size = min(REJECTION_DRAWS - drawn, max(256, int(1.2 * (count - have) * (drawn + 1) / (have + 1))))
+            draw = rng.integers(0, cells, (size, n), dtype=np.uint8 if cells <= 256 else np.uint32)
+            legal = draw[self._masks.legal(draw)].astype(np.int64)
+            found.append(legal)
+            have, drawn = have + len(legal), drawn + size
+        if have < count:
+            weights = np.full((n, cells), 1.0 / cells)
+            cells_found, _, good = self.sequential(rng, weights, count - have)
+            found.append(cells_found[good])
+        return np.concatenate(found)[:count]
+
+    def sequential(
+        self, rng: np.random.Generator, weights: Floats, count: int, tries: int = TRIES
+    ) -> tuple[Ints, Bools, Bools]:
+        """Place the objects one after the other, each by its weights among the cells that the earlier ones leave.
+
+        weights: (objects, cells), not negative. Returns cells (count, objects), the cells that were open to each
+        object when it was placed (count, objects, cells), and which layouts are whole: where an object found no room
+        in `tries` attempts it is placed by its weights alone, and the layout is not legal.
+        """
+        n, cells = weights.shape
+        chosen = np.zeros((count, n), dtype=np.int64)
+        masks = np.ones((count, n, cells), dtype=np.bool_)
+        left = np.arange(count)
+        for attempt in range(tries):
+            # The object with the least room goes first more often, so that dead ends are rare.
+            order = rng.permutation(n)
+            if attempt:
+                order = order[np.argsort(self._tightness[order], kind="stable")] if attempt % 2 else order
+            cell, mask, good = self._place(rng, weights, len(left), order)
+            chosen[left], masks[left] = cell, mask
+            left = left[~good]
+            if not len(left):
+                break
+        whole = np.ones(count, dtype=np.bool_)
+        whole[left] = False
+        return chosen, masks, whole
+
+    @cached_property
+    def _tightness(self) -> Floats:
+        return np.asarray(self.room.mean(axis=(1, 2, 3)))
+
+    def _place(self, rng: np.random.Generator, weights: Floats, count: int, order: Ints) -> tuple[Ints, Bools, Bools]:
+        n, cells = weights.shape
+        chosen = np.zeros((count, n), dtype=np.int64)
+        masks = np.empty((count, n, cells), dtype=np.bool_)
+        good = np.ones(count, dtype=np.bool_)
+        for at, mover in enumerate(order):
+            mask = np.repeat(self.inside[mover][None], count, axis=0)
+            for other in order[:at]:
+                mask &= self.room[other, chosen[:, other], mover]
+            open_weights = weights[mover] * mask
+            total = open_weights.cumsum(axis=1)
+            stuck = total[:, -1] <= 0.0
+            if stuck.any():
+                good &= ~stuck
+                mask[stuck] = True
+                total[stuck] = weights[mover].cumsum()
+            draw = rng.random(count) * total[:, -1]
+            chosen[:, mover] = np.minimum((total <= draw[:, None]).sum(axis=1), cells - 1)
+            masks[:, mover] = mask
+        return chosen, masks, good

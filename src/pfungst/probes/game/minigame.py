@@ -1,0 +1,281 @@
+"""A mini-game: some questions, one player, and the moves an adversary tries on it. Everything is batched.
+
+One step is Algorithm 3 of 004_7f4cdb926551102e.txt for any number of moves at once: enforcers, picture, answer, reward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from pfungst.core import Answer, ProbeError, Query
+from pfungst.probes.game.asker import Asking
+from pfungst.probes.game.board import Board, Floats
+from pfungst.probes.game.enforcers import Enforcers
+from pfungst.probes.game.rules import CHANGED, FOOLED, INVALID, SAME, UNANSWERED, GameRules, Rewards
+from pfungst.scores._exact import normalise
+from pfungst.world.constants import ATTRIBUTES, MAX_ANSWERABLE
+
+KEPT_ILLEGAL = 1000
+"""Refused scenes remembered of one mini-game; the rest is only counted."""
+UNASKED = "unasked"
+"""Status of a legal move for which the budget was spent. It earns nothing and leaves no trace."""
+
+VOCABULARY = frozenset(
+    [*(word for words in ATTRIBUTES.values() for word in words), "yes", "no", *map(str, range(MAX_ANSWERABLE + 1))]
+)
+"""Every answer a CLEVR question can have. What is outside is counted as nonsense (and is simply wrong)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A manipulated scene and what came of it."""
+
+    board: int
+    positions: Floats
+    """(objects, 2)"""
+    status: str
+    """See `pfungst.probes.game.rules.STATUSES`."""
+    reward: float
+    refused_by: str = ""
+    """The enforcer that refused it, empty where legal."""
+    answer: str | None = None
+    confidence: float | None = None
+    step: int = 0
+    """Step of the mini-game in which it was first tried."""
+    query: int = 0
+    """How many questions the board had cost until then, this one included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """State of the mini-game after a step, for curves."""
+
+    step: int
+    queries: int
+    """Moved scenes asked so far, over all boards."""
+    drop: float
+    """Share of boards fooled so far."""
+    consistency_drop: float
+    """Share of boards whose answer was changed so far."""
+    reward: float
+    """Mean reward of the step's moves."""
+    legal: float
+    """Share of the step's moves that were legal."""
+    hits: float
+    """Share of the step's moves that fooled the player: how good the adversary is now."""
+
+
+@dataclass
+class _Seat:
+    """What is known about one board."""
+
+    board: Board
+    old: Answer | None = None
+    right: bool = False
+    queries: int = 0
+    known: dict[bytes, Move] = field(default_factory=dict)
+    first_fooled: Move | None = None
+    first_changed: Move | None = None
+
+
+class MiniGame:
+    """Boards, a player, and what has been tried so far.
+
+    budget: moved scenes that may be asked about, for each board. The question about the scene as it stands, and the
+        repetitions that `settle` asks, are not counted.
+
+    >>> game = MiniGame(boards, Asker(player), rules)
+    >>> moves = game.step([0, 0, 1], [positions, other_positions, positions_of_board_1])
+    """
+
+    def __init__(
+        self,
+        boards: Sequence[Board],
+        asker: Asking,
+        rules: GameRules,
+        *,
+        enforcers: Enforcers | None = None,
+        budget: int | None = None,
+    ) -> None:
+        if not boards:
+            raise ProbeError("A mini-game needs at least one question.")
+        self.rules = rules
+        self.asker = asker
+        self.enforcers = enforcers or Enforcers.of(rules)
+        self.budget = budget
+        self.steps = 0
+        self.illegal: dict[str, int] = {}
+        """How many moves each enforcer refused, repetitions included."""
+        self.nonsense = 0
+        """Answers no CLEVR question has."""
+        self.curve: list[Point] = []
+        self._seats = [_Seat(board) for board in boards]
+        self._kept_illegal = 0
+        self._ask_old()
+
+    @property
+    def boards(self) -> list[Board]:
+        return [seat.board for seat in self._seats]
+
+    @property
+    def rewards(self) -> Rewards:
+        return self.rules.rewards
+
+    def old_answer(self, board: int) -> Answer | None:
+        """What the player says about the scene as it stands; None where it failed."""
+        return self._seats[board].old
+
+    def was_right(self, board: int) -> bool:
+        return self._seats[board].right
+
+    def queries(self, board: int) -> int:
+        """Moved scenes asked about so far."""
+        return self._seats[board].queries
+
+    def left(self, board: int) -> int:
+        """Questions the budget still allows on a board."""
+        return (1 << 60) if self.budget is None else self.budget - self._seats[board].queries
+
+    def fooled(self, board: int) -> Move | None:
+        """The first scene that made a right answer wrong."""
+        return self._seats[board].first_fooled
+
+    def changed(self, board: int) -> Move | None:
+        """The first scene that changed the answer, right or wrong before."""
+        return self._seats[board].first_changed
+
+    def live(self) -> list[int]:
+        """Boards still worth a move: the answer stands, and the budget is not spent."""
+        return [
+            number
+            for number, seat in enumerate(self._seats)
+            if seat.old is not None and seat.first_changed is None and self.left(number) > 0
+        ]
+
+    def moves(self) -> list[Move]:
+        """Every distinct scene tried, in order."""
+        found = [move for seat in self._seats for move in seat.known.values() if move.step > 0]
+        return sorted(found, key=lambda move: (move.step, move.board))
+
+    def step(self, which: Sequence[int], layouts: Sequence[npt.ArrayLike]) -> list[Move]:
+        """Try layouts, (objects, 2) each, on the boards numbered `which`.
+
+        Returns a move for each, in order. Layouts tried before are not drawn, judged or asked about again.
+        """
+        self.steps += 1
+        placed = [np.ascontiguousarray(one, dtype=np.float64) for one in layouts]
+        names = [one.tobytes() for one in placed]
+        new: dict[int, dict[bytes, Floats]] = {}
+        for number, name, positions in zip(which, names, placed, strict=True):
+            if positions.shape != (len(self._seats[number].board), 2):
+                raise ProbeError(
+                    f"A layout of shape {positions.shape} was tried on a scene of {len(self._seats[number].board)} "
+                    "objects; (objects, 2) is needed."
+                )
+            if name not in self._seats[number].known:
+                new.setdefault(number, {})[name] = positions
+        fresh = self._judge(new)
+        self._ask(fresh)
+        moves = []
+        for number, name in zip(which, names, strict=True):
+            move = self._seats[number].known.get(name) or fresh[number, name]
+            if move.status == INVALID:
+                self.illegal[move.refused_by] = self.illegal.get(move.refused_by, 0) + 1
+            moves.append(move)
+        self._note(moves)
+        return moves
+
+    def _ask_old(self) -> None:
+        queries = [seat.board.query(seat.board.start, self.asker.reads_scenes) for seat in self._seats]
+        for number, (seat, answer) in enumerate(zip(self._seats, self.asker.ask(queries), strict=True)):
+            seat.old = answer
+            if answer is None:
+                continue
+            self._count_nonsense(answer, seat.board)
+            seat.right = normalise(answer.text) == normalise(seat.board.truth_text)
+            start = np.ascontiguousarray(seat.board.start)
+            # The scene as it stands is a move that changes nothing: asking again would be the same query.
+            stay = Move(number, start, SAME, self.rewards.fail, answer=answer.text, confidence=answer.confidence)
+            seat.known[start.tobytes()] = stay
+
+    def _judge(self, new: dict[int, dict[bytes, Floats]]) -> dict[tuple[int, bytes], Move]:
+        """Moves that are refused, and legal ones still without an answer (status `unasked`)."""
+        fresh: dict[tuple[int, bytes], Move] = {}
+        for number, layouts in new.items():
+            verdict = self.enforcers.judge(self._seats[number].board, np.stack(list(layouts.values())))
+            for (name, positions), code in zip(layouts.items(), verdict.tolist(), strict=True):
+                if code < 0:
+                    fresh[number, name] = Move(number, positions, UNASKED, 0.0)
+                    continue
+                refused = self.enforcers.names[code]
+                move = Move(number, positions, INVALID, self.rewards.of(INVALID), refused, step=self.steps)
+                fresh[number, name] = move
+                if self._kept_illegal < KEPT_ILLEGAL:
+                    self._kept_illegal += 1
+                    self._seats[number].known[name] = move
+        return fresh
+
+    def _ask(self, fresh: dict[tuple[int, bytes], Move]) -> None:
+        """Answer what is legal and within the budget, in one call to the player."""
+        chosen: dict[int, list[bytes]] = {}
+        for (number, name), move in fresh.items():
+            if move.status != UNASKED or self._seats[number].old is None:
+                continue
+            if len(chosen.setdefault(number, [])) < self.left(number):
+                chosen[number].append(name)
+        queries: list[Query] = []
+        for number, names in chosen.items():
+            if names:
+                places = np.stack([fresh[number, name].positions for name in names])
+                queries += self._seats[number].board.queries(places, self.asker.reads_scenes)
+        answers = iter(self.asker.ask(queries))
+        for number, names in chosen.items():
+            for name in names:
+                fresh[number, name] = self._answered(number, name, fresh[number, name].positions, next(answers))
+
+    def _answered(self, number: int, name: bytes, positions: Floats, answer: Answer | None) -> Move:
+        seat = self._seats[number]
+        seat.queries += 1
+        status = self._status(seat, answer)
+        text, confidence = (None, None) if answer is None else (answer.text, answer.confidence)
+        move = Move(number, positions, status, self.rewards.of(status), "", text, confidence, self.steps, seat.queries)
+        seat.known[name] = move
+        if answer is not None:
+            self._count_nonsense(answer, seat.board)
+        if status == FOOLED and seat.first_fooled is None:
+            seat.first_fooled = move
+        if status in (FOOLED, CHANGED) and seat.first_changed is None:
+            seat.first_changed = move
+        return move
+
+    @staticmethod
+    def _status(seat: _Seat, answer: Answer | None) -> str:
+        """Algorithm 1: which reward applies."""
+        if answer is None or seat.old is None:
+            return UNANSWERED
+        if normalise(answer.text) == normalise(seat.old.text):
+            return SAME
+        return FOOLED if seat.right else CHANGED
+
+    def _count_nonsense(self, answer: Answer, board: Board) -> None:
+        text = normalise(answer.text)
+        self.nonsense += text not in VOCABULARY and text not in map(normalise, board.example.choices)
+
+    def _note(self, moves: Sequence[Move]) -> None:
+        seats = self._seats
+        count = max(1, len(moves))
+        self.curve.append(
+            Point(
+                step=self.steps,
+                queries=sum(seat.queries for seat in seats),
+                drop=sum(seat.first_fooled is not None for seat in seats) / len(seats),
+                consistency_drop=sum(seat.first_changed is not None for seat in seats) / len(seats),
+                reward=sum(move.reward for move in moves) / count,
+                legal=sum(move.status != INVALID for move in moves) / count,
+                hits=sum(move.status == FOOLED for move in moves) / count,
+            )
+        )

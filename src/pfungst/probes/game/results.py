@@ -1,0 +1,312 @@
+"""The numbers of a run: drops, tests, curves, rarity; and the tables of the paper over several runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pfungst.core import Figure, Finding, Findings, Series, Table
+from pfungst.core.files import jsonable
+from pfungst.core.stats import bootstrap
+from pfungst.probes.game.rows import BoardSummary, Round
+from pfungst.probes.measure import finding, with_interval
+
+if TYPE_CHECKING:
+    from pfungst.probes.game.playing import PlaySettings
+
+LEVELS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
+"""Query budgets of the success curve."""
+
+
+@dataclass(frozen=True)
+class RunNumbers:
+    """One mini-game in numbers, all between 0 and 1."""
+
+    run: int
+    game: int
+    size: int
+    before: float
+    """Accuracy on the scenes as they stood."""
+    after: float
+    """Accuracy once the adversary has moved what it could."""
+    drop: float
+    """before - after: questions that were right and are wrong now."""
+    consistency_drop: float
+    """Questions whose answer changed."""
+    queries: int
+
+    @property
+    def relative(self) -> float:
+        """(X - Y) / X of Table 2; NaN where nothing was right before."""
+        return self.drop / self.before if self.before else math.nan
+
+
+@dataclass(frozen=True)
+class Result:
+    """Everything `play` found out about one player and one adversary at one size."""
+
+    player: str
+    adversary: str
+    preset: str
+    size: int
+    runs: tuple[RunNumbers, ...]
+    findings: Findings
+    counts: Mapping[str, int]
+    """What happened that a reader must know: invalid moves by enforcer, questions without a legal move ..."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Questions that could not be played, by reason."""
+    failed: tuple[tuple[str, str], ...] = ()
+    """Mini-games that could not be finished, and why."""
+
+    def average(self, name: str) -> float:
+        """Mean of a number over the mini-games."""
+        return float(np.mean([getattr(one, name) for one in self.runs]))
+
+    @property
+    def worst(self) -> RunNumbers:
+        """The mini-game with the largest relative drop; repeated samples are averaged first, as in the paper."""
+        games = {one.game: [x for x in self.runs if x.game == one.game] for one in self.runs}
+        means = []
+        for game, some in games.items():
+            before, after, drop, changed = (
+                float(np.mean([getattr(one, name) for one in some]))
+                for name in ("before", "after", "drop", "consistency_drop")
+            )
+            queries = sum(one.queries for one in some)
+            means.append(RunNumbers(some[0].run, game, some[0].size, before, after, drop, changed, queries))
+        return max(means, key=lambda one: (-1.0 if math.isnan(one.relative) else one.relative, -one.game))
+
+    def p_value(self, name: str) -> float:
+        """One-sided one-sample t-test that the mean of `drop` or `consistency_drop` is above zero (appendix A.11)."""
+        return t_test([getattr(one, name) for one in self.runs])
+
+    def to_json(self) -> dict[str, Any]:
+        about = {name: value for name, value in vars(self).items() if name != "findings"}
+        about["worst"] = self.worst
+        out: dict[str, Any] = jsonable({"findings": [self.findings], "game": about})
+        return out
+
+
+def t_test(values: Sequence[float]) -> float:
+    """p-value of H0: mean = 0 against mean > 0. Without spread it is 1 for a mean of 0, else 0; NaN for one value."""
+    numbers = np.asarray(values, dtype=np.float64)
+    if len(numbers) < 2:
+        return math.nan
+    if np.ptp(numbers) == 0.0:
+        return 0.0 if numbers[0] > 0 else 1.0
+    from scipy.stats import ttest_1samp
+
+    return float(ttest_1samp(numbers, 0.0, alternative="greater").pvalue)
+
+
+def is_won(board: BoardSummary) -> bool:
+    """Fooled by a scene that the verifier finds fair, and wrong again when asked about it again."""
+    return board.fooled_after is not None and board.confirmed is not False and board.verified is not False
+
+
+def is_changed(board: BoardSummary) -> bool:
+    fooled_only = board.fooled_after is not None and board.fooled_after == board.changed_after
+    return is_won(board) if fooled_only else board.changed_after is not None
+
+
+def numbers_of(played: Round) -> RunNumbers:
+    """A round in numbers. Questions the player could not answer at all are left out."""
+    boards = [one for one in played.boards if one.old_answer is not None]
+    n = max(1, len(boards))
+    before = sum(one.right for one in boards) / n
+    drop = sum(is_won(one) for one in boards) / n
+    changed = sum(is_changed(one) for one in boards) / n
+    return RunNumbers(
+        played.run, played.game, len(boards), before, before - drop, drop, changed, sum(one.queries for one in boards)
+    )
+
+
+def results_of(
+    player: str,
+    rounds: Sequence[Round],
+    settings: PlaySettings,
+    left_out: Mapping[str, int] | None = None,
+    failed: Sequence[tuple[str, str]] = (),
+) -> Result:
+    """All numbers of a run, from its finished mini-games."""
+    runs = tuple(numbers_of(one) for one in rounds)
+    boards = [board for one in rounds for board in one.boards]
+    counts = _counts(rounds, boards)
+    return Result(
+        player, settings.adversary, settings.preset + ("+ood" if settings.ood else ""), settings.size, runs,
+        _findings(player, rounds, boards, runs, settings), counts, dict(left_out or {}), tuple(failed),
+    )  # fmt: skip
+
+
+def _counts(rounds: Sequence[Round], boards: Sequence[BoardSummary]) -> dict[str, int]:
+    counts = {
+        "mini-games": len(rounds),
+        "samples of questions": len({one.game for one in rounds}),
+        "questions": len(boards),
+        "without relate": sum(not one.relates for one in boards),
+        "no legal move found": sum(one.legal_moves == 0 and one.old_answer is not None for one in boards),
+        "answers asked": sum(one.asked for one in rounds),
+        "answers from the store": sum(one.recalled for one in rounds),
+        "unanswered": sum(one.failed for one in rounds),
+        "nonsense answers": sum(one.nonsense for one in rounds),
+        "fooled": sum(one.fooled_after is not None for one in boards),
+        "fooled, not confirmed": sum(one.confirmed is False for one in boards),
+        "fooled, not verified": sum(one.verified is False for one in boards),
+    }
+    for one in rounds:
+        for name, count in one.illegal.items():
+            counts[f"refused: {name}"] = counts.get(f"refused: {name}", 0) + count
+    return counts
+
+
+def _share(name: str, boards: Sequence[BoardSummary], values: Sequence[float], p: float | None = None) -> Finding:
+    test = "" if p is None else "one-sided t-test over mini-games"
+    return finding(name, bootstrap(values, [one.image_id for one in boards]), p=p, test=test)
+
+
+def _findings(
+    player: str,
+    rounds: Sequence[Round],
+    boards: Sequence[BoardSummary],
+    runs: Sequence[RunNumbers],
+    settings: PlaySettings,
+) -> Findings:
+    told = [one for one in boards if one.old_answer is not None]
+    clean = _share("accuracy", told, [float(one.right) for one in told])
+    after = _share("accuracy", told, [float(one.right and not is_won(one)) for one in told])
+    drop = _share("drop", told, [float(is_won(one)) for one in told], t_test([one.drop for one in runs]))
+    changed = _share(
+        "consistency drop",
+        told,
+        [float(is_changed(one)) for one in told],
+        t_test([one.consistency_drop for one in runs]),
+    )
+    again = [one for one in told if one.again is not None]
+    control = _share(
+        "control: the same scene, asked again, gets another answer", again, [1.0 - bool(one.again) for one in again]
+    )
+    verified = [one for one in told if one.verified is not None]
+    checked = _share("fooled scenes the verifier finds fair", verified, [float(bool(one.verified)) for one in verified])
+    share = (1 - after.value / clean.value) if clean.value else math.nan
+    verdict = (
+        f"Moving objects that do not change the answer takes {player} from {with_interval(clean)} to "
+        f"{with_interval(after)}: a drop of {with_interval(drop)}, {100 * share:.1f}% of what was right "
+        f"({settings.adversary}, {len(runs)} mini-games of {settings.size})."
+        if told
+        else f"{player} answered none of the questions."
+    )
+    rows = (clean, after, drop, changed, control, checked)
+    tables = (type_table(boards), rarity_table(rounds))
+    figures = (budget_figure(boards), convergence_figure(rounds), distribution_figure(runs))
+    return Findings("game", rows, verdict, clean, after, drop, tables, figures)
+
+
+def type_table(boards: Sequence[BoardSummary]) -> Table:
+    """Sensitivity by question type (Figure 8)."""
+    kinds = sorted({one.question_type for one in boards})
+    rows = []
+    for kind in kinds:
+        some = [one for one in boards if one.question_type == kind and one.old_answer is not None]
+        right = [one for one in some if one.right]
+        rows.append(
+            (
+                kind or "unknown",
+                len(some),
+                _share("accuracy", some, [float(one.right) for one in some]),
+                _share("fooled", right, [float(is_won(one)) for one in right]),
+                _share("changed", some, [float(is_changed(one)) for one in some]),
+            )
+        )
+    columns = ("question type", "questions", "accuracy before", "fooled, of those right", "answers changed")
+    return Table("Sensitivity by question type", columns, tuple(rows), "Figure 8 of the paper.")
+
+
+def rarity_table(rounds: Sequence[Round]) -> Table:
+    """How rare fooling scenes are: F / 49^N (appendix B.3), and their share of the legal scenes that were tried."""
+    by_size: dict[int, list[BoardSummary]] = {}
+    for one in (board for played in rounds for board in played.boards if board.right):
+        by_size.setdefault(one.objects, []).append(one)
+    rows = []
+    for objects, some in sorted(by_size.items()):
+        found, tried = sum(one.fooling for one in some), sum(one.legal_moves for one in some)
+        rows.append(
+            (objects, len(some), found, rarity(found / len(some), objects), found / tried if tried else math.nan)
+        )
+    columns = (
+        "objects N",
+        "questions",
+        "fooling scenes found F",
+        "F / 49^N, a question",
+        "share of legal scenes tried",
+    )
+    note = "F is what was found, so F / 49^N is a lower bound; the last column depends on where the adversary looks."
+    return Table("Rarity of fooling scenes", columns, tuple(rows), note)
+
+
+def rarity(found: float, objects: int, cells: int = 49) -> float:
+    """F / 49^N of appendix B.3."""
+    return found / float(cells) ** objects
+
+
+def success_by_budget(boards: Sequence[BoardSummary], levels: Sequence[int] = LEVELS) -> list[tuple[int, float]]:
+    """Share of the questions that were right and are fooled within so many queries. Questions fooled later, or never,
+    count as not fooled; levels beyond what any question was asked are left out."""
+    right = [one for one in boards if one.right]
+    most = max((one.queries for one in right), default=0)
+    curve: list[tuple[int, float]] = []
+    for level in levels:
+        if level > most and curve:
+            break
+        won = sum(is_won(one) and (one.fooled_after or 0) <= level for one in right)
+        curve.append((level, won / len(right) if right else math.nan))
+    return curve
+
+
+def budget_figure(boards: Sequence[BoardSummary]) -> Figure:
+    """Success against query budget."""
+    levels = [level for level, _ in success_by_budget(boards)]
+    right = [one for one in boards if one.right]
+    spans = [
+        bootstrap(
+            [float(is_won(b) and (b.fooled_after or 0) <= n) for b in right], [b.image_id for b in right], draws=500
+        )
+        for n in levels
+    ]
+    series = Series(
+        "fooled",
+        tuple(levels),
+        tuple(s.value for s in spans),
+        tuple(s.low for s in spans),
+        tuple(s.high for s in spans),
+    )
+    return Figure("Success against query budget", "line", (series,), "queries a question", "fooled, of those right")
+
+
+def convergence_figure(rounds: Sequence[Round], points: int = 20) -> Figure:
+    """Drop over the queries of a mini-game: mean and one standard deviation over mini-games (Figure 9)."""
+    most = max((int(one.curve[-1]["queries"]) for one in rounds if one.curve), default=0)
+    grid = np.unique(np.linspace(0, most, points).astype(int))
+    lines = []
+    for one in rounds:
+        x = [0, *(point["queries"] for point in one.curve)]
+        y = [0.0, *(point["drop"] for point in one.curve)]
+        at = np.searchsorted(x, grid, side="right") - 1
+        lines.append(np.asarray(y)[at])
+    mean, spread = np.mean(lines, axis=0), np.std(lines, axis=0)
+    low, high = np.clip(mean - spread, 0, 1), np.clip(mean + spread, 0, 1)
+    series = Series("drop", *(tuple(values.tolist()) for values in (grid, mean, low, high)))
+    return Figure("Convergence", "line", (series,), "queries of the mini-game", "share of questions fooled so far")
+
+
+def distribution_figure(runs: Sequence[RunNumbers]) -> Figure:
+    """How often each drop was reached (Figures 10 and 11)."""
+    edges = np.linspace(0, 1, 11)
+    counts, _ = np.histogram([one.drop for one in runs], edges)
+    names = tuple(f"{int(100 * low)}-{int(100 * high)}%" for low, high in pairwise(edges))
+    share = tuple((counts / max(1, len(runs))).tolist())
+    return Figure("Distribution of drops", "bar", (Series("mini-games", names, share),), "drop", "share of mini-games")

@@ -1,0 +1,235 @@
+"""The rows of games.parquet: one a manipulated scene, with everything needed to draw, check and train on it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pfungst.core import PfungstError
+from pfungst.core.files import jsonable, storable
+from pfungst.probes.game.board import Board
+from pfungst.probes.game.minigame import MiniGame, Move
+from pfungst.probes.game.rules import CHANGED, FOOLED, INVALID, GameRules
+from pfungst.probes.game.verifier import Limits, Verdict, verify
+from pfungst.scores._exact import normalise
+
+COLUMNS = {
+    "run": "int32", "game": "int32", "step": "int32", "query": "int32", "example_id": "string", "image_id": "string",
+    "question": "string", "question_type": "string", "program": "string", "scene": "string", "before": "floats",
+    "after": "floats", "camera": "floats", "truth": "string", "old_answer": "string", "new_answer": "string",
+    "legal": "bool_", "refused_by": "string", "status": "string", "fooled": "bool_", "changed": "bool_",
+    "confirmed": "bool_", "verified": "bool_", "problems": "string", "reward": "float64",
+}  # fmt: skip
+"""`scene` and `program` are JSON, `scene` as it stood before; `before` and `after` are x, y of every object in turn.
+`legal` and `refused_by` are the enforcers' word, `verified` and `problems` the independent verifier's (null where it
+was not asked). `confirmed`: asked about the same scene again, the player was wrong again (null where not asked)."""
+
+
+@dataclass(frozen=True)
+class BoardSummary:
+    """What became of one question."""
+
+    example_id: str
+    image_id: str
+    question_type: str
+    objects: int
+    relates: bool
+    truth: str
+    old_answer: str | None
+    right: bool
+    queries: int
+    fooled_after: int | None
+    """Queries until it was fooled, None if it was not."""
+    changed_after: int | None
+    confirmed: bool | None
+    """Whether it was fooled by the same scene again; None where that was not asked."""
+    verified: bool | None
+    again: bool | None
+    """Control: whether the original scene, asked again, got the same answer; None where not asked."""
+    legal_moves: int
+    """Distinct legal scenes tried; 0 means that no legal move was found."""
+    fooling: int
+    """Distinct scenes that fooled the player."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """A finished mini-game."""
+
+    table: Any
+    """pyarrow Table with COLUMNS."""
+    boards: tuple[BoardSummary, ...]
+    curve: tuple[Mapping[str, float], ...]
+    illegal: Mapping[str, int]
+    asked: int
+    recalled: int
+    failed: int
+    nonsense: int
+    last_error: str = ""
+    run: int = 0
+    game: int = 0
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+
+def limits_of(rules: GameRules) -> Limits:
+    """The verifier's limits for the rules of a game."""
+    legality = rules.legality
+    free = rules.ood
+    return Limits(
+        gap=legality.gap,
+        radius=dict(legality.radius),
+        cube_factor=legality.cube_factor,
+        margin=0.0 if free else legality.margin,
+        bound=float("inf") if free else legality.bound,
+        pixels=1 if free else legality.min_pixels,
+        width=rules.width or 320,
+        height=rules.height or 240,
+        objects=(rules.min_objects, rules.max_objects),
+    )
+
+
+def settle(game: MiniGame, control: bool) -> Round:
+    """Verify what fooled the player, ask once more where `control`, and write everything down."""
+    boards, limits = game.boards, limits_of(game.rules)
+    again = _ask_again(game, range(len(boards)), None) if control else {}
+    first = {n: game.fooled(n) for n in range(len(boards)) if game.fooled(n) is not None}
+    confirmed = _ask_again(game, first, first) if control else {}
+    moves = game.moves()
+    verdicts: dict[int, Verdict] = {}
+    for at, move in enumerate(moves):
+        if move.status in (FOOLED, CHANGED):
+            board = boards[move.board]
+            before, after = board.record(np.asarray(board.start)), board.record(move.positions)
+            program = board.program.to_json()
+            verdicts[at] = verify(before, after, program, board.truth_text, limits)
+    rows = [_row(game, move, verdicts.get(at), confirmed) for at, move in enumerate(moves)]
+    summaries = []
+    for number, board in enumerate(boards):
+        mine = [(at, move) for at, move in enumerate(moves) if move.board == number]
+        old, fooled, changed = game.old_answer(number), game.fooled(number), game.changed(number)
+        checked = [verdicts[at].fair for at, move in mine if move is fooled]
+        summaries.append(
+            BoardSummary(
+                board.example.id,
+                board.example.image_id or board.example.id,
+                board.example.question_type or board.example.answer_type,
+                len(board),
+                board.program.relates,
+                board.truth_text,
+                None if old is None else old.text,
+                game.was_right(number),
+                game.queries(number),
+                None if fooled is None else fooled.query,
+                None if changed is None else changed.query,
+                confirmed.get(number),
+                checked[0] if checked else None,
+                again.get(number),
+                sum(move.status != INVALID for _, move in mine),
+                sum(move.status == FOOLED for _, move in mine),
+            )
+        )
+    asker = game.asker
+    curve = tuple(asdict(point) for point in _thinned(game.curve))
+    return Round(
+        _table(rows), tuple(summaries), curve, dict(game.illegal), asker.asked, asker.recalled, asker.failed,
+        game.nonsense, asker.last_error,
+    )  # fmt: skip
+
+
+def _ask_again(game: MiniGame, numbers: Any, moves: Mapping[int, Move | None] | None) -> dict[int, bool]:
+    """For each board whether a second answer (take 1) is the old one; with `moves` whether it is wrong again."""
+    asked = [n for n in numbers if game.old_answer(n) is not None]
+    queries = []
+    for number in asked:
+        board, move = game.boards[number], None if moves is None else moves[number]
+        places = board.start if move is None else move.positions
+        queries.append(board.query(np.asarray(places), game.asker.reads_scenes, take=1))
+    outcome = {}
+    for number, answer in zip(asked, game.asker.ask(queries), strict=True):
+        old = game.old_answer(number)
+        if answer is None or old is None:
+            continue
+        wrong = normalise(answer.text) != normalise(game.boards[number].truth_text)
+        outcome[number] = wrong if moves is not None else normalise(answer.text) == normalise(old.text)
+    return outcome
+
+
+def _row(game: MiniGame, move: Move, verdict: Verdict | None, confirmed: Mapping[int, bool]) -> dict[str, Any]:
+    board = game.boards[move.board]
+    old = game.old_answer(move.board)
+    return {
+        "run": 0, "game": 0, "step": move.step, "query": move.query, "example_id": board.example.id,
+        "image_id": board.example.image_id, "question": storable(board.example.question),
+        "question_type": board.example.question_type, "program": json.dumps(board.program.to_json()),
+        "scene": _scene_text(board), "before": np.asarray(board.start).ravel().tolist(),
+        "after": move.positions.ravel().tolist(), "camera": list(board.camera_at(move.positions)),
+        "truth": board.truth_text, "old_answer": None if old is None else storable(old.text),
+        "new_answer": None if move.answer is None else storable(move.answer),
+        "legal": move.status != INVALID, "refused_by": move.refused_by, "status": move.status,
+        "fooled": move.status == FOOLED, "changed": move.status in (FOOLED, CHANGED),
+        "confirmed": confirmed.get(move.board) if move is game.fooled(move.board) else None,
+        "verified": None if verdict is None else verdict.fair,
+        "problems": "" if verdict is None else "; ".join(verdict.problems), "reward": move.reward,
+    }  # fmt: skip
+
+
+def _scene_text(board: Board) -> str:
+    return json.dumps(board.record(np.asarray(board.start)), sort_keys=True)
+
+
+def _thinned(curve: list[Any], most: int = 200) -> list[Any]:
+    """At most so many points, the first and the last among them."""
+    if len(curve) <= most:
+        return curve
+    return [curve[i] for i in np.unique(np.linspace(0, len(curve) - 1, most).astype(int))]
+
+
+def _table(rows: list[dict[str, Any]]) -> Any:
+    import pyarrow as pa
+
+    kinds = {"floats": pa.list_(pa.float64())}
+    schema = pa.schema(
+        [(name, kinds[kind] if kind in kinds else getattr(pa, kind)()) for name, kind in COLUMNS.items()]
+    )
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def write_round(file: Any, played: Round) -> None:
+    """A round as Parquet; what is not a row travels in the metadata."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = played.table
+    for name in ("run", "game"):
+        column = pa.array(np.full(len(table), getattr(played, name)), pa.int32())
+        table = table.set_column(table.schema.get_field_index(name), name, column)
+    about = {name: value for name, value in vars(played).items() if name != "table"}
+    text = json.dumps(jsonable({**about, "boards": [asdict(one) for one in played.boards]}))
+    pq.write_table(table.replace_schema_metadata({"pfungst": text}), file, compression="zstd")
+
+
+def read_round(path: Path) -> Round:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path)
+        about = json.loads((table.schema.metadata or {})[b"pfungst"])
+    except (OSError, KeyError, ValueError, pa.ArrowException) as error:
+        raise PfungstError(f"{path} is not a finished mini-game ({error}).") from error
+    boards = tuple(BoardSummary(**one) for one in about.pop("boards"))
+    return Round(table.replace_schema_metadata(None), boards, tuple(about.pop("curve")), **about)
+
+
+def scene_after(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The manipulated scene of a row as a published dictionary, relationships computed anew."""
+    from pfungst.world import Scene
+
+    scene = json.loads(row["scene"])
+    scene["camera"] = list(row["camera"])
+    return Scene.from_json(scene).moved(np.reshape(row["after"], (-1, 2))).to_json()

@@ -1,0 +1,122 @@
+"""The rules of the game: what the adversary may do, what a scene must keep, what a move earns.
+
+Three presets. `paper` is the game as its paper describes it (004_7f4cdb926551102e.txt, sections 4 and 5, appendix B.2),
+`code` as its authors' code plays it, and `paper-literal` differs from `paper` in one number: the paper speaks of 0.25
+between the *centres* of two objects, which on the 7x7 grid lets large objects stand inside each other. The paper also
+says that this check is borrowed from the generator of CLEVR, which measures between *surfaces*; so `paper` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pfungst.core import ProbeError
+from pfungst.world.constants import GRID_BINS, MAX_OBJECTS, MIN_OBJECTS
+from pfungst.world.grid import STEP
+from pfungst.world.legal import PRESETS as LEGALITY
+from pfungst.world.legal import Rules
+
+OOD_STRETCH = 3.0
+"""How much larger the grid of the out-of-distribution game is (appendix A.9 gives no number)."""
+
+
+@dataclass(frozen=True)
+class Rewards:
+    """What a move earns (section 5)."""
+
+    drop: float = 1.0
+    """dr: a right answer became a wrong one."""
+    consistency: float = 0.1
+    """cr: the answer changed, but it was wrong before."""
+    fail: float = -0.1
+    """fr: the answer stayed."""
+    invalid: float = -0.8
+    """isr: an enforcer refused the scene."""
+    summed: bool = False
+    """False: exactly one of the four (Algorithms 1 and 3). True: every one whose condition holds is added, so a drop
+    also earns `consistency` and an invalid scene also costs `fail`."""
+
+    def of(self, status: str) -> float:
+        """The reward of a move with this status, see `Status`."""
+        if status == FOOLED:
+            return self.drop + self.summed * self.consistency
+        if status == CHANGED:
+            return self.consistency
+        if status == INVALID:
+            return self.invalid + self.summed * self.fail
+        return self.fail
+
+
+FOOLED, CHANGED, SAME, INVALID, UNANSWERED = "fooled", "changed", "same", "invalid", "unanswered"
+STATUSES = (FOOLED, CHANGED, SAME, INVALID, UNANSWERED)
+"""What came of a move. `fooled`: right before, another answer now. `changed`: wrong before, another answer now. `same`:
+the answer stayed. `invalid`: an enforcer refused the scene, nobody was asked. `unanswered`: the player failed."""
+
+
+@dataclass(frozen=True)
+class GameRules:
+    """Everything a game depends on besides player, questions and adversary."""
+
+    name: str = "paper"
+    moves: str = "grid"
+    """`grid`: an action names one of bins x bins places over the scene. `step`: it displaces an object by whole steps
+    from where it stood, clipped to the bounds."""
+    bins: int = GRID_BINS
+    """N, places an axis (section 5: N = 7)."""
+    step: float = STEP
+    """Length of a step, for `moves="step"`."""
+    legality: Rules = field(default_factory=lambda: LEGALITY["clevr"])
+    """Gap, margin, bounds and visible pixels."""
+    min_objects: int = MIN_OBJECTS
+    max_objects: int = MAX_OBJECTS
+    rewards: Rewards = field(default_factory=Rewards)
+    width: int | None = None
+    height: int | None = None
+    """Size of the pictures the player sees; None: as the scene says, else 320x240. Visible pixels are counted in a
+    picture of this size, 320x240 where it is None."""
+    ood: bool = False
+    """The out-of-distribution game of appendix A.9: a grid `stretch` times as large, from which the camera steps back
+    until everything is in view, and no bounds, margins or pixel counts (one pixel must show). Answers stay true."""
+    stretch: float = OOD_STRETCH
+
+    def __post_init__(self) -> None:
+        if self.moves not in ("grid", "step"):
+            raise ProbeError(f"The moves of a game are grid or step, not {self.moves!r}.")
+        if self.bins < 2:
+            raise ProbeError(f"A game needs at least 2 bins an axis, not {self.bins}.")
+        if (self.width is None) != (self.height is None):
+            raise ProbeError("Give both width and height of the game's pictures, or neither.")
+
+    def to_json(self) -> dict[str, Any]:
+        """What the rules are, for a run's configuration."""
+        from pfungst.core.files import jsonable
+
+        plain: dict[str, Any] = jsonable(replace(self, legality=None))  # type: ignore[arg-type]
+        rules = {**vars(self.legality), "radius": dict(self.legality.radius)}
+        return {**plain, "legality": jsonable(rules)}
+
+
+GAMES: Mapping[str, GameRules] = {
+    "paper": GameRules(),
+    "paper-literal": GameRules("paper-literal", legality=LEGALITY["paper"]),
+    "code": GameRules(
+        "code",
+        moves="step",
+        legality=LEGALITY["code"],
+        rewards=Rewards(summed=True),
+        width=224,
+        height=224,
+    ),
+}
+"""The presets by name."""
+
+
+def rules_of(preset: str | GameRules, *, ood: bool = False) -> GameRules:
+    """The rules a preset names; rules of one's own pass through. `ood` lifts the in-distribution constraints."""
+    if isinstance(preset, str):
+        if preset not in GAMES:
+            raise ProbeError(f"There is no game called {preset!r}; there are {', '.join(GAMES)}.")
+        preset = GAMES[preset]
+    return replace(preset, ood=True) if ood and not preset.ood else preset

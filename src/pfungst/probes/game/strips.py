@@ -1,0 +1,91 @@
+"""Before and after: a fooled scene as a strip of pictures."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pfungst.core.files import write_atomic
+from pfungst.probes.game.rows import scene_after
+from pfungst.world.constants import BOUND, COLOR_RGB, RADIUS
+
+PLAN = 240
+"""Side of a plan view in pixels."""
+
+
+def plan_view(scene: Mapping[str, Any], side: int = PLAN) -> npt.NDArray[np.uint8]:
+    """The scene from above, uint8 (side, side, 3): the camera looks from below right, as in the paper's Figure 6."""
+    import PIL.Image
+    import PIL.ImageDraw
+
+    things = scene["objects"]
+    reach = max(BOUND + 1.0, *(abs(value) + 1.0 for one in things for value in one["3d_coords"][:2]))
+    scale = side / (2 * reach)
+    picture = PIL.Image.new("RGB", (side, side), (244, 244, 244))
+    pen = PIL.ImageDraw.Draw(picture)
+    edge = [(reach + sign * BOUND) * scale for sign in (-1, 1)]
+    pen.rectangle((edge[0], edge[0], edge[1], edge[1]), outline=(200, 200, 200))
+    for one in things:
+        x, y = ((reach + one["3d_coords"][0]) * scale, (reach - one["3d_coords"][1]) * scale)
+        radius = RADIUS[one["size"]] * scale
+        box = (x - radius, y - radius, x + radius, y + radius)
+        dark = (20, 20, 20) if one["material"] == "metal" else (150, 150, 150)
+        draw = pen.rectangle if one["shape"] == "cube" else pen.ellipse
+        draw(box, fill=COLOR_RGB[one["color"]], outline=dark, width=2)
+        if one["shape"] == "cylinder":
+            inner = radius * 0.55
+            pen.ellipse((x - inner, y - inner, x + inner, y + inner), outline=dark, width=1)
+    return np.asarray(picture)
+
+
+def strip(row: Mapping[str, Any]) -> npt.NDArray[np.uint8]:
+    """One row of games.parquet as a picture: before, its plan, after, its plan, and the question with the answers."""
+    import PIL.Image
+    import PIL.ImageDraw
+
+    from pfungst.world import render
+
+    parts = []
+    for scene in (json.loads(row["scene"]), scene_after(row)):
+        drawn = render(scene, 320, 240)
+        parts += [drawn, plan_view(scene)]
+    width = sum(part.shape[1] for part in parts)
+    sheet = PIL.Image.new("RGB", (width, 240 + 52), (255, 255, 255))
+    at = 0
+    for part in parts:
+        sheet.paste(PIL.Image.fromarray(part), (at, 0))
+        at += part.shape[1]
+    pen = PIL.ImageDraw.Draw(sheet)
+    question = row["question"] if len(row["question"]) < 170 else row["question"][:167] + "..."
+    # The built-in font knows Latin-1 only; other signs must not stop the drawing.
+    said = [
+        question,
+        f"right: {row['truth']}    before: {row['old_answer']}    after: {row['new_answer']}",
+        f"{row['example_id']}    fair by a second opinion: {'yes' if row['verified'] else 'no ' + row['problems']}",
+    ]
+    for line, text in enumerate(said):
+        pen.text((6, 244 + 15 * line), text.encode("latin-1", "replace").decode("latin-1"), fill=(0, 0, 0))
+    return np.asarray(sheet)
+
+
+def write_strips(folder: Path, count: int) -> list[Path]:
+    """Draw the first `count` fooled scenes of a run folder into its folder `strips`."""
+    import PIL.Image
+    import pyarrow.parquet as pq
+
+    from pfungst.probes.game.transfer import fooled_rows
+
+    written = []
+    for number, row in enumerate(fooled_rows(pq.read_table(folder / "games.parquet"))[:count]):
+        buffer = io.BytesIO()
+        PIL.Image.fromarray(strip(row)).save(buffer, format="PNG")
+        path = folder / "strips" / f"{number:03d}.png"
+        write_atomic(path, buffer.getvalue())
+        written.append(path)
+    return written

@@ -1,0 +1,133 @@
+"""The paper's tables over several runs of `play`, in its layouts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pfungst.core import PfungstError, Table
+from pfungst.probes.game.playing import PlaySettings
+from pfungst.probes.game.results import Result, results_of
+from pfungst.probes.game.rows import read_round
+
+
+def read_result(folder: Path) -> Result:
+    """The result of a finished run folder, computed again from its rounds."""
+    path = folder / "game.json"
+    try:
+        config = json.loads(path.read_text("utf-8"))
+        settings = PlaySettings(**config["settings"])
+    except FileNotFoundError:
+        raise PfungstError(f"{folder} is not a folder of pfungst play: it has no game.json.") from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise PfungstError(f"{path} cannot be read ({error}).") from error
+    rounds = [read_round(file) for file in sorted((folder / "rounds").glob("round-*.parquet"))]
+    if not rounds:
+        raise PfungstError(f"{folder} has no finished mini-game yet.")
+    return results_of(config["player"]["name"], rounds, settings, config["questions"]["left out"])
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f}"
+
+
+def _relative(before: float, after: float) -> str:
+    return f"{_percent(after)} ({-100 * (1 - after / before):.1f}%)" if before else f"{_percent(after)} (-)"
+
+
+def _by_player(results: Sequence[Result]) -> list[tuple[str, int, dict[str, Result]]]:
+    """Rows of the tables: player and size, with one result an adversary."""
+    rows: dict[tuple[str, int], dict[str, Result]] = {}
+    for one in results:
+        rows.setdefault((one.player, one.size), {})[one.adversary] = one
+    return [(player, size, found) for (player, size), found in rows.items()]
+
+
+def table_2(
+    results: Sequence[Result],
+    dataset: Mapping[str, float] | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> Table:
+    """Table 2: average accuracy after manipulation, and the worst mini-game.
+
+    dataset: accuracy of each player on the whole data set. Without it the accuracy on the mini-games' own questions
+    stands there, which makes the drop a paired one.
+    columns: adversary -> heading; `a2c` is the paper's State-Input and `a2c-pixel` its Pixel-Input.
+    """
+    heads = dict(columns or {"a2c": "State-Input", "a2c-pixel": "Pixel-Input"})
+    heads.update({one.adversary: one.adversary for one in results if one.adversary not in heads})
+    heads = {name: head for name, head in heads.items() if any(one.adversary == name for one in results)}
+    rows = []
+    for player, size, found in _by_player(results):
+        clean = (dataset or {}).get(player)
+        first = next(iter(found.values()))
+        shown = clean if clean is not None else first.average("before")
+        average, before, worst = [], [], []
+        for name in heads:
+            one = found.get(name)
+            if one is None:
+                average.append("")
+                before.append("")
+                worst.append("")
+                continue
+            average.append(_relative(clean if clean is not None else one.average("before"), one.average("after")))
+            before.append(_percent(one.worst.before))
+            worst.append(_relative(one.worst.before, one.worst.after))
+        rows.append((player, size, _percent(shown), *average, " / ".join(filter(None, before)), *worst))
+    names = tuple(heads.values())
+    titles = (
+        "Model", "Mini-game size", "Model dataset performance", *(f"Average Accuracy, {name}" for name in names),
+        "Model Mini-game performance", *(f"Maximal Accuracy, {name}" for name in names),
+    )  # fmt: skip
+    return Table("Results of the games (Table 2)", titles, tuple(rows), "Drops are (X - Y) / X, as in the paper.")
+
+
+def table_4(results: Sequence[Result], adversary: str = "a2c") -> Table:
+    """Table 4 (`a2c`, state input) and Table 5 (`a2c-pixel`): average drops with p-values of the t-test."""
+    rows = [
+        (
+            one.player,
+            one.size,
+            f"{-100 * one.average('consistency_drop'):.1f}",
+            f"{-100 * one.average('drop') / one.average('before'):.1f}" if one.average("before") else "",
+            f"{one.p_value('consistency_drop'):.3f}",
+            f"{one.p_value('drop'):.3f}",
+        )
+        for one in results
+        if one.adversary == adversary
+    ]
+    columns = (
+        "Model",
+        "Mini-game size",
+        "Consistency Drop %",
+        "Accuracy Drop %",
+        "p Consistency Drop",
+        "p Accuracy Drop",
+    )
+    number = {"a2c": "Table 4", "a2c-pixel": "Table 5"}.get(adversary, adversary)
+    return Table(f"Average drops ({number})", columns, tuple(rows), "One-sided t-test over mini-games, H0: no drop.")
+
+
+def table_b1(results: Sequence[Result]) -> Table:
+    """Appendix B.1: accuracy before and after on the mini-game with the largest drop."""
+    names = list(dict.fromkeys(one.adversary for one in results))
+    rows = []
+    for player, size, found in _by_player(results):
+        before = [_percent(found[name].worst.before) if name in found else "" for name in names]
+        after = [_percent(found[name].worst.after) if name in found else "" for name in names]
+        rows.append((player, size, *before, *after))
+    columns = ("Model", "Mini-game size", *(f"Original ({n})" for n in names), *(f"Manipulated ({n})" for n in names))
+    return Table("Mini-games of maximal drop (B.1)", columns, tuple(rows))
+
+
+def table_b3(results: Sequence[Result]) -> Table:
+    """Appendix B.3: every adversary beside the random scene generator."""
+    names = list(dict.fromkeys(one.adversary for one in results))
+    rows = []
+    for player, size, found in _by_player(results):
+        cells = [_relative(found[n].average("before"), found[n].average("after")) if n in found else "" for n in names]
+        spent = [f"{found[n].average('queries') / size:.0f}" if n in found else "" for n in names]
+        rows.append((player, size, *cells, " / ".join(spent)))
+    columns = ("Model", "Mini-game size", *(f"{name}: accuracy (drop)" for name in names), "queries a question")
+    return Table("Adversaries side by side (B.3)", columns, tuple(rows))

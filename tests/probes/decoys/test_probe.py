@@ -1,0 +1,141 @@
+"""The decoys probe on players whose behaviour is known."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pfungst.core import Answer, AnsweredTrial, Dataset, ProbeError, Query
+from pfungst.probes.check import check_probe
+from pfungst.probes.decoys import Decoys, build, write
+from pfungst.probes.decoys._reading import pick
+from pfungst.scores import get_metric
+from tests.conftest import squares
+from tests.probes.decoys.conftest import made_up, triplet
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory):
+    path = tmp_path_factory.mktemp("vectors") / "words.npz"
+    words = [f"w{n}" for n in range(200)]
+    np.savez(path, words=np.array(words), vectors=np.random.default_rng(0).normal(size=(200, 16)).astype(np.float32))
+    return f"words:{path}"
+
+
+def answered(probe, data, say, seed=0):
+    examples, metric = {e.id: e for e in data}, get_metric("choice")
+    trials = []
+    for trial in probe.trials(data, seed):
+        example = examples[trial.example_id]
+        said = tuple(say(variant.query, example) for variant in trial.variants)
+        said = tuple(one if isinstance(one, Answer) else Answer(one) for one in said)
+        scores = tuple(
+            metric(replace(example, choices=v.query.choices), a) for v, a in zip(trial.variants, said, strict=True)
+        )
+        trials.append(AnsweredTrial(trial, example, said, scores))
+    return trials
+
+
+def found(findings, name, condition):
+    return next(one for one in findings.rows if one.name == name and one.condition == condition)
+
+
+def test_the_probe_keeps_the_rules(vectors):
+    assert check_probe(Decoys(encoder=vectors)) == []
+    assert check_probe(Decoys(encoder=vectors, circular="all", strength=True)) == []
+
+
+def test_a_player_that_knows_is_right_everywhere_and_in_every_order(vectors):
+    probe = Decoys(encoder=vectors)
+    findings = probe.findings(answered(probe, made_up(60), lambda q, e: e.target), 0)
+    assert findings.drop.value == 0 and found(findings, "accuracy in every order", "QoU+IoU").value == 1
+    assert found(findings, "choice changes with the order", "QoU+IoU").value == 0
+
+
+def test_a_player_that_eliminates_by_the_image_falls_on_image_decoys(vectors):
+    """It knows which answers belong to the image, not which question asks for which."""
+    data = made_up(200, images=25)
+    in_image = {}
+    for example in data:
+        in_image.setdefault(example.image_id, set()).add(example.target)
+
+    def eliminate(query, example):
+        scores = tuple(float(choice in in_image[example.image_id]) for choice in query.choices)
+        return Answer("", scores=scores or None)
+
+    probe = Decoys(encoder=vectors, circular="none")
+    findings = probe.findings(answered(probe, data, eliminate), 0)
+    # A blind pick has one in seven among the random decoys and one in four among those of the image.
+    assert found(findings, "accuracy", "Random").value > 0.35
+    assert found(findings, "accuracy", "IoU").value < 0.35
+    assert findings.drop.low > 0.1 and "elimination is worth" in findings.verdict
+
+
+def test_a_player_that_always_points_at_the_first_option_is_found_out(vectors):
+    probe = Decoys(encoder=vectors)
+    findings = probe.findings(answered(probe, made_up(80), lambda q, e: q.choices[0] if q.choices else "?"), 0)
+    assert found(findings, "choice changes with the order", "QoU+IoU").value == 1
+    assert found(findings, "accuracy in every order", "QoU+IoU").value == 0
+    assert findings.tables[1].rows[0][1] == "100.0%"
+
+
+def test_answers_that_are_no_choice_are_counted_and_wrong(vectors):
+    data = made_up(60)
+
+    def rambles(query, example):
+        return "I would say " + example.target if int(example.id) % 3 == 0 else example.target
+
+    probe = Decoys(encoder=vectors, circular="none")
+    findings = probe.findings(answered(probe, data, rambles), 0)
+    assert found(findings, "answers not read", "QoU").value == pytest.approx(1 / 3)
+    assert found(findings, "accuracy", "QoU").value == pytest.approx(2 / 3)
+    assert "20 of 60 answers are none of the choices" in findings.verdict
+
+
+def test_scores_decide_before_words():
+    query = Query("what", choices=("a", "b", "c"))
+    assert pick(query, Answer("nonsense", scores=(0.1, 0.7, 0.2)), 0.0, "b") == pick(query, Answer("b"), 1.0, "b")
+    assert pick(query, Answer("a", scores=(0.5, 0.5, 0.0)), 1.0, "a").score == 0.5
+    assert pick(query, Answer("a", scores=(0.0, 1.0, 0.0)), 1.0, "a").score == 0.0
+    assert pick(query, Answer("d"), 1.0, "d").choice is None and pick(query, Answer("d"), 1.0, "d").score == 0.0
+
+
+def test_a_multiple_choice_keeps_its_own_set_and_gets_an_open_ended_twin(vectors):
+    data = [replace(e, choices=(e.target, "own decoy", "another own")) for e in made_up(50)]
+    probe = Decoys(encoder=vectors, circular="none")
+    trials = list(probe.trials(Dataset("mc", data, fingerprint="mc"), 0))
+    names = [variant.name for variant in trials[0].variants]
+    assert names == ["clean", "open-ended", "QoU", "IoU", "Random", "QoU+IoU", "All"]
+    by_name = {variant.name: variant.query for variant in trials[0].variants}
+    assert by_name["clean"].choices == data[0].choices and by_name["open-ended"].choices == ()
+    assert set(by_name["All"].choices) == {*by_name["QoU+IoU"].choices, *data[0].choices}
+
+
+def test_decoys_from_a_file_are_those_of_the_whole_split(vectors, tmp_path):
+    data = made_up(120)
+    made = build(data, ("qou", "iou", "random"), encoder=vectors)
+    write(made, tmp_path / "set.parquet")
+    probe = Decoys(made=str(tmp_path / "set.parquet"), circular="none")
+    part = data.subset(data.examples[40:50])
+    for trial, number in zip(probe.trials(part, 0), range(40, 50), strict=True):
+        by_name = {variant.name: variant.query.choices for variant in trial.variants}
+        assert by_name["QoU+IoU"] == made.choices("QoU+IoU", number) and "Random" in by_name
+    strangers = [replace(e, target="else") for e in part]
+    with pytest.raises(ProbeError, match="another data set"):
+        list(probe.trials(part.subset(strangers), 0))
+
+
+def test_data_without_another_answer_is_refused_in_words(vectors):
+    data = Dataset("one", [triplet(n, f"w{n}", "yes") for n in range(4)], fingerprint="one")
+    with pytest.raises(ProbeError, match="all have the answer 'yes'"):
+        list(Decoys(encoder=vectors).trials(data, 0))
+
+
+def test_a_whole_exam_runs_and_resumes(vectors, tmp_path):
+    from pfungst.api import examine
+
+    data = squares(12)
+    first = examine("random", data, [Decoys(encoder=vectors)], tmp_path / "run")
+    again = examine("random", data, [Decoys(encoder=vectors)], tmp_path / "run")
+    assert first.findings[0].rows == again.findings[0].rows
+    assert 0.2 < first.findings[0].disturbed.value < 0.8

@@ -1,0 +1,169 @@
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pfungst.core import Example, PfungstError, ProbeError
+from pfungst.probes.game import GAMES, Asker, GameRules, MiniGame, boards_of
+from pfungst.probes.game.adversaries import ADVERSARIES, get_adversary
+from tests.probes.game.scripted import ScenePlayer, first_object_in
+
+torch = pytest.importorskip("torch")
+
+PAPER = GAMES["paper"]
+QUICK = {"rsg": {"batch": 10}, "a2c-pixel": {"max_steps": 60}, "a2c-plain": {"max_steps": 120}}
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Any:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def attack(
+    name: str,
+    examples: list[Example],
+    weak: Callable[[Mapping[str, Any]], bool] = lambda scene: False,
+    budget: int = 60,
+    seed: int = 0,
+    rules: GameRules = PAPER,
+    **settings: Any,
+) -> MiniGame:
+    game = MiniGame(boards_of(examples, rules)[0], Asker(ScenePlayer(examples, weak)), rules, budget=budget)
+    get_adversary(name, **{**QUICK.get(name, {}), **settings}).attack(game, np.random.default_rng(seed))
+    return game
+
+
+@pytest.mark.parametrize("name", ADVERSARIES.names())
+def test_a_known_weakness_is_found_within_the_budget(name: str, small: list[Example]) -> None:
+    game = attack(name, small, first_object_in(2.0, -3.0))
+    right = [n for n in range(len(small)) if game.was_right(n)]
+    found = [game.fooled(n) for n in right if game.fooled(n) is not None]
+    assert len(found) >= len(right) - 2 and len(right) >= 4
+    for move in found:
+        assert move is not None and move.positions[0, 0] >= 2.0 and move.query <= 60
+    assert all(game.queries(n) <= 60 for n in range(len(small)))
+
+
+@pytest.mark.parametrize("name", ADVERSARIES.names())
+def test_a_perfect_player_is_never_fooled(name: str, small: list[Example]) -> None:
+    game = attack(name, small[:3], budget=25)
+    assert all(game.changed(n) is None for n in range(3))
+    assert sum(game.queries(n) for n in range(3)) > 0
+    player = game.asker.player  # type: ignore[attr-defined]
+    assert len(player.seen) == len(set(player.seen))
+
+
+@pytest.mark.parametrize("name", ["rsg", "greedy", "cross-entropy", "a2c"])
+def test_the_same_seed_plays_the_same_game(name: str, small: list[Example]) -> None:
+    games = [attack(name, small[:2], budget=12, seed=seed) for seed in (1, 1, 2)]
+    played = [[(m.board, m.positions.tobytes(), m.status) for m in game.moves()] for game in games]
+    assert played[0] == played[1] != played[2]
+
+
+@pytest.mark.parametrize("name", ["rsg", "greedy", "cross-entropy", "a2c", "a2c-plain"])
+def test_a_scene_without_a_legal_move_is_left_without_a_query(name: str, small: list[Example]) -> None:
+    rules = replace(PAPER, max_objects=2)  # no CLEVR scene has so few: the count enforcer refuses everything
+    settings = {"patience": 3} if name != "greedy" else {}
+    game = attack(name, small[:2], rules=rules, **settings)
+    assert [game.queries(n) for n in range(2)] == [0, 0]
+    assert all(move.status == "invalid" for move in game.moves())
+
+
+def test_a_player_that_tells_its_confidence_guides_the_greedy_search(small: list[Example]) -> None:
+    from pfungst.core import Answer
+
+    class Nervous(ScenePlayer):
+        """Less sure the further object 0 stands to the right of the grid; wrong at its edge."""
+
+        def answer(self, queries: Any) -> list[Answer]:
+            said = super().answer(queries)
+            return [
+                Answer(one.text, confidence=0.5 - q.scene["objects"][0]["3d_coords"][0] / 10)
+                for one, q in zip(said, queries, strict=True)
+            ]
+
+    player = Nervous(small, lambda s: s["objects"][0]["3d_coords"][0] >= 3.0)
+    game = MiniGame(boards_of(small[:1], PAPER)[0], Asker(player), PAPER, budget=150)
+    get_adversary("greedy").attack(game, np.random.default_rng(0))
+    moves = [move for move in game.moves() if move.step > 0]
+    assert game.fooled(0) is not None and len(moves) <= 150
+
+
+def test_a2c_log_probabilities_are_those_of_the_moves_it_draws(small: list[Example]) -> None:
+    from pfungst.probes.game.adversaries import a2c
+
+    settings = a2c.A2C(samples=3, redraw=1, explore=0.0)
+    game = MiniGame(boards_of(small[:1], PAPER)[0], Asker(ScenePlayer(small)), PAPER)
+    table = a2c._Table(game.boards, game.enforcers, settings, np.random.default_rng(0))
+    policy, fixed = a2c.make_policy(settings, 7, seed=1)
+    with torch.no_grad():
+        x, y, value = policy.decide(policy.features(table.seen, table.tokens), table.objects)
+        cells, log_p = a2c._sample(settings, game, table, 0, x[0], y[0], np.random.default_rng(3))
+        chosen, masks, _ = table.layouts[0].sequential(
+            np.random.default_rng(3),
+            (x[0][table.heads[0], :, None] + y[0][table.heads[0], None, :]).flatten(1).exp().double().numpy(),
+            3,
+        )
+    order = [int(np.flatnonzero((chosen == one).all(1))[0]) for one in cells]
+    for row, at in enumerate(order):
+        expected = 0.0
+        for mover, head in enumerate(table.heads[0]):
+            odds = np.exp(np.add.outer(x[0, head].numpy(), y[0, head].numpy())).ravel()
+            expected += np.log(odds[cells[row, mover]] / odds[masks[at, mover]].sum())
+        assert float(log_p[row]) == pytest.approx(expected, abs=1e-3)
+    assert not fixed and abs(float(value[0])) <= 1.2
+    assert x.shape == (1, 10, 7) and float(x.exp().sum(-1).mean()) == pytest.approx(1.0)
+
+
+def test_a2c_learns_to_repeat_what_pays(small: list[Example]) -> None:
+    game = attack(
+        "a2c", small[3:4], first_object_in(1.0, -3.0), budget=10**6, leave_fooled=False, max_steps=120,
+        learning_rate=3e-3,
+    )  # fmt: skip
+    assert game.was_right(0)
+    early = np.mean([point.hits for point in game.curve[:20]])
+    late = np.mean([point.hits for point in game.curve[-20:]])
+    assert early < 0.6 and late > early + 0.3
+
+
+def test_a_policy_can_be_saved_loaded_and_played_without_learning(small: list[Example], tmp_path: Any) -> None:
+    from pfungst.probes.game.adversaries import a2c
+
+    settings = a2c.A2C(max_steps=3)
+    game = MiniGame(boards_of(small[:2], PAPER)[0], Asker(ScenePlayer(small)), PAPER, budget=20)
+    policy = a2c.train(settings, game, np.random.default_rng(0))
+    whole, part = tmp_path / "whole.safetensors", tmp_path / "part.safetensors"
+    a2c.save_policy(policy, whole, settings)
+    a2c.save_policy(policy, part, settings, relations_only=True)
+    again, fixed = a2c.make_policy(replace(settings, weights=str(whole), learn=False), 7, seed=9)
+    assert not fixed and all(
+        torch.equal(a, b) for a, b in zip(policy.state_dict().values(), again.state_dict().values(), strict=True)
+    )
+    pretrained, fixed = a2c.make_policy(replace(settings, weights=str(part)), 7, seed=9)
+    assert fixed and torch.equal(pretrained.relations.thing.weight, policy.relations.thing.weight)
+    before = pretrained.relations.thing.weight.clone()
+    fresh = MiniGame(boards_of(small[:2], PAPER)[0], Asker(ScenePlayer(small)), PAPER, budget=20)
+    trained = a2c.train(replace(settings, weights=str(part)), fresh, np.random.default_rng(0))
+    assert torch.equal(trained.relations.thing.weight, before)
+    universal = attack("a2c", small[2:4], budget=8, weights=str(whole), learn=False, max_steps=3)
+    assert sum(universal.queries(n) for n in range(2)) > 0
+
+
+def test_weights_that_do_not_fit_and_settings_that_do_not_exist_are_explained(tmp_path: Any) -> None:
+    from pfungst.probes.game.adversaries import a2c
+
+    broken = tmp_path / "broken.safetensors"
+    broken.write_bytes(b"not weights")
+    with pytest.raises(PfungstError, match="do not fit"):
+        a2c.make_policy(a2c.A2C(weights=str(broken)), 7, 0)
+    with pytest.raises(ProbeError, match="needs weights"):
+        a2c.make_policy(a2c.A2C(learn=False), 7, 0)
+    with pytest.raises(ProbeError, match="no setting 'speed'"):
+        get_adversary("rsg", speed=3)
+    with pytest.raises(PfungstError, match="Did you mean greedy"):
+        get_adversary("gredy")

@@ -1,0 +1,279 @@
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from scipy import stats
+
+from pfungst.core import Answer, Dataset, Example, PfungstError, ProbeError, Query
+from pfungst.core.store import AnswerStore
+from pfungst.probes.game import PlaySettings, fooled_rows, play, read_result, table_2, table_4, table_b1, table_b3
+from pfungst.probes.game.playing import playable, sample_games
+from pfungst.probes.game.results import rarity, success_by_budget, t_test
+from pfungst.probes.game.rows import COLUMNS, BoardSummary, read_round, scene_after
+from pfungst.probes.game.transfer import transfer_matrix
+from pfungst.world import answer, answer_text
+from tests.probes.game.scripted import ChancePlayer, ScenePlayer, first_object_in
+
+QUICK = PlaySettings(size=2, seeds=3, adversary="cross-entropy", budget=30)
+CORNER = first_object_in(2.0, -3.0)
+
+
+def data_of(examples: Sequence[Example]) -> Dataset:
+    return Dataset("small world", list(examples), metric="exact", fingerprint="small")
+
+
+def test_samples_are_mutually_exclusive_and_fixed_by_the_seed(examples: list[Example]) -> None:
+    settings = PlaySettings(size=4, seeds=30, seed=3)
+    games = sample_games(examples, settings)
+    ids = [one.id for game in games for one in game]
+    assert len(ids) == len(set(ids)) == 4 * (len(examples) // 4)
+    assert [[x.id for x in g] for g in sample_games(examples, settings)] == [[x.id for x in g] for g in games]
+    assert len(sample_games(examples, PlaySettings(size=4, games=2))) == 2
+    with pytest.raises(ProbeError, match="cannot be drawn from"):
+        sample_games(examples, PlaySettings(size=1000))
+
+
+def test_what_cannot_be_played_is_counted(examples: list[Example]) -> None:
+    twin = Example("twin", "again?", scene=examples[0].scene, program=examples[0].program, group=examples[0].group)
+    blank, blind = Example("a", "Why?"), Example("b", "Why?", scene=examples[0].scene)
+    lost = Example("c", "Why?", scene=examples[0].scene, program=[{"function": "jump", "inputs": []}])
+    chosen, left_out = playable([*examples, twin, blank, blind, lost], PlaySettings())
+    assert len(chosen) == len(examples)
+    assert left_out == {"rephrasing": 1, "no scene": 1, "no program": 1, "cannot be played": 1}
+    about_places, left_out = playable(examples, PlaySettings(relate_only=True))
+    assert 0 < len(about_places) < len(examples) and left_out["no relate"] == len(examples) - len(about_places)
+
+
+def test_a_whole_run_finds_the_weakness_and_every_row_can_be_trusted(small: list[Example], tmp_path: Path) -> None:
+    result = play(ScenePlayer(small, CORNER), data_of(small), tmp_path / "run", QUICK)
+    table = pq.read_table(tmp_path / "run" / "games.parquet")
+    assert table.column_names == list(COLUMNS)
+    rows = fooled_rows(table)
+    assert rows and result.findings.drop is not None and result.findings.drop.value > 0.4
+    by_id = {one.id: one for one in small}
+    for row in rows:
+        example = by_id[row["example_id"]]
+        scene = scene_after(row)
+        assert row["verified"] and row["confirmed"] and row["legal"] and row["reward"] == 1.0
+        assert answer_text(answer(example.program, scene)) == row["truth"] == row["old_answer"] != row["new_answer"]  # type: ignore[arg-type]
+        assert scene["objects"][0]["3d_coords"][0] >= 2.0
+        assert np.allclose(np.reshape(row["after"], (-1, 2)), [o["3d_coords"][:2] for o in scene["objects"]])
+    lost = len(rows) / 6
+    assert result.average("drop") == pytest.approx(lost)
+    assert result.average("after") == pytest.approx(result.average("before") - lost)
+    control = next(one for one in result.findings.rows if one.name.startswith("control"))
+    assert control.value == 0.0 and control.n == 6
+    assert json.loads((tmp_path / "run" / "findings.json").read_text())["game"]["counts"]["fooled"] == len(rows)
+
+
+def test_a_perfect_player_loses_nothing(small: list[Example], tmp_path: Path) -> None:
+    result = play(ScenePlayer(small), data_of(small), tmp_path, QUICK)
+    assert result.findings.drop is not None and result.findings.drop.value == 0.0
+    assert result.p_value("drop") == 1.0 and result.average("consistency_drop") == 0.0
+    assert result.counts["fooled"] == 0 and result.counts["no legal move found"] == 0
+
+
+def test_a_second_run_plays_and_asks_nothing(small: list[Example], tmp_path: Path) -> None:
+    first = play(ScenePlayer(small, CORNER), data_of(small), tmp_path, QUICK)
+    before = (tmp_path / "games.parquet").read_bytes()
+    again = ScenePlayer(small, CORNER)
+    second = play(again, data_of(small), tmp_path, QUICK)
+    assert again.seen == [] and (tmp_path / "games.parquet").read_bytes() == before
+    assert second.runs == first.runs
+    more = play(again, data_of(small), tmp_path, PlaySettings(size=2, seeds=2, adversary="cross-entropy", budget=30))
+    assert again.seen == [] and more.runs == first.runs[:2]
+
+
+class Mortal(ScenePlayer):
+    """Dies after so many questions."""
+
+    lives = 100
+
+    def answer(self, queries: Sequence[Query]) -> list[Answer]:
+        if len(self.seen) + len(queries) > self.lives:
+            raise OSError("the machine is gone")
+        return super().answer(queries)
+
+
+def test_a_player_that_dies_is_reported_and_the_run_goes_on_later(small: list[Example], tmp_path: Path) -> None:
+    dying = Mortal(small)
+    result = play(dying, data_of(small), tmp_path, QUICK)
+    assert result.failed and "the machine is gone" in result.failed[0][1] and 0 < len(result.runs) < 3
+    known = len(dying.seen)
+    revived = ScenePlayer(small)
+    whole = play(revived, data_of(small), tmp_path, QUICK)
+    assert not whole.failed and len(whole.runs) == 3
+    assert not set(revived.seen) & set(dying.seen)
+    with AnswerStore(tmp_path / "answers.sqlite") as store:
+        assert len(store) == known + len(revived.seen)
+    fresh = ScenePlayer(small)
+    play(fresh, data_of(small), tmp_path / "other", QUICK)
+    assert sorted(fresh.seen) == sorted(dying.seen + revived.seen)
+    assert (tmp_path / "games.parquet").read_bytes() == (tmp_path / "other" / "games.parquet").read_bytes()
+
+
+def test_a_player_that_never_answers_is_an_error_in_words(small: list[Example], tmp_path: Path) -> None:
+    dead = Mortal(small)
+    dead.lives = 0
+    with pytest.raises(PfungstError, match="No mini-game could be finished.*the machine is gone"):
+        play(dead, data_of(small), tmp_path, QUICK)
+
+
+def test_another_players_folder_is_refused(small: list[Example], tmp_path: Path) -> None:
+    play(ScenePlayer(small), data_of(small), tmp_path, PlaySettings(size=2, seeds=1, adversary="rsg", budget=3))
+    with pytest.raises(PfungstError, match="another player"):
+        play(ScenePlayer(small, name="other"), data_of(small), tmp_path, QUICK)
+
+
+class Fickle(ScenePlayer):
+    """Right, except that it tosses a coin when it is asked about a moved scene for the first time."""
+
+    def answer(self, queries: Sequence[Query]) -> list[Answer]:
+        said = super().answer(queries)
+        return [
+            Answer("perhaps") if q.take == 0 and len(self.seen) > 8 else a for q, a in zip(queries, said, strict=True)
+        ]
+
+
+def test_a_fickle_player_is_not_called_fooled(small: list[Example], tmp_path: Path) -> None:
+    result = play(Fickle(small), data_of(small), tmp_path, PlaySettings(size=6, seeds=1, adversary="rsg", budget=20))
+    assert result.counts["fooled"] > 0
+    assert result.counts["fooled, not confirmed"] == result.counts["fooled"]
+    assert result.average("drop") == 0.0 and result.counts["nonsense answers"] > 0
+
+
+def test_the_most_queries_bound_what_a_paid_player_is_asked(small: list[Example], tmp_path: Path) -> None:
+    settings = PlaySettings(size=2, seeds=2, adversary="rsg", max_queries=40)
+    player = ScenePlayer(small)
+    play(player, data_of(small), tmp_path, settings)
+    assert settings.queries_each() == 7 and 20 < len(player.seen) <= 40 == settings.most_queries()
+    with pytest.raises(ProbeError, match="too few"):
+        PlaySettings(max_queries=10).queries_each()
+
+
+def test_bad_settings_are_explained() -> None:
+    for bad in ({"size": 0}, {"seeds": 0}, {"budget": 0}, {"games": 0}):
+        with pytest.raises(ProbeError, match="must be at least 1"):
+            PlaySettings(**bad)
+    with pytest.raises(ProbeError, match="no game called"):
+        _ = PlaySettings(preset="chess").rules
+
+
+def test_pixel_players_see_pictures_only(small: list[Example], tmp_path: Path) -> None:
+    settings = PlaySettings(size=2, seeds=1, adversary="rsg", budget=3, preset="code")
+    result = play(ChancePlayer(), data_of(small), tmp_path, settings)
+    assert result.counts["answers asked"] >= 8
+
+
+def test_the_t_test_is_the_one_sided_one_sample_test() -> None:
+    values = [0.1, 0.0, 0.2, 0.3]
+    mean, error = np.mean(values), np.std(values, ddof=1) / 2
+    assert t_test(values) == pytest.approx(stats.t.sf(mean / error, 3))
+    assert t_test([0.0, 0.0]) == 1.0 and t_test([0.2, 0.2]) == 0.0 and math.isnan(t_test([0.2]))
+
+
+def test_rarity_is_that_of_the_paper() -> None:
+    # One scene of three objects: 1 / 49^3, which the paper rounds to 0.00085%.
+    assert rarity(1, 3) == pytest.approx(1 / 117_649) and 100 * rarity(1, 3) == pytest.approx(0.00085, abs=1e-5)
+
+
+def summary(fooled_after: int | None, right: bool = True, **more: Any) -> BoardSummary:
+    known: dict[str, Any] = {"confirmed": None, "verified": None, "again": None, "queries": 100, **more}
+    return BoardSummary(
+        "q", "i", "count", 3, True, "1", "1", right, known["queries"], fooled_after, fooled_after, known["confirmed"],
+        known["verified"], known["again"], 5, 0,
+    )  # fmt: skip
+
+
+def test_success_by_budget_counts_questions_fooled_so_far() -> None:
+    boards = [summary(1), summary(7), summary(60), summary(None), summary(None, right=False)]
+    curve = dict(success_by_budget(boards))
+    assert (curve[1], curve[5], curve[10], curve[50], curve[100]) == (0.25, 0.25, 0.5, 0.5, 0.75)
+    assert max(curve) == 100
+
+
+def test_unverified_or_unconfirmed_scenes_do_not_count() -> None:
+    boards = [summary(1, verified=False), summary(1, confirmed=False), summary(1, confirmed=True, verified=True)]
+    assert dict(success_by_budget(boards))[1] == pytest.approx(1 / 3)
+
+
+def test_tables_have_the_layout_of_the_paper(small: list[Example], tmp_path: Path) -> None:
+    results = []
+    for name in ("cross-entropy", "rsg"):
+        settings = PlaySettings(size=2, seeds=3, adversary=name, budget=30)
+        play(ScenePlayer(small, CORNER), data_of(small), tmp_path / name, settings)
+        results.append(read_result(tmp_path / name))
+    two = table_2(results, columns={"cross-entropy": "State-Input"})
+    assert two.columns[:4] == ("Model", "Mini-game size", "Model dataset performance", "Average Accuracy, State-Input")
+    before, after = results[0].average("before"), results[0].average("after")
+    assert two.rows[0][:4] == (
+        "engine",
+        2,
+        f"{100 * before:.1f}",
+        f"{100 * after:.1f} ({-100 * (1 - after / before):.1f}%)",
+    )
+    four = table_4(results, "rsg")
+    assert len(four.rows) == 1 and float(four.rows[0][4]) == pytest.approx(
+        results[1].p_value("consistency_drop"), abs=1e-3
+    )
+    assert len(table_b1(results).rows[0]) == 6 and "rsg: accuracy (drop)" in table_b3(results).columns
+    assert read_round(tmp_path / "rsg" / "rounds" / "round-00000.parquet").boards
+    with pytest.raises(PfungstError, match=r"no game\.json"):
+        read_result(tmp_path)
+
+
+def test_scenes_found_against_one_player_are_tried_on_the_others(small: list[Example], tmp_path: Path) -> None:
+    play(ScenePlayer(small, CORNER), data_of(small), tmp_path, QUICK)
+    rows = fooled_rows(pq.read_table(tmp_path / "games.parquet"))
+    players = [ScenePlayer(small, CORNER), ScenePlayer(small, name="perfect")]
+    matrix = transfer_matrix({"corner": rows}, players, small)
+    assert matrix.columns == ("found against", "scenes", "engine", "perfect")
+    assert (matrix.rows[0][2].value, matrix.rows[0][3].value) == (1.0, 0.0)
+
+
+def test_strips_show_before_and_after(small: list[Example], tmp_path: Path) -> None:
+    import PIL.Image
+
+    from pfungst.probes.game.strips import write_strips
+
+    play(ScenePlayer(small, CORNER), data_of(small), tmp_path, QUICK)
+    (path,) = write_strips(tmp_path, 1)
+    picture = np.asarray(PIL.Image.open(path))
+    assert picture.shape == (292, 1120, 3)
+    assert (picture[:240, :320] != picture[:240, 560:880]).any()
+
+
+def test_the_probe_plays_through_the_exams_own_asking(small: list[Example]) -> None:
+    from pfungst.core import AnsweredTrial
+    from pfungst.probes.game import Game
+    from pfungst.scores import get_metric
+
+    player, data = ScenePlayer(small, CORNER), data_of(small)
+    known: dict[str, Answer] = {}
+
+    def ask(queries: Sequence[Query]) -> list[Answer]:
+        new = {q.key(""): q for q in queries if q.key("") not in known}
+        known.update(zip(new, player.answer(list(new.values())), strict=True))
+        return [known[q.key("")] for q in queries]
+
+    probe = Game(adversary="cross-entropy", size=3, seeds=2, budget=30)
+    trials = list(probe.search(ask, data, 0))
+    assert sorted(trial.example_id for trial in trials) == sorted(one.id for one in small)
+    score, by_id = get_metric("exact"), {one.id: one for one in small}
+    answered = []
+    for trial in trials:
+        said = tuple(ask([variant.query for variant in trial.variants]))
+        example = by_id[trial.example_id]
+        answered.append(AnsweredTrial(trial, example, said, tuple(score(example, one) for one in said)))
+    found = probe.findings(answered, 0)
+    assert found.drop is not None and found.drop.value > 0.4 and found.failures
+    fooled = [t for t in trials if t.notes["fooled after"] is not None]
+    assert found.drop.value == pytest.approx(len(fooled) / len(small))
+    assert all(t.notes["problems"] == "" for t in trials)
+    still = [[v.name for v in trial.variants] for trial in probe.trials(data, 0)]
+    assert still == [["clean", "again"]] * len(small)
