@@ -13,6 +13,7 @@ def parts() -> dict[str, list[tuple[str, str]]]:
     from pfungst.probes.noise import RANKERS
     from pfungst.scores import METRICS
     from pfungst.text.encoders import list_encoders
+    from pfungst.world.renderers.registry import renderer_names
 
     return {
         "probes": _of(PROBES),
@@ -21,6 +22,7 @@ def parts() -> dict[str, list[tuple[str, str]]]:
         "metrics": [(name, _METRICS.get(name, "")) for name in METRICS],
         "rankers": _of(RANKERS),
         "encoders": [(name, "") for name in list_encoders()],
+        "renderers": [(name, "") for name in renderer_names()],
     }
 
 

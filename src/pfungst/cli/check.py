@@ -53,7 +53,7 @@ def check_ranker(ranker: Annotated[str, typer.Argument(help="A ranker.")], as_js
 def check_renderer(renderer: Annotated[str, typer.Argument(help="A renderer.")], as_json: Json = False) -> None:
     """Does a renderer draw the right size, the same picture twice, and what the scene holds?"""
     from pfungst.world.renderers import check_renderer as run_check
-    from pfungst.world.renderers import get_renderer
+    from pfungst.world.renderers import renderer as get_renderer
 
     _tell(run_check(get_renderer(renderer)), as_json)
 

@@ -89,7 +89,7 @@ def bootstrap(
     mean = float(values.mean())
     if groups < 2:
         return Interval(mean, math.nan, math.nan, n, groups, f"{how}: one cluster, no interval")
-    means = bootstrap_means([values], codes.tolist(), seed=seed, draws=draws)[:, 0]
+    means = bootstrap_means(values[None, :], codes.tolist(), seed=seed, draws=draws)[:, 0]
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return Interval(mean, float(low), float(high), n, groups, how)
 

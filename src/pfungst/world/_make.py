@@ -172,10 +172,10 @@ def draw_scene(index: int, *, split: str, seed: int, width: int = DEFAULT_WIDTH,
 
 
 def renderer_version() -> str:
-    """Changes whenever the renderer draws the same scene otherwise."""
-    from pfungst.world import renderers
+    """What the pictures depend on besides the scene; goes into their digests."""
+    from pfungst.world.renderers import VERSION
 
-    return str(getattr(renderers, "RENDERER_VERSION", __version__))
+    return f"raycast {VERSION}"
 
 
 def _check(settings: Settings, families: TemplateSet) -> None:
