@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from pfungst.cli import audit, check, compare, data, decoys, examine, list_, rank, report, rescore, world
+from pfungst.cli import audit, check, compare, data, decoys, examine, list_, play, rank, report, rescore, world
 
 app = typer.Typer(
     name="pfungst",
@@ -21,6 +21,7 @@ app.command("report")(report.report)
 app.command("rank")(rank.rank)
 app.command("decoys")(decoys.decoys)
 app.command("audit")(audit.audit)
+app.command("play")(play.play)
 app.command("list")(list_.list_parts)
 app.add_typer(data.app, name="data")
 app.add_typer(world.app, name="world")

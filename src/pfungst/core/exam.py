@@ -48,7 +48,7 @@ class Exam:
         self.out.mkdir(parents=True, exist_ok=True)
         with _locked(self.out), AnswerStore(self.out / "answers.sqlite") as store:
             self._write_config()
-            trials = {probe.name: self._trials(probe) for probe in self.probes}
+            trials = {probe.name: self._trials(probe, store) for probe in self.probes}
             keys = self._ask(store, trials)
             findings = []
             examples = {example.id: example for example in self.data}
@@ -92,18 +92,39 @@ class Exam:
                     )
         write_json(path, config)
 
-    def _trials(self, probe: Probe) -> list[Trial]:
+    def _trials(self, probe: Probe, store: AnswerStore) -> list[Trial]:
+        # What an adaptive probe asks next depends on the answers so far: it searches, asking through the store.
+        search = getattr(probe, "search", None)
+        made: Iterator[Trial]
+        if search is not None:
+            made = search(lambda queries: self._answers(store, queries), self.data, self.seed)
+        else:
+            made = probe.trials(self.data, self.seed)
         trials = []
-        for trial in probe.trials(self.data, self.seed):
-            variants = trial.variants
-            if not _reads_scenes(self.player):
-                variants = tuple(replace(v, query=replace(v.query, scene=None)) for v in variants)
+        for trial in made:
+            variants = tuple(replace(variant, query=self._visible(variant.query)) for variant in trial.variants)
             trials.append(replace(trial, variants=variants))
             if len(trials) % 1000 == 0:
                 self.progress(f"{probe.name}: making trials", len(trials), len(self.data))
         if not trials:
             raise ProbeError(f"The probe {probe.name} found nothing to ask in {self.data.name}.")
         return trials
+
+    def _visible(self, query: Query) -> Query:
+        """What this player may see of a query."""
+        return query if _reads_scenes(self.player) else replace(query, scene=None)
+
+    def _answers(self, store: AnswerStore, queries: Sequence[Query]) -> list[Answer]:
+        """Answers in order; only what the store does not know is asked."""
+        fingerprint = self.player.fingerprint
+        seen = [self._visible(query) for query in queries]
+        keys = [query.key(fingerprint) for query in seen]
+        known = store.known(keys)
+        missing = {key: query for key, query in zip(keys, seen, strict=True) if key not in known}
+        for batch in ask_all(self.player, list(missing.items())):
+            store.add(fingerprint, batch)
+            known.update((key, answer) for key, _, answer in batch)
+        return [known[key] for key in keys]
 
     def _ask(self, store: AnswerStore, trials: Mapping[str, Sequence[Trial]]) -> dict[str, list[tuple[str, ...]]]:
         """Have every query answered; returns the keys of each trial's variants."""

@@ -254,7 +254,11 @@ class Dataset(Sequence[Example]):
 
 @runtime_checkable
 class Probe(Protocol):
-    """A disturbance: makes the variants of every example, and reads the answers."""
+    """A disturbance: makes the variants of every example, and reads the answers.
+
+    A probe whose variants depend on the answers so far has a method `search(ask, data, seed)` beside `trials`: it
+    yields trials like `trials`, and `ask(queries)` gives it answers through the exam's store.
+    """
 
     @property
     def name(self) -> str: ...

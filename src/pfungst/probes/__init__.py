@@ -17,6 +17,7 @@ PROBES = Registry(
         "control": "pfungst.probes.control:Control",
         "blind": "pfungst.probes.blind:Blind",
         "decoys": "pfungst.probes.decoys:Decoys",
+        "game": "pfungst.probes.game.probe:Game",
         "noise": "pfungst.probes.noise.probe:Noise",
         "rephrase": "pfungst.probes.rephrase:Rephrase",
         "vqabq": "pfungst.probes.noise.vqabq_probe:Vqabq",

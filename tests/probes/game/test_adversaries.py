@@ -120,6 +120,7 @@ def test_a2c_log_probabilities_are_those_of_the_moves_it_draws(small: list[Examp
     assert x.shape == (1, 10, 7) and float(x.exp().sum(-1).mean()) == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_a2c_learns_to_repeat_what_pays(small: list[Example]) -> None:
     game = attack(
         "a2c", small[3:4], first_object_in(1.0, -3.0), budget=10**6, leave_fooled=False, max_steps=120,

@@ -53,7 +53,7 @@ class PlaySettings:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the adversary."""
     budget: int | None = None
-    """Moved scenes asked about, for each question; None: the adversary's own (RSG 5,000, others 200)."""
+    """Moved scenes asked about, for each question; None: the adversary's own (RSG 5,000, others 100)."""
     max_queries: int | None = None
     """Most questions the whole run may put to the player; lowers `budget` where needed."""
     preset: str = "paper"

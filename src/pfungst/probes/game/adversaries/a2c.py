@@ -48,7 +48,7 @@ class A2C:
     """The state-input adversary, with legal moves only."""
 
     name: str = "a2c"
-    budget: int = 200
+    budget: int = 100
     """Moved scenes asked about, for each question. The paper does not say how many its adversary needed."""
     sees: str = "state"
     """What the features are made of: `state` (the objects) or `pixels` (the picture)."""

@@ -10,7 +10,8 @@ from pfungst.probes.game.layouts import Layouts
 from pfungst.probes.game.minigame import UNASKED, MiniGame, Move
 from pfungst.probes.game.rules import INVALID
 
-BUDGET = 200
+BUDGET = 100
+"""Queries a question: a mini-game of ten against a player of pictures stays within two minutes."""
 
 
 @dataclass(frozen=True)

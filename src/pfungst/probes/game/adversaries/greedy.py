@@ -9,7 +9,8 @@ import numpy as np
 from pfungst.probes.game.minigame import MiniGame, Move
 from pfungst.probes.game.rules import UNANSWERED
 
-BUDGET = 200
+BUDGET = 100
+"""Queries a question: a mini-game of ten against a player of pictures stays within two minutes."""
 
 
 @dataclass(frozen=True)

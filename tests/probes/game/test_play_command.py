@@ -1,0 +1,80 @@
+"""`pfungst play` as a user types it."""
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from pfungst.cli.play import play
+from pfungst.core import PfungstError
+
+PLAYER = """
+from pfungst.core import Answer
+from pfungst.world import answer, answer_text
+
+
+class Weak:
+    name, fingerprint, reads_scenes = "weak", "weak-1", True
+
+    def __init__(self, data=None):
+        self.programs = {one.question: one.program for one in data}
+
+    def answer(self, queries):
+        return [Answer(self.one(query)) for query in queries]
+
+    def one(self, query):
+        text = answer_text(answer(self.programs[query.question], query.scene))
+        x = query.scene["objects"][0]["3d_coords"][0]
+        return {"yes": "no", "no": "yes"}.get(text, "none") if x >= 2 else text
+"""
+WORDS = ["weak.py:Weak", "--size", "2", "--seeds", "2", "-a", "cross-entropy", "--budget", "15", "--limit", "80"]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "weak.py").write_text(PLAYER)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*words: str, code: int = 0) -> str:
+    app = typer.Typer()
+    app.command()(play)
+    done = CliRunner().invoke(app, list(words))
+    if isinstance(done.exception, PfungstError):
+        raise done.exception
+    assert done.exit_code == code, done.output
+    return done.stdout
+
+
+def test_it_plays_prints_its_tables_and_writes_the_run_folder(here: Path) -> None:
+    said = run(*WORDS, "--out", "run", "--strips", "1")
+    assert "at most 72 questions to weak: 2 x 2 x 15" in said
+    assert "Results of the games (Table 2)" in said and "a drop of" in said
+    assert {"game.json", "answers.sqlite", "games.parquet", "findings.json"} <= {p.name for p in Path("run").iterdir()}
+    assert list(Path("run/strips").glob("*.png"))
+    found = json.loads(run(*WORDS, "--out", "run", "--transfer", "run", "--json"))
+    assert found["game"]["player"] == "weak" and found["findings"][0]["probe"] == "game"
+    assert found["transfer"]["rows"][0][2]["value"] == 1.0
+
+
+@pytest.mark.slow
+def test_processes_write_the_same_games_as_one_process(here: Path) -> None:
+    run(*WORDS, "--out", "one", "--json")
+    run(*WORDS, "--out", "two", "--on", "processes", "--workers", "2", "--json")
+    assert Path("one/games.parquet").read_bytes() == Path("two/games.parquet").read_bytes()
+
+
+def test_mistakes_are_explained(here: Path) -> None:
+    with pytest.raises(PfungstError, match="no adversary called 'a3c'"):
+        run("weak.py:Weak", "--adversary", "a3c")
+    with pytest.raises(PfungstError, match="cannot be drawn"):
+        run("weak.py:Weak", "--size", "1000", "--out", "run")
+    with pytest.raises(PfungstError, match="not a finished folder"):
+        run(*WORDS, "--out", "run", "--transfer", "nowhere")
+    (here / "plain.jsonl").write_text('{"id": "1", "question": "Why?", "answer": "yes", "image": "x.png"}\n')
+    (here / "mine.py").write_text("def answer(image, question):\n    return 'yes'\n")
+    with pytest.raises(PfungstError, match=r"None of the 1 questions can be played: 1 x no scene"):
+        run("mine.py:answer", "--data", "plain.jsonl", "--size", "1", "--out", "run2")
