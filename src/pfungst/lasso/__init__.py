@@ -1,0 +1,11 @@
+"""The LASSO of the papers, solved for many questions over one dictionary, each with a certified duality gap.
+
+>>> solution = solve(unit_columns(A), unit_columns(B), lam=1e-6, tol=1e-6)
+>>> solution.coefficients, solution.gaps, top_k(solution, 21).indices
+"""
+
+from pfungst.lasso._problem import Dictionary, unit_columns
+from pfungst.lasso._solution import Ranking, Solution, top_k
+from pfungst.lasso._solve import solve, solve_stream
+
+__all__ = ["Dictionary", "Ranking", "Solution", "solve", "solve_stream", "top_k", "unit_columns"]

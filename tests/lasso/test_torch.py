@@ -1,0 +1,70 @@
+"""The same code with torch tensors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pfungst.core import PfungstError
+from pfungst.lasso import solve, top_k, unit_columns
+from pfungst.lasso._arrays import LEAF, Arrays
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize("lam", [1e-6, 1e-3, 0.1])
+@pytest.mark.parametrize("nonnegative", [False, True])
+@pytest.mark.parametrize(("d", "n"), [(20, 50), (20, 900), (30, 12)])
+def test_torch_and_numpy_agree(problem, d, n, lam, nonnegative):
+    A, B = problem(d, n, 5)
+    exclude = [0, None, [1, 2], None, 3]
+    plain = solve(A, B, lam, nonnegative=nonnegative, exclude=exclude)
+    tensors = solve(torch.tensor(A), torch.tensor(B), lam, nonnegative=nonnegative, exclude=exclude)
+    assert (tensors.gaps <= 1e-6).all()
+    np.testing.assert_allclose(tensors.coefficients.toarray(), plain.coefficients.toarray(), atol=1e-8)
+
+
+def test_a_device_can_be_named_for_numpy_arrays(problem):
+    A, B = problem(20, 400, 2)
+    on_device = solve(A, B, 1e-4, device="cpu")
+    np.testing.assert_allclose(on_device.coefficients.toarray(), solve(A, B, 1e-4).coefficients.toarray(), atol=1e-9)
+
+
+def test_single_precision_tensors_are_certified_in_double(problem):
+    A, B = problem(20, 400, 2)
+    solution = solve(torch.tensor(A, dtype=torch.float32), torch.tensor(B, dtype=torch.float32), 1e-6)
+    assert solution.values.dtype == np.float64 and (solution.gaps <= 1e-9).all()
+
+
+def test_the_splitting_agrees(problem):
+    A, B = problem(30, 1200, 2)
+    plain, tensors = (
+        solve(a, b, 1e-6, 1e-2, method="splitting") for a, b in ((A, B), (torch.tensor(A), torch.tensor(B)))
+    )
+    np.testing.assert_array_equal(top_k(plain).indices, top_k(tensors).indices)
+
+
+def test_an_absent_gpu_is_named(problem):
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU here")
+    A, B = problem(5, 9)
+    with pytest.raises(PfungstError, match="no GPU"):
+        solve(A, B, 1e-3, device="cuda")
+
+
+def test_unit_columns_take_tensors():
+    scaled = unit_columns(torch.tensor([[3.0, 0.0], [4.0, 0.0]]))
+    torch.testing.assert_close(scaled, torch.tensor([[0.6, 0.0], [0.8, 0.0]]))
+
+
+def test_the_halving_cholesky_inverts_and_says_what_it_cannot():
+    a = Arrays(torch, torch.device("cpu"))
+    generator = torch.Generator().manual_seed(0)
+    size = 2 * LEAF + 5
+    root = torch.randn(3, size, size, generator=generator, dtype=torch.float64)
+    matrix = root @ root.swapaxes(1, 2) + torch.eye(size)
+    matrix[1] = -matrix[1]
+    inverse = a._inverse_cholesky(matrix)
+    for i in (0, 2):
+        torch.testing.assert_close(inverse[i].T @ inverse[i] @ matrix[i], torch.eye(size, dtype=torch.float64))
+    assert torch.isnan(inverse[1]).any()
