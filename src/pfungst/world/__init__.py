@@ -34,8 +34,18 @@ if TYPE_CHECKING:
     from pfungst.world.programs import answer as answer
     from pfungst.world.programs import answer_text as answer_text
     from pfungst.world.programs import run as run
+    from pfungst.world.renderers import Blender as Blender
+    from pfungst.world.renderers import Renderer as Renderer
+    from pfungst.world.renderers import before_after as before_after
+    from pfungst.world.renderers import check_renderer as check_renderer
+    from pfungst.world.renderers import plan_picture as plan_picture
+    from pfungst.world.renderers import plan_view as plan_view
     from pfungst.world.renderers import render as render
+    from pfungst.world.renderers import render_batch as render_batch
+    from pfungst.world.renderers import renderer as renderer
+    from pfungst.world.renderers import renderer_names as renderer_names
     from pfungst.world.renderers import visible_pixels as visible_pixels
+    from pfungst.world.renderers import visible_pixels_many as visible_pixels_many
     from pfungst.world.sampling import sample_scene as sample_scene
     from pfungst.world.scene import Scene as Scene
     from pfungst.world.scene import SceneObject as SceneObject
@@ -68,8 +78,18 @@ _HOMES = {
     "answer": "programs",
     "answer_text": "programs",
     "run": "programs",
+    "Blender": "renderers",
+    "Renderer": "renderers",
+    "before_after": "renderers",
+    "check_renderer": "renderers",
+    "plan_picture": "renderers",
+    "plan_view": "renderers",
+    "render_batch": "renderers",
+    "renderer": "renderers",
+    "renderer_names": "renderers",
     "render": "renderers",
     "visible_pixels": "renderers",
+    "visible_pixels_many": "renderers",
     "sample_scene": "sampling",
     "Scene": "scene",
     "SceneObject": "scene",

@@ -1,0 +1,112 @@
+"""How the kernels are compiled, and the vectors they compute with.
+
+The kernels are written in a small part of Python (numbers, tuples, flat arrays, loops) that numba compiles for the CPU
+and `_cuda_source` translates for GPUs. Without numba they are plain Python: too slow to draw with, but there to be
+translated.
+
+Strict IEEE arithmetic in float64: hit or miss must not depend on the machine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar, cast
+
+try:
+    from numba import njit
+    from numba import prange as prange
+except ImportError:  # a GPU machine with nothing but torch and numpy
+    njit, prange = None, range
+
+from pfungst.world.renderers._pack import Floats
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+Vec: TypeAlias = tuple[float, float, float]
+"""A point, a direction or a colour."""
+
+
+def _stamp() -> str:
+    """Changes with any file the kernels are made of."""
+    folder = Path(__file__).parent
+    parts = sorted([*folder.glob("_*.py"), folder.parent / "constants.py"])
+    return repr([(one.name, one.stat().st_mtime_ns, one.stat().st_size) for one in parts])
+
+
+_STAMP = _stamp()
+
+
+def _compile(function: Function, **options: Any) -> Function:
+    if njit is None:
+        return function
+    dispatcher = njit(cache=True, error_model="numpy", **options)(function)
+    # Numba keeps machine code for as long as the function's own file is unchanged. Ours also holds constants and
+    # functions of other files; after a change in one of those it would go on drawing the old picture.
+    file: Any = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    if hasattr(file, "_source_stamp"):
+        file._source_stamp = _STAMP
+    return cast(Function, dispatcher)
+
+
+def jit(function: Function) -> Function:
+    """Compile on first use, and keep the result on disk."""
+    return _compile(function)
+
+
+def parallel_jit(function: Function) -> Function:
+    """The same, with `prange` loops spread over threads."""
+    return _compile(function, parallel=True)
+
+
+@jit
+def dot(a: Vec, b: Vec) -> float:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+@jit
+def sub(a: Vec, b: Vec) -> Vec:
+    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
+
+
+@jit
+def along(a: Vec, t: float, b: Vec) -> Vec:
+    """a + t b"""
+    return a[0] + t * b[0], a[1] + t * b[1], a[2] + t * b[2]
+
+
+@jit
+def mix(a: float, x: Vec, b: float, y: Vec, c: float, z: Vec) -> Vec:
+    """a x + b y + c z"""
+    return (
+        a * x[0] + b * y[0] + c * z[0],
+        a * x[1] + b * y[1] + c * z[1],
+        a * x[2] + b * y[2] + c * z[2],
+    )
+
+
+@jit
+def times(a: Vec, b: Vec) -> Vec:
+    return a[0] * b[0], a[1] * b[1], a[2] * b[2]
+
+
+@jit
+def scaled(t: float, a: Vec) -> Vec:
+    return t * a[0], t * a[1], t * a[2]
+
+
+@jit
+def cross(a: Vec, b: Vec) -> Vec:
+    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+
+
+@jit
+def unit(a: Vec) -> Vec:
+    return scaled(1.0 / math.sqrt(dot(a, a)), a)
+
+
+@jit
+def vec(w: Floats, at: int) -> Vec:
+    """Three numbers of a flat array."""
+    return w[at], w[at + 1], w[at + 2]

@@ -1,0 +1,50 @@
+"""A scene with its light as one flat array: what the kernels pass around, since one array is the cheapest argument."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from pfungst.world.renderers._backdrop import CELLS_ACROSS, CELLS_ALONG, LIGHT_COLUMNS, LIGHTS, backdrop_light, lights
+from pfungst.world.renderers._look import NEAR_CELLS
+from pfungst.world.renderers._pack import Floats, Ints, Packed
+
+COUNT = 0
+"""Where the number of objects stands."""
+CAMERA = 1
+"""Position, right, up, forward."""
+LAMPS = CAMERA + 12
+FAR = LAMPS + LIGHTS * LIGHT_COLUMNS
+"""Light of the whole backdrop, coarse: radiance and indirect irradiance of every patch."""
+NEAR = FAR + CELLS_ALONG * CELLS_ACROSS * 6
+"""Radiance of the ground around the objects, with their shadows."""
+THINGS = NEAR + NEAR_CELLS * NEAR_CELLS * 3
+"""The objects, `STRIDE` numbers each."""
+KIND, X, Y, Z, R, COS, SIN, RED, METAL, GLOW = 0, 1, 2, 3, 4, 5, 6, 7, 10, 11
+"""Places within an object: shape, centre, radius, turn, colour, 1 for metal, radiosity of the sides (3 x 3)."""
+STRIDE = 20
+
+
+def lay_out(packed: Packed, lit: bool = True) -> tuple[Floats, Ints]:
+    """The flat array, and room for lists, flat (objects + 1, lights, objects + 1), of who may throw a shadow.
+
+    A list begins with its length. There is one for every object, and a last one for the piece of ground at hand.
+    Without `lit` the lights are left out.
+    """
+    count = len(packed.kinds)
+    w = np.empty(THINGS + count * STRIDE)
+    w[COUNT] = count
+    w[CAMERA:LAMPS] = packed.view.ravel()
+    if lit:
+        w[LAMPS:FAR] = lights(packed.lamps).ravel()
+        w[FAR:NEAR] = _far(packed.lamps.tobytes())
+    things = w[THINGS:].reshape(count, STRIDE)
+    things[:, KIND] = packed.kinds
+    things[:, X:GLOW] = packed.objects
+    return w, np.zeros((count + 1) * LIGHTS * (count + 1), dtype=np.int64)
+
+
+@lru_cache(maxsize=16)
+def _far(lamps: bytes) -> Floats:
+    return backdrop_light(np.frombuffer(lamps).reshape(3, 3)).ravel()
