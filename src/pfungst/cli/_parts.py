@@ -8,6 +8,7 @@ from pfungst.core.registry import Registry
 def parts() -> dict[str, list[tuple[str, str]]]:
     """Kind to (name, one line about it)."""
     from pfungst.data import FORMATS
+    from pfungst.models._names import TABLE
     from pfungst.players import available
     from pfungst.probes import PROBES
     from pfungst.probes.noise import RANKERS
@@ -18,6 +19,7 @@ def parts() -> dict[str, list[tuple[str, str]]]:
     return {
         "probes": _of(PROBES),
         "players": list(available().items()),
+        "models": [(name, about) for name, (_, about) in TABLE.items()],
         "data": _of(FORMATS),
         "metrics": [(name, _METRICS.get(name, "")) for name in METRICS],
         "rankers": _of(RANKERS),

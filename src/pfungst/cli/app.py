@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from pfungst.cli import audit, check, compare, data, decoys, examine, list_, play, rank, report, rescore, world
+from pfungst.cli import audit, check, compare, data, decoys, examine, list_, play, rank, report, rescore, train, world
 
 app = typer.Typer(
     name="pfungst",
@@ -22,6 +22,7 @@ app.command("rank")(rank.rank)
 app.command("decoys")(decoys.decoys)
 app.command("audit")(audit.audit)
 app.command("play")(play.play)
+app.command("train")(train.train)
 app.command("list")(list_.list_parts)
 app.add_typer(data.app, name="data")
 app.add_typer(world.app, name="world")

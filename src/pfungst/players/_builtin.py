@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pfungst.core import Dataset, Player, PlayerError
+from pfungst.core import Dataset, MissingExtra, Player, PlayerError
+from pfungst.models._names import TABLE
 from pfungst.players._options import coerce
 from pfungst.players._registry import register
 from pfungst.players.recorded import RecordedPlayer
@@ -76,6 +77,33 @@ def _openai(argument: str, *, data: Dataset | None = None, **options: Any) -> Pl
     return OpenAIPlayer(model, url, OpenAIOptions(**coerce(OpenAIOptions, options, "openai")))
 
 
+@register("zoo")
+def _zoo(argument: str, *, data: Dataset | None = None, device: str = "cpu", batch_size: int = 64) -> Player:
+    """A model of the zoo: zoo:film with the package's weights, zoo:FOLDER with yours."""
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None:
+        raise MissingExtra("The zoo", "torch")
+    from pfungst.players.zoo import load
+
+    return load(argument, device=device, batch_size=batch_size)
+
+
+def _zoo_model(name: str, about: str) -> None:
+    """`film` is short for `zoo:film`."""
+
+    def make(argument: str, *, data: Dataset | None = None, device: str = "cpu", batch_size: int = 64) -> Player:
+        _no_argument(name, argument)
+        return _zoo(name, data=data, device=device, batch_size=batch_size)
+
+    make.__doc__ = f"zoo: {about}"
+    register(name, make)
+
+
 def _no_argument(name: str, argument: str) -> None:
     if argument:
         raise PlayerError(f"The player '{name}' takes nothing after a colon, but got '{argument}'.")
+
+
+for _name, (_, _about) in TABLE.items():
+    _zoo_model(_name, _about)

@@ -1,0 +1,172 @@
+"""pfungst train"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pfungst.cli.examine import Images, Json, SkipBad, data_options, parse_options
+
+
+def train(
+    model: Annotated[str, typer.Argument(help="A model of the zoo (film, san ...), or skip-thoughts.")],
+    corpus: Annotated[Path | None, typer.Argument(help="Text file that skip-thoughts learns from.")] = None,
+    data: Annotated[
+        str, typer.Option("--data", "-d", help="Training data: a data set, or a folder of prepared arrays.")
+    ] = "world#train",
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the trained model [runs/MODEL].")] = None,
+    validation: Annotated[
+        str | None, typer.Option(help="Data set that chooses the best weights [a tenth of the training pictures].")
+    ] = None,
+    preset: Annotated[str, typer.Option(help="Sizes of the model: paper, compact, tiny.")] = "compact",
+    setting: Annotated[
+        list[str] | None, typer.Option("--set", help="A size of the model or a setting of the training, key=value.")
+    ] = None,
+    picture: Annotated[
+        str, typer.Option(help="What it sees: pixels, efficientnet-lite0, timm:NAME, hf:NAME, none.")
+    ] = "pixels",
+    regions: Annotated[Path | None, typer.Option(help="Bottom-up region features: .tsv, .h5, folder of .npz.")] = None,
+    width: Annotated[int, typer.Option(help="Width of the pixels it sees.")] = 128,
+    height: Annotated[int, typer.Option(help="Height of the pixels it sees.")] = 96,
+    epochs: Annotated[float, typer.Option(help="Passes over the data.")] = 10.0,
+    steps: Annotated[int, typer.Option(help="Steps, instead of passes.")] = 0,
+    batch: Annotated[int, typer.Option(help="Questions a step.")] = 64,
+    rate: Annotated[float, typer.Option(help="Highest learning rate.")] = 5e-4,
+    precision: Annotated[str, typer.Option(help="fp32, bf16 or fp16.")] = "fp32",
+    patience: Annotated[int, typer.Option(help="Checks without progress after which it stops; 0: never.")] = 0,
+    augment: Annotated[int, typer.Option(help="Shift training pictures by up to so many pixels.")] = 0,
+    max_answers: Annotated[int | None, typer.Option(help="Only the most frequent answers.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Only the first so many examples.")] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")] = "cpu",
+    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
+    half: Annotated[bool, typer.Option("--half", help="Write the weights as fp16.")] = False,
+    images: Images = None,
+    skip_bad: SkipBad = False,
+    as_json: Json = False,
+) -> None:
+    """Train a model and write it, its curves and its card to a folder that zoo:FOLDER plays.
+
+    A run that was stopped goes on where it was when the same command is run again.
+    """
+    if model == "skip-thoughts":
+        from pfungst.cli.train_encoder import train_encoder
+
+        changes = {"seed": seed, **parse_options(setting or [])}
+        train_encoder(corpus, out, changes, device, as_json)
+        return
+    from pfungst.cli.show import print_json, progress_bar
+    from pfungst.models import MODELS, Inputs
+    from pfungst.training import train as run
+
+    folder = out or Path("runs") / model
+    kind = MODELS.get(model)
+    if not {"image", "scene"} & (kind.reads | kind.learns_from) or "image" not in kind.reads:
+        picture = "none"
+    inputs = Inputs(picture=picture, width=width, height=height)
+    fit_config, sizes = settings_of(
+        kind,
+        preset,
+        parse_options(setting or []),
+        {
+            "epochs": epochs,
+            "steps": steps,
+            "batch": batch,
+            "rate": rate,
+            "precision": precision,
+            "patience": patience,
+            "seed": seed,
+        },
+    )
+    with progress_bar() as progress:
+        prepared = prepare_for(
+            folder / "data",
+            data,
+            validation,
+            inputs,
+            {"max_answers": max_answers, "regions": regions},
+            {**data_options(images, skip_bad), "limit": limit},
+            progress,
+        )
+        trained = run(
+            model,
+            prepared,
+            folder,
+            config=sizes,
+            fit_config=fit_config,
+            validation="validation" if validation else 0.1,
+            augment=augment,
+            device=device,
+            half=half,
+            progress=progress,
+        )
+    card = trained.card
+    if as_json:
+        print_json({"folder": str(folder), "card": card})
+        return
+    print(
+        f"{model}: accuracy {card['accuracy']:.1%} (95% interval {card['low']:.1%} to {card['high']:.1%}, "
+        f"n = {card['n']}) on {'the validation data' if validation else 'held-out pictures'}; "
+        f"{card['parameters']:,} parameters, {card['steps']} steps."
+    )
+    print(f"\n{folder}\npfungst examine zoo:{folder}")
+
+
+def settings_of(kind: Any, preset: str, changes: dict[str, Any], fit: dict[str, Any]) -> tuple[Any, Any]:
+    """Split key=value settings into those of the training and those of the model; both checked."""
+    import dataclasses
+
+    from pfungst.core import PfungstError
+    from pfungst.training import FitConfig
+
+    if preset not in kind.PRESETS:
+        raise PfungstError(f"There is no preset {preset!r}. There are: {', '.join(kind.PRESETS)}.")
+    fit_names = {one.name for one in dataclasses.fields(FitConfig)}
+    model_names = {one.name for one in dataclasses.fields(kind.Config)}
+    for key in changes:
+        if key not in fit_names | model_names:
+            raise PfungstError(
+                f"There is no setting {key!r}. Of the model: {', '.join(sorted(model_names))}. "
+                f"Of the training: {', '.join(sorted(fit_names))}."
+            )
+    tuples = {key: tuple(value) if isinstance(value, list) else value for key, value in changes.items()}
+    sizes = dataclasses.replace(kind.PRESETS[preset], **{k: v for k, v in tuples.items() if k in model_names})
+    return FitConfig(**{**fit, **{k: v for k, v in tuples.items() if k in fit_names - model_names}}), sizes
+
+
+def prepare_for(
+    folder: Path,
+    data: str,
+    validation: str | None,
+    inputs: Any,
+    options: dict[str, Any],
+    load_options: dict[str, Any],
+    progress: Any,
+) -> Any:
+    """The arrays of the data; those of an earlier call where they are the same."""
+    from dataclasses import asdict
+
+    from pfungst.data import load
+    from pfungst.models.features import load_regions
+    from pfungst.training import Prepared, prepare
+
+    if (Path(data) / "prepared.json").exists():
+        return Prepared.load(data)
+    sets = {"train": load(data, **load_options)}
+    if validation:
+        sets["validation"] = load(validation, **load_options)
+    wanted = {name: {"name": one.name, "fingerprint": one.fingerprint} for name, one in sets.items()}
+    if (folder / "prepared.json").exists():
+        known = Prepared.load(folder)
+        if known.notes.get("data") == wanted and asdict(known.inputs) == asdict(inputs):
+            return known
+    given = options["regions"]
+    return prepare(
+        sets,
+        folder,
+        inputs=inputs,
+        max_answers=options["max_answers"],
+        regions=None if given is None else load_regions(given),
+        progress=progress,
+    )

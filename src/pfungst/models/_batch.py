@@ -1,0 +1,106 @@
+"""What goes into a model of the zoo and what comes out: the same for all of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+PAD, UNKNOWN, START, END = 0, 1, 2, 3
+"""Word numbers with a meaning of their own; words follow from 4 on."""
+
+
+@dataclass(frozen=True)
+class Scenes:
+    """B scenes of up to N objects as numbers; objects that are not there are all 0 (the paper's empty token)."""
+
+    attributes: Tensor
+    """(B, N, 4) int64: colour, shape, size, material, each 1 + its place in `pfungst.world.constants`; 0 is empty."""
+    positions: Tensor
+    """(B, N, 2) float: x and y on the ground, in scene units."""
+    pixels: Tensor | None = None
+    """(B, N, 2) float: column and row of the centre as a share of width and height; NaN where it is unknown."""
+
+    @property
+    def present(self) -> Tensor:
+        """(B, N) bool: whether there is an object."""
+        return self.attributes[..., 0] > 0
+
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> Scenes:
+        moved: Scenes = _moved(self, device, non_blocking)
+        return moved
+
+
+@dataclass(frozen=True)
+class Batch:
+    """B questions with whatever a model may look at. A model reads what its `reads` names and nothing else."""
+
+    question: Tensor
+    """(B, T) int64 word numbers, 0 behind the last word."""
+    image: Tensor | None = None
+    """(B, C, H, W): grid features (float), or pixels (uint8, C = 3) for models with a stem of their own."""
+    regions: Tensor | None = None
+    """(B, R, D) float: region features; rows of zeros are padding."""
+    scene: Scenes | None = None
+    choices: Tensor | None = None
+    """(B, K, L) int64 word numbers of the choices; a row of zeros is no choice."""
+    program: Tensor | None = None
+    """(B, P) int64 program tokens in prefix order, 0 behind the last (see `pfungst.models.programs`)."""
+    answer: Tensor | None = None
+    """(B,) int64: number of the right answer (of the right choice, for models that choose), -1 where it is none the
+    model can give. Or (B, A) float: a score in [0, 1] for every answer, as in VQA."""
+
+    def __len__(self) -> int:
+        return int(self.question.shape[0])
+
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> Batch:
+        moved: Batch = _moved(self, device, non_blocking)
+        return moved
+
+    @property
+    def choice_mask(self) -> Tensor:
+        """(B, K) bool: which choices are there."""
+        if self.choices is None:
+            raise ValueError("This batch has no choices.")
+        return (self.choices != PAD).any(-1)
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a model says."""
+
+    logits: Tensor
+    """(B, A) over the answers, or (B, K) over the choices (-inf where there is none)."""
+    maps: dict[str, Tensor] = field(default_factory=dict)
+    """What a report can draw, by name: attention over the grid (B, ..., H, W), over words (B, T), over regions ..."""
+    extra: dict[str, Any] = field(default_factory=dict)
+    """What the model's own losses need (program logits, detections, reconstructions)."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the data decides about a model."""
+
+    words: int
+    """Word numbers, the four special ones included."""
+    answers: int
+    image: tuple[int, int, int] = (3, 96, 128)
+    """Channels, height and width of `Batch.image`."""
+    regions: int = 0
+    """Length of a region feature; 0 where the grid's cells serve as regions."""
+    functions: int = 0
+    """Program tokens, padding, start and end included; 0 where there are no programs."""
+
+
+def _moved(value: Any, device: torch.device | str, non_blocking: bool) -> Any:
+    changes: dict[str, Any] = {}
+    for one in dataclasses.fields(value):
+        part = getattr(value, one.name)
+        if isinstance(part, Tensor):
+            changes[one.name] = part.to(device, non_blocking=non_blocking)
+        elif isinstance(part, Scenes):
+            changes[one.name] = part.to(device, non_blocking)
+    return dataclasses.replace(value, **changes)

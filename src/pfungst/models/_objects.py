@@ -1,0 +1,145 @@
+"""Objects found by a network, matched with the objects that are there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from pfungst.models._batch import Scenes
+from pfungst.models._scene import ORDER
+from pfungst.world.constants import ATTRIBUTES
+
+CLASSES = tuple(len(ATTRIBUTES[name]) + 1 for name in ORDER)
+"""Classes of every attribute; class 0 is "no object"."""
+
+
+class ObjectHead(nn.Module):
+    """Slots (B, K, d) -> attribute logits (B, K, 9 + 4 + 3 + 3) and a place (B, K, 2)."""
+
+    def __init__(self, size: int, hidden: int) -> None:
+        super().__init__()
+        self.attributes = nn.Sequential(nn.Linear(size, hidden), nn.ReLU(), nn.Linear(hidden, sum(CLASSES)))
+        self.place = nn.Sequential(nn.Linear(size, hidden), nn.ReLU(), nn.Linear(hidden, 2))
+
+    def forward(self, slots: Tensor) -> tuple[Tensor, Tensor]:
+        return self.attributes(slots), self.place(slots)
+
+
+def assign(cost: NDArray[Any]) -> NDArray[np.int64]:
+    """The cheapest way to give every row a column of its own, for many matrices at once.
+
+    cost (B, N, M) with N <= M -> columns (B, N). Shortest augmenting paths (the Hungarian method); all matrices walk
+    in step, so the loops run over N and M and never over B.
+    """
+    batch, rows, columns = cost.shape
+    if rows > columns:
+        raise ValueError(f"{rows} rows cannot have columns of their own among {columns}.")
+    cost = np.asarray(cost, np.float64)
+    every = np.arange(batch)
+    row_price = np.zeros((batch, rows + 1))
+    column_price = np.zeros((batch, columns + 1))
+    owner = np.zeros((batch, columns + 1), np.int64)  # row of a column, counted from 1; 0 is free
+    came_from = np.zeros((batch, columns + 1), np.int64)
+    for row in range(1, rows + 1):
+        owner[:, 0] = row
+        here = np.zeros(batch, np.int64)
+        best = np.full((batch, columns + 1), np.inf)
+        used = np.zeros((batch, columns + 1), bool)
+        walking = np.ones(batch, bool)
+        while walking.any():
+            used[every[walking], here[walking]] = True
+            current = owner[every, here]
+            reduced = cost[every, current - 1] - row_price[every, current][:, None] - column_price[:, 1:]
+            better = ~used[:, 1:] & (reduced < best[:, 1:]) & walking[:, None]
+            best[:, 1:][better] = reduced[better]
+            came_from[:, 1:][better] = np.broadcast_to(here[:, None], better.shape)[better]
+            free = np.where(used, np.inf, best)
+            free[:, 0] = np.inf
+            following = free.argmin(1)
+            step = np.where(walking, free[every, following], 0.0)
+            b, j = np.nonzero(used & walking[:, None])
+            row_price[b, owner[b, j]] += step[b]
+            column_price[b, j] -= step[b]
+            best = np.where(used | ~walking[:, None], best, best - step[:, None])
+            here = np.where(walking, following, here)
+            walking = walking & (owner[every, here] != 0)
+        while here.any():
+            before = came_from[every, here]
+            moving = here != 0
+            owner[every[moving], here[moving]] = owner[every[moving], before[moving]]
+            here = np.where(moving, before, 0)
+    result = np.zeros((batch, rows + 1), np.int64)
+    for column in range(1, columns + 1):
+        result[every, owner[:, column]] = column - 1
+    return result[:, 1:]
+
+
+def detection_losses(
+    logits: Tensor, places: Tensor, scene: Scenes, true_places: Tensor, nothing: float = 0.1
+) -> dict[str, Tensor]:
+    """Losses of a set of found objects after matching it with the scene.
+
+    logits (B, K, 19), places (B, K, 2), true_places (B, N, 2), NaN where unknown. A slot without a partner should say
+    "no object" (weight `nothing`, as in DETR).
+    """
+    parts = torch.split(logits.float(), list(CLASSES), -1)
+    # Rows that are empty in all scenes need no slot, and objects beyond the slots can have none.
+    rows = min(int(scene.present.sum(-1).max()), logits.shape[1])
+    scene = Scenes(scene.attributes[:, :rows], scene.positions[:, :rows])
+    true_places = true_places[:, :rows]
+    present = scene.present
+    known = torch.isfinite(true_places).all(-1) & present
+    targets = torch.nan_to_num(true_places)
+    with torch.no_grad():
+        cost = 5 * torch.cdist(targets, places.float(), p=1) * known[..., None]
+        for index, part in enumerate(parts):
+            chance = part.softmax(-1)
+            wanted = scene.attributes[..., index]
+            cost = cost - chance.gather(2, wanted[:, None].expand(-1, part.shape[1], -1)).transpose(1, 2)
+        cost = cost * present[..., None]
+    columns = torch.from_numpy(assign(cost.cpu().numpy())).to(logits.device)
+    b, n = torch.nonzero(present, as_tuple=True)
+    slot = columns[b, n]
+    loss = logits.new_zeros(())
+    for index, part in enumerate(parts):
+        wanted = torch.zeros(part.shape[:2], dtype=torch.int64, device=part.device)
+        wanted[b, slot] = scene.attributes[b, n, index]
+        weight = torch.where(wanted > 0, 1.0, nothing)
+        each = F.cross_entropy(part.transpose(1, 2), wanted, reduction="none") * weight
+        loss = loss + each.sum() / weight.sum()
+    off = (places.float()[b, slot] - targets[b, n]).abs().sum(-1) * known[b, n]
+    return {"attributes": loss, "places": 5 * off.sum() / known.sum().clamp(min=1)}
+
+
+def found_objects(logits: Tensor) -> list[list[dict[str, str]]]:
+    """Logits (B, K, 19) -> the objects of every picture: their attributes in words, as in a scene."""
+    chosen = torch.stack([part.argmax(-1) for part in torch.split(logits, list(CLASSES), -1)], -1).tolist()
+    result = []
+    for slots in chosen:
+        # A slot that is no object by any of the four attributes is none: half an object answers no question.
+        found = [slot for slot in slots if all(number > 0 for number in slot)]
+        result.append([{name: ATTRIBUTES[name][n - 1] for name, n in zip(ORDER, s, strict=True)} for s in found])
+    return result
+
+
+def same_objects(one: list[dict[str, str]], other: list[dict[str, str]]) -> bool:
+    """Whether two pictures show the same objects, wherever they stand: the fairness check of the game (B.6)."""
+    return Counter(_key(x) for x in one) == Counter(_key(x) for x in other)
+
+
+def _key(found: dict[str, str]) -> tuple[str, ...]:
+    return tuple(found[name] for name in ORDER)
+
+
+def true_objects(scene: Scenes) -> list[list[dict[str, str]]]:
+    """The objects of every scene, in words."""
+    rows = scene.attributes.tolist()
+    return [
+        [{name: ATTRIBUTES[name][n - 1] for name, n in zip(ORDER, o, strict=True)} for o in one if o[0]] for one in rows
+    ]

@@ -1,0 +1,19 @@
+"""Pictures as features: pixels, pre-trained backbones, published regions, and a cache on disk.
+
+    backbone = get_backbone("efficientnet-lite0")
+    features = FeatureCache(backbone).get(images)        # (N, 1280, 7, 7) float16, memory-mapped rows
+
+| name | what | needs |
+|---|---|---|
+| `pixels` | the picture itself, resized, for models with a stem of their own | |
+| `efficientnet-lite0` | ImageNet features 1280x7x7 | `pfungst[features]` |
+| `timm:NAME` | the last feature map of any timm model | timm |
+| `hf:NAME` | the last hidden state of any transformers vision model, as a grid | `pfungst[hf]` |
+"""
+
+from pfungst.models.features._backbones import Backbone, get_backbone
+from pfungst.models.features._cache import FeatureCache
+from pfungst.models.features._decode import picture_array
+from pfungst.models.features.regions import RegionFeatures, load_regions
+
+__all__ = ["Backbone", "FeatureCache", "RegionFeatures", "get_backbone", "load_regions", "picture_array"]

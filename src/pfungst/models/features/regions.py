@@ -1,0 +1,177 @@
+"""Published bottom-up region features: TSV, NPZ folders and HDF5 files."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pfungst.core import DataError, PfungstError
+
+TSV_FIELDS = ("image_id", "image_w", "image_h", "num_boxes", "boxes", "features")
+"""Columns of the published TSV files; boxes and features are float32 in base64."""
+_FEATURES = ("features", "x", "feat", "image_features")
+_BOXES = ("boxes", "bbox", "image_bb")
+
+
+@dataclass(frozen=True)
+class Regions:
+    """The regions of one picture."""
+
+    features: NDArray[np.float32]
+    """(R, D)"""
+    boxes: NDArray[np.float32] | None = None
+    """(R, 4): left, top, right, bottom in pixels."""
+
+
+@dataclass(frozen=True)
+class RegionFeatures:
+    """Regions by the name of the picture."""
+
+    size: int
+    """D."""
+    names: Mapping[str, Any]
+    read: Callable[[Any], Regions]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def find(self, image: str) -> str | None:
+        """The name under which a picture is known: its own, that of its file, or the number in it."""
+        number = re.search(r"(\d+)(?:\.\w+)?$", image)
+        tries = [image, Path(image).name, Path(image).stem, *([str(int(number[1]))] if number else [])]
+        return next((one for one in tries if one in self.names), None)
+
+    def get(self, image: str) -> Regions:
+        """The regions of a picture, by its name (`COCO_val2014_000000000042.jpg`) or number (`42`)."""
+        found = self.find(image)
+        if found is None:
+            raise DataError(f"There are no region features for the picture {image!r}.")
+        return self.read(self.names[found])
+
+
+def load_regions(path: str | Path, ids: Sequence[str | int] | str | Path | None = None) -> RegionFeatures:
+    """Open published region features; nothing but the index is read yet.
+
+    path: a .tsv file, a folder of .npz files (one a picture), or an .h5/.hdf5 file.
+    ids: for HDF5, the picture of every row: a list, or a JSON file with a list or a table picture -> row, where the
+        file itself has none. (Published files come with a pickled index; pickles are never read: write it as JSON.)
+    """
+    place = Path(path)
+    if place.is_dir():
+        return _npz(place)
+    if place.suffix == ".tsv":
+        return _tsv(place)
+    if place.suffix in (".h5", ".hdf5"):
+        return _h5(place, ids)
+    raise DataError.at(place, "", "region features are a .tsv file, a folder of .npz files, or an .h5 file.")
+
+
+def _tsv(path: Path) -> RegionFeatures:
+    offsets: dict[str, int] = {}
+    size = 0
+    try:
+        with path.open("rb") as file:
+            place = 0
+            for number, line in enumerate(file, 1):
+                cells = line.rstrip(b"\r\n").split(b"\t")
+                if len(cells) == len(TSV_FIELDS) and cells[0] != b"image_id":
+                    offsets[cells[0].decode("utf-8", "replace")] = place
+                    size = size or _parse_tsv(path, line).features.shape[1]
+                elif len(cells) != len(TSV_FIELDS) and line.strip():
+                    raise DataError.at(path, f"line {number}", f"it has {len(cells)} columns, not {len(TSV_FIELDS)}.")
+                place += len(line)
+    except OSError as error:
+        raise DataError.at(path, "", "the region features cannot be read.") from error
+    if not offsets:
+        raise DataError.at(path, "", "there are no regions in it.")
+
+    def read(offset: int) -> Regions:
+        with path.open("rb") as file:
+            file.seek(offset)
+            return _parse_tsv(path, file.readline())
+
+    return RegionFeatures(size, offsets, read)
+
+
+def _parse_tsv(path: Path, line: bytes) -> Regions:
+    cells = line.rstrip(b"\r\n").split(b"\t")
+    name = cells[0].decode("utf-8", "replace")
+    try:
+        count = int(cells[3])
+        boxes, features = (np.frombuffer(base64.b64decode(cell), np.float32).reshape(count, -1) for cell in cells[4:6])
+    except ValueError as error:
+        raise DataError.at(path, f"picture {name}", f"its regions cannot be decoded ({error}).") from error
+    return Regions(features, boxes)
+
+
+def _npz(folder: Path) -> RegionFeatures:
+    files = {file.stem: file for file in sorted(folder.glob("*.npz"))}
+    if not files:
+        raise DataError.at(folder, "", "there are no .npz files in it.")
+
+    def read(path: Path) -> Regions:
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                found = next((name for name in _FEATURES if name in arrays), None)
+                if found is None:
+                    raise DataError.at(path, "", f"it has none of the arrays {', '.join(_FEATURES)}.")
+                features = arrays[found].astype(np.float32)
+                boxes = next((arrays[name].astype(np.float32) for name in _BOXES if name in arrays), None)
+        except (OSError, ValueError) as error:
+            raise DataError.at(path, "", f"the regions cannot be read ({error}).") from error
+        # Some releases store (D, R): features are longer than there are regions.
+        if boxes is not None and features.shape[0] != len(boxes) and features.shape[-1] == len(boxes):
+            features = features.T
+        return Regions(np.ascontiguousarray(features.reshape(len(features), -1)), boxes)
+
+    return RegionFeatures(read(next(iter(files.values()))).features.shape[1], files, read)
+
+
+def _h5(path: Path, ids: Sequence[str | int] | str | Path | None) -> RegionFeatures:
+    try:
+        import h5py  # type: ignore[import-untyped,import-not-found,unused-ignore]
+    except ImportError as error:
+        raise PfungstError("Region features in HDF5 need h5py: pip install h5py.") from error
+    try:
+        file = h5py.File(path, "r")
+    except OSError as error:
+        raise DataError.at(path, "", "this is not an HDF5 file that can be read.") from error
+    found = next((name for name in _FEATURES if name in file), None)
+    if found is None:
+        raise DataError.at(path, "", f"it has none of the arrays {', '.join(_FEATURES)}.")
+    features = file[found]
+    boxes = next((file[name] for name in _BOXES if name in file), None)
+    ends = file.get("pos_boxes")
+    rows = _h5_rows(path, file, ids)
+
+    def read(row: int) -> Regions:
+        part = slice(int(ends[row][0]), int(ends[row][1])) if ends is not None else row
+        values = np.asarray(features[part], np.float32)
+        return Regions(values, None if boxes is None else np.asarray(boxes[part], np.float32)[:, :4])
+
+    return RegionFeatures(int(features.shape[-1]), rows, read)
+
+
+def _h5_rows(path: Path, file: Any, ids: Sequence[str | int] | str | Path | None) -> dict[str, int]:
+    listed: Any = ids
+    if isinstance(ids, str | Path):
+        try:
+            listed = json.loads(Path(ids).read_bytes())
+        except (OSError, ValueError) as error:
+            raise DataError.at(ids, "", "this is no JSON list or table of pictures.") from error
+    if isinstance(listed, Mapping):
+        return {str(name): int(row) for name, row in listed.items()}
+    if listed is None:
+        known = next((name for name in ("image_ids", "ids", "image_id") if name in file), None)
+        if known is None:
+            raise DataError.at(path, "", "it does not say which picture a row is.", "Give `ids`: a JSON list or table.")
+        listed = [one.decode() if isinstance(one, bytes) else one for one in file[known][:].tolist()]
+    return {str(name): row for row, name in enumerate(listed)}

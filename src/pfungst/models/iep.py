@@ -1,0 +1,128 @@
+"""IEP: inferring and executing programs (Johnson et al. 2017).
+
+    question (B, T) -> program generator (LSTM to LSTM, 2 layers of 256) -> program, a tree of functions
+    picture -> two 3x3 convolutions, ReLU -> x (B, 128, 14, 14), what `scene` gives
+    every function has a module of its own, which gives (128, 14, 14) again:
+        one input    y = relu(x + 3x3(relu(3x3(x))))
+        two inputs   1x1 of both side by side, then the same
+    the tree of the program is the network; its root -> 1x1 to 512, 2x2 maxima, 1024, ReLU -> answers
+
+Both parts learn at once, from programs and answers: the generator from the true programs, the modules by running the
+true programs. When it answers, it runs what the generator wrote. (The paper's last stage, which tunes both with
+REINFORCE and few programs, is left out: in the world every question has its program.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from pfungst.models._base import Model
+from pfungst.models._batch import Batch, Output, Sizes
+from pfungst.models._execute import execute
+from pfungst.models._generator import ProgramGenerator
+from pfungst.models._layers import ConvClassifier, Grid
+from pfungst.models.programs import Token, plan, tokens
+
+
+@dataclass(frozen=True)
+class IepConfig:
+    """Sizes of the published model."""
+
+    word_size: int = 300
+    hidden: int = 256
+    """Of both LSTMs."""
+    layers: int = 2
+    channels: int = 128
+    projection: int = 512
+    classifier: int = 1024
+    stem: tuple[int, ...] = ()
+    """Channels of a trainable CNN; none: features come from outside (ResNet-101, 1024x14x14)."""
+
+
+class Unary(nn.Module):
+    """(n, C, H, W) -> (n, C, H, W)"""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(channels, channels, 3, padding=1)
+        self.second = nn.Conv2d(channels, channels, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.relu(x + self.second(torch.relu(self.first(x))))
+
+
+class Binary(nn.Module):
+    """(n, C, H, W) twice -> (n, C, H, W)"""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.join = nn.Conv2d(2 * channels, channels, 1)
+        self.then = Unary(channels)
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        joined: Tensor = self.then(torch.relu(self.join(torch.cat([x, y], 1))))
+        return joined
+
+
+class Iep(Model):
+    """question, picture -> answers. Maps: `program` (B, P) token numbers, `picture` the activity at the root."""
+
+    Config = IepConfig
+    PRESETS: ClassVar[dict[str, Any]] = {
+        "paper": IepConfig(),
+        "compact": IepConfig(96, 160, 1, 40, 32, 128, (48, 64, 64)),
+        "tiny": IepConfig(8, 16, 1, 8, 8, 16, (8, 8)),
+    }
+    learns_from = frozenset({"answer", "program"})
+
+    def __init__(self, sizes: Sizes, config: IepConfig) -> None:
+        super().__init__(sizes, config)
+        self.grid = Grid(sizes, config.stem)
+        self.generator = ProgramGenerator(sizes.words, config.word_size, config.hidden, config.layers, len(tokens()))
+        channels = config.channels
+        self.enter = nn.Sequential(
+            nn.Conv2d(self.grid.channels, channels, 3, padding=1),
+            nn.ReLU(),
+            nn.Conv2d(channels, channels, 3, padding=1),
+            nn.ReLU(),
+        )
+        self.functions = nn.ModuleDict(
+            {
+                token.name: (Unary, Binary)[len(token.signature.inputs) - 1](channels)
+                for token in tokens()
+                if token is not None and token.signature.inputs
+            }
+        )
+        shape = (channels, self.grid.height, self.grid.width)
+        self.answers = ConvClassifier(shape, config.projection, config.classifier, sizes.answers, pool="window")
+
+    def forward(self, batch: Batch) -> Output:
+        extra: dict[str, Tensor] = {}
+        if batch.program is not None and self.training:
+            program = batch.program
+            extra["program"] = self.generator(batch.question, program)
+        else:
+            program = self.generator.write(batch.question)
+        root = self.run(self.enter(self.grid(batch)), program)
+        return Output(self.answers(root), {"program": program, "picture": root.mean(1)}, extra)
+
+    def run(self, picture: Tensor, program: Tensor) -> Tensor:
+        """The result at the root of every program: picture (B, C, H, W), program (B, P) -> (B, C, H, W)."""
+
+        def apply(token: Token, inputs: list[Tensor], examples: Tensor) -> Tensor:
+            result: Tensor = self.functions[token.name](*inputs) if inputs else picture[examples]
+            return result
+
+        steps = plan(program.tolist())
+        values = execute(steps, apply, picture.device)
+        return torch.stack([values[root] for root in steps.roots])
+
+    def losses(self, batch: Batch, output: Output) -> dict[str, Tensor]:
+        losses = super().losses(batch, output)
+        if batch.program is not None and "program" in output.extra:
+            losses["program"] = self.generator.loss(output.extra["program"], batch.program)
+        return losses

@@ -1,0 +1,68 @@
+"""LSTM Q+I: the deeper LSTM with a normalised picture (Antol et al. 2015), as examined with basic questions.
+
+question (B, T) --> words 300 --> LSTM, 2 layers of 512 --> last h and c of both layers (B, 2048)
+                                                               `-> linear, tanh --> (B, 1024) --.
+picture (B, C, H, W) --> mean over the grid, length 1 (B, C) --> linear, tanh --> (B, 1024) ----* element by element
+product (B, 1024) --> linear 1000, tanh --> linear --> answers (B, A)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from pfungst.models._base import Model
+from pfungst.models._batch import Batch, Output, Sizes
+from pfungst.models._layers import Pooled, WordReader
+
+
+@dataclass(frozen=True)
+class LstmQIConfig:
+    """Sizes of the published model."""
+
+    word_size: int = 300
+    hidden: int = 512
+    """Of each of the two LSTM layers."""
+    layers: int = 2
+    fusion: int = 1024
+    """Both modalities meet in this many numbers."""
+    classifier: int = 1000
+    dropout: float = 0.5
+    stem: tuple[int, ...] = ()
+    """Channels of a trainable CNN; none: features come from outside (VGG fc7, 4096, in the paper)."""
+
+
+class LstmQI(Model):
+    """question, picture -> answers. No attention, so no maps."""
+
+    Config = LstmQIConfig
+    PRESETS: ClassVar[dict[str, Any]] = {
+        "paper": LstmQIConfig(),
+        "compact": LstmQIConfig(96, 128, 2, 256, 256, 0.2, (32, 64, 96, 96)),
+        "tiny": LstmQIConfig(8, 12, 2, 16, 16, 0.0, (8, 8)),
+    }
+
+    def __init__(self, sizes: Sizes, config: LstmQIConfig) -> None:
+        super().__init__(sizes, config)
+        self.picture = Pooled(sizes, config.stem)
+        self.reader = WordReader(sizes.words, config.word_size, config.hidden, layers=config.layers)
+        self.ask = nn.Linear(2 * config.layers * config.hidden, config.fusion)
+        self.look = nn.Linear(self.picture.size, config.fusion)
+        self.classifier = nn.Sequential(
+            nn.Dropout(config.dropout),
+            nn.Linear(config.fusion, config.classifier),
+            nn.Tanh(),
+            nn.Dropout(config.dropout),
+            nn.Linear(config.classifier, sizes.answers),
+        )
+
+    def forward(self, batch: Batch) -> Output:
+        _, (hidden, cell) = self.reader.states(batch.question)
+        question = torch.cat([hidden, cell], 0).transpose(0, 1).flatten(1)
+        picture = F.normalize(self.picture(batch), dim=-1)
+        fused = torch.tanh(self.ask(question)) * torch.tanh(self.look(picture))
+        return Output(self.classifier(fused))

@@ -1,0 +1,158 @@
+"""RN: relation networks (Santoro et al. 2017), on pixels and on states.
+
+    answers = f( sum over all pairs i, j of  g([o_i, o_j, q]) )
+
+Pixels: 128x128 -> 4 convolutions of stride 2, 24 channels each -> every cell, with its coordinates, is an object
+(B, 64, 26); question -> words 32 -> LSTM 128; g: 4 layers of 256; f: 256, 256 with dropout 0.5, answers.
+
+States: the scene as 10 * 6 tokens (x, y, size, shape, material, colour of up to 10 objects, or the empty token), as in
+004_7f4cdb926551102e.txt, section 5 and A.3: each token is projected with a matrix of its kind and a learnt embedding of
+its kind is added; the six of an object, summed, are one object. g: 4 layers of 512; f: 512, 1024 with dropout 0.02,
+answers. Pairs with an object that is not there are left out of the sum. `relations(batch)` is the representation just
+after the last relational layer, which the paper's adversary decides on.
+
+The first layer of g is applied to its three inputs apart and added up per pair: the same function, at a fraction of the
+work (g would read every object once for every other one).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from pfungst.models._base import Model
+from pfungst.models._batch import Batch, Output, Sizes
+from pfungst.models._layers import Grid, WordReader, coordinates
+from pfungst.models._scene import SceneTokens
+
+
+@dataclass(frozen=True)
+class RelationConfig:
+    """Sizes of the published network on pixels."""
+
+    word_size: int = 32
+    hidden: int = 128
+    """LSTM."""
+    relation: tuple[int, ...] = (256, 256, 256, 256)
+    """Layers of g."""
+    classifier: tuple[int, ...] = (256, 256)
+    """Layers of f before the answers; dropout stands before the last."""
+    dropout: float = 0.5
+    stem: tuple[int, ...] = (24, 24, 24, 24)
+    """Channels of the CNN."""
+
+
+@dataclass(frozen=True)
+class RelationStateConfig:
+    """Sizes of the published network on state descriptions."""
+
+    word_size: int = 32
+    hidden: int = 128
+    object_size: int = 128
+    """An object token."""
+    relation: tuple[int, ...] = (512, 512, 512, 512)
+    classifier: tuple[int, ...] = (512, 1024)
+    dropout: float = 0.02
+
+
+class Relations(nn.Module):
+    """sum_{i,j} g([o_i, o_j, q]).
+
+    Objects (B, N, D), mask (B, N), q (B, H) -> (B, layers[-1]), and the mean activity of every pair (B, N, N).
+    """
+
+    def __init__(self, objects: int, question: int, layers: Sequence[int]) -> None:
+        super().__init__()
+        self.first = nn.Linear(objects, layers[0], bias=False)
+        self.second = nn.Linear(objects, layers[0], bias=False)
+        self.ask = nn.Linear(question, layers[0])
+        rest: list[nn.Module] = []
+        for before, after in pairwise(layers):
+            rest += [nn.Linear(before, after), nn.ReLU()]
+        self.rest = nn.Sequential(*rest)
+        self.output = layers[-1]
+
+    def forward(self, objects: Tensor, there: Tensor, question: Tensor) -> tuple[Tensor, Tensor]:
+        one, other = self.first(objects)[:, :, None], self.second(objects)[:, None]
+        hidden = self.rest(torch.relu(one + other + self.ask(question)[:, None, None]))
+        pairs = (there[:, :, None] & there[:, None, :])[..., None]
+        hidden = hidden.masked_fill(~pairs, 0.0)
+        return hidden.float().sum((1, 2)), hidden.mean(-1)
+
+
+class Relation(Model):
+    """question, picture -> answers. Maps: `picture`, how much the pairs of every cell say."""
+
+    Config = RelationConfig
+    PRESETS: ClassVar[dict[str, Any]] = {
+        "paper": RelationConfig(),
+        "compact": RelationConfig(64, 128, (256, 256, 256, 256), (256, 256), 0.1, (32, 64, 64, 64)),
+        "tiny": RelationConfig(8, 12, (16, 16), (16, 16), 0.0, (8, 8)),
+    }
+
+    def __init__(self, sizes: Sizes, config: RelationConfig) -> None:
+        super().__init__(sizes, config)
+        self.grid = Grid(sizes, config.stem)
+        self.reader = WordReader(sizes.words, config.word_size, config.hidden)
+        self.pairs = Relations(self.grid.channels + 2, config.hidden, config.relation)
+        self.answers = _classifier(config.relation[-1], config.classifier, sizes.answers, config.dropout)
+
+    def relations(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """(B, layers[-1]) after the sum over the pairs, and the activity of the pairs (B, N, N)."""
+        _, question = self.reader(batch.question)
+        x = self.grid(batch)
+        objects = torch.cat([x, coordinates(x)], 1).flatten(2).transpose(1, 2)
+        there = torch.ones(objects.shape[:2], dtype=torch.bool, device=objects.device)
+        summed: tuple[Tensor, Tensor] = self.pairs(objects, there, question)
+        return summed
+
+    def forward(self, batch: Batch) -> Output:
+        total, activity = self.relations(batch)
+        drawn = torch.unflatten(activity.mean(1) + activity.mean(2), -1, (self.grid.height, self.grid.width))
+        return Output(self.answers(total), {"picture": drawn})
+
+
+class RelationState(Model):
+    """question, scene -> answers. Maps: `pairs` (B, N, N), how much every pair of objects says."""
+
+    Config = RelationStateConfig
+    PRESETS: ClassVar[dict[str, Any]] = {
+        "paper": RelationStateConfig(),
+        "compact": RelationStateConfig(64, 192, 128, (256, 256, 256, 256), (256, 256), 0.02),
+        "tiny": RelationStateConfig(8, 12, 12, (16, 16), (16, 16), 0.0),
+    }
+    reads = frozenset({"question", "scene"})
+
+    def __init__(self, sizes: Sizes, config: RelationStateConfig) -> None:
+        super().__init__(sizes, config)
+        self.tokens = SceneTokens(config.object_size, empty=False)
+        self.reader = WordReader(sizes.words, config.word_size, config.hidden)
+        self.pairs = Relations(config.object_size, config.hidden, config.relation)
+        self.answers = _classifier(config.relation[-1], config.classifier, sizes.answers, config.dropout)
+
+    def relations(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """(B, layers[-1]) after the sum over the pairs, and the activity of the pairs (B, N, N)."""
+        if batch.scene is None:
+            raise ValueError("This model reads scenes, and the batch has none.")
+        _, question = self.reader(batch.question)
+        objects = self.tokens(batch.scene).sum(2)
+        summed: tuple[Tensor, Tensor] = self.pairs(objects, batch.scene.present, question)
+        return summed
+
+    def forward(self, batch: Batch) -> Output:
+        total, activity = self.relations(batch)
+        return Output(self.answers(total), {"pairs": activity})
+
+
+def _classifier(before: int, layers: Sequence[int], answers: int, dropout: float) -> nn.Sequential:
+    parts: list[nn.Module] = []
+    for index, after in enumerate(layers):
+        parts += [nn.Linear(before, after), nn.ReLU()]
+        parts += [nn.Dropout(dropout)] if index == len(layers) - 1 else []
+        before = after
+    return nn.Sequential(*parts, nn.Linear(before, answers))

@@ -1,0 +1,123 @@
+"""The zoo as players: trained models of `pfungst.models` that answer.
+
+`zoo:film` (or `film`) is a model with the weights of the package, `zoo:FOLDER` one that `pfungst train` left there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pfungst.core import Answer, PlayerError, Query
+from pfungst.models import MODELS, Batch, Output, Trained, load_shipped
+from pfungst.models._vocabulary import plain_answer
+from pfungst.models.encode import Encoder
+from pfungst.models.programs import decode_program
+
+
+class ZooPlayer:
+    """A trained model of the zoo.
+
+    Open questions get the likeliest answer it knows. Of given choices it takes the likeliest; a choice that is none of
+    its answers scores 0, and where it knows none it says what it would say without them. Models that score choices
+    (the MLPs, `attention`, `hiecoatt-mc`) choose among all their answers where none are given. Without a picture it
+    looks at a grey one, without a scene at an empty one.
+    """
+
+    def __init__(self, trained: Trained, *, name: str = "", device: str = "cpu", batch_size: int = 64) -> None:
+        if "answer" not in trained.model.learns_from:
+            raise PlayerError(f"{trained.name} finds objects; it answers no questions and cannot be a player.")
+        if batch_size < 1:
+            raise PlayerError(f"The batch size of a player must be at least 1, not {batch_size}.")
+        self.trained = trained
+        self.name = name or f"zoo:{trained.name}"
+        self.fingerprint = f"zoo 1 {trained.fingerprint}"
+        self.batch_size = batch_size
+        self.reads_scenes = "scene" in trained.model.reads
+        self._device = device
+        self._model = trained.model.to(device).eval()
+        self._encoder = Encoder(trained, device)
+        self._chooses = trained.model.objective == "choice"
+        self._numbers = {plain_answer(text): i for i, text in reversed(list(enumerate(trained.vocabulary.answers)))}
+
+    def answer(self, queries: Sequence[Query]) -> list[Answer]:
+        answers: list[Answer] = []
+        for start in range(0, len(queries), self.batch_size):
+            part = queries[start : start + self.batch_size]
+            offered = [self._offered(query) for query in part]
+            output = self._ask(part, offered)
+            chances = self._chances(output.logits, offered)
+            answers += [self._one(*row) for row in zip(part, offered, chances, strict=True)]
+        return answers
+
+    def look(self, queries: Sequence[Query]) -> dict[str, Tensor]:
+        """The maps a report can draw for these queries (attention, masks, programs), by name, on the CPU."""
+        batch = self._batch(queries, [self._offered(query) for query in queries])
+        with torch.inference_mode():
+            drawn = self._model.drawings(batch, self._model(batch))
+        return {name: values.detach().float().cpu() for name, values in drawn.items()}
+
+    def programs(self, queries: Sequence[Query]) -> list[list[dict[str, Any]]]:
+        """The programs that a module network (iep, tbd) writes and runs, in the published format."""
+        if "program" not in self._model.learns_from:
+            raise PlayerError(f"{self.name} runs no programs; iep and tbd do.")
+        rows = self._ask(queries, [()] * len(queries)).maps["program"].tolist()
+        return [decode_program(row).to_json() for row in rows]
+
+    @torch.inference_mode()
+    def _ask(self, queries: Sequence[Query], offered: Sequence[Sequence[str]]) -> Output:
+        output: Output = self._model(self._batch(queries, offered))
+        return output
+
+    def _batch(self, queries: Sequence[Query], offered: Sequence[Sequence[str]]) -> Batch:
+        return self._encoder.batch(
+            [query.question for query in queries],
+            [query.image for query in queries],
+            [query.scene for query in queries],
+            offered,
+        )
+
+    def _offered(self, query: Query) -> Sequence[str]:
+        return query.choices or (self.trained.vocabulary.answers if self._chooses else ())
+
+    def _chances(self, logits: Tensor, offered: Sequence[Sequence[str]]) -> list[list[float]]:
+        if self._chooses or self._model.objective == "softmax":
+            shares = logits.float().softmax(-1)
+        else:
+            shares = logits.float().sigmoid()
+        rows: list[list[float]] = shares.cpu().tolist()
+        return [row[: len(choices)] for row, choices in zip(rows, offered, strict=True)] if self._chooses else rows
+
+    def _one(self, query: Query, offered: Sequence[str], chances: list[float]) -> Answer:
+        if self._chooses:
+            best = max(range(len(chances)), key=chances.__getitem__)
+            scores = tuple(chances) if query.choices else None
+            return Answer(offered[best], confidence=min(1.0, chances[best]), scores=scores)
+        places = [self._numbers.get(plain_answer(choice)) for choice in query.choices]
+        if any(place is not None for place in places):
+            scores = tuple(0.0 if place is None else chances[place] for place in places)
+            best = max(range(len(scores)), key=lambda i: (places[i] is not None, scores[i]))
+            total = sum(scores)
+            return Answer(query.choices[best], confidence=scores[best] / total if total else None, scores=scores)
+        best = max(range(len(chances)), key=chances.__getitem__)
+        return Answer(self.trained.vocabulary.answers[best], confidence=min(1.0, chances[best]))
+
+
+def load(argument: str, *, name: str = "", device: str = "cpu", batch_size: int = 64) -> ZooPlayer:
+    """The player of `zoo:ARGUMENT`: a name of the zoo, or a folder or .safetensors file with a trained model."""
+    if not argument:
+        raise PlayerError(f"Say which model: zoo:film, or zoo:FOLDER. There are: {', '.join(MODELS.names())}.")
+    place = Path(argument)
+    # A folder called like a model is only meant where the zoo has no such name, or the path says so.
+    if argument in MODELS.names():
+        trained = load_shipped(argument)
+    elif place.exists() or "/" in argument or place.suffix == ".safetensors":
+        trained = Trained.load(place)
+    else:
+        MODELS.get(argument)
+        raise PlayerError(f"There is no trained model at {argument}.")
+    return ZooPlayer(trained, name=name or f"zoo:{argument}", device=device, batch_size=batch_size)

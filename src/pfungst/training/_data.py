@@ -1,0 +1,255 @@
+"""Training data: anything that can make a batch of given rows; arrays on disk do."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pfungst.core import DataError
+from pfungst.core.files import write_json
+from pfungst.models import Batch, Inputs, Model, Scenes, Sizes, Vocabulary
+
+FORMAT = 1
+RECORD = "prepared.json"
+
+
+@runtime_checkable
+class Data(Protocol):
+    """What `fit` learns from."""
+
+    def __len__(self) -> int: ...
+
+    def batch(self, rows: NDArray[np.int64]) -> Batch:
+        """The examples of these numbers, on whatever device is convenient."""
+        ...
+
+
+PARTS = {
+    "question": np.int64,
+    "answer": np.int64,
+    "picture": np.int64,
+    "program": np.int64,
+    "choices": np.int64,
+    "right_choice": np.int64,
+    "soft_answers": np.int64,
+    "soft_scores": np.float32,
+}
+"""Arrays with a row a question, and the type they have in a batch."""
+PICTURES = ("pictures", "attributes", "positions", "pixels", "regions")
+"""Arrays with a row a picture."""
+
+
+@dataclass(frozen=True)
+class ArrayData:
+    """Questions and pictures as arrays.
+
+    question (N, T), answer (N,), picture (N,) the row of the picture; where known program (N, P), choices (N, K, L),
+    right_choice (N,), soft_answers and soft_scores (N, S); and by picture: pictures (M, C, H, W) uint8 pixels or
+    float16 features, attributes (M, O, 4), positions and pixels (M, O, 2), regions (M, R, D).
+    """
+
+    arrays: Mapping[str, Any]
+    """Numpy arrays (memory-mapped from disk), or tensors once they were moved to a device."""
+    answers: int
+    """Size of the answer vocabulary."""
+    parts: frozenset[str] = frozenset({"question", "image", "scene", "choices", "program", "answer"})
+    """What the batches hold."""
+    choosing: bool = False
+    """Whether `Batch.answer` is the number of the right choice."""
+    ids: tuple[str, ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("question", "answer", "picture"):
+            if name not in self.arrays:
+                raise DataError(f"Training data need the array {name}.")
+
+    def __len__(self) -> int:
+        return int(self.arrays["question"].shape[0])
+
+    def for_model(self, model: Model) -> ArrayData:
+        """The same data, with batches that hold what this model reads and learns from; DataError if they lack it."""
+        parts = model.reads | model.learns_from
+        choosing = model.objective == "choice"
+        needed = {"image": "pictures", "scene": "attributes", "choices": "choices", "program": "program"}
+        for part, array in needed.items():
+            array = "regions" if part == "image" and model.sizes.regions else array
+            if part in parts and array not in self.arrays:
+                raise DataError(f"This model needs {_WORDS[part]} to learn from, and the data have none.")
+        return dataclasses.replace(self, parts=parts, choosing=choosing)
+
+    def to(self, device: torch.device | str) -> ArrayData:
+        """All arrays as tensors on a device: no copying during training, if it fits."""
+        return dataclasses.replace(self, arrays={name: _tensor(a).to(device) for name, a in self.arrays.items()})
+
+    def rows(self, rows: NDArray[np.int64]) -> ArrayData:
+        """Some of the questions; the pictures are shared."""
+        chosen = {name: _take(array, rows) if name in PARTS else array for name, array in self.arrays.items()}
+        ids = tuple(self.ids[i] for i in rows) if self.ids else ()
+        return dataclasses.replace(self, arrays=chosen, ids=ids)
+
+    def split_by_picture(self, share: float, seed: int) -> tuple[ArrayData, ArrayData]:
+        """Two parts without a common picture; the second has about `share` of the pictures."""
+        picture = np.asarray(self.arrays["picture"])
+        names = np.unique(picture)
+        if len(names) < 2:
+            raise DataError("There is only one picture: give validation data of their own.")
+        count = min(max(1, round(share * len(names))), len(names) - 1)
+        out = np.random.default_rng([seed, 0x5EED]).permutation(names)[:count]
+        held = np.isin(picture, out)
+        return self.rows(np.flatnonzero(~held)), self.rows(np.flatnonzero(held))
+
+    def batch(self, rows: NDArray[np.int64]) -> Batch:
+        def part(name: str, wanted: str) -> Tensor | None:
+            if wanted not in self.parts or name not in self.arrays:
+                return None
+            return _tensor(_take(self.arrays[name], rows), PARTS[name])
+
+        picture = _take(self.arrays["picture"], rows)
+        question = _tensor(_take(self.arrays["question"], rows), np.int64)
+        return Batch(
+            question,
+            image=self._pictures("pictures", picture),
+            regions=self._pictures("regions", picture),
+            scene=self._scenes(picture) if "scene" in self.parts and "attributes" in self.arrays else None,
+            choices=part("choices", "choices"),
+            program=part("program", "program"),
+            answer=self._answer(rows, question.device),
+        )
+
+    def _answer(self, rows: NDArray[np.int64], device: torch.device) -> Tensor:
+        if self.choosing:
+            return _tensor(_take(self.arrays["right_choice"], rows), np.int64)
+        if "soft_answers" not in self.arrays:
+            return _tensor(_take(self.arrays["answer"], rows), np.int64)
+        numbers = _tensor(_take(self.arrays["soft_answers"], rows), np.int64)
+        scores = _tensor(_take(self.arrays["soft_scores"], rows), np.float32)
+        dense = torch.zeros(len(numbers), self.answers + 1, device=device)
+        # -1 is padding; it lands in a column that is cut off.
+        dense.scatter_(1, torch.where(numbers < 0, self.answers, numbers), scores)
+        return dense[:, :-1]
+
+    def _pictures(self, name: str, picture: Any) -> Tensor | None:
+        if "image" not in self.parts or name not in self.arrays:
+            return None
+        chosen = _tensor(_take(self.arrays[name], picture))
+        return chosen if chosen.dtype == torch.uint8 else chosen.float()
+
+    def _scenes(self, picture: Any) -> Scenes:
+        attributes, positions = (_tensor(_take(self.arrays[name], picture)) for name in PICTURES[1:3])
+        pixels = _tensor(_take(self.arrays["pixels"], picture)) if "pixels" in self.arrays else None
+        return Scenes(attributes.long(), positions.float(), None if pixels is None else pixels.float())
+
+
+_WORDS = {"image": "pictures", "scene": "scenes", "choices": "choices", "program": "programs"}
+
+
+def _take(array: Any, rows: Any) -> Any:
+    if isinstance(array, Tensor):
+        index = rows if isinstance(rows, Tensor) else torch.from_numpy(np.asarray(rows)).to(array.device)
+        return array[index.long()]
+    return np.asarray(array[np.asarray(rows)])
+
+
+def _tensor(array: Any, dtype: Any = None) -> Tensor:
+    if isinstance(array, Tensor):
+        return array if dtype is None else array.to(torch.float32 if dtype is np.float32 else torch.int64)
+    wanted = np.ascontiguousarray(array, dtype=dtype)
+    # torch knows no uint16 or uint32 arithmetic.
+    if wanted.dtype in (np.uint16, np.uint32):
+        wanted = wanted.astype(np.int64)
+    return torch.from_numpy(wanted if wanted.flags.writeable else wanted.copy())
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A folder of arrays, made by `prepare` or `export_world`: what a machine with only torch and numpy needs.
+
+    FOLDER/prepared.json (words, answers, how pictures were made) and FOLDER/SPLIT/NAME.npy.
+    """
+
+    folder: Path
+    vocabulary: Vocabulary
+    inputs: Inputs
+    splits: Mapping[str, int]
+    """Name -> questions."""
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    """Where the data come from: name, fingerprint, settings."""
+
+    def save(self) -> None:
+        write_json(
+            self.folder / RECORD,
+            {
+                "format": FORMAT,
+                "vocabulary": self.vocabulary.to_json(),
+                "inputs": dataclasses.asdict(self.inputs),
+                "splits": dict(self.splits),
+                "notes": dict(self.notes),
+            },
+        )
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Prepared:
+        path = Path(folder) / RECORD
+        try:
+            record = json.loads(path.read_bytes())
+            vocabulary = Vocabulary.from_json(record["vocabulary"], str(path))
+            found = cls(Path(folder), vocabulary, Inputs(**record["inputs"]), record["splits"], record["notes"])
+        except OSError as error:
+            raise DataError.at(path, "", "there are no prepared data here.") from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataError.at(path, "", f"the description of the data is damaged ({error!r}).") from error
+        if record.get("format") != FORMAT:
+            raise DataError.at(path, "", f"this is format {record.get('format')}; this version reads {FORMAT}.")
+        return found
+
+    def split(self, name: str, pictures: bool = True) -> ArrayData:
+        """The arrays of one split, memory-mapped; packed pictures are unpacked unless `pictures` is false."""
+        if name not in self.splits:
+            raise DataError.at(self.folder, "", f"there is no split {name!r}; there are {', '.join(self.splits)}.")
+        from pfungst.training._pictures import unpack_pictures
+
+        arrays: dict[str, Any] = {}
+        for part in (*PARTS, *PICTURES):
+            path = self.folder / name / f"{part}.npy"
+            if path.exists():
+                try:
+                    arrays[part] = np.load(path, mmap_mode="r", allow_pickle=False)
+                except (OSError, ValueError) as error:
+                    raise DataError.at(path, "", "the array is damaged.", "Prepare the data again.") from error
+        compressed = self.folder / name / "arrays.npz"
+        if compressed.exists():
+            try:
+                with np.load(compressed, allow_pickle=False) as found:
+                    arrays |= {part: found[part] for part in found.files if part in (*PARTS, *PICTURES)}
+            except (OSError, ValueError, zipfile.BadZipFile) as error:
+                raise DataError.at(compressed, "", "the arrays are damaged.", "Prepare the data again.") from error
+        packed = self.folder / name / "pictures.packed"
+        if pictures and packed.exists() and "pictures" not in arrays:
+            arrays["pictures"] = unpack_pictures(packed)
+        data = ArrayData(arrays, len(self.vocabulary.answers))
+        if len(data) != self.splits[name]:
+            raise DataError.at(self.folder / name, "", "the arrays do not have the length that prepared.json says.")
+        return data
+
+    def sizes(self) -> Sizes:
+        """What the data decide about a model."""
+        from pfungst.models.programs import tokens
+
+        shape = tuple(self.notes.get("picture_shape") or (3, self.inputs.height, self.inputs.width))
+        return Sizes(
+            self.vocabulary.size,
+            len(self.vocabulary.answers),
+            (shape[0], shape[1], shape[2]),
+            int(self.notes.get("regions") or 0),
+            len(tokens()),
+        )

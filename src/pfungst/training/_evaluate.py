@@ -1,0 +1,47 @@
+"""How a model does on data."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from pfungst.models import Model
+from pfungst.training._data import Data
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How a model does on data."""
+
+    accuracy: float
+    correct: NDArray[np.float64]
+    """(N,) score of every example."""
+
+
+@torch.no_grad()
+def evaluate(
+    model: Model, data: Data, batch: int = 64, device: torch.device | str = "cpu", precision: str = "fp32"
+) -> Evaluation:
+    """Ask the model everything. An answer the model cannot give counts as wrong."""
+    model.eval()
+    scores = []
+    for start in range(0, len(data), batch):
+        part = data.batch(np.arange(start, min(start + batch, len(data)))).to(device)
+        with autocast(torch.device(device), precision):
+            output = model(part)
+        scores.append(model.correct(part, output).float())
+    correct = torch.cat(scores).double().cpu().numpy() if scores else np.zeros(0)
+    return Evaluation(float(correct.mean()) if len(correct) else math.nan, correct)
+
+
+def autocast(device: torch.device, precision: str) -> contextlib.AbstractContextManager[Any]:
+    """Mixed precision, or nothing for fp32."""
+    if precision == "fp32":
+        return contextlib.nullcontext()
+    return torch.autocast(device.type, torch.bfloat16 if precision == "bf16" else torch.float16)

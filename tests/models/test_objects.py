@@ -1,0 +1,87 @@
+"""Objects found, matched and compared."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
+
+from pfungst.core import DataError
+from pfungst.models import same_objects
+from pfungst.models._objects import CLASSES, assign, detection_losses, found_objects, true_objects
+from pfungst.models._scene import encode_scenes, to_scenes
+from pfungst.world.constants import ATTRIBUTES
+from tests.models.tiny import tiny_batch
+
+
+@given(st.integers(0, 10**6), st.integers(1, 5), st.integers(1, 6), st.integers(0, 4), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_the_assignment_is_as_cheap_as_scipys(seed: int, batch: int, rows: int, more: int, ties: bool) -> None:
+    rng = np.random.default_rng(seed)
+    cost = rng.normal(size=(batch, rows, rows + more))
+    if ties:
+        cost = cost.round()
+    got = assign(cost)
+    for matrix, columns in zip(cost, got, strict=True):
+        assert len(set(columns.tolist())) == rows
+        best = matrix[linear_sum_assignment(matrix)].sum()
+        assert matrix[np.arange(rows), columns].sum() == pytest.approx(best)
+
+
+def test_an_assignment_needs_as_many_columns_as_rows() -> None:
+    with pytest.raises(ValueError, match="3 rows"):
+        assign(np.zeros((1, 3, 2)))
+
+
+def test_right_objects_in_any_order_cost_almost_nothing() -> None:
+    scene = tiny_batch(3).scene
+    order = torch.randperm(10, generator=torch.Generator().manual_seed(0))
+    parts = [
+        torch.nn.functional.one_hot(scene.attributes[:, order, i], count) * 40.0 for i, count in enumerate(CLASSES)
+    ]
+    losses = detection_losses(torch.cat(parts, -1), scene.positions[:, order], scene, scene.positions)
+    assert float(losses["attributes"]) < 1e-4
+    assert float(losses["places"]) < 1e-4
+
+
+def test_found_objects_are_told_in_words() -> None:
+    scene = tiny_batch(2).scene
+    parts = [torch.nn.functional.one_hot(scene.attributes[..., i], n) * 9.0 for i, n in enumerate(CLASSES)]
+    assert found_objects(torch.cat(parts, -1)) == true_objects(scene)
+
+
+def test_the_same_objects_elsewhere_are_the_same() -> None:
+    red = {"color": "red", "shape": "cube", "size": "large", "material": "metal"}
+    blue = {**red, "color": "blue"}
+    assert same_objects([red, blue], [blue, red])
+    assert not same_objects([red, red], [red, blue])
+    assert not same_objects([red], [red, red])
+
+
+def _scene(count: int) -> dict[str, object]:
+    one = {"shape": "cube", "size": "small", "color": "red", "material": "metal", "3d_coords": [1.0, -2.0, 0.35]}
+    return {"objects": [{**one, "pixel_coords": [48, 32, 9.0]} for _ in range(count)], "image_size": [96, 64]}
+
+
+def test_scenes_become_numbers() -> None:
+    scene = to_scenes(encode_scenes([_scene(2)]))
+    assert scene.attributes[0, 0].tolist() == [2, 1, 1, 2]
+    assert scene.positions[0, 1].tolist() == [1.0, -2.0]
+    assert scene.pixels is not None
+    assert scene.pixels[0, 0].tolist() == [0.5, 0.5]
+    assert scene.present.sum() == 2
+    assert list(ATTRIBUTES) == ["color", "shape", "size", "material"]
+
+
+def test_too_many_objects_and_unknown_ones_are_told() -> None:
+    with pytest.raises(DataError, match="11 objects; this model reads at most 10"):
+        encode_scenes([_scene(11)])
+    with pytest.raises(DataError, match="it has no objects"):
+        encode_scenes([{"objects": []}])
+    strange = _scene(1)
+    strange["objects"][0]["color"] = "pink"  # type: ignore[index]
+    with pytest.raises(DataError, match="object 0"):
+        encode_scenes([strange])

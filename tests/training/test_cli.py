@@ -1,0 +1,46 @@
+"""pfungst train, from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from pfungst.cli.train import train
+from pfungst.core import PfungstError, Query
+from pfungst.players import resolve
+
+app = typer.Typer()
+app.command()(train)
+
+
+def run(*words: str) -> str:
+    done = CliRunner().invoke(app, list(words), catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_a_model_is_trained_on_the_world_and_plays(tmp_path: Path) -> None:
+    words = (
+        "rn-state", "--data", "world?split=train&scenes=12&rephrasings=1", "--out", str(tmp_path), "--preset", "tiny",
+        "--steps", "12", "--batch", "8", "--set", "check_every=6", "--set", "relation=[8, 8]", "--json",
+    )  # fmt: skip
+    first = json.loads(run(*words))
+    assert first["card"]["steps"] == 12
+    assert json.loads((tmp_path / "model.json").read_text())["config"]["relation"] == [8, 8]
+    # The same command again finds everything done.
+    assert json.loads(run(*words))["card"]["accuracy"] == first["card"]["accuracy"]
+    player = resolve(f"zoo:{tmp_path}")
+    assert player.answer([Query("How many cubes are there?")])[0].text
+
+
+def test_settings_that_do_not_exist_are_told(tmp_path: Path) -> None:
+    with pytest.raises(PfungstError, match="There is no setting 'depth'. Of the model: blocks"):
+        run("film", "--out", str(tmp_path), "--set", "depth=3")
+    with pytest.raises(PfungstError, match="no preset 'huge'. There are: paper"):
+        run("film", "--out", str(tmp_path), "--preset", "huge")
+    with pytest.raises(PfungstError, match="Did you mean film"):
+        run("fillm", "--out", str(tmp_path))

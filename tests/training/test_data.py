@@ -1,0 +1,205 @@
+"""Data sets as arrays: questions, pictures, scenes, programs; packed, split, and shifted."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import pytest
+import torch
+
+from pfungst.core import BytesImage, DataError, Dataset, Example, NamedImage
+from pfungst.models import Batch, Inputs, Scenes, Vocabulary, build
+from pfungst.models.programs import decode_program
+from pfungst.training import ArrayData, FitConfig, Prepared, prepare, shift, train
+from pfungst.training._pictures import pack_pictures, unpack_pictures
+from tests.conftest import squares
+
+SMALL = Inputs(width=16, height=16, question_length=6, choice_length=2)
+
+
+def test_a_data_set_becomes_arrays(tmp_path: Path) -> None:
+    data = squares(6, choices=("yes", "no"))
+    prepared = prepare({"train": data}, tmp_path, inputs=SMALL)
+    arrays = Prepared.load(tmp_path).split("train")
+    assert len(arrays) == 12
+    batch = arrays.batch(np.array([0, 5]))
+    words = prepared.vocabulary
+    assert [words.decode(row) for row in batch.question.tolist()] == ["is number 0 shown", "is number 1 shown"]
+    assert [words.answers[n] for n in batch.answer.tolist()] == [data[0].target, data[5].target]
+    assert batch.image is not None
+    assert tuple(batch.image.shape) == (2, 3, 16, 16)
+    assert batch.image.dtype == torch.uint8
+    assert int(batch.image[1, 0, 0, 0]) == 2 * 255 // 6
+    assert batch.choices is not None
+    assert [words.decode(row) for row in batch.choices[0].tolist()] == ["yes", "no"]
+    chosen = dataclasses.replace(arrays, choosing=True).batch(np.array([0, 1])).answer
+    assert chosen is not None
+    assert chosen.tolist() == [0, 1]
+
+
+def test_the_world_brings_scenes_and_programs(tmp_path: Path) -> None:
+    from pfungst.world import embedded
+
+    data = embedded(scenes=3, rephrasings=1)
+    prepare({"val": data}, tmp_path, inputs=Inputs(width=32, height=32))
+    arrays = Prepared.load(tmp_path).split("val")
+    batch = arrays.batch(np.arange(len(data)))
+    assert batch.scene is not None
+    assert batch.program is not None
+    for i, example in enumerate(data):
+        assert example.scene is not None
+        assert int(batch.scene.present[i].sum()) == len(example.scene["objects"])
+        place = batch.scene.positions[i, 0].tolist()
+        assert place == pytest.approx(example.scene["objects"][0]["3d_coords"][:2], rel=1e-5)
+        written = decode_program(batch.program[i].tolist())
+        assert sorted(n.function for n in written.nodes) == sorted(n["function"] for n in _tree(example.program))
+    assert batch.scene.pixels is not None
+    assert bool(((batch.scene.pixels > 0) & (batch.scene.pixels < 1) | batch.scene.pixels.isnan()).all())
+
+
+def _tree(program):  # type: ignore[no-untyped-def]
+    """The nodes of a program as a tree: shared ones once for every use."""
+
+    def walk(i):  # type: ignore[no-untyped-def]
+        yield program[i]
+        for one in program[i]["inputs"]:
+            yield from walk(one)
+
+    return list(walk(len(program) - 1))
+
+
+def test_several_human_answers_become_scores(tmp_path: Path) -> None:
+    image = squares(1)[0].image
+    answers = ("cat",) * 2 + ("dog",) * 7 + ("cow",)
+    data = Dataset("ten", [Example("1", "What?", image, "a", answers=answers, target="dog")])
+    arrays = prepare({"train": data}, tmp_path, inputs=SMALL).split("train")
+    scores = arrays.batch(np.array([0])).answer
+    assert scores is not None
+    order = Prepared.load(tmp_path).vocabulary.answers
+    assert dict(zip(order, scores[0].tolist(), strict=True)) == pytest.approx({"dog": 1, "cat": 2 / 3, "cow": 1 / 3})
+
+
+def test_unknown_words_and_answers_of_later_splits_are_marked(tmp_path: Path) -> None:
+    first = squares(4)
+    other = Dataset("new", [dataclasses.replace(first[0], question="Zebra?", target="perhaps", answers=("perhaps",))])
+    arrays = prepare({"train": first, "val": other}, tmp_path, inputs=SMALL).split("val")
+    assert arrays.arrays["answer"].tolist() == [-1]
+    assert arrays.arrays["question"][0].tolist() == [1, 0, 0, 0, 0, 0]
+
+
+def test_missing_pictures_are_told(tmp_path: Path) -> None:
+    data = Dataset("x", [Example("1", "What?", NamedImage("a"), "a", ("b",), "b")])
+    with pytest.raises(DataError, match="picture was not found"):
+        prepare({"train": data}, tmp_path, inputs=SMALL)
+    blind = prepare({"train": data}, tmp_path, inputs=dataclasses.replace(SMALL, picture="none")).split("train")
+    film = build("film", Prepared.load(tmp_path).sizes(), "tiny")
+    with pytest.raises(DataError, match="needs pictures to learn from"):
+        blind.for_model(film)
+
+
+def test_damaged_data_are_told(tmp_path: Path) -> None:
+    prepare({"train": squares(2)}, tmp_path, inputs=SMALL)
+    with pytest.raises(DataError, match="no split 'val'; there are train"):
+        Prepared.load(tmp_path).split("val")
+    (tmp_path / "train" / "question.npy").write_bytes(b"nothing")
+    with pytest.raises(DataError, match="the array is damaged"):
+        Prepared.load(tmp_path).split("train")
+    (tmp_path / "prepared.json").write_text("{}")
+    with pytest.raises(DataError, match="description of the data is damaged"):
+        Prepared.load(tmp_path)
+    with pytest.raises(DataError, match="no prepared data here"):
+        Prepared.load(tmp_path / "nowhere")
+
+
+def test_held_out_questions_show_other_pictures() -> None:
+    arrays = ArrayData(
+        {"question": np.zeros((40, 2)), "answer": np.zeros(40), "picture": np.repeat(np.arange(10), 4)}, 2
+    )
+    one, other = arrays.split_by_picture(0.2, seed=0)
+    assert (len(one), len(other)) == (32, 8)
+    assert not set(one.arrays["picture"].tolist()) & set(other.arrays["picture"].tolist())
+    assert other.arrays["picture"].tolist() == arrays.split_by_picture(0.2, 0)[1].arrays["picture"].tolist()
+    with pytest.raises(DataError, match="only one picture"):
+        arrays.rows(np.arange(4)).split_by_picture(0.5, 0)
+
+
+def test_packed_pictures_are_small_and_close(tmp_path: Path) -> None:
+    from pfungst.world import embedded
+
+    data = embedded(scenes=4, rephrasings=0)
+    plain = prepare({"val": data}, tmp_path / "plain").split("val").arrays["pictures"]
+    prepare({"val": data}, tmp_path / "packed", packed=True)
+    packed = Prepared.load(tmp_path / "packed").split("val").arrays["pictures"]
+    size = (tmp_path / "packed" / "val" / "pictures.packed").stat().st_size
+    assert size < plain.nbytes / 8
+    assert np.abs(packed.astype(float) - plain).mean() < 2.5
+    assert not (tmp_path / "packed" / "val" / "pictures.npy").exists()
+
+
+def test_packing_keeps_flat_colours_and_order(tmp_path: Path) -> None:
+    flat = np.zeros((600, 3, 16, 32), np.uint8)
+    flat[:] = (np.arange(600) % 250)[:, None, None, None]
+    pack_pictures(tmp_path / "p", flat)
+    assert np.abs(unpack_pictures(tmp_path / "p").astype(int) - flat).max() <= 2
+    with pytest.raises(DataError, match="multiples of 16"):
+        pack_pictures(tmp_path / "p", flat[:, :, :15])
+    (tmp_path / "p").write_bytes((tmp_path / "p").read_bytes()[:200])
+    with pytest.raises(DataError, match="packed pictures are damaged"):
+        unpack_pictures(tmp_path / "p")
+
+
+def test_shifted_pictures_move_with_their_objects() -> None:
+    image = torch.zeros(40, 1, 9, 9, dtype=torch.uint8)
+    image[:, 0, 4, 4] = 255
+    centre = torch.full((40, 1, 2), 4.5 / 9)
+    scene = Scenes(torch.ones(40, 1, 4, dtype=torch.int64), torch.zeros(40, 1, 2), centre)
+    moved = shift(2)(Batch(torch.ones(40, 1, dtype=torch.int64), image=image, scene=scene), 3)
+    assert moved.image is not None
+    assert moved.scene is not None
+    assert moved.scene.pixels is not None
+    places = set()
+    for one, where in zip(moved.image, moved.scene.pixels, strict=True):
+        row, column = divmod(int(one[0].argmax()), 9)
+        assert where[0].tolist() == pytest.approx([(column + 0.5) / 9, (row + 0.5) / 9])
+        places.add((row, column))
+    assert places <= {(r, c) for r in range(2, 7) for c in range(2, 7)}
+    assert len(places) > 5
+
+
+def test_a_model_is_trained_from_a_data_set_to_a_folder_that_answers(tmp_path: Path) -> None:
+    prepared = prepare({"train": squares(20, 1)}, tmp_path / "data", inputs=SMALL)
+    settings = FitConfig(steps=30, batch=8, rate=1e-2, check_every=10)
+    trained = train(
+        "lstm-qi", prepared, tmp_path / "run", config="tiny", fit_config=settings, validation=0.2, half=True
+    )
+    assert {one.name for one in (tmp_path / "run").iterdir()} >= {
+        "model.safetensors", "model.json", "card.md", "curves.jsonl", "fit.json", "checkpoint.safetensors",
+    }  # fmt: skip
+    card = trained.card
+    assert card["parameters"] == trained.model.parameter_count
+    assert card["n"] == 4
+    assert card["seed"] == 0
+    assert 0 <= card["low"] <= card["accuracy"] <= card["high"] <= 1
+    assert "parameters" in (tmp_path / "run" / "card.md").read_text()
+    assert trained.vocabulary == prepared.vocabulary
+
+
+def test_a_vocabulary_can_be_given(tmp_path: Path) -> None:
+    given = Vocabulary(("is",), ("no", "yes"))
+    prepared = prepare({"train": squares(2)}, tmp_path, inputs=SMALL, vocabulary=given)
+    assert prepared.split("train").arrays["question"][0].tolist() == [4, 1, 1, 1, 0, 0]
+
+
+@pytest.mark.slow
+def test_pictures_may_come_in_many_workers(tmp_path: Path) -> None:
+    buffer = io.BytesIO()
+    PIL.Image.new("L", (40, 30), 77).save(buffer, format="PNG")
+    data = Dataset("x", [Example("1", "What?", BytesImage(buffer.getvalue()), "a", ("b",), "b")])
+    one = prepare({"train": data}, tmp_path / "1", inputs=SMALL).split("train").arrays["pictures"]
+    two = prepare({"train": data}, tmp_path / "2", inputs=SMALL, workers=2).split("train").arrays["pictures"]
+    assert np.array_equal(one, two)
+    assert int(one[0, 1, 3, 3]) == 77

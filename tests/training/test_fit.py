@@ -1,0 +1,283 @@
+"""The training loop: learns, repeats itself exactly, survives, and can be built upon."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pfungst.core import DataError, PfungstError
+from pfungst.models import Batch, load_tensors
+from pfungst.training import FitConfig, Moment, evaluate, fit, model_losses, read_curves
+from tests.training.tiny_data import colours, model
+
+QUICK = FitConfig(steps=60, batch=10, rate=1e-2, check_every=20, checkpoint_every=10, log_every=5)
+
+
+def config(**changes: Any) -> FitConfig:
+    from dataclasses import replace
+
+    return replace(QUICK, **changes)
+
+
+def test_a_model_learns_what_the_data_show() -> None:
+    net = model()
+    before = evaluate(net, colours(seed=9)).accuracy
+    fitted = fit(net, colours(), validation=colours(seed=9), config=QUICK)
+    assert before < 0.6
+    assert fitted.accuracy > 0.95
+    assert evaluate(net, colours(seed=9)).accuracy == fitted.accuracy
+    assert (fitted.steps, fitted.why) == (60, "steps")
+
+
+def test_the_same_seed_gives_the_same_curve_and_weights(tmp_path: Path) -> None:
+    curves, weights = [], []
+    for number, seed in enumerate((3, 3, 4)):
+        net = model()
+        torch.manual_seed(number)  # whatever the world drew before must not matter
+        fit(net, colours(), config=config(seed=seed, steps=20), out=tmp_path / str(number), tensorboard=False)
+        curves.append(read_curves(tmp_path / str(number)))
+        weights.append(torch.cat([p.flatten() for p in net.parameters()]))
+    assert curves[0] == curves[1]
+    assert torch.equal(weights[0], weights[1])
+    assert curves[0] != curves[2]
+
+
+def test_training_leaves_the_global_random_numbers_alone() -> None:
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    fit(model(), colours(), config=config(steps=3))
+    assert torch.equal(torch.rand(3), expected)
+
+
+_KILLED = """
+import sys, time, torch
+torch.set_num_threads(1)
+from tests.training.tiny_data import colours, model
+from pfungst.training import FitConfig, fit
+slow = float(sys.argv[2])
+config = FitConfig(steps=60, batch=10, rate=1e-2, check_every=20, checkpoint_every=10, log_every=3, average=0.9)
+net = model()
+fit(net, colours(), validation=colours(seed=9), config=config, out=sys.argv[1],
+    tensorboard=False, progress=lambda what, done, total: time.sleep(slow))
+"""
+
+
+def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    script = tmp_path / "run.py"
+    script.write_text(_KILLED)
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
+
+    def start(folder: str, slow: float) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([sys.executable, str(script), str(tmp_path / folder), str(slow)], env=environment)
+
+    assert start("whole", 0).wait(120) == 0
+    # Slow steps, so that the kill lands between two checkpoints.
+    running = start("killed", 0.1)
+    curve = tmp_path / "killed" / "curves.jsonl"
+    for _ in range(600):
+        if curve.exists() and len(read_curves(tmp_path / "killed")) > 5:
+            break
+        time.sleep(0.05)
+    running.send_signal(signal.SIGKILL)
+    assert running.wait(30) == -signal.SIGKILL
+    _, metadata = load_tensors(tmp_path / "killed" / "checkpoint.safetensors")
+    assert 10 <= json.loads(metadata["state"])["step"] < 60
+    assert start("killed", 0).wait(120) == 0
+    assert curve.read_bytes() == (tmp_path / "whole" / "curves.jsonl").read_bytes()
+    for name in ("checkpoint.safetensors", "best.safetensors"):
+        one, _ = load_tensors(tmp_path / "whole" / name)
+        other, _ = load_tensors(tmp_path / "killed" / name)
+        assert one.keys() == other.keys()
+        assert all(torch.equal(one[key], other[key]) for key in one), name
+
+
+def test_a_run_that_is_done_is_not_done_again(tmp_path: Path) -> None:
+    first = fit(model(), colours(), validation=colours(seed=9), config=QUICK, out=tmp_path)
+    net = model(seed=7)
+    second = fit(net, colours(), validation=colours(seed=9), config=QUICK, out=tmp_path)
+    assert (second.steps, second.accuracy, second.why) == (first.steps, first.accuracy, first.why)
+    assert evaluate(net, colours(seed=9)).accuracy == first.accuracy
+
+
+def test_a_folder_of_other_settings_is_refused(tmp_path: Path) -> None:
+    fit(model(), colours(), config=config(steps=5), out=tmp_path)
+    with pytest.raises(DataError, match="other settings \\(rate was 0.01, now it is 0.1\\)"):
+        fit(model(), colours(), config=config(steps=5, rate=0.1), out=tmp_path)
+
+
+def test_a_damaged_checkpoint_is_told(tmp_path: Path) -> None:
+    fit(model(), colours(), config=config(steps=5), out=tmp_path)
+    path = tmp_path / "checkpoint.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(DataError, match="damaged"):
+        fit(model(), colours(), config=config(steps=5), out=tmp_path)
+
+
+def test_it_stops_when_nothing_gets_better() -> None:
+    # A rate of next to nothing never helps.
+    fitted = fit(model(), colours(), validation=colours(seed=9), config=config(rate=1e-9, patience=2, steps=500))
+    assert fitted.why == "patience"
+    assert fitted.steps == 60
+
+
+def test_it_stops_in_time_and_goes_on_later(tmp_path: Path) -> None:
+    fitted = fit(model(), colours(), config=config(seconds=1e-6), out=tmp_path)
+    assert (fitted.steps, fitted.why) == (1, "seconds")
+    assert fit(model(), colours(), config=config(), out=tmp_path).why == "steps"
+    assert fit(model(), colours(), config=config(), out=tmp_path / "at once").why == "steps"
+    assert read_curves(tmp_path) == read_curves(tmp_path / "at once")
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        ("cosine", {0: 0.1, 9: 1.0, 10: 1.0, 55: 0.505, 100: 0.01}),
+        ("linear", {10: 1.0, 55: 0.505, 100: 0.01}),
+        ("constant", {10: 1.0, 99: 1.0}),
+        ("step", {10: 1.0, 64: 0.1, 99: 0.01}),
+    ],
+)
+def test_the_rate_follows_its_schedule(schedule: str, expected: Mapping[int, float]) -> None:
+    settings = FitConfig(steps=100, rate=1.0, warmup=0.1, schedule=schedule, final=0.01)
+    for step, rate in expected.items():
+        assert math.isclose(settings.rate_at(step, 100), rate, rel_tol=1e-9), step
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"schedule": "zigzag"}, "no schedule 'zigzag'"),
+        ({"precision": "fp8"}, "no precision 'fp8'"),
+        ({"batch": 0}, "batch must be at least 1"),
+        ({"steps": 0, "epochs": 0}, "Say how long to train"),
+        ({"rate": 0.0}, "rate must be above 0"),
+    ],
+)
+def test_bad_settings_are_told(setting: dict[str, Any], message: str) -> None:
+    with pytest.raises(PfungstError, match=message):
+        config(**setting)
+
+
+def test_every_example_comes_once_a_pass() -> None:
+    seen: list[int] = []
+
+    def remember(moment: Moment) -> Mapping[str, Tensor]:
+        seen.extend(moment.rows.tolist())
+        return model_losses(moment)
+
+    fit(model(), colours(30, 2), config=config(steps=12, batch=10), losses=(remember,))
+    assert sorted(seen[:60]) == sorted(seen[60:]) == list(range(60))
+    assert seen[:60] != seen[60:]
+
+
+def test_losses_are_parts_and_modules_learn_along(tmp_path: Path) -> None:
+    critic = nn.Linear(3, 1)
+    start = critic.weight.detach().clone()
+
+    def tell(moment: Moment) -> Mapping[str, Tensor]:
+        return {"critic": (critic(moment.output.logits) - 1).square().mean()}
+
+    for steps in (10, 20):
+        settings = config(steps=20, seconds=1e-9 if steps == 10 else 0.0)
+        fit(model(), colours(), config=settings, losses=(model_losses, tell), modules={"critic": critic}, out=tmp_path)
+    assert not torch.equal(start, critic.weight)
+    assert {"loss", "loss/answer", "loss/critic", "rate"} <= read_curves(tmp_path)[0].keys()
+    point = read_curves(tmp_path)[-1]
+    assert math.isclose(point["loss"], point["loss/answer"] + point["loss/critic"], rel_tol=1e-5)
+    with pytest.raises(PfungstError, match="cannot be called model"):
+        fit(model(), colours(), modules={"model": critic})
+
+
+def test_transforms_change_training_batches_only() -> None:
+    def darken(batch: Batch, seed: int) -> Batch:
+        from dataclasses import replace
+
+        return replace(batch, image=torch.zeros_like(batch.image))  # type: ignore[arg-type]
+
+    fitted = fit(model(), colours(), validation=colours(seed=9), config=QUICK, transforms=(darken,))
+    assert fitted.accuracy < 0.7
+
+
+def test_the_average_of_the_weights_is_what_is_kept() -> None:
+    plain, averaged = model(dropout=0.0), model(dropout=0.0)
+    fit(plain, colours(), config=config(steps=30))
+    fit(averaged, colours(), config=config(steps=30, average=0.99))
+    assert not torch.equal(plain.ask.weight, averaged.ask.weight)
+
+
+def test_half_precision_learns_too() -> None:
+    fitted = fit(model(), colours(), validation=colours(seed=9), config=config(precision="bf16"))
+    assert fitted.accuracy > 0.9
+
+
+def test_a_loss_that_is_no_number_ends_the_run() -> None:
+    def broken(moment: Moment) -> Mapping[str, Tensor]:
+        return {"broken": moment.output.logits.sum() * math.nan}
+
+    with pytest.raises(PfungstError, match="The loss is no number any more at about step 5"):
+        fit(model(), colours(), config=QUICK, losses=(broken,))
+
+
+def test_no_data_is_told() -> None:
+    with pytest.raises(DataError, match="nothing to learn from"):
+        fit(model(), colours().rows(np.zeros(0, np.int64)))
+
+
+def test_curves_are_written_for_tensorboard_too(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    fit(model(), colours(), validation=colours(seed=9), config=QUICK, out=tmp_path)
+    board = EventAccumulator(str(tmp_path / "tensorboard"))
+    board.Reload()
+    scalars = {event.step: event.value for event in board.Scalars("loss")}
+    ours = {point["step"]: point["loss"] for point in read_curves(tmp_path) if "loss" in point}
+    assert scalars == pytest.approx(ours)
+
+
+def test_weight_decay_spares_biases_norms_and_embeddings() -> None:
+    from pfungst.training._optimizer import make_optimizer
+
+    net = model()
+    groups = make_optimizer([net], QUICK).param_groups
+    spared = {id(p) for p in groups[1]["params"]}
+    assert groups[0]["weight_decay"] > 0 == groups[1]["weight_decay"]
+    assert id(net.reader.words.weight) in spared
+    assert id(net.ask.bias) in spared
+    assert id(net.ask.weight) not in spared
+    assert sum(p.numel() for group in groups for p in group["params"]) == net.parameter_count
+
+
+_BARE = """
+import sys
+for name in ("numba", "pyarrow", "safetensors", "PIL", "rich", "typer", "scipy", "httpx", "jinja2", "tensorboard"):
+    sys.modules[name] = None  # now its import fails as if it were not installed
+import torch
+torch.set_num_threads(1)
+from tests.training.tiny_data import colours, model
+from pfungst.training import FitConfig, Prepared, fit, train
+print(fit(model(), colours(), validation=colours(seed=9), config=FitConfig(steps=20, batch=10), out=sys.argv[1]).why)
+"""
+
+
+def test_training_needs_torch_and_numpy_alone(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(
+        [sys.executable, "-c", _BARE, str(tmp_path)], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.strip() == "steps", done.stderr
