@@ -7,8 +7,8 @@ Two shapes over n = 186,027 columns: d = 384 (MiniLM) to a relative gap of 1e-6,
 papers' own) to 2e-2 and to 1e-3. Data of those shapes is drawn on the device: `random` unit vectors, and `clustered`
 ones with a decaying spectrum, which resemble sentence embeddings. Every question has one excluded column. Times
 include the transfer of the questions, the certificates in float64 and the top 21; the time for the dictionary is
-printed apart. The minutes for all questions are extrapolated from the questions measured; nothing in the work depends on
-how many follow.
+printed apart. The minutes for all questions are extrapolated from the questions measured; nothing in the work depends
+on how many follow.
 
 The peer is the prototype of the first measurements on the same device: 14 min for d = 384; for d = 4800, 29 min to
 1.6e-2, and no way to 1e-3.

@@ -3,8 +3,8 @@
     python benchmarks/lasso_lookup.py [--embeddings FILE.npy] [--quick]
 
 The embeddings are in memory; the time includes everything else: preparing the dictionary, solving to a relative gap of
-1e-3 (what a good top 21 needs) and to 1e-6, ranking. The second call over a prepared `Dictionary` is what an interactive
-session pays. The peer is the cosine ranking, which answers another question, as a measure of the machine.
+1e-3 (what a good top 21 needs) and to 1e-6, ranking. The second call over a prepared `Dictionary` is what an
+interactive session pays. The peer is the cosine ranking, which answers another question, as a measure of the machine.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import argparse
 import time
 
 import numpy as np
-from lasso_data import add_arguments, embeddings
 
+from lasso_data import add_arguments, embeddings
 from pfungst.lasso import Dictionary, solve, top_k
 
 
@@ -40,7 +40,8 @@ def main() -> None:
         warm = time.perf_counter() - started
         print(
             f"tol {tol:g}: {cold:.2f} s from the embeddings, {warm:.2f} s with the dictionary prepared; certified gap "
-            f"{first.gaps[0]:.1e}; {cold / cosine:.0f}x the cosine ranking; goal 5 s: {'met' if cold <= 5 else 'MISSED'}"
+            f"{first.gaps[0]:.1e}; {cold / cosine:.0f}x the cosine ranking; "
+            f"goal 5 s: {'met' if cold <= 5 else 'MISSED'}"
         )
 
 
