@@ -71,9 +71,8 @@ def on_cpu(scenes: list[Any], seconds: float, threads: int, samples: int) -> Non
     with Blender(samples=samples, threads=threads) as blender:
         peer = per_second(lambda i: blender.render(scenes[i % len(scenes)]), seconds)
         ids = per_second(lambda i: blender.visible_pixels(scenes[i % len(scenes)]), seconds / 2)
-        print(
-            f"Blender {blender.version}, {samples} samples     {peer:10.3f} frames/s: raycast is {frames / peer:.0f} times"
-        )
+        name = f"Blender {blender.version}, {samples} samples"
+        print(f"{name:29} {peer:10.3f} frames/s: raycast is {frames / peer:.0f} times")
         print(f"Blender's id picture          {ids:10.2f} layouts/s: visible_pixels is {direct / ids:.0f} times")
 
 
