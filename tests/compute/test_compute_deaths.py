@@ -22,7 +22,7 @@ from tests.compute.compute_jobs import log_and_draw
 from pfungst.compute import make_shards, run_shards
 if __name__ == "__main__":
     out, log, on = sys.argv[1:]
-    shards = make_shards([{"log": log, "sleep": 0.03, "item": i} for i in range(40)], seed=3)
+    shards = make_shards([{"log": log, "sleep": 0.15, "item": i} for i in range(40)], seed=3)
     run_shards(log_and_draw, shards, out, on=on, workers=2)
 """
 
@@ -71,7 +71,7 @@ def test_a_run_killed_several_times_ends_with_the_same_bytes_and_redoes_nothing_
     assert kills >= 3
     last = launch(on)
     assert last.wait(60) == 0, last.stderr.read() if last.stderr else ""
-    shards = make_shards([{"log": str(log), "sleep": 0.03, "item": i} for i in range(40)], seed=3)
+    shards = make_shards([{"log": str(log), "sleep": 0.15, "item": i} for i in range(40)], seed=3)
     assert finished(out) == {shard.name: jobs.draw(shard) for shard in shards}
     assert list((out / ".tmp").iterdir()) == []
 
