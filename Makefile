@@ -16,7 +16,7 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constr
 	touch $@ .venv/exam.stamp
 
 exam: .venv/exam.stamp
-	$(BIN)/pfungst examine prior --data world --limit 800 --probe control --probe blind --probe rephrase --probe noise --out runs/exam
+	$(BIN)/pfungst examine prior --data world --limit 800 --probe control --probe blind --probe rephrase --probe noise:ranker=cosine --out runs/exam
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff format --check .
