@@ -105,6 +105,15 @@ def test_duplicate_columns_share_one_coefficient(problem, lam):
     np.testing.assert_allclose(both[:60] + both[60:], single.coefficients.toarray(), atol=1e-6)
 
 
+@pytest.mark.parametrize("nonnegative", [False, True])
+@pytest.mark.parametrize("share", [1e-7, 5e-3])
+def test_near_paraphrases_and_repeats_are_solved(nonnegative, share):
+    rng = np.random.default_rng(0)
+    A = unit_columns(rng.standard_normal((20, 30)))[:, rng.integers(0, 12, 30)]
+    B = A[:, :20] + 0.01 * rng.standard_normal((20, 20))
+    assert solve(A, B, share, nonnegative=nonnegative).gaps.max() < 1e-6
+
+
 def test_a_column_equal_to_the_question_wins(problem):
     A, _ = problem(20, 300)
     x = solve(A, A[:, 17], 1e-6).coefficients.toarray()[:, 0]

@@ -24,6 +24,15 @@ def test_torch_and_numpy_agree(problem, d, n, lam, nonnegative):
     np.testing.assert_allclose(tensors.coefficients.toarray(), plain.coefficients.toarray(), atol=1e-8)
 
 
+def test_few_questions_over_many_columns_agree(problem):
+    A, B = problem(8, 1200, 2)
+    plain, tensors = (
+        solve(a, b, 1e-6, exclude=[3, None]).coefficients.toarray()
+        for a, b in ((A, B), (torch.tensor(A), torch.tensor(B)))
+    )
+    np.testing.assert_allclose(tensors, plain, atol=1e-9)
+
+
 def test_a_device_can_be_named_for_numpy_arrays(problem):
     A, B = problem(20, 400, 2)
     on_device = solve(A, B, 1e-4, device="cpu")

@@ -103,16 +103,16 @@ class Arrays:
             values.scatter_(1, where, entries)
 
     def factor(self, matrix: Any) -> tuple[Any, Any]:
-        """Factorise symmetric positive definite matrices (q, k, k) for `solve`; says which were definite (q,)."""
-        if self.is_numpy:
-            from scipy.linalg.lapack import dpotrf
+        """Factorise symmetric positive definite matrices (q, k, k) for `solve`; says which were definite (q,).
 
-            factors, good = [], np.ones(len(matrix), dtype=bool)
-            for i, one in enumerate(matrix):
-                lower, info = dpotrf(one.T, lower=1, clean=0, overwrite_a=1)
-                good[i] = info == 0
-                factors.append(lower if info == 0 else np.eye(len(one)))
-            return factors, good
+        The matrices may be overwritten.
+        """
+        if self.is_numpy:
+            from pfungst.lasso._lapack import cholesky
+
+            good = np.array([cholesky(one) for one in matrix], dtype=bool)
+            matrix[~good] = np.eye(matrix.shape[-1])
+            return matrix, good
         if self.is_cuda and matrix.shape[-1] > LEAF:
             factor = self._inverse_cholesky(matrix)
         else:
@@ -124,9 +124,9 @@ class Arrays:
     def solve(self, factor: Any, right: Any) -> Any:
         """Solve for one right-hand side (q, k) a matrix."""
         if self.is_numpy:
-            from scipy.linalg.lapack import dpotrs
+            from pfungst.lasso._lapack import cholesky_solve
 
-            return np.stack([dpotrs(lower, row, lower=1)[0] for lower, row in zip(factor, right, strict=True)])
+            return np.stack([cholesky_solve(one, row) for one, row in zip(factor, right, strict=True)])
         column = right[..., None]
         if self.is_cuda and factor.shape[-1] > LEAF:
             return (factor.swapaxes(1, 2) @ (factor @ column))[..., 0]

@@ -75,6 +75,7 @@ class _System:
         self.gram_form = lam >= GRAM_FORM_LAM and m <= 1.5 * d
         self.gram = columns @ columns.swapaxes(1, 2) if self.gram_form else None
         self.factor: Any = None
+        self.weights: Any = None
 
     def some(self, which: Any) -> None:
         """Go on with the questions at the positions `which`."""
@@ -85,6 +86,7 @@ class _System:
     def set_weights(self, weights: Any) -> Any:
         """Factorise for W = `weights` (q, m); says for which questions that was possible."""
         # Near a degenerate vertex the system is singular to rounding; a jitter this small only bends the step.
+        self.weights = weights
         good = self._factorise(weights, 1e-15)
         return good if bool(good.all()) else self._factorise(weights, 1e-11)
 
@@ -100,11 +102,14 @@ class _System:
         self.factor, good = a.factor(matrix)
         return good
 
-    def solve(self, right: Any) -> Any:
+    def solve(self, right: Any) -> tuple[Any, Any]:
+        """y (q, d) and Cy (q, m)."""
         if not self.gram_form:
-            return self.a.solve(self.factor, right)
-        inner = self.a.solve(self.factor, _forward(self.columns, right))
-        return (right - _backward(self.columns, inner)) / self.lam
+            y = self.a.solve(self.factor, right)
+            return y, _forward(self.columns, y)
+        # What is solved for is W C y. Multiplying C y by W, which grows without bound, would blow up its rounding.
+        weighted = self.a.solve(self.factor, _forward(self.columns, right))
+        return (right - _backward(self.columns, weighted)) / self.lam, weighted / self.weights
 
 
 def _forward(columns: Any, theta: Any) -> Any:
@@ -135,15 +140,23 @@ def interior(
     m, d = columns.shape[1], columns.shape[2]
     if m < d and lam < GRAM_FORM_LAM:
         # Outside the span of the working set theta is b / lam and the system is lam I: that part is left out.
-        basis, triangle = a.xp.linalg.qr(columns.swapaxes(1, 2))
+        basis, lengths, turn = a.xp.linalg.svd(columns.swapaxes(1, 2), full_matrices=False)
+        basis = basis * a.cast(lengths > 1e-12 * a.xp.amax(lengths, axis=1)[:, None], "float64")[:, None, :]
+        reduced = turn.swapaxes(1, 2) * lengths[:, None, :]
         inside = _backward(basis, b)
         if isinstance(start, Interior):
             start = replace(start, theta=_backward(basis, start.theta))
         elif start is not None:
             start = (start[0], _backward(basis, start[1]))
-        part = interior(a, triangle.swapaxes(1, 2), inside, lam, start, tol, nonnegative)
+        part = _solve(a, reduced, inside, lam, start, tol, nonnegative)
         outside = b - _forward(basis, inside)
         return replace(part, theta=_forward(basis, part.theta) + outside / lam)
+    return _solve(a, columns, b, lam, start, tol, nonnegative)
+
+
+def _solve(
+    a: Arrays, columns: Any, b: Any, lam: float, start: tuple[Any, Any] | Interior | None, tol: float, nonnegative: bool
+) -> Interior:
     point = _start(a, columns, b, lam, start, nonnegative)
     return _follow(a, columns, b, lam, point, tol, nonnegative)
 
@@ -248,8 +261,7 @@ def _direction(
 ) -> tuple[Any, Any, Any, Any]:
     """The Newton step towards multipliers * slacks = current + target: of theta, A'theta, multipliers and slacks."""
     shift = (signs * (target / slacks)).sum(axis=1)
-    dtheta = system.solve(residual - _backward(system.columns, shift))
-    dvalues = _forward(system.columns, dtheta)
+    dtheta, dvalues = system.solve(residual - _backward(system.columns, shift))
     up = signs * dvalues[:, None, :]
     return dtheta, dvalues, (target + multipliers * up) / slacks, -up
 

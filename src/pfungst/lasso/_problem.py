@@ -10,11 +10,14 @@ import numpy as np
 
 from pfungst.core.errors import PfungstError
 from pfungst.lasso._arrays import Arrays, arrays_of
+from pfungst.lasso._workers import Workers
 
 Exclude = Sequence[int | Iterable[int] | None] | np.ndarray[Any, Any] | None
 """Columns a question must not use: an index, several or None for every question, or a boolean array (n, q)."""
 
 
+TURN = 1 << 13
+"""Columns that are whitened at a time."""
 RANK_NOISE = 1e-12
 """Eigenvalues of AA' below this share of the largest are noise: a few times the rounding of float32, squared."""
 
@@ -89,8 +92,18 @@ class Dictionary:
     def gram(self) -> Any:
         """AA' (d, d) in float64, of the scaled columns."""
         if self._gram is None:
-            self._gram = self.rows.T @ self.rows
+            self.prepare(Workers())
         return self._gram
+
+    def prepare(self, workers: Workers) -> None:
+        """Compute AA' once, divided over `workers`."""
+
+        def square(rows: Any) -> Any:
+            return rows.T @ rows
+
+        if self._gram is None:
+            parts = workers.map(square, workers.shares(self.rows))
+            self._gram = sum(parts[1:], start=parts[0])
 
     @property
     def rank(self) -> int:
@@ -100,7 +113,7 @@ class Dictionary:
             self._rank = int((values > RANK_NOISE * values[-1]).sum())
         return self._rank
 
-    def whitened(self, ridge: float) -> Whitened:
+    def whitened(self, ridge: float, workers: Workers | None = None) -> Whitened:
         """The whitened dictionary for `AA' + ridge I`; the last one asked for is kept."""
         if self._whitened is None or self._whitened[0] != ridge:
             a = self.arrays
@@ -112,10 +125,13 @@ class Dictionary:
             rows = a.zeros((self.n, self.d), "float32")
             # A GPU splits the rows into two halves later and needs them exact; a CPU saves half the time.
             right = inverse.T if a.is_cuda else a.cast(inverse.T, "float32")
-            for start in range(0, self.n, 1 << 15):
-                block = self.rows[start : start + (1 << 15)]
+
+            def turn(start: int) -> None:
+                block = self.rows[start : start + TURN]
                 left = block if a.is_cuda else a.cast(block, "float32")
-                rows[start : start + (1 << 15)] = a.cast(left @ right, "float32")
+                rows[start : start + TURN] = a.cast(left @ right, "float32")
+
+            (workers or Workers()).map(turn, range(0, self.n, TURN))
             self._whitened = (ridge, Whitened(rows, inverse))
         return self._whitened[1]
 

@@ -69,13 +69,14 @@ def solve(
         method == "auto" and min(dictionary.d, dictionary.n) > INTERIOR_DIMENSION and tol >= 1e-4 and not nonnegative
     )
     needs_step = asked.count > 0 and (use_splitting or not whole(dictionary))
-    beta = step_size(dictionary, asked, scaled) if needs_step else 1.0
-    if needs_step:
-        dictionary.whitened(scaled / beta)
     how = first_order if use_splitting else working_set
     with threads(workers if dictionary.arrays.is_numpy else 1) as pool:
-        settings = Settings(scaled, tol, nonnegative, keep, beta, pool)
-        parts = _in_batches(dictionary, asked, settings, how)
+        beta = 1.0
+        if needs_step:
+            dictionary.prepare(pool)
+            beta = step_size(dictionary, asked, scaled)
+            dictionary.whitened(scaled / beta, pool)
+        parts = _in_batches(dictionary, asked, Settings(scaled, tol, nonnegative, keep, beta, pool), how)
     return _assemble(dictionary, asked, parts, lam, tol, keep)
 
 
