@@ -49,12 +49,12 @@ def main() -> None:
 
 
 def on_cpu(scenes: list[Any], seconds: float, threads: int, samples: int) -> None:
-    import numba
+    from numba import config
 
-    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+    config.NUMBA_NUM_THREADS = threads
     frames = per_second(lambda i: render(scenes[i % len(scenes)]), seconds)
-    print(f"raycast, {numba.get_num_threads()} threads          {frames:10.1f} frames/s")
-    numba.set_num_threads(1)
+    print(f"raycast, {threads} threads          {frames:10.1f} frames/s")
+    config.NUMBA_NUM_THREADS = 1
     direct = per_second(lambda i: visible_pixels(scenes[i % len(scenes)]), seconds / 2)
     print(f"visible_pixels, 1 thread      {direct:10.0f} layouts/s")
     grid = np.linspace(-3, 3, 7)

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pfungst.core import DataError, PfungstError
-from pfungst.world import pixel_coords, render, render_batch
+from pfungst.world import pixel_coords, render, render_batch, visible_pixels
 from pfungst.world.constants import CAMERA, LAMPS
 from pfungst.world.scene import Scene
 
@@ -108,6 +110,27 @@ def test_metal_mirrors_its_neighbour_and_rubber_does_not():
 def test_an_object_behind_the_camera_does_no_harm():
     image = render({"objects": [thing(0, 0), thing(20.0, -18.0)]}, 64, 48)
     assert np.abs(image.astype(int) - render({"objects": [thing(0, 0)]}, 64, 48)).max() <= 1
+
+
+place = st.floats(-60.0, 60.0, allow_nan=False)
+
+
+@settings(max_examples=60, deadline=None)
+@given(camera=st.tuples(place, place, st.floats(1e-3, 60.0)), size=st.tuples(st.integers(1, 20), st.integers(1, 20)))
+def test_a_camera_anywhere_above_the_ground_draws_something_or_says_why_not(camera, size):
+    scene = {"objects": [thing(0, 0, "cube"), thing(1.5, 1, "sphere", material="metal"), thing(-2, 1, "cylinder")]}
+    try:
+        image = render(scene, *size, camera=camera)
+    except DataError as error:
+        assert "camera" in str(error)
+    else:
+        assert image.shape == (size[1], size[0], 3)
+
+
+def test_as_many_objects_as_a_scene_may_have_are_drawn():
+    objects = [thing(x, y, size="small") for x in range(-4, 4) for y in range(-4, 4)]
+    image, counts = render({"objects": objects}, 64, 48), visible_pixels({"objects": objects})
+    assert image.shape == (48, 64, 3) and (counts > 100).sum() > 40
 
 
 def test_a_batch_holds_what_render_draws(scene):

@@ -26,7 +26,7 @@ from pfungst.world.renderers._look import (
 )
 from pfungst.world.renderers._pack import Floats
 
-CELLS_ALONG, CELLS_ACROSS = 32, 30
+CELLS_ALONG, CELLS_ACROSS = 26, 24
 """Patches along the profile (front to top) and across it."""
 ARC = BACKDROP_RADIUS * np.pi / 2
 PROFILE = BACKDROP_FRONT + BACKDROP_START + ARC + max(BACKDROP_HEIGHT - BACKDROP_RADIUS, 0.0)

@@ -24,6 +24,7 @@ from pfungst.world.renderers._cuda_source import translate
 from pfungst.world.renderers._frame import (
     NEAR_TILES,
     TILE,
+    blurred,
     light_near_cell,
     list_near_shadowers,
     list_tile_shadowers,
@@ -35,7 +36,7 @@ from pfungst.world.renderers._ids import pixel_box, see
 from pfungst.world.renderers._look import NEAR_CELLS, SAMPLE_TURN
 from pfungst.world.renderers._pack import Packed
 from pfungst.world.renderers._torch_light import backdrop_lights
-from pfungst.world.renderers._world import CAMERA, COUNT, FAR, GLOW, KIND, LAMPS, NEAR, STRIDE, THINGS, X
+from pfungst.world.renderers._world import CAMERA, COUNT, FAR, GLOW, KIND, LAMPS, NEAR, ROOM, STRIDE, THINGS, X
 
 BLOCK = 128
 """Threads of a block."""
@@ -111,7 +112,11 @@ ENTRY develop(double* light, unsigned char* image, Sizes z) {{
   i64 values = 3 * z.width * z.height;
   EACH(index, z.scenes * values) {{
     i64 value = index % values, row = value / (3 * z.width), column = value / 3 % z.width;
-    image[index] = (unsigned char)tone(light + index / values * values, row, column, value % 3, z.width, z.height);
+    double* own = light + index / values * values;
+    double middle = blurred(own, row, column, value % 3, z.width, z.height);
+    double left = blurred(own, row, most(column - 1, (i64)0), value % 3, z.width, z.height);
+    double right = blurred(own, row, least(column + 1, z.width - 1), value % 3, z.width, z.height);
+    image[index] = (unsigned char)tone(left, middle, right);
   }}
 }}
 """
@@ -134,6 +139,7 @@ def source() -> str:
         see,
         list_tile_shadowers,
         pixel,
+        blurred,
         tone,
     )
     return translate(kernels, apart=("hit", "openness", "seen", "surroundings")) + ENTRIES
@@ -195,7 +201,7 @@ def lay_out_batch(packed: Sequence[Packed], width: int, height: int, device: tor
     w[:, FAR:NEAR] = backdrop_lights(lamps).T.reshape(scenes, -1)
     w[:, THINGS:] = torch.from_numpy(things.reshape(scenes, -1)).to(device)
     tiles = -(-width // TILE) * -(-height // TILE)
-    lists = (slots + NEAR_TILES**2 + tiles) * LIGHTS * (slots + 1)
+    lists = (slots + NEAR_TILES**2 + tiles) * LIGHTS * ROOM
     return w, Sizes(scenes, slots, w.shape[1], lists, width, height)
 
 

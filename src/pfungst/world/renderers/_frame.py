@@ -8,14 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from pfungst.world.constants import FOCAL
+from pfungst.world.renderers._backdrop import LIGHTS
 from pfungst.world.renderers._geometry import INF, hit_object, normal
 from pfungst.world.renderers._ids import sample_ray
-from pfungst.world.renderers._jit import Vec, along, dot, jit, mix, parallel_jit, prange, scaled, sub, times, unit, vec
+from pfungst.world.renderers._jit import Vec, along, dot, jit, mix, scaled, sub, times, unit, vec
 from pfungst.world.renderers._light import DARK, NEAR_STEP, hit_backdrop, list_shadowers, reach
 from pfungst.world.renderers._look import BLUR, METAL_MIX, NEAR_CELLS, NEAR_HALF, SAMPLE_TURN
 from pfungst.world.renderers._pack import Floats, Ints
 from pfungst.world.renderers._shade import ground, metal_rough, metal_sharp, note_glow, rubber
-from pfungst.world.renderers._world import CAMERA, COUNT, METAL, NEAR, RED, STRIDE, THINGS, X
+from pfungst.world.renderers._world import CAMERA, COUNT, METAL, NEAR, RED, ROOM, STRIDE, THINGS, X
 
 TILE = 8
 """Edge of the squares of pixels, or of cells of the near ground, for which shadows are listed together."""
@@ -34,7 +35,10 @@ GAMMA = _gamma()
 @jit
 def srgb(value: float) -> float:
     """Linear light to 0..255: a table over the square root, where the curve is nearly straight (error below 1e-3)."""
-    place = GAMMA_CELLS * math.sqrt(min(max(value, 0.0), 1.0))
+    # Also where there is no number.
+    if not value > 0.0:
+        return 0.0
+    place = GAMMA_CELLS * math.sqrt(min(value, 1.0))
     i = int(place)
     low, high = GAMMA[i], GAMMA[i + 1]
     return float(low + (place - i) * (high - low))
@@ -66,16 +70,34 @@ def light_near_cell(w: Floats, lists: Ints, i: int, j: int, who: int) -> None:
 
 
 @jit
-def prepare(w: Floats, lists: Ints) -> None:
-    """What a picture needs once: what every object sends out, who may shadow it, and the light on the near ground."""
-    who = int(w[COUNT])
-    for number in range(who):
+def prepare_objects(w: Floats, lists: Ints) -> None:
+    """What a picture needs first: what every object sends out, and who may shadow it."""
+    for number in range(int(w[COUNT])):
         prepare_object(w, lists, number)
-    for tile in range(NEAR_TILES * NEAR_TILES):
+
+
+@jit
+def light_near(w: Floats, lists: Ints, part: int, parts: int) -> None:
+    """What a picture needs next, the light on the near ground: every parts-th tile of it."""
+    who = int(w[COUNT])
+    # The last of the lists belongs to the tile at hand: every thread needs its own.
+    lists = lists.copy()
+    for tile in range(part, NEAR_TILES * NEAR_TILES, parts):
         list_near_shadowers(w, lists, tile, who)
         for cell in range(TILE * TILE):
             i, j = tile // NEAR_TILES * TILE + cell // TILE, tile % NEAR_TILES * TILE + cell % TILE
             light_near_cell(w, lists, i, j, who)
+
+
+@jit
+def shade_backdrop(w: Floats, lists: Ints, who: int, a: float, b: float) -> Vec:
+    """Radiance of the backdrop along the ray forward + a right + b up; `who` names its shadow lists there."""
+    o = vec(w, CAMERA)
+    d = unit(mix(1.0, vec(w, CAMERA + 9), a, vec(w, CAMERA + 3), b, vec(w, CAMERA + 6)))
+    t, place = hit_backdrop(o, d)
+    if t == INF:
+        return DARK
+    return ground(w, lists, who, along(o, t, d), place)
 
 
 @jit
@@ -86,13 +108,10 @@ def shade(
 
     `who` names the shadow lists of the backdrop there. Rays of neighbouring samples lie `step` apart.
     """
+    if name < 0:
+        return shade_backdrop(w, lists, who, a, b)
     o = vec(w, CAMERA)
     d = unit(mix(1.0, vec(w, CAMERA + 9), a, vec(w, CAMERA + 3), b, vec(w, CAMERA + 6)))
-    if name < 0:
-        t, place = hit_backdrop(o, d)
-        if t == INF:
-            return DARK
-        return ground(w, lists, who, along(o, t, d), place)
     k = THINGS + STRIDE * name
     t = hit_object(w, k, o, d)
     if t == INF:
@@ -135,35 +154,53 @@ def list_tile_shadowers(w: Floats, lists: Ints, left: int, top: int, width: int,
     list_shadowers(w, lists, middle, 1.2 * math.sqrt(square), -1, who)
 
 
-@parallel_jit
-def draw(
-    w: Floats, lists: Ints, order: Ints, ids: npt.NDArray[np.int16], width: int, height: int, light: Floats
-) -> None:
-    """Fill flat `light` (height, width, 3) from the id buffer at twice the resolution; `order` lists bands of tiles."""
-    for index in prange(order.size):
-        # The last of the lists belongs to the tile at hand: every thread needs its own.
-        draw_band(w, lists.copy(), order[index], ids, width, height, light)
-
-
 @jit
-def draw_band(
-    w: Floats, lists: Ints, band: int, ids: npt.NDArray[np.int16], width: int, height: int, light: Floats
+def draw(
+    w: Floats,
+    lists: Ints,
+    ids: npt.NDArray[np.int16],
+    width: int,
+    height: int,
+    part: int,
+    parts: int,
+    light: Floats,
 ) -> None:
+    """Fill flat `light` (height, width, 3) from the id buffer at twice the resolution: every parts-th band of tiles."""
     who = int(w[COUNT])
-    top = band * TILE
-    for left in range(0, width, TILE):
-        list_tile_shadowers(w, lists, left, top, width, height, who)
-        for row in range(top, min(top + TILE, height)):
-            for column in range(left, min(left + TILE, width)):
-                at = 3 * (row * width + column)
-                light[at], light[at + 1], light[at + 2] = pixel(w, lists, who, ids, row, column, width, height)
+    # The last of the lists belongs to the tile at hand: every thread needs its own.
+    lists = lists.copy()
+    for top in range(part * TILE, height, parts * TILE):
+        for left in range(0, width, TILE):
+            list_tile_shadowers(w, lists, left, top, width, height, who)
+            # Most tiles lie in no shadow, and need not ask for one in every pixel.
+            shaded = False
+            for i in range(LIGHTS):
+                shaded = shaded or lists[(who * LIGHTS + i) * ROOM] != 0
+            here = who if shaded else -1
+            for row in range(top, min(top + TILE, height)):
+                for column in range(left, min(left + TILE, width)):
+                    at = 3 * (row * width + column)
+                    light[at], light[at + 1], light[at + 2] = pixel(w, lists, here, ids, row, column, width, height)
 
 
 @jit
 def pixel(
     w: Floats, lists: Ints, who: int, ids: npt.NDArray[np.int16], row: int, column: int, width: int, height: int
 ) -> Vec:
-    """Radiance of a pixel.
+    """Radiance of a pixel: in most all samples see the backdrop, and their middle is that of the pixel."""
+    corner = 4 * row * width + 2 * column
+    most = max(max(ids[corner], ids[corner + 1]), max(ids[corner + 2 * width], ids[corner + 2 * width + 1]))
+    if most < 0:
+        step = 1.0 / (FOCAL * 2 * width)
+        return shade_backdrop(w, lists, who, (2 * column + 1 - width) * step, (height - 2 * row - 1) * step)
+    return object_pixel(w, lists, who, ids, row, column, width, height)
+
+
+@jit
+def object_pixel(
+    w: Floats, lists: Ints, who: int, ids: npt.NDArray[np.int16], row: int, column: int, width: int, height: int
+) -> Vec:
+    """Radiance of a pixel that shows an object.
 
     Of its four samples those that see the same thing share one ray through their middle, except for the sharp
     reflections of metal, which are followed for each.
@@ -195,21 +232,29 @@ def pixel(
     return light
 
 
-@parallel_jit
-def develop(light: Floats, width: int, height: int, image: npt.NDArray[np.uint8]) -> None:
-    """Fill flat `image` from linear light (height, width, 3)."""
-    for row in prange(height):
-        for column in range(3 * width):
-            image[3 * row * width + column] = tone(light, row, column // 3, column % 3, width, height)
+@jit
+def develop(light: Floats, width: int, height: int, part: int, parts: int, image: npt.NDArray[np.uint8]) -> None:
+    """Fill flat `image` from linear light (height, width, 3): a slight blur, like a camera's filter, then sRGB."""
+    for row in range(part, height, parts):
+        for channel in range(3):
+            middle = blurred(light, row, 0, channel, width, height)
+            left = middle
+            for column in range(width):
+                right = blurred(light, row, min(column + 1, width - 1), channel, width, height)
+                image[3 * (row * width + column) + channel] = tone(left, middle, right)
+                left, middle = middle, right
 
 
 @jit
-def tone(light: Floats, row: int, column: int, channel: int, width: int, height: int) -> int:
-    """One value of the picture, 0 to 255: light through a slight blur, as wide as a camera's filter, then sRGB."""
-    left, right = 3 * max(column - 1, 0) + channel, 3 * min(column + 1, width - 1) + channel
-    middle = 3 * column + channel
-    above, here, below = 3 * width * max(row - 1, 0), 3 * width * row, 3 * width * min(row + 1, height - 1)
-    outer = BLUR * (light[above + left] + light[below + left]) + (1.0 - 2.0 * BLUR) * light[here + left]
-    outer += BLUR * (light[above + right] + light[below + right]) + (1.0 - 2.0 * BLUR) * light[here + right]
-    inner = BLUR * (light[above + middle] + light[below + middle]) + (1.0 - 2.0 * BLUR) * light[here + middle]
-    return int(srgb(BLUR * outer + (1.0 - 2.0 * BLUR) * inner) + 0.5)
+def blurred(light: Floats, row: int, column: int, channel: int, width: int, height: int) -> float:
+    """Light of one channel, blurred up and down."""
+    at, line = 3 * column + channel, 3 * width
+    outer: float = light[line * max(row - 1, 0) + at] + light[line * min(row + 1, height - 1) + at]
+    inner: float = light[line * row + at]
+    return BLUR * outer + (1.0 - 2.0 * BLUR) * inner
+
+
+@jit
+def tone(left: float, middle: float, right: float) -> int:
+    """One value of the picture, 0 to 255, from light blurred up and down: blurred across, then sRGB."""
+    return int(srgb(BLUR * (left + right) + (1.0 - 2.0 * BLUR) * middle) + 0.5)

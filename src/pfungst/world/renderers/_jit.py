@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
 try:
     from numba import njit
-    from numba import prange as prange
 except ImportError:  # a GPU machine with nothing but torch and numpy
-    njit, prange = None, range
+    njit = None
 
 from pfungst.world.renderers._pack import Floats
 
@@ -38,10 +38,11 @@ def _stamp() -> str:
 _STAMP = _stamp()
 
 
-def _compile(function: Function, **options: Any) -> Function:
+def jit(function: Function) -> Function:
+    """Compile on first use, and keep the result on disk. What is compiled lets other threads run beside it."""
     if njit is None:
         return function
-    dispatcher = njit(cache=True, error_model="numpy", **options)(function)
+    dispatcher = njit(cache=True, error_model="numpy", nogil=True)(function)
     # Numba keeps machine code for as long as the function's own file is unchanged. Ours also holds constants and
     # functions of other files; after a change in one of those it would go on drawing the old picture.
     file: Any = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
@@ -50,14 +51,24 @@ def _compile(function: Function, **options: Any) -> Function:
     return cast(Function, dispatcher)
 
 
-def jit(function: Function) -> Function:
-    """Compile on first use, and keep the result on disk."""
-    return _compile(function)
+def threads() -> int:
+    """How many threads to draw with: all cores, or as many as the environment variable NUMBA_NUM_THREADS says."""
+    from numba import config
+
+    return int(config.NUMBA_NUM_THREADS)
 
 
-def parallel_jit(function: Function) -> Function:
-    """The same, with `prange` loops spread over threads."""
-    return _compile(function, parallel=True)
+def spread(parts: int, work: Callable[[int], None]) -> None:
+    """Do part 0 to parts - 1 of some compiled work, each in a thread of its own.
+
+    Numba's own threads outlive the call and do not survive a fork, which is how many programs start their workers.
+    """
+    if parts == 1:
+        work(0)
+        return
+    with ThreadPoolExecutor(parts) as pool:
+        for _ in pool.map(work, range(parts)):
+            pass
 
 
 @jit

@@ -38,8 +38,8 @@ from pfungst.world.renderers._look import (
     SHADOW_RAYS,
     lattice,
 )
-from pfungst.world.renderers._pack import Floats, Ints
-from pfungst.world.renderers._world import COUNT, FAR, KIND, LAMPS, NEAR, STRIDE, THINGS, R, X
+from pfungst.world.renderers._pack import SPHERE, Floats, Ints
+from pfungst.world.renderers._world import COUNT, FAR, KIND, LAMPS, NEAR, ROOM, STRIDE, THINGS, R, X
 
 BX, BY = BACKDROP
 NEAR_STEP = 2 * NEAR_HALF / NEAR_CELLS
@@ -55,18 +55,15 @@ def reach(w: Floats, k: int) -> float:
 
 
 @jit
-def list_start(w: Floats, who: int, i: int) -> int:
-    """Where the list of those that may throw a shadow on `who` from light i begins, with its length."""
-    return (who * LIGHTS + i) * (int(w[COUNT]) + 1)
-
-
-@jit
 def list_shadowers(w: Floats, lists: Ints, centre: Vec, radius: float, skip: int, who: int) -> None:
-    """Note in the lists of `who` the objects, but for `skip`, that may stand between a light and a point of a ball."""
+    """Note in the lists of `who` the objects, but for `skip`, that may stand between a light and a point of a ball.
+
+    A list begins with how many they are, or with -1 where one of them hides the light from all of the ball.
+    """
     for i in range(LIGHTS):
         lamp = LAMPS + LIGHT_COLUMNS * i
-        start = list_start(w, who, i)
-        count = 0
+        start = (who * LIGHTS + i) * ROOM
+        count, hidden = 0, False
         way = sub(vec(w, lamp + POSITION), centre)
         square = dot(way, way)
         for number in range(int(w[COUNT])):
@@ -77,11 +74,20 @@ def list_shadowers(w: Floats, lists: Ints, centre: Vec, radius: float, skip: int
             # Nearest point of the way to the light. The ball widens the way, and so does the lamp's own size.
             ahead = min(max(dot(c, way) / square, 0.0), 1.0)
             apart = along(c, -ahead, way)
-            wide = reach(w, k) + radius + w[lamp + REACH] * ahead
-            if dot(apart, apart) < wide * wide:
-                count += 1
-                lists[start + count] = k
-        lists[start] = count
+            outer = reach(w, k)
+            wide = outer + radius + w[lamp + REACH] * ahead
+            if dot(apart, apart) >= wide * wide:
+                continue
+            spread = radius + w[lamp + REACH] * (ahead + outer / math.sqrt(square))
+            kind = int(w[k + KIND])
+            how = shadowing(kind, into(w, k, (-c[0], -c[1], -c[2])), into(w, k, way), spread / w[k + R])
+            # A ball around a sphere says as much as the sphere; of a sphere beside the ball it says more.
+            if how == OPEN and kind != SPHERE:
+                continue
+            hidden = hidden or how == HIDDEN
+            count += 1
+            lists[start + count] = k
+        lists[start] = -1 if hidden else count
 
 
 @jit
@@ -118,8 +124,8 @@ def openness(w: Floats, lists: Ints, who: int, i: int, p: Vec) -> float:
     """Part of light i that is seen from p: the product over the objects that may stand in between."""
     lamp = LAMPS + LIGHT_COLUMNS * i
     way = sub(vec(w, lamp + POSITION), p)
-    start = list_start(w, who, i)
-    part = 1.0
+    start = (who * LIGHTS + i) * ROOM
+    part = 1.0 if lists[start] >= 0 else 0.0
     for j in range(lists[start]):
         part *= open_part(w, lists[start + j + 1], lamp, p, way)
     return part
@@ -144,7 +150,8 @@ def direct(w: Floats, lists: Ints, who: int, p: Vec, n: Vec) -> Vec:
         lamp = LAMPS + LIGHT_COLUMNS * i
         amount = falloff(w, lamp, p, n)
         if amount > 0.0:
-            if who >= 0:
+            # Asked here, since most lists are empty and a call costs more than the rest.
+            if who >= 0 and lists[(who * LIGHTS + i) * ROOM] != 0:
                 amount *= openness(w, lists, who, i, p)
             light = along(light, amount, vec(w, lamp + INTENSITY))
     return light

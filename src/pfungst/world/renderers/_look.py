@@ -80,7 +80,7 @@ NEIGHBOUR = 4.5
 """An object bounces light to others up to this many of its radii away."""
 SELF_SHADE = 0.8
 """How bright the ground at an object's foot is, on the average, beside ground without it."""
-FAINT = 0.004
+FAINT = 0.01
 """Smallest part of the sky above the ground that an object must fill to tint it."""
 DIM = 1e-4
 """Radiance below which a highlight is left out."""

@@ -99,8 +99,8 @@ def ground(w: Floats, lists: Ints, who: int, p: Vec, place: float) -> Vec:
     """Radiance of the backdrop at a point on it: lamps, its own other parts, and the sides of objects as balls."""
     n = (0.0, 0.0, 1.0)
     if place > BACKDROP_START:
-        angle = min((place - BACKDROP_START) / BACKDROP_RADIUS, 0.5 * math.pi)
-        n = (-math.sin(angle) * BX, -math.sin(angle) * BY, math.cos(angle))
+        lean = (BACKDROP_START - p[0] * BX - p[1] * BY) / BACKDROP_RADIUS
+        n = (lean * BX, lean * BY, max(1.0 - p[2] / BACKDROP_RADIUS, 0.0))
     light = along(direct(w, lists, who, p, n), 1.0, far_light(w, 3, place, BX * p[1] - BY * p[0]))
     if place <= BACKDROP_START:
         for number in range(int(w[COUNT])):

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from pfungst.world.renderers._geometry import hit, into
 from pfungst.world.renderers._ids import pixel_box, sample_ray
-from pfungst.world.renderers._jit import jit, mix, parallel_jit, prange, sub, vec
+from pfungst.world.renderers._jit import jit, mix, sub, vec
 from pfungst.world.renderers._pack import Floats, Ints
 from pfungst.world.renderers._world import CAMERA, KIND, STRIDE, THINGS, X, Y
 
@@ -29,16 +29,26 @@ def measure_sprites(w: Floats, owners: Ints, places: Floats, width: int, height:
     return start
 
 
-@parallel_jit
+@jit
 def draw_sprites(
-    w: Floats, owners: Ints, places: Floats, width: int, height: int, records: Ints, depth: Floats, spans: Floats
+    w: Floats,
+    owners: Ints,
+    places: Floats,
+    width: int,
+    height: int,
+    part: int,
+    parts: int,
+    records: Ints,
+    depth: Floats,
+    spans: Floats,
 ) -> None:
-    """Draw all sprites: depths (infinite beside the object), pixels, and nearest and farthest depth."""
-    for s in prange(owners.size):
-        own = w.copy()
+    """Draw every parts-th sprite: depths (infinite beside the object), pixels, nearest and farthest depth."""
+    # Objects are moved about: every thread needs its own.
+    w = w.copy()
+    for s in range(part, owners.size, parts):
         k = THINGS + STRIDE * owners[s]
-        own[k + X], own[k + Y] = places[s, 0], places[s, 1]
-        draw_sprite(own, owners[s], s, width, height, records, depth, spans)
+        w[k + X], w[k + Y] = places[s, 0], places[s, 1]
+        draw_sprite(w, owners[s], s, width, height, records, depth, spans)
 
 
 @jit
@@ -65,15 +75,18 @@ def draw_sprite(
     spans[s, 0], spans[s, 1] = near, far
 
 
-@parallel_jit
-def count_layouts(layouts: Ints, records: Ints, spans: Floats, depth: Floats, largest: int, counts: Ints) -> None:
-    """Visible pixels `counts` (layouts, objects) of layouts of sprites, each of at most `largest` cells."""
-    parts = min(layouts.shape[0], 64)
-    for part in prange(parts):
-        hidden = np.zeros(largest, dtype=np.bool_)
-        for number in range(part * layouts.shape[0] // parts, (part + 1) * layouts.shape[0] // parts):
-            for i in range(layouts.shape[1]):
-                counts[number, i] = count_one(layouts, number, i, records, spans, depth, hidden)
+@jit
+def count_layouts(
+    layouts: Ints, first: int, last: int, records: Ints, spans: Floats, depth: Floats, largest: int, counts: Ints
+) -> None:
+    """Visible pixels `counts` of layouts of sprites, both (layouts, objects), from the first to before the last one.
+
+    No sprite has more than `largest` cells.
+    """
+    hidden = np.zeros(largest, dtype=np.bool_)
+    for number in range(first, last):
+        for i in range(layouts.shape[1]):
+            counts[number, i] = count_one(layouts, number, i, records, spans, depth, hidden)
 
 
 @jit

@@ -101,9 +101,10 @@ def side_glow(b: Batch, q: Tensor, x: Tensor, y: Tensor) -> V3:
 def ground_light(b: Batch, p: V3, place: Tensor, openness: Tensor) -> V3:
     """Radiance of the backdrop at points (scenes, tiles, points of a tile); `openness` (lights, ...) of the lights."""
     scene = torch.arange(place.shape[0], device=place.device)[:, None, None]
-    angle = ((place - BACKDROP_START) / BACKDROP_RADIUS).clamp(0.0, 0.5 * math.pi)
-    sin = torch.sin(angle)
-    light = direct(b, scene, p, (-sin * BX, -sin * BY, torch.cos(angle)), openness)
+    curved = place > BACKDROP_START
+    lean = torch.where(curved, (BACKDROP_START - p[0] * BX - p[1] * BY) / BACKDROP_RADIUS, 0.0)
+    rise = torch.where(curved, (1.0 - p[2] / BACKDROP_RADIUS).clamp(min=0.0), 1.0)
+    light = direct(b, scene, p, (lean * BX, lean * BY, rise), openness)
     light = along(light, 1.0, far_light(b, scene, 3, place, BX * p[1] - BY * p[0]))
     q = scene.unsqueeze(-1) * b.slots + torch.arange(b.slots, device=place.device)
     c = sub(thing3(b, X, q), wide(p))

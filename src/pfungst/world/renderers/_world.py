@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from pfungst.world.constants import MAX_ANSWERABLE
 from pfungst.world.renderers._backdrop import CELLS_ACROSS, CELLS_ALONG, LIGHT_COLUMNS, LIGHTS, backdrop_light, lights
 from pfungst.world.renderers._look import NEAR_CELLS
 from pfungst.world.renderers._pack import Floats, Ints, Packed
@@ -26,11 +27,15 @@ KIND, X, Y, Z, R, COS, SIN, RED, METAL, GLOW = 0, 1, 2, 3, 4, 5, 6, 7, 10, 11
 STRIDE = 20
 
 
-def lay_out(packed: Packed, lit: bool = True) -> tuple[Floats, Ints]:
-    """The flat array, and room for lists, flat (objects + 1, lights, objects + 1), of who may throw a shadow.
+ROOM = MAX_ANSWERABLE + 1
+"""Entries of a list of objects that may throw a shadow: how many there are, then where they stand in the array."""
 
-    A list begins with its length. There is one for every object, and a last one for the piece of ground at hand.
-    Without `lit` the lights are left out.
+
+def lay_out(packed: Packed, lit: bool = True) -> tuple[Floats, Ints]:
+    """The flat array, and space for lists, flat (objects + 1, lights, ROOM), of who may throw a shadow.
+
+    There is a list for every object, and a last one for the piece of ground at hand. Without `lit` the lights are left
+    out.
     """
     count = len(packed.kinds)
     w = np.empty(THINGS + count * STRIDE)
@@ -42,7 +47,7 @@ def lay_out(packed: Packed, lit: bool = True) -> tuple[Floats, Ints]:
     things = w[THINGS:].reshape(count, STRIDE)
     things[:, KIND] = packed.kinds
     things[:, X:GLOW] = packed.objects
-    return w, np.zeros((count + 1) * LIGHTS * (count + 1), dtype=np.int64)
+    return w, np.empty((count + 1) * LIGHTS * ROOM, dtype=np.int64)
 
 
 @lru_cache(maxsize=16)

@@ -116,22 +116,20 @@ def _draw_torch(packed: Sequence[Packed], width: int, height: int, device: str) 
 
 
 def _draw(packed: Packed, width: int, height: int) -> Picture:
-    from numba import get_num_threads
-
-    from pfungst.world.renderers._frame import TILE, develop, draw, prepare
+    from pfungst.world.renderers._frame import TILE, develop, draw, light_near, prepare_objects
     from pfungst.world.renderers._ids import id_buffer
+    from pfungst.world.renderers._jit import spread, threads
     from pfungst.world.renderers._world import lay_out
 
     w, lists = lay_out(packed)
-    prepare(w, lists)
+    parts = min(threads(), -(-height // TILE))
+    prepare_objects(w, lists)
+    spread(parts, lambda part: light_near(w, lists, part, parts))
     ids, depth = np.full(4 * height * width, -1, dtype=np.int16), np.empty(4 * height * width)
-    counts = np.empty(len(packed.kinds), dtype=np.int64)
-    id_buffer(w, 2 * width, 2 * height, SAMPLE_TURN, ids, depth, counts)
+    id_buffer(w, 2 * width, 2 * height, SAMPLE_TURN, ids, depth, np.empty(len(packed.kinds), dtype=np.int64))
     light, image = np.empty(3 * height * width), np.empty(3 * height * width, dtype=np.uint8)
-    # Threads take contiguous parts of the order: deal the bands out, so that none gets all the objects.
-    bands, threads = np.arange((height + TILE - 1) // TILE), get_num_threads()
-    draw(w, lists, np.concatenate([bands[i::threads] for i in range(threads)]), ids, width, height, light)
-    develop(light, width, height, image)
+    spread(parts, lambda part: draw(w, lists, ids, width, height, part, parts, light))
+    spread(parts, lambda part: develop(light, width, height, part, parts, image))
     return image.reshape(height, width, 3)
 
 

@@ -44,6 +44,7 @@ def visible_pixels_many(
     stands in, and the layouts are composed from these sprites: exactly the counts of `visible_pixels`, tens of
     thousands of layouts a second where places repeat, as on the game's 7x7 grid.
     """
+    from pfungst.world.renderers._jit import spread, threads
     from pfungst.world.renderers._sprites import count_layouts, draw_sprites, measure_sprites
     from pfungst.world.renderers._world import lay_out
 
@@ -57,9 +58,14 @@ def visible_pixels_many(
     if cells > _MAX_SPRITE_CELLS:
         return np.stack([_count(_moved(packed, one), width, height) for one in where])
     depth, counts = np.empty(cells), np.empty(layouts.shape, dtype=np.int64)
-    draw_sprites(w, owners, places, width, height, records, depth, spans)
+    parts = threads()
+    spread(parts, lambda part: draw_sprites(w, owners, places, width, height, part, parts, records, depth, spans))
     largest = int(((records[:, 2] - records[:, 0]) * (records[:, 3] - records[:, 1])).max(initial=0))
-    count_layouts(layouts, records, spans, depth, largest, counts)
+    edges = [len(layouts) * part // parts for part in range(parts + 1)]
+    spread(
+        parts,
+        lambda part: count_layouts(layouts, edges[part], edges[part + 1], records, spans, depth, largest, counts),
+    )
     return counts
 
 
