@@ -27,6 +27,7 @@ from pfungst.world.renderers._look import (
     lattice,
 )
 from pfungst.world.renderers._pack import CUBE, CYLINDER, SPHERE, pack
+from pfungst.world.renderers._penumbra import stopped
 from pfungst.world.renderers._world import lay_out
 
 number = st.floats(-2.0, 2.0, allow_nan=False)
@@ -151,6 +152,29 @@ def test_shadow_rays_spread_over_all_rows_and_columns_of_a_lamp():
     points = lattice(16)
     assert len(np.unique(points[:, 0].round(9))) == len(np.unique(points[:, 1].round(9))) == 16
     assert np.abs(points).max() < 1 and np.abs(points.mean(0)).max() < 1e-12
+
+
+@kinds
+@given(
+    o=vector,
+    aim=vector,
+    u=st.tuples(*[st.floats(-0.5, 0.5)] * 3),
+    v=st.tuples(*[st.floats(-0.5, 0.5)] * 3),
+    far=st.floats(1.0, 5.0),
+)
+@settings(max_examples=300, deadline=None)
+def test_rays_to_a_lamp_are_stopped_as_often_together_as_one_by_one(kind, o, aim, u, v, far):
+    o, d = tuple(2.0 * x for x in o), tuple(far * (0.6 * b - 2.0 * a) for a, b in zip(o, aim))
+    assume(math.hypot(*d) > 0.1)
+    alone = sum(hit(kind, o, tuple(d[i] + a * u[i] + b * v[i] for i in range(3))) < 1.0 for a, b in lattice(16))
+    assert stopped(kind, o, d, u, v) == alone
+
+
+@kinds
+def test_a_lamp_half_behind_a_shape_loses_some_rays_and_keeps_some(kind):
+    # From below, past the side at x = 1, to a lamp as wide as 1 above it.
+    count = stopped(kind, (1.0, 0.0, -5.0), (0.0, 0.0, 10.0), (1.0, 0.0, 0.0), (0.0, 0.3, 0.0))
+    assert 4 <= count <= 12
 
 
 def test_one_sample_sees_what_the_id_buffer_holds():

@@ -80,11 +80,13 @@ def backdrop_light(lamps: Floats) -> Floats:
     direct = np.zeros_like(points)
     for row in lights(lamps):
         away = row[POSITION : POSITION + 3] - points
-        square = (away**2).sum(1)
+        square = np.einsum("pi,pi->p", away, away)
         away /= np.sqrt(square)[:, None]
-        facing = np.maximum((away * normals).sum(1), 0) * np.maximum(-away @ row[AIM : AIM + 3], 0) / square
+        back = np.einsum("pi,i->p", away, -row[AIM : AIM + 3])
+        facing = np.maximum(np.einsum("pi,pi->p", away, normals), 0) * np.maximum(back, 0) / square
         direct += facing[:, None] * row[INTENSITY : INTENSITY + 3]
-    radiosity = solve @ (GROUND_ALBEDO * direct)
+    # Not a matrix product of a library: its threads would spin beside ours, and its sums differ between machines.
+    radiosity = np.einsum("pq,cq->pc", solve, np.ascontiguousarray(GROUND_ALBEDO * direct.T))
     indirect = radiosity / GROUND_ALBEDO - direct
     return np.concatenate([radiosity / np.pi, indirect], axis=1).reshape(CELLS_ALONG, CELLS_ACROSS, 6)
 

@@ -19,15 +19,15 @@ import torch
 from torch import Tensor
 
 from pfungst.core import PfungstError
-from pfungst.world.renderers._backdrop import LIGHTS, lights
+from pfungst.world.renderers._backdrop import lights
 from pfungst.world.renderers._cuda_source import translate
 from pfungst.world.renderers._frame import (
     NEAR_TILES,
     TILE,
     blurred,
     light_near_cell,
-    list_near_shadowers,
-    list_tile_shadowers,
+    list_near,
+    list_tile,
     pixel,
     prepare_object,
     tone,
@@ -36,7 +36,7 @@ from pfungst.world.renderers._ids import pixel_box, see
 from pfungst.world.renderers._look import NEAR_CELLS, SAMPLE_TURN
 from pfungst.world.renderers._pack import Packed
 from pfungst.world.renderers._torch_light import backdrop_lights
-from pfungst.world.renderers._world import CAMERA, COUNT, FAR, GLOW, KIND, LAMPS, NEAR, ROOM, STRIDE, THINGS, X
+from pfungst.world.renderers._world import CAMERA, COUNT, FAR, LAMPS, LISTS, NEAR, ROOM, STRIDE, THINGS, describe
 
 BLOCK = 128
 """Threads of a block."""
@@ -59,11 +59,11 @@ ENTRY prepare_objects(double* w, i64* lists, i64* boxes, Sizes z) {{
   }}
 }}
 
-ENTRY list_near(double* w, i64* lists, Sizes z) {{
+ENTRY list_near_tiles(double* w, i64* lists, Sizes z) {{
   EACH(index, z.scenes * {NEAR_TILES**2}) {{
     i64 scene = index / {NEAR_TILES**2}, tile = index % {NEAR_TILES**2};
     double* own = w + scene * z.room;
-    list_near_shadowers(own, lists + scene * z.lists, tile, (i64)own[{COUNT}] + tile);
+    list_near(own, lists + scene * z.lists, tile, (i64)own[{COUNT}] + tile);
   }}
 }}
 
@@ -86,13 +86,13 @@ ENTRY see_samples(double* w, i64* boxes, short* ids, Sizes z) {{
   }}
 }}
 
-ENTRY list_tiles(double* w, i64* lists, Sizes z) {{
+ENTRY list_picture_tiles(double* w, i64* lists, Sizes z) {{
   EACH(index, z.scenes * tiles(z)) {{
     i64 scene = index / tiles(z), tile = index % tiles(z), across = tiles_across(z);
     double* own = w + scene * z.room;
     i64 who = (i64)own[{COUNT}] + {NEAR_TILES**2} + tile;
     i64 left = tile % across * {TILE}, top = tile / across * {TILE};
-    list_tile_shadowers(own, lists + scene * z.lists, left, top, z.width, z.height, who);
+    list_tile(own, lists + scene * z.lists, left, top, z.width, z.height, who);
   }}
 }}
 
@@ -133,11 +133,11 @@ def source() -> str:
     """All of the program, for NVRTC or for an ordinary C++ compiler."""
     kernels = (
         prepare_object,
-        list_near_shadowers,
+        list_near,
         light_near_cell,
         pixel_box,
         see,
-        list_tile_shadowers,
+        list_tile,
         pixel,
         blurred,
         tone,
@@ -177,10 +177,10 @@ def draw_on_device(packed: Sequence[Packed], width: int, height: int, device: to
         tiles = -(-width // TILE) * -(-height // TILE)
         program = _program(torch.cuda.current_device())
         program.run("prepare_objects", scenes * sizes.slots, w, lists, boxes, sizes)
-        program.run("list_near", scenes * NEAR_TILES**2, w, lists, sizes)
+        program.run("list_near_tiles", scenes * NEAR_TILES**2, w, lists, sizes)
         program.run("light_near", scenes * NEAR_CELLS**2, w, lists, sizes)
         program.run("see_samples", scenes * 4 * width * height, w, boxes, ids, sizes)
-        program.run("list_tiles", scenes * tiles, w, lists, sizes)
+        program.run("list_picture_tiles", scenes * tiles, w, lists, sizes)
         program.run("draw_pixels", scenes * width * height, w, lists, ids, light, sizes)
         program.run("develop", scenes * values, light, image, sizes)
         return image
@@ -193,7 +193,7 @@ def lay_out_batch(packed: Sequence[Packed], width: int, height: int, device: tor
     for i, one in enumerate(packed):
         count = len(one.kinds)
         head[i, COUNT], head[i, CAMERA:LAMPS] = count, one.view.ravel()
-        things[i, :count, KIND], things[i, :count, X:GLOW] = one.kinds, one.objects
+        describe(one, things[i, :count])
     lamps = torch.from_numpy(lights(np.stack([one.lamps for one in packed]))).to(device)
     w = torch.empty((scenes, THINGS + slots * STRIDE), dtype=torch.float64, device=device)
     w[:, :LAMPS] = torch.from_numpy(head).to(device)
@@ -201,7 +201,7 @@ def lay_out_batch(packed: Sequence[Packed], width: int, height: int, device: tor
     w[:, FAR:NEAR] = backdrop_lights(lamps).T.reshape(scenes, -1)
     w[:, THINGS:] = torch.from_numpy(things.reshape(scenes, -1)).to(device)
     tiles = -(-width // TILE) * -(-height // TILE)
-    lists = (slots + NEAR_TILES**2 + tiles) * LIGHTS * ROOM
+    lists = (slots + NEAR_TILES**2 + tiles) * LISTS * ROOM
     return w, Sizes(scenes, slots, w.shape[1], lists, width, height)
 
 

@@ -8,15 +8,21 @@ import numpy as np
 import numpy.typing as npt
 
 from pfungst.world.constants import FOCAL
-from pfungst.world.renderers._backdrop import LIGHTS
 from pfungst.world.renderers._geometry import INF, hit_object, normal
 from pfungst.world.renderers._ids import sample_ray
-from pfungst.world.renderers._jit import Vec, along, dot, jit, mix, scaled, sub, times, unit, vec
-from pfungst.world.renderers._light import DARK, NEAR_STEP, hit_backdrop, list_shadowers, reach
+from pfungst.world.renderers._jit import Vec, along, dot, inlined, jit, mix, scaled, sub, times, unit, vec
+from pfungst.world.renderers._light import DARK, NEAR_STEP, hit_backdrop, list_shadowers
 from pfungst.world.renderers._look import BLUR, METAL_MIX, NEAR_CELLS, NEAR_HALF, SAMPLE_TURN
+from pfungst.world.renderers._metal import metal_rough, metal_sharp
 from pfungst.world.renderers._pack import Floats, Ints
-from pfungst.world.renderers._shade import ground, metal_rough, metal_sharp, note_glow, rubber
-from pfungst.world.renderers._world import CAMERA, COUNT, METAL, NEAR, RED, ROOM, STRIDE, THINGS, X
+from pfungst.world.renderers._shade import (
+    ground,
+    list_neighbours,
+    list_tinters,
+    note_glow,
+    rubber,
+)
+from pfungst.world.renderers._world import BALL, CAMERA, COUNT, METAL, NEAR, RED, STRIDE, THINGS, X
 
 TILE = 8
 """Edge of the squares of pixels, or of cells of the near ground, for which shadows are listed together."""
@@ -46,18 +52,20 @@ def srgb(value: float) -> float:
 
 @jit
 def prepare_object(w: Floats, lists: Ints, number: int) -> None:
-    """Note what an object sends out and who may shadow it."""
+    """Note what an object sends out and who changes its light."""
     k = THINGS + STRIDE * number
     note_glow(w, lists, k)
-    list_shadowers(w, lists, vec(w, k + X), reach(w, k), number, number)
+    list_shadowers(w, lists, vec(w, k + X), w[k + BALL], number, number)
+    list_neighbours(w, lists, number)
 
 
 @jit
-def list_near_shadowers(w: Floats, lists: Ints, tile: int, who: int) -> None:
-    """Note in the lists of `who` the objects that may shadow a tile of the near ground."""
+def list_near(w: Floats, lists: Ints, tile: int, who: int) -> None:
+    """Note in the lists of `who` the objects that change the light on a tile of the near ground."""
     i, j = tile // NEAR_TILES * TILE, tile % NEAR_TILES * TILE
     middle = ((i + 0.5 * TILE) * NEAR_STEP - NEAR_HALF, (j + 0.5 * TILE) * NEAR_STEP - NEAR_HALF, 0.0)
     list_shadowers(w, lists, middle, 0.7072 * TILE * NEAR_STEP, -1, who)
+    list_tinters(w, lists, middle, 0.7072 * TILE * NEAR_STEP, who)
 
 
 @jit
@@ -78,22 +86,23 @@ def prepare_objects(w: Floats, lists: Ints) -> None:
 
 @jit
 def light_near(w: Floats, lists: Ints, part: int, parts: int) -> None:
-    """What a picture needs next, the light on the near ground: every parts-th tile of it."""
+    """What a picture needs next, the light on the near ground: every parts-th tile of it.
+
+    The last of the lists belongs to the tile at hand: every thread needs its own.
+    """
     who = int(w[COUNT])
-    # The last of the lists belongs to the tile at hand: every thread needs its own.
-    lists = lists.copy()
     for tile in range(part, NEAR_TILES * NEAR_TILES, parts):
-        list_near_shadowers(w, lists, tile, who)
+        list_near(w, lists, tile, who)
         for cell in range(TILE * TILE):
             i, j = tile // NEAR_TILES * TILE + cell // TILE, tile % NEAR_TILES * TILE + cell % TILE
             light_near_cell(w, lists, i, j, who)
 
 
-@jit
+@inlined
 def shade_backdrop(w: Floats, lists: Ints, who: int, a: float, b: float) -> Vec:
     """Radiance of the backdrop along the ray forward + a right + b up; `who` names its shadow lists there."""
     o = vec(w, CAMERA)
-    d = unit(mix(1.0, vec(w, CAMERA + 9), a, vec(w, CAMERA + 3), b, vec(w, CAMERA + 6)))
+    d = mix(1.0, vec(w, CAMERA + 9), a, vec(w, CAMERA + 3), b, vec(w, CAMERA + 6))
     t, place = hit_backdrop(o, d)
     if t == INF:
         return DARK
@@ -128,7 +137,7 @@ def shade(
     return times(vec(w, k + RED), light)
 
 
-@jit
+@inlined
 def tile_corner(w: Floats, left: int, top: int, i: int, width: int, height: int) -> Vec:
     """Where the ray through a corner (0 to 3) of a tile meets the backdrop, or a point far away."""
     step = 1.0 / (FOCAL * width)
@@ -141,8 +150,8 @@ def tile_corner(w: Floats, left: int, top: int, i: int, width: int, height: int)
 
 
 @jit
-def list_tile_shadowers(w: Floats, lists: Ints, left: int, top: int, width: int, height: int, who: int) -> None:
-    """Note in the lists of `who` the objects that may shadow the backdrop within a tile of the picture."""
+def list_tile(w: Floats, lists: Ints, left: int, top: int, width: int, height: int, who: int) -> None:
+    """Note in the lists of `who` the objects that change the light on the backdrop within a tile of the picture."""
     middle = DARK
     for i in range(4):
         middle = along(middle, 0.25, tile_corner(w, left, top, i, width, height))
@@ -152,6 +161,7 @@ def list_tile_shadowers(w: Floats, lists: Ints, left: int, top: int, width: int,
         square = max(square, dot(away, away))
     # The backdrop bulges a little between the corners.
     list_shadowers(w, lists, middle, 1.2 * math.sqrt(square), -1, who)
+    list_tinters(w, lists, middle, 1.2 * math.sqrt(square), who)
 
 
 @jit
@@ -165,25 +175,21 @@ def draw(
     parts: int,
     light: Floats,
 ) -> None:
-    """Fill flat `light` (height, width, 3) from the id buffer at twice the resolution: every parts-th band of tiles."""
+    """Fill flat `light` (height, width, 3) from the id buffer at twice the resolution: every parts-th band of tiles.
+
+    The last of the lists belongs to the tile at hand: every thread needs its own.
+    """
     who = int(w[COUNT])
-    # The last of the lists belongs to the tile at hand: every thread needs its own.
-    lists = lists.copy()
     for top in range(part * TILE, height, parts * TILE):
         for left in range(0, width, TILE):
-            list_tile_shadowers(w, lists, left, top, width, height, who)
-            # Most tiles lie in no shadow, and need not ask for one in every pixel.
-            shaded = False
-            for i in range(LIGHTS):
-                shaded = shaded or lists[(who * LIGHTS + i) * ROOM] != 0
-            here = who if shaded else -1
+            list_tile(w, lists, left, top, width, height, who)
             for row in range(top, min(top + TILE, height)):
                 for column in range(left, min(left + TILE, width)):
                     at = 3 * (row * width + column)
-                    light[at], light[at + 1], light[at + 2] = pixel(w, lists, here, ids, row, column, width, height)
+                    light[at], light[at + 1], light[at + 2] = pixel(w, lists, who, ids, row, column, width, height)
 
 
-@jit
+@inlined
 def pixel(
     w: Floats, lists: Ints, who: int, ids: npt.NDArray[np.int16], row: int, column: int, width: int, height: int
 ) -> Vec:

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from pfungst.world.renderers._jit import Vec, along, cross, dot, jit, scaled, sub, unit, vec
+from pfungst.world.renderers._jit import Vec, along, cross, dot, inlined, jit, scaled, sub, unit, vec
 from pfungst.world.renderers._look import (
     CUBE_INNER,
     CUBE_ROUND,
@@ -23,7 +23,7 @@ from pfungst.world.renderers._look import (
     TOLERANCE,
 )
 from pfungst.world.renderers._pack import CUBE, SPHERE, Floats
-from pfungst.world.renderers._world import COS, KIND, SIN, R, X, Y
+from pfungst.world.renderers._world import COS, COS_SCALED, KIND, SCALE, SIN, SIN_SCALED, R, X, Y
 
 INF = np.inf
 CUBE_CORE, CUBE_LEVEL = 1.0 - CUBE_ROUND, CUBE_ROUND**3
@@ -33,7 +33,7 @@ CYLINDER_CLOSE = CYLINDER_LEVEL + 3.0 * CYLINDER_BEVEL**2 * TOLERANCE
 OPEN, HIDDEN, PARTLY = 0, 1, 2
 
 
-@jit
+@inlined
 def hit_sphere(o: Vec, d: Vec) -> float:
     a, b, c = dot(d, d), dot(o, d), dot(o, o) - SPHERE_RADIUS * SPHERE_RADIUS
     root = b * b - a * c
@@ -43,15 +43,15 @@ def hit_sphere(o: Vec, d: Vec) -> float:
     return t if t > 0.0 else INF
 
 
-@jit
+@inlined
 def cross_slab(o: float, d: float, half: float) -> tuple[float, float]:
     """Where a ray enters and leaves |x| <= half."""
-    inverse = 1.0 / d if d != 0.0 else 1e300
+    inverse = over(d)
     near, far = (-half - o) * inverse, (half - o) * inverse
     return min(near, far), max(near, far)
 
 
-@jit
+@inlined
 def cross_box(o: Vec, d: Vec, half: float) -> tuple[float, float]:
     """Where a ray enters (not before its start) and leaves a box; it misses where it leaves before it enters."""
     a, b = cross_slab(o[0], d[0], half)
@@ -60,7 +60,24 @@ def cross_box(o: Vec, d: Vec, half: float) -> tuple[float, float]:
     return max(max(a, c), max(f, 0.0)), min(min(b, e), g)
 
 
-@jit
+@inlined
+def cross_boxes(o: Vec, d: Vec, half: float, other: float) -> tuple[float, float, float, float]:
+    """The same of two boxes, one within the other."""
+    x, y, z = over(d[0]), over(d[1]), over(d[2])
+    a, b, c = -o[0] * x, -o[1] * y, -o[2] * z
+    x, y, z = abs(x), abs(y), abs(z)
+    enter = max(max(a - half * x, b - half * y), max(c - half * z, 0.0))
+    leave = min(min(a + half * x, b + half * y), c + half * z)
+    first = max(max(a - other * x, b - other * y), max(c - other * z, 0.0))
+    return enter, leave, first, min(min(a + other * x, b + other * y), c + other * z)
+
+
+@inlined
+def over(d: float) -> float:
+    return 1.0 / d if d != 0.0 else 1e300
+
+
+@inlined
 def cross_cylinder(o: Vec, d: Vec, half: float) -> tuple[float, float]:
     """The same for an upright cylinder of this radius and half height."""
     a = max(d[0] * d[0] + d[1] * d[1], 1e-300)
@@ -73,7 +90,7 @@ def cross_cylinder(o: Vec, d: Vec, half: float) -> tuple[float, float]:
     return max(max(near, 0.0), (-b - root) / a), min(far, (-b + root) / a)
 
 
-@jit
+@inlined
 def hit_cube(o: Vec, d: Vec) -> float:
     t, leave = cross_box(o, d, 1.0)
     if t > leave:
@@ -92,7 +109,7 @@ def hit_cube(o: Vec, d: Vec) -> float:
     return INF
 
 
-@jit
+@inlined
 def hit_cylinder(o: Vec, d: Vec) -> float:
     t, leave = cross_cylinder(o, d, 1.0)
     if t > leave:
@@ -122,7 +139,7 @@ def hit(kind: int, o: Vec, d: Vec) -> float:
     return hit_cylinder(o, d)
 
 
-@jit
+@inlined
 def shadowing(kind: int, o: Vec, d: Vec, spread: float) -> int:
     """Whether a unit shape hides none, all, or perhaps a part of a bundle of rays `spread` wide where it stands."""
     if kind == SPHERE:
@@ -135,8 +152,7 @@ def shadowing(kind: int, o: Vec, d: Vec, spread: float) -> int:
         inner = SPHERE_RADIUS - spread
         return HIDDEN if inner > 0.0 and apart < inner * inner else PARTLY
     if kind == CUBE:
-        enter, leave = cross_box(o, d, 1.0 + spread)
-        inner_enter, inner_leave = cross_box(o, d, max(CUBE_INNER - spread, 0.0))
+        enter, leave, inner_enter, inner_leave = cross_boxes(o, d, 1.0 + spread, max(CUBE_INNER - spread, 0.0))
     else:
         enter, leave = cross_cylinder(o, d, 1.0 + spread)
         inner_enter, inner_leave = cross_cylinder(o, d, max(CYLINDER_INNER - spread, 0.0))
@@ -145,21 +161,20 @@ def shadowing(kind: int, o: Vec, d: Vec, spread: float) -> int:
     return HIDDEN if inner_enter < inner_leave else PARTLY
 
 
-@jit
+@inlined
 def into(w: Floats, k: int, v: Vec) -> Vec:
     """A direction in the frame of the object at k: turned back, in radii."""
-    scale = 1.0 / w[k + R]
-    cos, sin = w[k + COS] * scale, w[k + SIN] * scale
-    return cos * v[0] + sin * v[1], cos * v[1] - sin * v[0], v[2] * scale
+    cos, sin = w[k + COS_SCALED], w[k + SIN_SCALED]
+    return cos * v[0] + sin * v[1], cos * v[1] - sin * v[0], v[2] * w[k + SCALE]
 
 
-@jit
+@inlined
 def hit_object(w: Floats, k: int, p: Vec, d: Vec) -> float:
     """First hit of the ray p + t d with the object at k."""
     return hit(int(w[k + KIND]), into(w, k, sub(p, vec(w, k + X))), into(w, k, d))
 
 
-@jit
+@inlined
 def normal(w: Floats, k: int, p: Vec) -> Vec:
     """Outward unit normal of the object at k at a point on its surface."""
     kind = int(w[k + KIND])
@@ -179,7 +194,7 @@ def normal(w: Floats, k: int, p: Vec) -> Vec:
     return unit((cos * nx - sin * ny, sin * nx + cos * ny, nz))
 
 
-@jit
+@inlined
 def bending(w: Floats, k: int, p: Vec, n: Vec) -> tuple[Vec, Vec, float, float]:
     """Two unit vectors across a normal of the object at k, and how fast the normal turns along each, per length.
 
@@ -218,7 +233,7 @@ def bending(w: Floats, k: int, p: Vec, n: Vec) -> tuple[Vec, Vec, float, float]:
     return first, second, scale * edge, around
 
 
-@jit
+@inlined
 def tangents(n: Vec) -> tuple[Vec, Vec]:
     """Two unit vectors across a normal, the first one level."""
     flat = math.sqrt(n[0] * n[0] + n[1] * n[1])
@@ -226,7 +241,7 @@ def tangents(n: Vec) -> tuple[Vec, Vec]:
     return t, cross(n, t)
 
 
-@jit
+@inlined
 def brushed(w: Floats, k: int, p: Vec, n: Vec) -> tuple[Vec, Vec]:
     """Two unit vectors across a normal: around the upright axis of the object at k, and away from it."""
     b = cross(n, (w[k + Y] - p[1], p[0] - w[k + X], 0.0))

@@ -40,9 +40,21 @@ _STAMP = _stamp()
 
 def jit(function: Function) -> Function:
     """Compile on first use, and keep the result on disk. What is compiled lets other threads run beside it."""
+    return _compiled(function, False)
+
+
+def inlined(function: Function) -> Function:
+    """The same for a function that becomes a part of its callers: to pass arrays costs as much as a few lines."""
+    return _compiled(function, True)
+
+
+def _compiled(function: Function, within: bool) -> Function:
     if njit is None:
         return function
-    dispatcher = njit(cache=True, error_model="numpy", nogil=True)(function)
+    # Without numba's runtime: kernels allocate nothing, and counting who refers to an array would cost them an atomic
+    # operation at every call, on a line of memory that all threads share.
+    options = {"cache": True, "error_model": "numpy", "nogil": True, "_nrt": False, "forceinline": within}
+    dispatcher = njit(**options)(function)
     # Numba keeps machine code for as long as the function's own file is unchanged. Ours also holds constants and
     # functions of other files; after a change in one of those it would go on drawing the old picture.
     file: Any = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
@@ -59,14 +71,16 @@ def threads() -> int:
 
 
 def spread(parts: int, work: Callable[[int], None]) -> None:
-    """Do part 0 to parts - 1 of some compiled work, each in a thread of its own.
+    """Do part 0 to parts - 1 of some compiled work in as many threads as there may be; a free one takes the next part.
 
     Numba's own threads outlive the call and do not survive a fork, which is how many programs start their workers.
     """
-    if parts == 1:
-        work(0)
+    workers = min(parts, threads())
+    if workers == 1:
+        for part in range(parts):
+            work(part)
         return
-    with ThreadPoolExecutor(parts) as pool:
+    with ThreadPoolExecutor(workers) as pool:
         for _ in pool.map(work, range(parts)):
             pass
 

@@ -23,8 +23,8 @@ from pfungst.world.renderers._backdrop import (
     STEP_ACROSS,
     STEP_ALONG,
 )
-from pfungst.world.renderers._geometry import HIDDEN, INF, OPEN, hit, into, shadowing
-from pfungst.world.renderers._jit import Vec, along, dot, jit, mix, sub, vec
+from pfungst.world.renderers._geometry import HIDDEN, INF, OPEN, into, shadowing
+from pfungst.world.renderers._jit import Vec, along, dot, inlined, jit, mix, sub, vec
 from pfungst.world.renderers._look import (
     BACKDROP,
     BACKDROP_FRONT,
@@ -34,24 +34,17 @@ from pfungst.world.renderers._look import (
     BACKDROP_START,
     NEAR_CELLS,
     NEAR_HALF,
-    OUTER,
     SHADOW_RAYS,
-    lattice,
 )
 from pfungst.world.renderers._pack import SPHERE, Floats, Ints
-from pfungst.world.renderers._world import COUNT, FAR, KIND, LAMPS, NEAR, ROOM, STRIDE, THINGS, R, X
+from pfungst.world.renderers._penumbra import stopped
+from pfungst.world.renderers._world import BALL, COUNT, FAR, KIND, LAMPS, LISTS, NEAR, ROOM, SCALE, STRIDE, THINGS, X
 
 BX, BY = BACKDROP
 NEAR_STEP = 2 * NEAR_HALF / NEAR_CELLS
-LATTICE = lattice(SHADOW_RAYS)
+PER_NEAR, PER_ALONG, PER_ACROSS = 1.0 / NEAR_STEP, 1.0 / STEP_ALONG, 1.0 / STEP_ACROSS
+"""Cells per length: a product is quicker than a quotient."""
 DARK = (0.0, 0.0, 0.0)
-
-
-@jit
-def reach(w: Floats, k: int) -> float:
-    """Radius of the ball around an object."""
-    radius: float = w[k + R]
-    return OUTER[int(w[k + KIND])] * radius
 
 
 @jit
@@ -62,7 +55,7 @@ def list_shadowers(w: Floats, lists: Ints, centre: Vec, radius: float, skip: int
     """
     for i in range(LIGHTS):
         lamp = LAMPS + LIGHT_COLUMNS * i
-        start = (who * LIGHTS + i) * ROOM
+        start = (who * LISTS + i) * ROOM
         count, hidden = 0, False
         way = sub(vec(w, lamp + POSITION), centre)
         square = dot(way, way)
@@ -74,13 +67,13 @@ def list_shadowers(w: Floats, lists: Ints, centre: Vec, radius: float, skip: int
             # Nearest point of the way to the light. The ball widens the way, and so does the lamp's own size.
             ahead = min(max(dot(c, way) / square, 0.0), 1.0)
             apart = along(c, -ahead, way)
-            outer = reach(w, k)
+            outer = w[k + BALL]
             wide = outer + radius + w[lamp + REACH] * ahead
             if dot(apart, apart) >= wide * wide:
                 continue
             spread = radius + w[lamp + REACH] * (ahead + outer / math.sqrt(square))
             kind = int(w[k + KIND])
-            how = shadowing(kind, into(w, k, (-c[0], -c[1], -c[2])), into(w, k, way), spread / w[k + R])
+            how = shadowing(kind, into(w, k, (-c[0], -c[1], -c[2])), into(w, k, way), spread * w[k + SCALE])
             # A ball around a sphere says as much as the sphere; of a sphere beside the ball it says more.
             if how == OPEN and kind != SPHERE:
                 continue
@@ -90,14 +83,13 @@ def list_shadowers(w: Floats, lists: Ints, centre: Vec, radius: float, skip: int
         lists[start] = -1 if hidden else count
 
 
-@jit
-def open_part(w: Floats, k: int, lamp: int, p: Vec, way: Vec) -> float:
-    """Part of a light that one object leaves visible from p; `way` leads from p to the light."""
+@inlined
+def open_part(w: Floats, k: int, lamp: int, p: Vec, way: Vec, near: float) -> float:
+    """Part of a light that one object leaves visible from p; `way` leads to the light, and is 1 / `near` long."""
     c = sub(vec(w, k + X), p)
-    square = dot(way, way)
-    ahead = dot(c, way) / square
-    outer = reach(w, k)
-    far = ahead + outer / math.sqrt(square)
+    ahead = dot(c, way) * (near * near)
+    outer = w[k + BALL]
+    far = ahead + outer * near
     if far <= 0.0 or ahead >= 1.0:
         return 1.0
     apart = along(c, -ahead, way)
@@ -106,32 +98,33 @@ def open_part(w: Floats, k: int, lamp: int, p: Vec, way: Vec) -> float:
         return 1.0
     kind = int(w[k + KIND])
     o, d = into(w, k, (-c[0], -c[1], -c[2])), into(w, k, way)
-    how = shadowing(kind, o, d, spread / w[k + R])
+    how = shadowing(kind, o, d, spread * w[k + SCALE])
     if how == OPEN:
         return 1.0
     if how == HIDDEN:
         return 0.0
     u, v = into(w, k, vec(w, lamp + EDGE_U)), into(w, k, vec(w, lamp + EDGE_V))
-    seen = 0
-    for j in range(SHADOW_RAYS):
-        if hit(kind, o, mix(1.0, d, LATTICE[j, 0], u, LATTICE[j, 1], v)) >= 1.0:
-            seen += 1
-    return seen / SHADOW_RAYS
+    return 1.0 - stopped(kind, o, d, u, v) / SHADOW_RAYS
 
 
 @jit
 def openness(w: Floats, lists: Ints, who: int, i: int, p: Vec) -> float:
     """Part of light i that is seen from p: the product over the objects that may stand in between."""
+    start = (who * LISTS + i) * ROOM
+    if lists[start] <= 0:
+        return 1.0 if lists[start] == 0 else 0.0
     lamp = LAMPS + LIGHT_COLUMNS * i
     way = sub(vec(w, lamp + POSITION), p)
-    start = (who * LIGHTS + i) * ROOM
-    part = 1.0 if lists[start] >= 0 else 0.0
+    near = 1.0 / math.sqrt(dot(way, way))
+    part = 1.0
     for j in range(lists[start]):
-        part *= open_part(w, lists[start + j + 1], lamp, p, way)
+        part *= open_part(w, lists[start + j + 1], lamp, p, way, near)
+        if part == 0.0:
+            break
     return part
 
 
-@jit
+@inlined
 def falloff(w: Floats, lamp: int, p: Vec, n: Vec) -> float:
     """cos * cos / distance^2 of an unhidden light: times its intensity this is irradiance."""
     way = sub(vec(w, lamp + POSITION), p)
@@ -142,7 +135,7 @@ def falloff(w: Floats, lamp: int, p: Vec, n: Vec) -> float:
     return front * back / (square * square)
 
 
-@jit
+@inlined
 def direct(w: Floats, lists: Ints, who: int, p: Vec, n: Vec) -> Vec:
     """Irradiance from the lights; `who` names the list of objects that may throw a shadow, -1 none."""
     light = DARK
@@ -151,13 +144,13 @@ def direct(w: Floats, lists: Ints, who: int, p: Vec, n: Vec) -> Vec:
         amount = falloff(w, lamp, p, n)
         if amount > 0.0:
             # Asked here, since most lists are empty and a call costs more than the rest.
-            if who >= 0 and lists[(who * LIGHTS + i) * ROOM] != 0:
+            if who >= 0 and lists[(who * LISTS + i) * ROOM] != 0:
                 amount *= openness(w, lists, who, i, p)
             light = along(light, amount, vec(w, lamp + INTENSITY))
     return light
 
 
-@jit
+@inlined
 def hit_backdrop(p: Vec, d: Vec) -> tuple[float, float]:
     """Where a ray meets the backdrop: ray parameter (infinity for the dark beyond it), position along the profile."""
     s, ds = p[0] * BX + p[1] * BY, d[0] * BX + d[1] * BY
@@ -183,7 +176,7 @@ def hit_backdrop(p: Vec, d: Vec) -> tuple[float, float]:
     return t, BACKDROP_START + ARC + above
 
 
-@jit
+@inlined
 def bilinear(w: Floats, table: int, rows: int, columns: int, channels: int, u: float, v: float) -> Vec:
     """Three channels of a table (rows, columns, channels) that begins at `table`, at a place between its cells."""
     u, v = min(max(u, 0.0), rows - 1.000001), min(max(v, 0.0), columns - 1.000001)
@@ -195,15 +188,15 @@ def bilinear(w: Floats, table: int, rows: int, columns: int, channels: int, u: f
     return along(first, u * v, vec(w, high + channels))
 
 
-@jit
+@inlined
 def far_light(w: Floats, first: int, place: float, across: float) -> Vec:
     """Light of the backdrop's patches: radiance for `first` 0, indirect irradiance for 3."""
-    u = (place + BACKDROP_FRONT) / STEP_ALONG - 0.5
-    v = (across + BACKDROP_HALF_WIDTH) / STEP_ACROSS - 0.5
+    u = (place + BACKDROP_FRONT) * PER_ALONG - 0.5
+    v = (across + BACKDROP_HALF_WIDTH) * PER_ACROSS - 0.5
     return bilinear(w, FAR + first, CELLS_ALONG, CELLS_ACROSS, 6, u, v)
 
 
-@jit
+@inlined
 def surroundings(w: Floats, p: Vec, d: Vec) -> Vec:
     """Radiance of the backdrop along a ray, without objects in between: near the objects with their shadows."""
     t, place = hit_backdrop(p, d)
@@ -211,7 +204,7 @@ def surroundings(w: Floats, p: Vec, d: Vec) -> Vec:
         return DARK
     x, y = p[0] + t * d[0], p[1] + t * d[1]
     if place <= BACKDROP_START and abs(x) < NEAR_HALF and abs(y) < NEAR_HALF:
-        u, v = (x + NEAR_HALF) / NEAR_STEP - 0.5, (y + NEAR_HALF) / NEAR_STEP - 0.5
+        u, v = (x + NEAR_HALF) * PER_NEAR - 0.5, (y + NEAR_HALF) * PER_NEAR - 0.5
         return bilinear(w, NEAR, NEAR_CELLS, NEAR_CELLS, 3, u, v)
     across = BX * y - BY * x
     if abs(across) > BACKDROP_HALF_WIDTH:

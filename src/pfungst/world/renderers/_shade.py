@@ -1,4 +1,7 @@
-"""Light that leaves: ground, rubber and metal (numba). As in `_light`; n is a normal, d the ray from the eye."""
+"""Light that leaves: ground, rubber, and what is seen in metal (numba).
+
+As in `_light`; n is a normal, d the ray from the eye.
+"""
 
 from __future__ import annotations
 
@@ -8,48 +11,37 @@ import numpy as np
 
 from pfungst.world.renderers._backdrop import (
     AIM,
-    EDGE_U,
-    EDGE_V,
     INTENSITY,
     LIGHT_COLUMNS,
     LIGHTS,
-    PER_AREA,
     POSITION,
 )
-from pfungst.world.renderers._geometry import INF, bending, brushed, hit_object, normal, tangents
-from pfungst.world.renderers._jit import Vec, along, cross, dot, jit, mix, scaled, sub, times, unit, vec
-from pfungst.world.renderers._light import DARK, direct, far_light, openness, reach, surroundings
+from pfungst.world.renderers._geometry import INF, hit_object, normal, tangents
+from pfungst.world.renderers._jit import Vec, along, dot, inlined, jit, mix, scaled, sub, times, vec
+from pfungst.world.renderers._light import DARK, direct, falloff, far_light, openness, surroundings
 from pfungst.world.renderers._look import (
     BACKDROP,
     BACKDROP_RADIUS,
     BACKDROP_START,
     DIM,
     FAINT,
-    FOOTPRINT,
-    GLOSS_RAYS,
     GROUND_ALBEDO,
-    METAL_ANISOTROPY,
-    METAL_ROUGH,
-    METAL_SHARP,
     NEIGHBOUR,
     RIM_IOR,
     RIM_ROUGH,
     RUBBER_BODY,
     SELF_SHADE,
     bounce_directions,
-    disc,
 )
 from pfungst.world.renderers._pack import Floats, Ints
-from pfungst.world.renderers._world import COUNT, GLOW, LAMPS, METAL, RED, STRIDE, THINGS, R, X, Y
+from pfungst.world.renderers._world import BALL, COUNT, GLOW, LAMPS, LISTS, METAL, RED, ROOM, STRIDE, THINGS, R, X, Y
 
 BX, BY = BACKDROP
-ROUGH_AROUND, ROUGH_ALONG = METAL_ROUGH * (1 - METAL_ANISOTROPY), METAL_ROUGH / (1 - METAL_ANISOTROPY)
 BOUNCES = bounce_directions()
-GLOSS = disc(GLOSS_RAYS)
 SIDES = np.array([(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (-1.0, 0.0, 0.0), (0.0, -1.0, 0.0)])
 
 
-@jit
+@inlined
 def trace(w: Floats, skip: int, p: Vec, d: Vec) -> tuple[float, int]:
     """Nearest object along a ray of unit direction, -1 for none, and how far; `skip` is the object the ray leaves."""
     best, found = INF, -1
@@ -58,7 +50,7 @@ def trace(w: Floats, skip: int, p: Vec, d: Vec) -> tuple[float, int]:
         if k == skip:
             continue
         c = sub(vec(w, k + X), p)
-        outer = reach(w, k)
+        outer = w[k + BALL]
         ahead = dot(c, d)
         if ahead < -outer or dot(c, c) - ahead * ahead > outer * outer:
             continue
@@ -86,15 +78,44 @@ def note_glow(w: Floats, lists: Ints, k: int) -> None:
     w[k + GLOW + 6], w[k + GLOW + 7], w[k + GLOW + 8] = times(color, lean_y)
 
 
-@jit
-def side_glow(w: Floats, k: int, x: float, y: float) -> Vec:
-    """Radiosity of the side of an object that faces the level direction (x, y), of any length."""
-    flat = 1.0 / math.sqrt(x * x + y * y + 1e-12)
-    lean = mix(1.0, vec(w, k + GLOW), x * flat, vec(w, k + GLOW + 3), y * flat, vec(w, k + GLOW + 6))
+@inlined
+def side_glow(w: Floats, k: int, level: float, x: float, y: float) -> Vec:
+    """Radiosity of the side of an object that faces the level direction (x, y), times the length of this, `level`."""
+    lean = mix(level, vec(w, k + GLOW), x, vec(w, k + GLOW + 3), y, vec(w, k + GLOW + 6))
     return max(lean[0], 0.0), max(lean[1], 0.0), max(lean[2], 0.0)
 
 
 @jit
+def list_tinters(w: Floats, lists: Ints, centre: Vec, radius: float, who: int) -> None:
+    """Note in the last list of `who` the objects that may tint a point of the ground within a ball."""
+    start = (who * LISTS + LIGHTS) * ROOM
+    count = 0
+    for number in range(int(w[COUNT])):
+        k = THINGS + STRIDE * number
+        c = sub(vec(w, k + X), centre)
+        least = max(math.sqrt(dot(c, c)) - radius, 0.0)
+        if w[k + R] * w[k + R] * (c[2] + radius) >= 0.999 * FAINT * least * least * least:
+            count += 1
+            lists[start + count] = k
+    lists[start] = count
+
+
+@jit
+def list_neighbours(w: Floats, lists: Ints, number: int) -> None:
+    """Note in the last list of an object those that are close enough to bounce light on it."""
+    start = (number * LISTS + LIGHTS) * ROOM
+    mine = THINGS + STRIDE * number
+    count = 0
+    for other in range(int(w[COUNT])):
+        k = THINGS + STRIDE * other
+        x, y = w[k + X] - w[mine + X], w[k + Y] - w[mine + Y]
+        if other != number and x * x + y * y <= NEIGHBOUR * NEIGHBOUR * (w[k + R] * w[k + R]):
+            count += 1
+            lists[start + count] = k
+    lists[start] = count
+
+
+@inlined
 def ground(w: Floats, lists: Ints, who: int, p: Vec, place: float) -> Vec:
     """Radiance of the backdrop at a point on it: lamps, its own other parts, and the sides of objects as balls."""
     n = (0.0, 0.0, 1.0)
@@ -103,15 +124,16 @@ def ground(w: Floats, lists: Ints, who: int, p: Vec, place: float) -> Vec:
         n = (lean * BX, lean * BY, max(1.0 - p[2] / BACKDROP_RADIUS, 0.0))
     light = along(direct(w, lists, who, p, n), 1.0, far_light(w, 3, place, BX * p[1] - BY * p[0]))
     if place <= BACKDROP_START:
-        for number in range(int(w[COUNT])):
-            k = THINGS + STRIDE * number
+        start = (who * LISTS + LIGHTS) * ROOM
+        for j in range(lists[start]):
+            k = lists[start + j + 1]
             c = sub(vec(w, k + X), p)
             square = dot(c, c)
             factor = w[k + R] * w[k + R] * c[2]
             if factor > 0.0 and factor * factor > FAINT * FAINT * square * square * square:
                 # From right below one sees the underside, which is dark.
                 level = math.sqrt(c[0] * c[0] + c[1] * c[1])
-                light = along(light, factor * level / (square * square), side_glow(w, k, -c[0], -c[1]))
+                light = along(light, factor / (square * square), side_glow(w, k, level, -c[0], -c[1]))
     return scaled(GROUND_ALBEDO / math.pi, light)
 
 
@@ -134,9 +156,10 @@ def seen(w: Floats, lists: Ints, skip: int, p: Vec, d: Vec) -> Vec:
     return times(color, light)
 
 
-@jit
-def bounced(w: Floats, k: int, p: Vec, n: Vec) -> Vec:
+@inlined
+def bounced(w: Floats, lists: Ints, number: int, p: Vec, n: Vec) -> Vec:
     """Irradiance from the backdrop and from close neighbours, taken as balls."""
+    start = (number * LISTS + LIGHTS) * ROOM
     light = DARK
     for i in range(BOUNCES.shape[0]):
         d = (BOUNCES[i, 0], BOUNCES[i, 1], BOUNCES[i, 2])
@@ -144,18 +167,15 @@ def bounced(w: Floats, k: int, p: Vec, n: Vec) -> Vec:
         if weight <= 0.0:
             continue
         best, found = INF, -1
-        for number in range(int(w[COUNT])):
-            other = THINGS + STRIDE * number
-            x, y = w[other + X] - w[k + X], w[other + Y] - w[k + Y]
-            square = w[other + R] * w[other + R]
-            if other == k or x * x + y * y > NEIGHBOUR * NEIGHBOUR * square:
-                continue
+        for j in range(lists[start]):
+            other = lists[start + j + 1]
             c = sub(vec(w, other + X), p)
             ahead = dot(c, d)
-            if 0.0 < ahead < best and dot(c, c) - ahead * ahead < square:
+            if 0.0 < ahead < best and dot(c, c) - ahead * ahead < w[other + R] * w[other + R]:
                 best, found = ahead, other
         if found >= 0:
-            light = along(light, weight / math.pi, side_glow(w, found, -d[0], -d[1]))
+            level = math.sqrt(d[0] * d[0] + d[1] * d[1])
+            light = along(light, weight / (math.pi * level), side_glow(w, found, level, -d[0], -d[1]))
         else:
             light = along(light, weight, surroundings(w, p, d))
     return light
@@ -167,14 +187,23 @@ def rubber(w: Floats, lists: Ints, number: int, p: Vec, n: Vec, d: Vec) -> Vec:
     k = THINGS + STRIDE * number
     cos = max(-dot(d, n), 0.0)
     rim = fresnel(cos)
-    light = along(direct(w, lists, number, p, n), 1.0, bounced(w, k, p, n))
-    body = scaled(RUBBER_BODY * (1.0 - rim) / math.pi, times(vec(w, k + RED), light))
-    coat = surroundings(w, p, along(d, 2.0 * cos, n))
     t, b = tangents(n)
-    return along(along(body, rim, coat), rim, glints(w, lists, number, p, n, d, t, b, RIM_ROUGH, RIM_ROUGH))
+    eye = (-dot(d, t), -dot(d, b), -dot(d, n))
+    veil = masking(eye, RIM_ROUGH, RIM_ROUGH)
+    light, coat = bounced(w, lists, number, p, n), surroundings(w, p, along(d, 2.0 * cos, n))
+    for i in range(LIGHTS):
+        lamp = LAMPS + LIGHT_COLUMNS * i
+        amount = falloff(w, lamp, p, n)
+        if amount > 0.0:
+            shine = glint(w, lamp, p, n, t, b, eye, veil, RIM_ROUGH, RIM_ROUGH)
+            part = openness(w, lists, number, i, p)
+            light = along(light, part * amount, vec(w, lamp + INTENSITY))
+            if shine * w[lamp + INTENSITY] > DIM:
+                coat = along(coat, part * shine, vec(w, lamp + INTENSITY))
+    return along(scaled(RUBBER_BODY * (1.0 - rim) / math.pi, times(vec(w, k + RED), light)), rim, coat)
 
 
-@jit
+@inlined
 def fresnel(cos: float) -> float:
     """Reflected part of unpolarised light at a dielectric."""
     g = math.sqrt(RIM_IOR * RIM_IOR - 1.0 + cos * cos)
@@ -183,133 +212,33 @@ def fresnel(cos: float) -> float:
     return 0.5 * a * a * (1.0 + b * b)
 
 
-@jit
-def glint(w: Floats, lamp: int, p: Vec, n: Vec, d: Vec, t: Vec, b: Vec, wide_t: float, wide_b: float) -> float:
-    """Light of a lamp reflected by a GGX lobe towards the eye, per intensity: D G / (4 cos) * cos / distance^2."""
-    way = sub(vec(w, lamp + POSITION), p)
-    back, front, eye = -dot(vec(w, lamp + AIM), way), dot(n, way), -dot(n, d)
-    if front <= 0.0 or back <= 0.0 or eye <= 0.0:
-        return 0.0
-    square = dot(way, way)
-    length = math.sqrt(square)
-    way, front = scaled(1.0 / length, way), front / length
-    h = unit(sub(way, d))
-    ht, hb, hn = dot(h, t) / wide_t, dot(h, b) / wide_b, dot(h, n)
-    spread = ht * ht + hb * hb + hn * hn
-    lt, lb, et, eb = dot(way, t) * wide_t, dot(way, b) * wide_b, dot(d, t) * wide_t, dot(d, b) * wide_b
-    mask_l = math.sqrt(1.0 + (lt * lt + lb * lb) / (front * front))
-    mask_e = math.sqrt(1.0 + (et * et + eb * eb) / (eye * eye))
-    density = 1.0 / (math.pi * wide_t * wide_b * spread * spread)
-    return density * (2.0 / (mask_l + mask_e)) / (4.0 * eye) * back / (length * square)
+@inlined
+def masking(way: Vec, wide_t: float, wide_b: float) -> float:
+    """How long a direction in a surface's frame is when its level parts are as wide as the lobe."""
+    t, b = way[0] * wide_t, way[1] * wide_b
+    return math.sqrt(way[2] * way[2] + t * t + b * b)
 
 
-@jit
-def glints(
-    w: Floats, lists: Ints, number: int, p: Vec, n: Vec, d: Vec, t: Vec, b: Vec, wide_t: float, wide_b: float
-) -> Vec:
-    """Light of all lamps reflected by a GGX lobe."""
-    light = DARK
-    for i in range(LIGHTS):
-        lamp = LAMPS + LIGHT_COLUMNS * i
-        amount = glint(w, lamp, p, n, d, t, b, wide_t, wide_b)
-        if amount * w[lamp + INTENSITY] > DIM:
-            light = along(light, amount * openness(w, lists, number, i, p), vec(w, lamp + INTENSITY))
-    return light
+@inlined
+def glint(
+    w: Floats, lamp: int, p: Vec, n: Vec, t: Vec, b: Vec, eye: Vec, veil: float, wide_t: float, wide_b: float
+) -> float:
+    """Light of a lamp reflected by a GGX lobe towards the eye, per intensity: D G / (4 cos) * cos / distance^2.
 
-
-@jit
-def metal_rough(w: Floats, lists: Ints, number: int, p: Vec, n: Vec, d: Vec, size: float) -> Vec:
-    """Radiance of the rough lobe of metal before its colour: rays off visible GGX normals, lamps in closed form.
-
-    `size` is the width of the surface that one sample stands for.
+    `eye` is the direction to the eye in the frame t, b, n, and `veil` its masking.
     """
-    k = THINGS + STRIDE * number
-    t, b = brushed(w, k, p, n)
-    eye = (-dot(d, t), -dot(d, b), max(-dot(d, n), 1e-3))
-    # Visible normals (Heitz 2018): stretch the eye, take a point of a disc bent towards it, unstretch.
-    s = unit((ROUGH_AROUND * eye[0], ROUGH_ALONG * eye[1], eye[2]))
-    flat = math.sqrt(s[0] * s[0] + s[1] * s[1])
-    u = (-s[1] / flat, s[0] / flat, 0.0) if flat > 1e-6 else (1.0, 0.0, 0.0)
-    v = cross(s, u)
-    bend = 0.5 * (1.0 + s[2])
-    light = DARK
-    for i in range(GLOSS_RAYS):
-        x = GLOSS[i, 0]
-        y = (1.0 - bend) * math.sqrt(1.0 - x * x) + bend * GLOSS[i, 1]
-        h = mix(x, u, y, v, math.sqrt(max(1.0 - x * x - y * y, 0.0)), s)
-        h = unit((ROUGH_AROUND * h[0], ROUGH_ALONG * h[1], max(h[2], 1e-9)))
-        out = sub(scaled(2.0 * dot(h, eye), h), eye)
-        if out[2] > 0.0:
-            slope_t, slope_b = ROUGH_AROUND * out[0] / out[2], ROUGH_ALONG * out[1] / out[2]
-            weight = 2.0 / (1.0 + math.sqrt(1.0 + slope_t * slope_t + slope_b * slope_b)) / GLOSS_RAYS
-            light = along(light, weight, seen(w, lists, k, p, mix(out[0], t, out[1], b, out[2], n)))
-    first, second, turn_1, turn_2 = turned(w, k, p, n, FOOTPRINT * size / max(eye[2], 0.3))
-    wide_t = widened(ROUGH_AROUND, turn_1 * dot(first, t), turn_2 * dot(second, t))
-    wide_b = widened(ROUGH_ALONG, turn_1 * dot(first, b), turn_2 * dot(second, b))
-    return along(light, 1.0, glints(w, lists, number, p, n, d, t, b, wide_t, wide_b))
-
-
-@jit
-def metal_sharp(w: Floats, lists: Ints, number: int, p: Vec, n: Vec, d: Vec, size: float) -> Vec:
-    """Radiance of the sharp lobe of metal before its colour: a mirror with slightly blurred lamps."""
-    k = THINGS + STRIDE * number
-    # A lamp's image may be finer than a sample where the surface bends: blur it over what the sample sees.
-    cos = -dot(d, n)
-    t, b, turn_t, turn_b = turned(w, k, p, n, FOOTPRINT * size / max(cos, 0.3))
-    wide_t, wide_b = widened(METAL_SHARP, turn_t, 0.0), widened(METAL_SHARP, turn_b, 0.0)
-    part = METAL_SHARP * METAL_SHARP / (wide_t * wide_b)
-    out = along(d, 2.0 * cos, n)
-    # How the mirrored ray swings when the normal tips.
-    swing_t = scaled(2.0 * turn_t, mix(cos, t, -dot(d, t), n, 0.0, n))
-    swing_b = scaled(2.0 * turn_b, mix(cos, b, -dot(d, b), n, 0.0, n))
-    light = seen(w, lists, k, p, out)
-    for i in range(LIGHTS):
-        lamp = LAMPS + LIGHT_COLUMNS * i
-        most = w[lamp + PER_AREA]
-        cover = mirrored(w, lamp, p, out, swing_t, swing_b)
-        bright = cover * most + (1.0 - cover) * min(part * glint(w, lamp, p, n, d, t, b, wide_t, wide_b), most)
-        if bright * w[lamp + INTENSITY] > DIM:
-            light = along(light, bright * openness(w, lists, number, i, p), vec(w, lamp + INTENSITY))
-    return light
-
-
-@jit
-def turned(w: Floats, k: int, p: Vec, n: Vec, size: float) -> tuple[Vec, Vec, float, float]:
-    """Two directions across a normal, and by how much it turns along each over a sample of this size."""
-    first, second, turn_1, turn_2 = bending(w, k, p, n)
-    return first, second, min(size * turn_1, 0.3), min(size * turn_2, 0.3)
-
-
-@jit
-def widened(wide: float, a: float, b: float) -> float:
-    return math.sqrt(wide * wide + a * a + b * b)
-
-
-@jit
-def mirrored(w: Floats, lamp: int, p: Vec, out: Vec, swing_t: Vec, swing_b: Vec) -> float:
-    """How much of a mirror's ray ends on the lamp, blurred by the lobe and by the ray's swings."""
-    towards = dot(vec(w, lamp + AIM), out)
     way = sub(vec(w, lamp + POSITION), p)
-    t = dot(vec(w, lamp + AIM), way) / towards
-    if towards > -1e-3 or t <= 0.0:
+    back, front = -dot(vec(w, lamp + AIM), way), dot(n, way)
+    if front <= 0.0 or back <= 0.0 or eye[2] <= 0.0:
         return 0.0
-    q = sub(scaled(t, out), way)
-    u, v = vec(w, lamp + EDGE_U), vec(w, lamp + EDGE_V)
-    half = math.sqrt(dot(u, u))
-    u, v = scaled(1.0 / half, u), scaled(1.0 / half, v)
-    soft_u = 1.0 / (t * widened(2.0 * METAL_SHARP, dot(swing_t, u), dot(swing_b, u)))
-    soft_v = 1.0 / (t * widened(2.0 * METAL_SHARP, dot(swing_t, v), dot(swing_b, v)))
-    return band(dot(q, u), half, soft_u) * band(dot(q, v), half, soft_v)
-
-
-@jit
-def band(x: float, half: float, soft: float) -> float:
-    """A band of ones from -half to half, blurred over 1 / soft to both sides of its edges; its area stays."""
-    return ramp((x + half) * soft) - ramp((x - half) * soft)
-
-
-@jit
-def ramp(x: float) -> float:
-    """Smooth step from 0 at -1 to 1 at 1."""
-    x = min(max(0.5 + 0.5 * x, 0.0), 1.0)
-    return x * x * (3.0 - 2.0 * x)
+    near = 1.0 / math.sqrt(dot(way, way))
+    out = (near * dot(way, t), near * dot(way, b), near * front)
+    # The half vector, not yet of unit length, and D and G with one division in all.
+    h = (out[0] + eye[0], out[1] + eye[1], out[2] + eye[2])
+    both = wide_t * wide_b
+    ht, hb, hn = wide_b * h[0], wide_t * h[1], both * h[2]
+    spread = ht * ht + hb * hb + hn * hn
+    length = dot(h, h)
+    masks = masking(out, wide_t, wide_b) * eye[2] + veil * out[2]
+    top = both * both * both * (length * length) * out[2] * back * (near * near * near)
+    return top / (2.0 * math.pi * (spread * spread) * masks)

@@ -42,9 +42,10 @@ def draw_sprites(
     depth: Floats,
     spans: Floats,
 ) -> None:
-    """Draw every parts-th sprite: depths (infinite beside the object), pixels, nearest and farthest depth."""
-    # Objects are moved about: every thread needs its own.
-    w = w.copy()
+    """Draw every parts-th sprite: depths (infinite beside the object), pixels, nearest and farthest depth.
+
+    Objects are moved about in `w`: every thread needs its own.
+    """
     for s in range(part, owners.size, parts):
         k = THINGS + STRIDE * owners[s]
         w[k + X], w[k + Y] = places[s, 0], places[s, 1]
@@ -77,13 +78,19 @@ def draw_sprite(
 
 @jit
 def count_layouts(
-    layouts: Ints, first: int, last: int, records: Ints, spans: Floats, depth: Floats, largest: int, counts: Ints
+    layouts: Ints,
+    first: int,
+    last: int,
+    records: Ints,
+    spans: Floats,
+    depth: Floats,
+    hidden: npt.NDArray[np.bool_],
+    counts: Ints,
 ) -> None:
     """Visible pixels `counts` of layouts of sprites, both (layouts, objects), from the first to before the last one.
 
-    No sprite has more than `largest` cells.
+    `hidden` is room for as many cells as the largest sprite has, all False; every thread needs its own.
     """
-    hidden = np.zeros(largest, dtype=np.bool_)
     for number in range(first, last):
         for i in range(layouts.shape[1]):
             counts[number, i] = count_one(layouts, number, i, records, spans, depth, hidden)

@@ -122,13 +122,21 @@ def _draw(packed: Packed, width: int, height: int) -> Picture:
     from pfungst.world.renderers._world import lay_out
 
     w, lists = lay_out(packed)
-    parts = min(threads(), -(-height // TILE))
+    # Several parts a thread: one that is held up takes fewer.
+    parts = min(4 * threads(), -(-height // TILE)) if threads() > 1 else 1
     prepare_objects(w, lists)
-    spread(parts, lambda part: light_near(w, lists, part, parts))
     ids, depth = np.full(4 * height * width, -1, dtype=np.int16), np.empty(4 * height * width)
-    id_buffer(w, 2 * width, 2 * height, SAMPLE_TURN, ids, depth, np.empty(len(packed.kinds), dtype=np.int64))
+    counts = np.empty(len(packed.kinds), dtype=np.int64)
+
+    def prepare(part: int) -> None:
+        if part == 0:
+            id_buffer(w, 2 * width, 2 * height, SAMPLE_TURN, ids, depth, counts)
+        else:
+            light_near(w, lists.copy(), part - 1, parts)
+
+    spread(1 + parts, prepare)
     light, image = np.empty(3 * height * width), np.empty(3 * height * width, dtype=np.uint8)
-    spread(parts, lambda part: draw(w, lists, ids, width, height, part, parts, light))
+    spread(parts, lambda part: draw(w, lists.copy(), ids, width, height, part, parts, light))
     spread(parts, lambda part: develop(light, width, height, part, parts, image))
     return image.reshape(height, width, 3)
 

@@ -59,13 +59,19 @@ def visible_pixels_many(
         return np.stack([_count(_moved(packed, one), width, height) for one in where])
     depth, counts = np.empty(cells), np.empty(layouts.shape, dtype=np.int64)
     parts = threads()
-    spread(parts, lambda part: draw_sprites(w, owners, places, width, height, part, parts, records, depth, spans))
+
+    def draw(part: int) -> None:
+        draw_sprites(w.copy(), owners, places, width, height, part, parts, records, depth, spans)
+
+    spread(parts, draw)
     largest = int(((records[:, 2] - records[:, 0]) * (records[:, 3] - records[:, 1])).max(initial=0))
     edges = [len(layouts) * part // parts for part in range(parts + 1)]
-    spread(
-        parts,
-        lambda part: count_layouts(layouts, edges[part], edges[part + 1], records, spans, depth, largest, counts),
-    )
+
+    def count(part: int) -> None:
+        hidden = np.zeros(largest, dtype=np.bool_)
+        count_layouts(layouts, edges[part], edges[part + 1], records, spans, depth, hidden, counts)
+
+    spread(parts, count)
     return counts
 
 
