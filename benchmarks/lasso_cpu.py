@@ -118,6 +118,7 @@ def main() -> None:
     warnings.filterwarnings("ignore")
     if options.quick:
         options.columns, options.questions, options.spams_questions, options.peer_questions = 2_000, 10, 2, 2
+    options.sentences = options.questions + options.columns
     vectors = embeddings(options)
     A = np.ascontiguousarray(vectors[options.questions : options.questions + options.columns].T)
     B = np.ascontiguousarray(vectors[: options.questions].T)

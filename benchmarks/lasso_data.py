@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--embeddings",
         type=Path,
         help="npy file (sentences, d), for example MiniLM embeddings of distinct questions; without it the VQA v1 "
-        "questions are embedded in 384 dimensions by TF-IDF and a truncated SVD",
+        "questions are embedded by MiniLM if it is installed, else by the embedded encoder and a turn to 384 dimensions",
     )
 
 
@@ -41,15 +41,25 @@ def embeddings(options: Any) -> np.ndarray:
         vectors = np.load(options.embeddings, allow_pickle=False).astype(np.float64)
         source = str(options.embeddings.name)
     else:
-        from pfungst.text.encoders import TfIdf
-
-        questions = distinct_questions()
-        vectors = TfIdf.fit(questions[:20_000], dim=384, projection="svd").encode(questions).astype(np.float64)
-        source = "TF-IDF and SVD of VQA v1 questions"
+        vectors, source = _embedded(distinct_questions()[: getattr(options, "sentences", None)])
     norms = np.linalg.norm(vectors, axis=1)
     vectors = vectors[norms > 1e-6] / norms[norms > 1e-6, None]
     print(f"{vectors.shape[0]:,} sentences in {vectors.shape[1]} dimensions: {source}", flush=True)
     return vectors
+
+
+def _embedded(questions: list[str]) -> tuple[np.ndarray, str]:
+    from pfungst.core import MissingExtra
+    from pfungst.text import encode
+
+    try:
+        return encode(questions, "minilm").astype(np.float64), "MiniLM, VQA v1 questions"
+    except MissingExtra:
+        vectors = encode(questions, "skip-thoughts").astype(np.float64)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    # Onto the 384 directions that say most.
+    _, turn = np.linalg.eigh(vectors.T @ vectors)
+    return vectors @ turn[:, -384:], "embedded encoder, VQA v1 questions"
 
 
 def relative_gap(A: np.ndarray, b: np.ndarray, x: np.ndarray, lam: float) -> float:
