@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--embeddings",
         type=Path,
         help="npy file (sentences, d), for example MiniLM embeddings of distinct questions; without it the VQA v1 "
-        "questions are embedded by MiniLM if it is installed, else by the embedded encoder and a turn to 384 dimensions",
+        "questions are embedded by MiniLM if it is installed, else by the embedded encoder, turned to 384 dimensions",
     )
 
 

@@ -17,7 +17,7 @@ from pfungst.world import Program, embedded
 
 WORDS = Vocabulary(("color", "cube", "is", "many", "no", "red", "the", "what", "yes"), ("yes", "no", "2", "Red"))
 INPUTS = Inputs(width=20, height=16, question_length=8)
-PLAYING = [name for name in MODELS.names() if name != "slot-attention"]
+PLAYING = [name for name in MODELS.names() if "answer" in MODELS.get(name).learns_from]
 
 
 def trained(name: str, seed: int = 0) -> Trained:

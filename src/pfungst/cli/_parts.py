@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from pfungst.core.registry import Registry
 
+COLUMNS = {"models": ("name", "what it is", "accuracy, asked on", "parameters")}
+"""Of a kind that has more than a name and a line."""
 
-def parts() -> dict[str, list[tuple[str, str]]]:
-    """Kind to (name, one line about it)."""
+
+def parts() -> dict[str, list[tuple[str, ...]]]:
+    """Kind to (name, one line about it, ...)."""
     from pfungst.data import FORMATS
-    from pfungst.models._names import TABLE
     from pfungst.players import available
     from pfungst.probes import PROBES
     from pfungst.probes.noise import RANKERS
@@ -19,13 +24,33 @@ def parts() -> dict[str, list[tuple[str, str]]]:
     return {
         "probes": _of(PROBES),
         "players": list(available().items()),
-        "models": [(name, about) for name, (_, about) in TABLE.items()],
+        "models": _models(),
         "data": _of(FORMATS),
         "metrics": [(name, _METRICS.get(name, "")) for name in METRICS],
         "rankers": _of(RANKERS),
         "encoders": [(name, "") for name in list_encoders()],
         "renderers": [(name, "") for name in renderer_names()],
     }
+
+
+def _models() -> list[tuple[str, ...]]:
+    """Architectures and shipped weights, from their cards: torch, which takes seconds, is not needed."""
+    import json
+
+    from pfungst.models._names import SHIPPED, TABLE
+
+    cards = {path.stem: json.loads(path.read_bytes()) for path in sorted(SHIPPED.glob("*.json"))}
+    rows: list[tuple[str, ...]] = []
+    for name, (_, about) in TABLE.items():
+        named = [one for one in cards if cards[one]["model"] == name]
+        rows += [(one, about, *_measured(cards[one]["card"])) for one in named]
+        rows += [] if named else [(name, about, "no weights: pfungst train", "")]
+    return rows
+
+
+def _measured(card: Mapping[str, Any]) -> tuple[str, str]:
+    told = f"{card['accuracy']:.1%} [{card['low']:.1%}, {card['high']:.1%}], {card.get('asked_on', card['asked'])}"
+    return told, f"{card['parameters']:,}"
 
 
 _METRICS = {
@@ -39,7 +64,7 @@ _METRICS = {
 }
 
 
-def _of(registry: Registry) -> list[tuple[str, str]]:
+def _of(registry: Registry) -> list[tuple[str, ...]]:
     return [(name, _line(registry.get(name))) for name in registry.names()]
 
 

@@ -14,7 +14,7 @@ def list_parts(
     as_json: Json = False,
 ) -> None:
     """List the parts that can be named on the command line, third parties' included."""
-    from pfungst.cli._parts import parts
+    from pfungst.cli._parts import COLUMNS, parts
     from pfungst.cli.show import print_json, print_table
     from pfungst.core import PfungstError
 
@@ -27,4 +27,4 @@ def list_parts(
         print_json(found)
         return
     for name, rows in found.items():
-        print_table(name, ("name", "what it is"), rows)
+        print_table(name, COLUMNS.get(name, ("name", "what it is")), rows)

@@ -16,7 +16,7 @@ class Model(nn.Module):
     """`model(batch)` gives an `Output`; `model.losses(batch, output)` what to minimise, by name.
 
     A subclass has a frozen dataclass `Config` whose defaults are the paper's sizes, and `PRESETS` with `compact`
-    (what is trained on the world) and `tiny` (for dry runs).
+    (on pixels, with a CNN of its own), `features` (compact, on features from outside) and `tiny` (for dry runs).
     """
 
     Config: ClassVar[Any]

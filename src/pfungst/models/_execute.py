@@ -1,30 +1,63 @@
-"""Running the programs of a batch with modules: one call of a module for all questions that need it."""
+"""Running the programs of a batch with modules, one group of nodes at a time and a group in one go."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from pfungst.models.programs import Plan, Token
+from pfungst.models.programs import Group, Integers, Plan
 
-Apply = Callable[[Token, list[Tensor], Tensor], Tensor]
-"""`apply(token, inputs, examples)`: inputs (n, ...) each, examples (n,) the questions' numbers -> (n, ...)."""
+Apply: TypeAlias = Callable[[Group, Tensor, Tensor, Tensor], Tensor]
+"""`apply(group, inputs, examples, which)` -> the n values (n, ...) of a group.
 
-
-def execute(programs: Plan, apply: Apply, device: torch.device) -> list[Tensor]:
-    """The value of every node, (...) without a batch dimension."""
-    values: list[Tensor | None] = [None] * programs.nodes
-    for step in programs.steps:
-        inputs = [torch.stack([_known(values[node]) for node in nodes]) for nodes in step.inputs]
-        results = apply(step.token, inputs, torch.tensor(step.examples, device=device))
-        for node, value in zip(step.nodes, results.unbind(0), strict=True):
-            values[node] = value
-    return [_known(value) for value in values]
+inputs (n, inputs of the kind, ...); examples (n,) the questions' numbers; which (n,) the number of each node's token
+among the tokens of its kind.
+"""
 
 
-def _known(value: Tensor | None) -> Tensor:
-    if value is None:
-        raise RuntimeError("A program was run out of order.")
-    return value
+def execute(steps: Plan, apply: Apply, scenes: Tensor) -> tuple[list[Tensor], Tensor]:
+    """The values of every group, (n, ...) each, and those of the roots (B, ...).
+
+    `scenes` (B, ...) are the values of the first group.
+    """
+    groups = steps.groups[1:]
+    bounds = np.array([0, *[group.stop for group in steps.groups]])
+    readings = [_locate(nodes, bounds) for nodes in (*[group.inputs for group in groups], steps.roots)]
+    parts = [index for _, index in readings]
+    for group in groups:
+        parts += [group.examples, group.which]
+    moved = _move(parts, scenes.device)
+    indices, rest = moved[: len(readings)], moved[len(readings) :]
+    values = [scenes]
+    for i, group in enumerate(groups):
+        inputs = torch.unflatten(_gather(values, readings[i][0], indices[i]), 0, group.inputs.shape)
+        values.append(apply(group, inputs, rest[2 * i], rest[2 * i + 1]))
+    return values, _gather(values, readings[-1][0], indices[-1])
+
+
+def _locate(nodes: Integers, bounds: Integers) -> tuple[list[int], Integers]:
+    """The groups that hold the nodes, and where these are in the values of those groups put together."""
+    flat = nodes.ravel()
+    owner = np.searchsorted(bounds, flat, side="right") - 1
+    groups = np.unique(owner)
+    sizes = np.diff(bounds)[groups]
+    shift = np.zeros(len(bounds), np.int64)
+    shift[groups] = np.cumsum(sizes) - sizes - bounds[groups]
+    return groups.tolist(), flat + shift[owner]
+
+
+def _gather(values: list[Tensor], groups: list[int], index: Tensor) -> Tensor:
+    together = values[groups[0]] if len(groups) == 1 else torch.cat([values[group] for group in groups])
+    return together.index_select(0, index)
+
+
+def _move(parts: list[Integers], device: torch.device) -> tuple[Tensor, ...]:
+    """All index arrays on the device, in one transfer that nothing waits for."""
+    joined = torch.from_numpy(np.concatenate(parts))
+    if device.type == "cuda":
+        joined = joined.pin_memory().to(device, non_blocking=True)
+    return torch.split(joined.to(device), [len(part) for part in parts])

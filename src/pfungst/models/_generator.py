@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pfungst.models._batch import END, PAD, START
@@ -45,22 +48,28 @@ class ProgramGenerator(nn.Module):
     def write(self, question: Tensor, length: int = MAX_PROGRAM) -> Tensor:
         """The likeliest program, token by token, by the grammar: (B, length)."""
         _, state = self.reader.states(question)
-        due = [[""] for _ in range(len(question))]
-        token = torch.full((len(question), 1), START, device=question.device)
-        written = torch.zeros(len(question), length, dtype=torch.int64, device=question.device)
+        device, grammar = question.device, _grammar()
+        fits, takes, push, after, least = (torch.from_numpy(table).to(device) for table in grammar)
+        # The kinds of input that are still to be written, the next one on top; first the answer.
+        stack = torch.zeros(len(question), length + 3, dtype=torch.int64, device=device)
+        depth = torch.ones(len(question), 1, dtype=torch.int64, device=device)
+        needed = torch.zeros(len(question), 1, dtype=torch.int64, device=device)
+        token = torch.full((len(question), 1), START, device=device)
+        written = torch.zeros(len(question), length, dtype=torch.int64, device=device)
         for place in range(length):
-            if not any(due):
+            writing = depth > 0
+            if not bool(writing.any()):
                 break
             outputs, state = self.writer(self.tokens(token), state)
-            masks = [_allowed(stack[-1] if stack else None, _waiting(stack), length - 1 - place) for stack in due]
-            allowed = torch.tensor(masks, device=question.device)
+            top = (depth - 1).clamp(min=0)
+            due = stack.gather(1, top)
+            waiting = needed - least[due]
+            allowed = torch.where(writing, fits[due[:, 0]] & (waiting + after + 1 <= length - 1 - place), after < 0)
             token = self.choose(outputs[:, 0]).float().masked_fill(~allowed, -torch.inf).argmax(-1, keepdim=True)
             written[:, place] = token[:, 0]
-            for stack, number in zip(due, token[:, 0].tolist(), strict=True):
-                chosen = tokens()[number]
-                if chosen is not None:
-                    stack.pop()
-                    stack.extend(reversed(chosen.signature.inputs))
+            stack.scatter_(1, torch.cat([top, top + 1], 1), push[token[:, 0]])
+            needed = torch.where(writing, waiting + after[token], needed)
+            depth = torch.where(writing, depth - 1 + takes[token], depth)
         return _ended(written)
 
 
@@ -72,19 +81,24 @@ def _ended(written: Tensor) -> Tensor:
     return written.masked_fill(places == functions[:, None], END)
 
 
-def _waiting(stack: list[str]) -> int:
-    """Tokens that the inputs behind the next one take at least."""
-    return sum(least_lengths()[kind] for kind in stack[:-1])
-
-
 @cache
-def _allowed(due: str | None, waiting: int, left: int) -> tuple[bool, ...]:
-    """Which tokens may come next, where `due` is the kind of input to write and `left` tokens fit behind this one."""
-    if due is None:
-        return tuple(number == END for number in range(len(tokens())))
-    mask = []
-    for token in tokens():
-        fits = token is not None and (token.signature.output == due or (not due and token.signature.output in ANSWERS))
-        after = 0 if token is None else sum(least_lengths()[kind] for kind in token.signature.inputs)
-        mask.append(fits and waiting + after + 1 <= left)
-    return tuple(mask)
+def _grammar() -> tuple[NDArray[Any], ...]:
+    """Tables of K kinds of input, the first of which is the answer, and F tokens.
+
+    fits (K, F) bool: which tokens give a kind. takes (F,): inputs of a token. push (F, 2): the kinds of its inputs, the
+    first on top. after (F,): tokens that its inputs take at least, -1 for END. least (K,): tokens of a kind at least.
+    """
+    shortest = least_lengths()
+    kinds = ["", *shortest]
+    fits = np.zeros((len(kinds), len(tokens())), np.bool_)
+    takes, after = np.zeros((2, len(tokens())), np.int64)
+    push = np.zeros((len(tokens()), 2), np.int64)
+    for number, token in enumerate(tokens()):
+        if token is not None:
+            inputs, output = token.signature.inputs, token.signature.output
+            fits[kinds.index(output), number] = True
+            fits[0, number] = output in ANSWERS
+            takes[number], after[number] = len(inputs), sum(shortest[kind] for kind in inputs)
+            push[number, : len(inputs)] = [kinds.index(kind) for kind in reversed(inputs)]
+    after[END] = -1
+    return fits, takes, push, after, np.array([0, *shortest.values()])

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+SHIPPED = Path(__file__).parent / "weights"
+"""Where the weights are that come with the package: NAME.safetensors, NAME.json with its card, NAME.md."""
 TABLE = {
     "lstm-qi": ("lstm_qi:LstmQI", "LSTM Q+I: a deeper LSTM with a normalised picture (Antol et al. 2015)"),
     "hiecoatt": ("hiecoatt:HieCoAtt", "hierarchical co-attention, alternating (Lu et al. 2016)"),
@@ -29,5 +33,6 @@ TABLE = {
         "slot_attention:SlotAttentionModel",
         "finds objects and their attributes (Locatello et al. 2020)",
     ),
+    "world-cnn": ("world_cnn:WorldCnn", "the CNN whose frozen features the others see on the world"),
 }
 """Name -> module:class below pfungst.models, and a line about it."""

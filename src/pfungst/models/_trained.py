@@ -14,14 +14,13 @@ from pfungst.core import DataError, PfungstError
 from pfungst.core.files import write_json
 from pfungst.models._base import Model
 from pfungst.models._batch import Sizes
+from pfungst.models._names import SHIPPED
 from pfungst.models._registry import MODELS, build
 from pfungst.models._safetensors import load_tensors, save_tensors
 from pfungst.models._vocabulary import Vocabulary
 
 FORMAT = 1
 WEIGHTS, RECORD = "model.safetensors", "model.json"
-SHIPPED = Path(__file__).parent / "weights"
-"""Where the weights are that come with the package."""
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,7 @@ class Ban(Model):
     PRESETS: ClassVar[dict[str, Any]] = {
         "paper": BanConfig(),
         "compact": BanConfig(96, 160, 2, 4, 0.1, 0.1, (32, 64, 96)),
+        "features": BanConfig(64, 128, 2, 4, 0.1, 0.1),
         "tiny": BanConfig(8, 12, 2, 2, 0.0, 0.0, (8, 8)),
     }
     objective = "sigmoid"

@@ -69,6 +69,7 @@ class Butd(Model):
         "paper": ButdConfig(),
         "code": ButdConfig(300, 1024, "relu", "product", 0.2),
         "compact": ButdConfig(96, 224, "relu", "product", 0.1, (32, 64, 96)),
+        "features": ButdConfig(64, 160, "relu", "product", 0.1),
         "tiny": ButdConfig(8, 16, "gated-tanh", "concatenation", 0.0, (8, 8)),
     }
     objective = "sigmoid"

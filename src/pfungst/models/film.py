@@ -65,6 +65,7 @@ class Film(Model):
         "paper": FilmConfig(),
         "pixels": FilmConfig(stem=(128, 128, 128, 128)),
         "compact": FilmConfig(96, 224, 96, 4, 256, 256, (48, 64, 96)),
+        "features": FilmConfig(64, 192, 96, 4, 256, 256),
         "tiny": FilmConfig(8, 12, 12, 2, 16, 16, (8, 8)),
     }
 

@@ -91,6 +91,7 @@ class HieCoAtt(Model):
     PRESETS: ClassVar[dict[str, Any]] = {
         "paper": HieCoAttConfig(),
         "compact": HieCoAttConfig(128, 192, 0.1, 192, (32, 64, 96)),
+        "features": HieCoAttConfig(96, 144, 0.1, 128),
         "tiny": HieCoAttConfig(16, 16, 0.0, 32, (8, 8)),
     }
 

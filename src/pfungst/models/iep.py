@@ -22,10 +22,11 @@ from torch import Tensor, nn
 
 from pfungst.models._base import Model
 from pfungst.models._batch import Batch, Output, Sizes
+from pfungst.models._each import ConvBank
 from pfungst.models._execute import execute
 from pfungst.models._generator import ProgramGenerator
 from pfungst.models._layers import ConvClassifier, Grid
-from pfungst.models.programs import Token, plan, tokens
+from pfungst.models.programs import Group, by_inputs, kinds, plan, tokens
 
 
 @dataclass(frozen=True)
@@ -44,27 +45,27 @@ class IepConfig:
 
 
 class Unary(nn.Module):
-    """(n, C, H, W) -> (n, C, H, W)"""
+    """One module a token: x (n, C, H, W), which (n,) the token of each -> (n, C, H, W)"""
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, count: int, channels: int) -> None:
         super().__init__()
-        self.first = nn.Conv2d(channels, channels, 3, padding=1)
-        self.second = nn.Conv2d(channels, channels, 3, padding=1)
+        self.first = ConvBank(count, channels, channels, 3)
+        self.second = ConvBank(count, channels, channels, 3)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.relu(x + self.second(torch.relu(self.first(x))))
+    def forward(self, x: Tensor, which: Tensor) -> Tensor:
+        return torch.relu(x + self.second(torch.relu(self.first(x, which)), which))
 
 
 class Binary(nn.Module):
-    """(n, C, H, W) twice -> (n, C, H, W)"""
+    """One module a token: both inputs side by side (n, 2C, H, W), which (n,) -> (n, C, H, W)"""
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, count: int, channels: int) -> None:
         super().__init__()
-        self.join = nn.Conv2d(2 * channels, channels, 1)
-        self.then = Unary(channels)
+        self.join = ConvBank(count, 2 * channels, channels, 1)
+        self.then = Unary(count, channels)
 
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        joined: Tensor = self.then(torch.relu(self.join(torch.cat([x, y], 1))))
+    def forward(self, x: Tensor, which: Tensor) -> Tensor:
+        joined: Tensor = self.then(torch.relu(self.join(x, which)), which)
         return joined
 
 
@@ -75,6 +76,7 @@ class Iep(Model):
     PRESETS: ClassVar[dict[str, Any]] = {
         "paper": IepConfig(),
         "compact": IepConfig(96, 160, 1, 40, 32, 128, (48, 64, 64)),
+        "features": IepConfig(64, 144, 1, 40, 20, 128),
         "tiny": IepConfig(8, 16, 1, 8, 8, 16, (8, 8)),
     }
     learns_from = frozenset({"answer", "program"})
@@ -92,9 +94,8 @@ class Iep(Model):
         )
         self.functions = nn.ModuleDict(
             {
-                token.name: (Unary, Binary)[len(token.signature.inputs) - 1](channels)
-                for token in tokens()
-                if token is not None and token.signature.inputs
+                "unary": Unary(len(kinds(by_inputs)["unary"]), channels),
+                "binary": Binary(len(kinds(by_inputs)["binary"]), channels),
             }
         )
         shape = (channels, self.grid.height, self.grid.width)
@@ -104,22 +105,22 @@ class Iep(Model):
         extra: dict[str, Tensor] = {}
         if batch.program is not None and self.training:
             program = batch.program
+            # Copied before more work is queued on the device, so that planning overlaps with it.
+            to_run = program.cpu()
             extra["program"] = self.generator(batch.question, program)
         else:
-            program = self.generator.write(batch.question)
-        root = self.run(self.enter(self.grid(batch)), program)
+            program = to_run = self.generator.write(batch.question)
+        root = self.run(self.enter(self.grid(batch)), to_run)
         return Output(self.answers(root), {"program": program, "picture": root.mean(1)}, extra)
 
     def run(self, picture: Tensor, program: Tensor) -> Tensor:
         """The result at the root of every program: picture (B, C, H, W), program (B, P) -> (B, C, H, W)."""
 
-        def apply(token: Token, inputs: list[Tensor], examples: Tensor) -> Tensor:
-            result: Tensor = self.functions[token.name](*inputs) if inputs else picture[examples]
+        def apply(group: Group, inputs: Tensor, _: Tensor, which: Tensor) -> Tensor:
+            result: Tensor = self.functions[group.kind](inputs.flatten(1, 2), which)
             return result
 
-        steps = plan(program.tolist())
-        values = execute(steps, apply, picture.device)
-        return torch.stack([values[root] for root in steps.roots])
+        return execute(plan(program.cpu().numpy()), apply, picture)[1]
 
     def losses(self, batch: Batch, output: Output) -> dict[str, Tensor]:
         losses = super().losses(batch, output)

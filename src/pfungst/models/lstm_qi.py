@@ -43,6 +43,7 @@ class LstmQI(Model):
     PRESETS: ClassVar[dict[str, Any]] = {
         "paper": LstmQIConfig(),
         "compact": LstmQIConfig(96, 128, 2, 256, 256, 0.2, (32, 64, 96, 96)),
+        "features": LstmQIConfig(64, 112, 2, 160, 160, 0.1),
         "tiny": LstmQIConfig(8, 12, 2, 16, 16, 0.0, (8, 8)),
     }
 

@@ -55,6 +55,7 @@ class Mdetr(Model):
     PRESETS: ClassVar[dict[str, Any]] = {
         "paper": MdetrConfig(),
         "compact": MdetrConfig(128, 8, 1, 3, 3, 16, 320, 64, 0.0, 1.0, (48, 64, 96)),
+        "features": MdetrConfig(128, 8, 1, 3, 3, 16, 320, 64, 0.0, 1.0, (128,)),
         "tiny": MdetrConfig(16, 2, 1, 1, 1, 5, 32, 16, 0.0, 1.0, (8, 8)),
     }
     learns_from = frozenset({"answer", "scene"})

@@ -56,6 +56,7 @@ class Mlb(Model):
     PRESETS: ClassVar[dict[str, Any]] = {
         "paper": MlbConfig(),
         "compact": MlbConfig(96, 224, 224, 2, 0.1, (32, 64, 96)),
+        "features": MlbConfig(64, 160, 160, 2, 0.1),
         "tiny": MlbConfig(8, 12, 16, 2, 0.0, (8, 8)),
     }
 

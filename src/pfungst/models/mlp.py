@@ -43,6 +43,7 @@ class MlpIQA(Model):
     PRESETS: ClassVar[dict[str, MlpConfig]] = {
         "paper": MlpConfig(),
         "compact": MlpConfig(128, 8192, 0.0, True, (32, 64, 128, 128)),
+        "features": MlpConfig(128, 8192, 0.0, True),
         "tiny": MlpConfig(16, 64, 0.0, True, (8, 8)),
     }
     reads = frozenset({"question", "image", "choices"})

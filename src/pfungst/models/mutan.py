@@ -96,6 +96,7 @@ class Mutan(Model):
     PRESETS: ClassVar[dict[str, Any]] = {
         "paper": MutanConfig(),
         "compact": MutanConfig(96, 224, 128, 128, 128, 5, 0.1, (32, 64, 96, 96)),
+        "features": MutanConfig(64, 160, 96, 96, 96, 5, 0.1),
         "tiny": MutanConfig(8, 12, 8, 8, 8, 2, 0.0, (8, 8)),
     }
 
@@ -126,6 +127,7 @@ class MutanAttention(Model):
     PRESETS: ClassVar[dict[str, Any]] = {
         "paper": MutanAttentionConfig(),
         "compact": MutanAttentionConfig(96, 224, 80, 112, 2, 112, 112, 128, 5, 0.1, (32, 64, 96)),
+        "features": MutanAttentionConfig(64, 160, 64, 96, 2, 96, 96, 96, 5, 0.1),
         "tiny": MutanAttentionConfig(8, 12, 8, 8, 2, 8, 8, 8, 2, 0.0, (8, 8)),
     }
 

@@ -6,11 +6,10 @@ first. Prefix order needs no brackets, because every function takes a known numb
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +24,7 @@ MAX_PROGRAM = 30
 ANSWERS = frozenset({"bool", "integer", *ATTRIBUTES})
 """What a whole program may give."""
 _WORDS: Mapping[str, tuple[str, ...]] = {**ATTRIBUTES, "relation": RELATIONS}
+Integers: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,99 +118,180 @@ def decode_program(row: Sequence[int]) -> Program:
     return Program(tuple(nodes))
 
 
-@dataclass(slots=True)
-class Step:
-    """One function, applied at once wherever a batch needs it by now."""
+@dataclass(frozen=True, slots=True)
+class Group:
+    """n nodes that run at once: modules of one kind, whose inputs are all known by then. Sorted by token."""
 
-    token: Token
-    nodes: list[int] = field(default_factory=list)
-    """Where the results go."""
-    examples: list[int] = field(default_factory=list)
-    """The question each result belongs to."""
-    inputs: list[list[int]] = field(default_factory=list)
-    """One list an input: where it comes from."""
+    kind: str
+    start: int
+    """The nodes are start ... start + n - 1."""
+    numbers: Integers
+    """(n,) token numbers."""
+    which: Integers
+    """(n,) the same counted within the kind: place in `kinds(...)[kind]`."""
+    examples: Integers
+    """(n,) the questions they belong to."""
+    inputs: Integers
+    """(n, inputs of the kind) the nodes they read, all below start."""
+
+    @property
+    def stop(self) -> int:
+        return self.start + len(self.numbers)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How to run the programs of a batch: steps in order, and the node that holds each question's result."""
+    """How to run the programs of a batch. Node b is the scene of question b: every program begins there."""
 
-    steps: list[Step]
-    roots: list[int]
-    nodes: int
+    groups: tuple[Group, ...]
+    """In an order that can be run."""
+    at: Integers
+    """(B, P) the node of every token, -1 where there is none. A skipped token has the node that it passes on."""
+    roots: Integers
+    """(B,) the node that holds each question's result."""
 
-
-def plan(programs: Sequence[Sequence[int]], skip: frozenset[str] = frozenset()) -> Plan:
-    """Group the steps of many programs: few calls of a module, each for many questions.
-
-    What a question needs twice runs once. Of the functions whose inputs are known, the one with the greatest share of
-    its remaining uses ready runs next, for all of them: far fewer calls than level by level.
-
-    `skip` names functions that pass their only input on.
-    """
-    known: dict[tuple[int, ...], int] = {}
-    nodes: list[tuple[int, ...]] = []
-    arity, passes = _shape(skip)
-    roots = []
-    for example, row in enumerate(programs):
-        # Prefix order read backwards: inputs are on the stack before the function that takes them, the first on top.
-        stack: list[int] = []
-        for number in reversed(row):
-            if number in (PAD, END):
-                continue
-            takes = arity[number] if number < len(arity) else -1
-            if takes < 0 or len(stack) < takes:
-                raise DataError(f"The tokens {list(row)} write no program: token {number} does not fit.")
-            if passes[number]:
-                continue
-            key = (example, number, *[stack.pop() for _ in range(takes)])
-            node = known.setdefault(key, len(nodes))
-            if node == len(nodes):
-                nodes.append(key)
-            stack.append(node)
-        if len(stack) != 1:
-            raise DataError(f"The tokens {list(row)} write no program: {len(stack)} results are left.")
-        roots.append(stack[0])
-    return Plan(_schedule(nodes), roots, len(nodes))
+    @property
+    def nodes(self) -> int:
+        return self.groups[-1].stop
 
 
-def _schedule(nodes: Sequence[tuple[int, ...]]) -> list[Step]:
-    """Steps in an order that can be run; nodes are (example, token, inputs...)."""
-    ready: dict[int, list[int]] = {}
-    users: list[list[int]] = [[] for _ in nodes]
-    missing = [0] * len(nodes)
-    left = Counter(number for _, number, *_ in nodes)
-    for node, (_, number, *sources) in enumerate(nodes):
-        for one in set(sources):
-            users[one].append(node)
-            missing[node] += 1
-        if not sources:
-            ready.setdefault(number, []).append(node)
-    steps = []
-    while ready:
-        number = max(ready, key=lambda one: (len(ready[one]) / left[one], len(ready[one]), -one))
-        chosen = ready.pop(number)
-        left[number] -= len(chosen)
-        rows = [nodes[node] for node in chosen]
-        inputs = [list(column) for column in zip(*(row[2:] for row in rows), strict=True)]
-        steps.append(Step(_token(number), chosen, [row[0] for row in rows], inputs))
-        for node in chosen:
-            for user in users[node]:
-                missing[user] -= 1
-                if not missing[user]:
-                    ready.setdefault(nodes[user][1], []).append(user)
-    return steps
+Kind: TypeAlias = Callable[[Token], str]
+"""Which kind of module runs a token; all tokens of a kind take the same number of inputs."""
 
 
-def _token(number: int) -> Token:
-    token = tokens()[number]
-    if token is None:
-        raise DataError(f"Token {number} is no function.")
-    return token
+def by_inputs(token: Token) -> str:
+    """One kind of module for every number of inputs, as in IEP."""
+    return ("scene", "unary", "binary")[len(token.signature.inputs)]
 
 
 @cache
-def _shape(skip: frozenset[str]) -> tuple[list[int], list[bool]]:
+def kinds(kind: Kind, skip: frozenset[str] = frozenset()) -> dict[str, tuple[int, ...]]:
+    """The token numbers of every kind of module, ascending."""
+    members: dict[str, list[int]] = {}
+    for number, token in enumerate(tokens()):
+        if token is not None and token.function not in skip:
+            members.setdefault(kind(token), []).append(number)
+    return {name: tuple(numbers) for name, numbers in members.items()}
+
+
+def plan(programs: NDArray[Any], kind: Kind = by_inputs, skip: frozenset[str] = frozenset()) -> Plan:
+    """Group the steps of many programs (B, P): few calls of a module, each for many questions.
+
+    What a question needs twice runs once. A kind runs when all its remaining nodes are ready; while there is none, the
+    kind runs whose ready nodes have the longest way to go to a root. That makes fewer groups than level by level.
+
+    `skip` names functions that pass their only input on.
+    """
+    programs = np.asarray(programs, np.int64)
+    first, inputs, at, roots = _read(programs, skip)
+    examples, places = np.nonzero(first)
+    count = len(examples)
+    ids = np.full((len(programs), programs.shape[1] + 1), -1)
+    ids[examples, places] = np.arange(count)
+    numbers = programs[examples, places]
+    # Place -1 means no input, and the last column of ids holds -1 for it.
+    sources = ids[examples[:, None], inputs[examples, places]]
+    members = kinds(kind, skip)
+    kind_of, which = np.zeros((2, len(tokens())), np.int64)
+    for i, one in enumerate(members.values()):
+        kind_of[list(one)], which[list(one)] = i, np.arange(len(one))
+    rounds = _schedule(kind_of[numbers], sources, _heights(inputs)[examples, places])
+    order = np.lexsort((examples, numbers, rounds))
+    renumbered = np.full(count + 1, -1)
+    renumbered[order] = np.arange(count)
+    numbers, examples, sources = numbers[order], examples[order], renumbered[sources[order]]
+    starts = np.flatnonzero(np.diff(rounds[order], prepend=-1)).tolist()
+    groups = []
+    for start, stop in zip(starts, [*starts[1:], count], strict=True):
+        name = list(members)[kind_of[numbers[start]]]
+        takes = int((sources[start] >= 0).sum())
+        mine = numbers[start:stop]
+        groups.append(Group(name, start, mine, which[mine], examples[start:stop], sources[start:stop, :takes]))
+    rows = np.arange(len(programs))
+    return Plan(tuple(groups), renumbered[ids[rows[:, None], at]], renumbered[ids[rows, roots]])
+
+
+def _read(programs: Integers, skip: frozenset[str]) -> tuple[NDArray[np.bool_], Integers, Integers, Integers]:
+    """Where the nodes of all programs (B, P) are: a node is named by its place, the last of equal ones.
+
+    Gives which places are nodes (B, P), the places of their inputs (B, P, 2) and the node of every place (B, P), both
+    -1 for none, and the roots (B,).
+    """
+    count, length = programs.shape
+    takes, passes = _shape(skip)
+    known = np.where((programs >= 0) & (programs < len(takes)), programs, PAD)
+    written = (programs != PAD) & (programs != END)
+    keys, at = np.full((2, count, length), -1)
+    inputs = np.full((count, length, 2), -1)
+    stack = np.full((count, length + 2), -1)
+    depth = np.zeros(count, np.int64)
+    unfit = np.full(count, -1)
+    rows = np.arange(count)
+    # Prefix order read backwards: inputs are on the stack before the function that takes them, the first on top.
+    for place in reversed(range(length)):
+        number = known[:, place]
+        arity = takes[number]
+        live = written[:, place] & (unfit < 0)
+        wrong = live & ((arity < 0) | (depth < arity))
+        unfit[wrong] = place
+        live &= ~wrong
+        # Reading below the stack wraps around to its last column, which is never written: -1.
+        one = np.where(arity > 0, stack[rows, depth - 1], -1)
+        two = np.where(arity > 1, stack[rows, depth - 2], -1)
+        key = (number * (length + 1) + one + 1) * (length + 1) + two + 1
+        equal = keys == key[:, None]
+        again = equal.any(1)
+        node = np.where(passes[number], one, np.where(again, equal.argmax(1), place))
+        new = live & ~again & ~passes[number]
+        keys[new, place] = key[new]
+        inputs[new, place] = np.stack([one, two], 1)[new]
+        at[live, place] = node[live]
+        depth = np.where(live, depth - arity, depth)
+        stack[rows[live], depth[live]] = node[live]
+        depth = depth + live
+    for bad in np.flatnonzero((unfit >= 0) | (depth != 1))[:1]:
+        row = programs[bad].tolist()
+        why = f"token {row[unfit[bad]]} does not fit" if unfit[bad] >= 0 else f"{depth[bad]} results are left"
+        raise DataError(f"The tokens {row} write no program: {why}.")
+    return keys >= 0, inputs, at, stack[:, 0]
+
+
+def _heights(inputs: Integers) -> Integers:
+    """(B, P): steps from a node to its root, by the longest way."""
+    count, length, _ = inputs.shape
+    rows = np.arange(count)
+    # The last column takes what goes to place -1.
+    heights = np.zeros((count, length + 1), np.int64)
+    for place in range(length):
+        for source in inputs[:, place].T:
+            heights[rows, source] = np.maximum(heights[rows, source], heights[:, place] + 1)
+    return heights[:, :-1]
+
+
+def _schedule(kind: Integers, sources: Integers, heights: Integers) -> Integers:
+    """The round (n,) in which every node runs; sources (n, 2) are nodes, -1 for none."""
+    rounds = np.full(len(kind), -1)
+    done = np.zeros(len(kind) + 1, np.bool_)
+    done[-1] = True
+    waiting = np.arange(len(kind))
+    now = 0
+    while len(waiting):
+        ready = done[sources[waiting]].all(1)
+        mine = kind[waiting]
+        share = np.bincount(mine, ready) / np.maximum(np.bincount(mine), 1)
+        height = np.full(len(share), -1)
+        np.maximum.at(height, mine[ready], heights[waiting[ready]])
+        best = np.lexsort((share, height, share == 1))[-1]
+        chosen = ready & (mine == best)
+        rounds[waiting[chosen]] = now
+        done[waiting[chosen]] = True
+        waiting = waiting[~chosen]
+        now += 1
+    return rounds
+
+
+@cache
+def _shape(skip: frozenset[str]) -> tuple[Integers, NDArray[np.bool_]]:
     """Inputs of every token (-1: it is no function), and which pass their only input on."""
-    arity = [-1 if token is None else len(token.signature.inputs) for token in tokens()]
-    return arity, [token is not None and token.function in skip for token in tokens()]
+    takes = [-1 if token is None else len(token.signature.inputs) for token in tokens()]
+    return np.array(takes), np.array([token is not None and token.function in skip for token in tokens()])

@@ -66,6 +66,7 @@ class Pythia(Model):
     PRESETS: ClassVar[dict[str, Any]] = {
         "paper": PythiaConfig(),
         "compact": PythiaConfig(96, 160, 96, 2, 128, 256, 224, 96, 0.1, (32, 64, 96)),
+        "features": PythiaConfig(64, 128, 64, 2, 96, 192, 160, 64, 0.1),
         "tiny": PythiaConfig(8, 12, 8, 2, 12, 16, 16, 8, 0.0, (8, 8)),
     }
     objective = "sigmoid"

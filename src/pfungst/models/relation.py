@@ -92,6 +92,7 @@ class Relation(Model):
     PRESETS: ClassVar[dict[str, Any]] = {
         "paper": RelationConfig(),
         "compact": RelationConfig(64, 128, (256, 256, 256, 256), (256, 256), 0.1, (32, 64, 64, 64)),
+        "features": RelationConfig(64, 128, (256, 256, 256, 256), (256, 256), 0.02, (64,)),
         "tiny": RelationConfig(8, 12, (16, 16), (16, 16), 0.0, (8, 8)),
     }
 

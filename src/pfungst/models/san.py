@@ -60,6 +60,7 @@ class San(Model):
     PRESETS: ClassVar[dict[str, Any]] = {
         "paper": SanConfig(),
         "compact": SanConfig(96, 192, 192, 2, 256, 0.0, (32, 64, 96, 96)),
+        "features": SanConfig(64, 192, 192, 2, 256, 0.0),
         "tiny": SanConfig(8, 16, 16, 2, 16, 0.0, (8, 8)),
     }
 

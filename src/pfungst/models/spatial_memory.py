@@ -44,6 +44,7 @@ class SpatialMemory(Model):
     PRESETS: ClassVar[dict[str, Any]] = {
         "paper": SpatialMemoryConfig(),
         "compact": SpatialMemoryConfig(128, 2, 512, 0.1, (32, 64, 128)),
+        "features": SpatialMemoryConfig(64, 2, 128, 0.1),
         "tiny": SpatialMemoryConfig(16, 2, 32, 0.0, (8, 8)),
     }
     reads = frozenset({"question", "image", "choices"})

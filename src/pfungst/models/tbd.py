@@ -21,15 +21,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from pfungst.models._base import Model
 from pfungst.models._batch import Batch, Output, Sizes
+from pfungst.models._each import ConvBank
 from pfungst.models._execute import execute
 from pfungst.models._generator import ProgramGenerator
 from pfungst.models._layers import ConvClassifier, Grid
-from pfungst.models.programs import Plan, Token, plan, tokens
+from pfungst.models.programs import Group, Plan, Token, kinds, plan, tokens
 
 
 @dataclass(frozen=True)
@@ -49,79 +51,89 @@ class TbdConfig:
     """Channels of a trainable CNN; none: features come from outside (ResNet-101, 1024x14x14)."""
 
 
-def _convolutions(before: int, channels: int, dilations: tuple[int, ...]) -> list[nn.Module]:
-    layers: list[nn.Module] = []
-    for dilation in dilations:
-        layers += [nn.Conv2d(before, channels, 3, padding=dilation, dilation=dilation), nn.ReLU()]
-        before = channels
-    return layers
+class Convolutions(nn.Module):
+    """3x3 convolutions, each with ReLU, one such chain a token: x (n, C, H, W), which (n,) -> (n, C, H, W)"""
+
+    def __init__(self, count: int, channels: int, dilations: tuple[int, ...] = (1, 1)) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(ConvBank(count, channels, channels, 3, dilation) for dilation in dilations)
+
+    def forward(self, x: Tensor, which: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = torch.relu(layer(x, which))
+        return x
 
 
 class Attend(nn.Module):
-    """x (n, C, H, W), mask (n, 1, H, W) -> mask. Attention with dilations (1, 1), Relate with (1, 2, 4, 8, 1)."""
+    """x (n, C, H, W), masks (n, 1, H, W) -> masks. Attention with dilations (1, 1), Relate with (1, 2, 4, 8, 1)."""
 
-    def __init__(self, channels: int, dilations: tuple[int, ...]) -> None:
+    def __init__(self, count: int, channels: int, dilations: tuple[int, ...] = (1, 1)) -> None:
         super().__init__()
-        layers = _convolutions(channels, channels, dilations)
-        self.layers = nn.Sequential(*layers, nn.Conv2d(channels, 1, 1), nn.Sigmoid())
+        self.look = Convolutions(count, channels, dilations)
+        self.decide = ConvBank(count, channels, 1, 1)
 
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        found: Tensor = self.layers(x * mask)
-        return found
+    def forward(self, x: Tensor, masks: Tensor, which: Tensor) -> Tensor:
+        return torch.sigmoid(self.decide(self.look(x * masks, which), which))
 
 
 class Same(nn.Module):
-    """x (n, C, H, W), mask (n, 1, H, W) -> mask of what shares a property with the one place the mask marks."""
+    """x (n, C, H, W), masks (n, 1, H, W) -> masks of what shares a property with the one place a mask marks."""
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, count: int, channels: int) -> None:
         super().__init__()
-        self.decide = nn.Conv2d(channels + 1, 1, 1)
+        self.decide = ConvBank(count, channels + 1, 1, 1)
 
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        place = mask.flatten(1).argmax(-1)
+    def forward(self, x: Tensor, masks: Tensor, which: Tensor) -> Tensor:
+        place = masks.flatten(1).argmax(-1)
         there = x.flatten(2).gather(2, place[:, None, None].expand(-1, x.shape[1], 1))
-        return torch.sigmoid(self.decide(torch.cat([x * there[..., None], mask], 1)))
+        return torch.sigmoid(self.decide(torch.cat([x * there[..., None], masks], 1), which))
 
 
 class Query(nn.Module):
-    """x (n, C, H, W), mask (n, 1, H, W) -> features (n, C, H, W)"""
+    """x (n, C, H, W), masks (n, 1, H, W) -> features (n, C, H, W)"""
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, count: int, channels: int) -> None:
         super().__init__()
-        self.layers = nn.Sequential(*_convolutions(channels, channels, (1, 1)))
+        self.look = Convolutions(count, channels)
 
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        features: Tensor = self.layers(x * mask)
+    def forward(self, x: Tensor, masks: Tensor, which: Tensor) -> Tensor:
+        features: Tensor = self.look(x * masks, which)
         return features
 
 
 class Compare(nn.Module):
-    """Features (n, C, H, W) twice -> features"""
+    """Both features side by side (n, 2C, H, W) -> features (n, C, H, W)"""
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, count: int, channels: int) -> None:
         super().__init__()
-        layers = _convolutions(channels, channels, (1, 1))
-        self.layers = nn.Sequential(nn.Conv2d(2 * channels, channels, 1), nn.ReLU(), *layers)
+        self.join = ConvBank(count, 2 * channels, channels, 1)
+        self.look = Convolutions(count, channels)
 
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        features: Tensor = self.layers(torch.cat([x, y], 1))
+    def forward(self, pairs: Tensor, which: Tensor) -> Tensor:
+        features: Tensor = self.look(torch.relu(self.join(pairs, which)), which)
         return features
 
 
-def make_module(token: Token, channels: int, dilations: tuple[int, ...]) -> nn.Module | None:
-    """The module of a function; None for those without weights."""
+SKIP = frozenset({"unique"})
+MASKS = frozenset({"scene", "filter", "relate", "same", "intersect", "union"})
+"""The kinds that give masks; the others give features."""
+
+
+def kind_of(token: Token) -> str:
+    """The kind of module that runs a token."""
     function = token.function
-    if function.startswith("filter_"):
-        return Attend(channels, (1, 1))
-    if function == "relate":
-        return Attend(channels, dilations)
-    if function.startswith("same_"):
-        return Same(channels)
-    if function in ("count", "exist", "equal_object") or function.startswith("query_"):
-        return Query(channels)
+    if function in ("scene", "unique", "relate", "intersect", "union", "equal_object"):
+        return function
+    if function in ("count", "exist"):
+        return "query"
     if function in ("less_than", "greater_than") or function.startswith("equal_"):
-        return Compare(channels)
-    return None
+        return "compare"
+    return function.split("_")[0]
+
+
+def _enter(before: int, channels: int) -> nn.Sequential:
+    first, second = nn.Conv2d(before, channels, 3, padding=1), nn.Conv2d(channels, channels, 3, padding=1)
+    return nn.Sequential(first, nn.ReLU(), second, nn.ReLU())
 
 
 class Tbd(Model):
@@ -135,6 +147,7 @@ class Tbd(Model):
     PRESETS: ClassVar[dict[str, Any]] = {
         "paper": TbdConfig(),
         "compact": TbdConfig(96, 160, 1, 40, (1, 2, 4, 8, 1), 32, 128, 2.5e-7, (48, 64, 64)),
+        "features": TbdConfig(64, 144, 1, 40, (1, 2, 4, 8, 1), 20, 128, 2.5e-7),
         "tiny": TbdConfig(8, 16, 1, 8, (1, 2, 1), 8, 16, 2.5e-7, (8, 8)),
     }
     learns_from = frozenset({"answer", "program"})
@@ -144,9 +157,18 @@ class Tbd(Model):
         self.grid = Grid(sizes, config.stem)
         self.generator = ProgramGenerator(sizes.words, config.word_size, config.hidden, config.layers, len(tokens()))
         channels = config.channels
-        self.enter = nn.Sequential(*_convolutions(self.grid.channels, channels, (1, 1)))
-        made = {t.name: make_module(t, channels, config.dilations) for t in tokens() if t is not None}
-        self.functions = nn.ModuleDict({name: module for name, module in made.items() if module is not None})
+        self.enter = _enter(self.grid.channels, channels)
+        count = {kind: len(numbers) for kind, numbers in kinds(kind_of, SKIP).items()}
+        self.functions = nn.ModuleDict(
+            {
+                "filter": Attend(count["filter"], channels),
+                "relate": Attend(count["relate"], channels, config.dilations),
+                "same": Same(count["same"], channels),
+                "query": Query(count["query"], channels),
+                "equal_object": Query(count["equal_object"], channels),
+                "compare": Compare(count["compare"], channels),
+            }
+        )
         shape = (channels, self.grid.height, self.grid.width)
         self.answers = ConvClassifier(shape, config.projection, config.classifier, sizes.answers, pool="window")
 
@@ -154,43 +176,38 @@ class Tbd(Model):
         extra: dict[str, Any] = {}
         if batch.program is not None and self.training:
             program = batch.program
+            # Copied before more work is queued on the device, so that planning overlaps with it.
+            to_run = program.cpu()
             extra["program"] = self.generator(batch.question, program)
         else:
-            program = self.generator.write(batch.question)
+            program = to_run = self.generator.write(batch.question)
         picture = self.enter(self.grid(batch))
-        steps, values = self.run(picture, program)
-        root = torch.stack([values[one] for one in steps.roots])
-        extra["mask_sum"] = torch.stack([value.sum() for value in values if value.shape[0] == 1]).sum()
+        steps, values, root = self.run(picture, to_run)
+        # The sum of many masks is beyond what half precision counts to.
+        extra["mask_sum"] = torch.cat(_masks(steps, values)).sum(dtype=torch.float32)
         if not self.training:
             extra |= {"steps": steps, "values": values}
         return Output(self.answers(root), {"program": program}, extra)
 
     def drawings(self, batch: Batch, output: Output) -> dict[str, Tensor]:
-        program = output.maps["program"]
-        return {**output.maps, "masks": _masks(output.extra["steps"], output.extra["values"], program)}
+        return {**output.maps, "masks": _drawn(output.extra["steps"], output.extra["values"])}
 
-    def run(self, picture: Tensor, program: Tensor) -> tuple[Plan, list[Tensor]]:
-        """What every step gives: masks (1, H, W) and features (C, H, W)."""
-        ones = torch.ones_like(picture[:, :1])
+    def run(self, picture: Tensor, program: Tensor) -> tuple[Plan, list[Tensor], Tensor]:
+        """What every group of steps gives, masks (n, 1, H, W) or features (n, C, H, W), and the roots (B, C, H, W)."""
 
-        def apply(token: Token, inputs: list[Tensor], examples: Tensor) -> Tensor:
-            function = token.function
-            if function == "scene":
-                return ones[examples]
-            if function == "intersect":
-                return torch.minimum(*inputs)
-            if function == "union":
-                return torch.maximum(*inputs)
-            module = self.functions[token.name]
-            if isinstance(module, Compare):
-                compared: Tensor = module(*inputs)
-                return compared
-            mask = torch.minimum(*inputs) if function == "equal_object" else inputs[0]
-            result: Tensor = module(picture[examples], mask)
+        def apply(group: Group, inputs: Tensor, examples: Tensor, which: Tensor) -> Tensor:
+            if group.kind == "union":
+                return inputs.amax(1)
+            masks = inputs.amin(1) if group.kind in ("intersect", "equal_object") else inputs.flatten(1, 2)
+            if group.kind == "intersect":
+                return masks
+            module = self.functions[group.kind]
+            seen = () if group.kind == "compare" else (picture.index_select(0, examples),)
+            result: Tensor = module(*seen, masks, which)
             return result
 
-        steps = plan(program.tolist(), skip=frozenset({"unique"}))
-        return steps, execute(steps, apply, picture.device)
+        steps = plan(program.cpu().numpy(), kind_of, SKIP)
+        return steps, *execute(steps, apply, torch.ones_like(picture[:, :1]))
 
     def losses(self, batch: Batch, output: Output) -> dict[str, Tensor]:
         losses = super().losses(batch, output)
@@ -200,25 +217,17 @@ class Tbd(Model):
         return losses
 
 
-def _masks(steps: Plan, values: list[Tensor], program: Tensor) -> Tensor:
-    """(B, P, H, W): the masks beside the tokens of the program that made them."""
-    height, width = values[0].shape[-2:]
-    drawn = values[0].new_full((len(program), program.shape[1], height, width), torch.nan)
-    by_node = {node: step.token for step in steps.steps for node in step.nodes}
-    inputs = {node: [places[i] for places in step.inputs] for step in steps.steps for i, node in enumerate(step.nodes)}
-    names = {token: number for number, token in enumerate(tokens())}
-    for example, root in enumerate(steps.roots):
-        row = program[example].tolist()
-        place = 0
-        waiting = [root]
-        while waiting:
-            node = waiting.pop()
-            # `unique` stands in the program but has no node: its mask is that of the step below it.
-            while row[place] != names[by_node[node]]:
-                drawn[example, place] = values[node][0].detach()
-                place += 1
-            if values[node].shape[0] == 1:
-                drawn[example, place] = values[node][0].detach()
-            place += 1
-            waiting.extend(reversed(inputs[node]))
-    return drawn
+def _masks(steps: Plan, values: list[Tensor]) -> list[Tensor]:
+    """The groups (n, 1, H, W) that hold masks."""
+    return [value for group, value in zip(steps.groups, values, strict=True) if group.kind in MASKS]
+
+
+def _drawn(steps: Plan, values: list[Tensor]) -> Tensor:
+    """(B, P, H, W): the masks beside the tokens of the program that made them, NaN beside the others."""
+    # Row 0 is for what has no mask; the last entry of `row` for what has no node.
+    row = np.zeros(steps.nodes + 1, np.int64)
+    masked = [np.arange(group.start, group.stop) for group in steps.groups if group.kind in MASKS]
+    row[np.concatenate(masked)] = np.arange(1, 1 + sum(len(nodes) for nodes in masked))
+    nothing = torch.full_like(values[0][:1], torch.nan)
+    masks = torch.cat([nothing, *_masks(steps, values)]).detach()
+    return masks[torch.from_numpy(row[steps.at]).to(masks.device), 0]

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from pfungst.core import Answer, PlayerError, Query
-from pfungst.models import MODELS, Batch, Output, Trained, load_shipped
+from pfungst.models import MODELS, Batch, Output, Trained, load_shipped, shipped
 from pfungst.models._vocabulary import plain_answer
 from pfungst.models.encode import Encoder
 from pfungst.models.programs import decode_program
@@ -113,7 +113,7 @@ def load(argument: str, *, name: str = "", device: str = "cpu", batch_size: int 
         raise PlayerError(f"Say which model: zoo:film, or zoo:FOLDER. There are: {', '.join(MODELS.names())}.")
     place = Path(argument)
     # A folder called like a model is only meant where the zoo has no such name, or the path says so.
-    if argument in MODELS.names():
+    if argument in MODELS.names() or argument in shipped():
         trained = load_shipped(argument)
     elif place.exists() or "/" in argument or place.suffix == ".safetensors":
         trained = Trained.load(place)

@@ -103,6 +103,33 @@ class Network:
         return np.asarray(_grid(found).half().cpu().numpy())
 
 
+class World:
+    """Features of the world's own CNN (`pfungst.models.world_cnn`), with the weights of the package or of a folder."""
+
+    def __init__(self, name: str = "world", device: str = "cpu") -> None:
+        from pfungst.models._trained import Trained, load_shipped
+
+        place = name.partition(":")[2]
+        trained = Trained.load(place) if place else load_shipped("world-cnn")
+        if not hasattr(trained.model, "features"):
+            raise PfungstError(f"The picture backbone {name} is a {trained.name}; it must be a world-cnn.")
+        self.name, self._device, self._inputs = name, device, trained.inputs
+        cnn: Any = trained.model.eval().to(device)
+        self._model = cnn
+        self.shape: tuple[int, int, int] = cnn.shape
+        self.fingerprint = f"world 1 {trained.fingerprint}"
+
+    @torch.inference_mode()
+    def extract(self, images: Sequence[Image]) -> NDArray[Any]:
+        found = np.zeros((len(images), *self.shape), np.float16)
+        for start in range(0, len(images), 32):
+            part = images[start : start + 32]
+            pictures = np.stack([picture_array(one, self._inputs.width, self._inputs.height) for one in part])
+            seen = self._model.features(torch.from_numpy(pictures).to(self._device))
+            found[start : start + 32] = seen.half().cpu().numpy()
+        return found
+
+
 def _grid(found: Any) -> torch.Tensor:
     """(B, C, H, W) from a feature map, a list of them (the last), or the tokens of a vision transformer."""
     if isinstance(found, list | tuple):
@@ -120,6 +147,8 @@ def get_backbone(name: str, *, width: int = 128, height: int = 96, device: str =
     """The backbone of a name; see the table in `pfungst.models.features`."""
     if name == "pixels":
         return Pixels(width, height)
+    if name == "world" or name.startswith("world:"):
+        return World(name, device)
     if name in ("efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2"):
         return _efficientnet(name, device)
     kind, _, what = name.partition(":")
@@ -128,7 +157,7 @@ def get_backbone(name: str, *, width: int = 128, height: int = 96, device: str =
     if kind == "hf" and what:
         return _transformers(name, what, device)
     raise PfungstError(
-        f"There is no picture backbone {name!r}. There are: pixels, efficientnet-lite0, timm:NAME, hf:NAME."
+        f"There is no picture backbone {name!r}. There are: pixels, world, efficientnet-lite0, timm:NAME, hf:NAME."
     )
 
 
