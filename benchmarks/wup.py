@@ -1,7 +1,8 @@
 """Wu-Palmer similarities per second, against NLTK in the same process.
 
 Claim: at least 1,000 times as many as NLTK's `wup_similarity`, equal to the last bit. NLTK is given its synset objects
-ready made; our side is timed from the names of the synsets, and from the words, on.
+ready made, so are we in pairs by number; the matrix is timed from the names of the synsets, and from the words, on.
+From pairs of strings Python's own dictionary look-ups take most of the time.
 
     python benchmarks/wup.py [--quick]
 
@@ -70,6 +71,17 @@ def main() -> None:
         equal = all(value in (mine, None) for value, mine in zip(expected, ours.wup_many(pairs).tolist()))
         print(f"{len(pairs):,} random pairs of nouns and of verbs: {'equal' if equal else 'NOT equal'} to the last bit")
 
+        index = ours.WupIndex([*nouns, *verbs])
+        count = 100_000 if arguments.quick else 1_000_000
+        many = [(rng.choice(pool), rng.choice(pool)) for pool in (nouns, verbs) for _ in range(count // 2)]
+        left, right = (index.numbers(pair[side] for pair in many) for side in (0, 1))
+        seconds, values = timed(lambda: index.wup(left, right), repeats=5)
+        pairs_rate = count / seconds
+        report("WupIndex.wup, random pairs by number", pairs_rate, nltk_rate)
+        seconds, again = timed(lambda: ours.wup_many(many))
+        equal = equal and bool((values == again).all())
+        report("wup_many, random pairs from strings", count / seconds, nltk_rate)
+
         side = 1_000 if arguments.quick else 3_000
         rows, columns = rng.sample(nouns, side), rng.sample(nouns, side)
         seconds, _ = timed(lambda: ours.wup_matrix(rows, columns))
@@ -82,15 +94,16 @@ def main() -> None:
         report("wup_matrix, from words (pairs of senses)", senses / seconds, nltk_rate)
 
         numbers = np.random.default_rng(0).integers(0, len(nouns), (2, 100_000 if arguments.quick else 1_000_000))
-        index = ours.WupsIndex([name.split(".")[0] for name in nouns])
-        seconds, _ = timed(lambda: index.wups(*numbers, 0.9))
+        answers = ours.WupsIndex([name.split(".")[0] for name in nouns])
+        seconds, _ = timed(lambda: answers.wups(*numbers, 0.9))
         print(f"{'WupsIndex.wups, random words, both ways':44s} {numbers.shape[1] / seconds:14,.0f} answers/s")
 
         few = pairs[: checked // 10]
         seconds, _ = timed(lambda: [ours.wup(one, other) for one, other in few])
         report("wup, one call at a time, plain Python", len(few) / seconds, nltk_rate)
-    print(f"goal: {GOAL:,}x NLTK: {'met' if equal and matrix_rate >= GOAL * nltk_rate else 'NOT met'}")
-    if not equal or matrix_rate < GOAL * nltk_rate:
+    met = equal and min(matrix_rate, pairs_rate) >= GOAL * nltk_rate
+    print(f"goal: {GOAL:,}x NLTK, pairs and matrix: {'met' if met else 'NOT met'}")
+    if not met:
         raise SystemExit(1)
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from pfungst.core import PfungstError
 from pfungst.text import wup, wup_many, wup_matrix, wups
-from pfungst.text.wordnet import base_forms, senses, wordnet
+from pfungst.text.wordnet import WupIndex, base_forms, senses, wordnet
 
 Pair = tuple[str, str]
 
@@ -269,3 +269,29 @@ def test_the_build_script_makes_the_tables_that_are_shipped(tmp_path: Path) -> N
     with np.load(built) as mine, shipped.open("rb") as file, np.load(file) as theirs:
         assert mine.files == theirs.files
         assert all(np.array_equal(mine[name], theirs[name]) for name in mine.files)
+
+
+def test_terms_by_number_are_those_by_name() -> None:
+    terms = ["dog", "Cat", "lady.n.01", "woman", "zxqv", "mice", "tennis court"]
+    index = WupIndex(terms)
+    numbers = index.numbers(terms)
+    left, right = np.repeat(numbers, len(terms)), np.tile(numbers, len(terms))
+    assert index.wup(left, right).tolist() == [wup(a, b) for a in terms for b in terms]
+    assert index.wup(left.reshape(7, 7), right.reshape(7, 7)).shape == (7, 7)
+    assert index.numbers(["cat"])[0] == numbers[1]
+
+
+def test_many_pairs_by_number_are_the_same_on_several_threads() -> None:
+    index = WupIndex(["dog", "cat", "eat.v.01", "walk.v.01", "table"])
+    numbers = np.random.default_rng(0).integers(0, 5, (2, 300_000))
+    found = index.wup(*numbers)
+    small = np.array([[index.wup([a], [b])[0] for b in range(5)] for a in range(5)])
+    assert (found == small[numbers[0], numbers[1]]).all()
+
+
+def test_the_index_of_terms_refuses_what_it_has_not() -> None:
+    index = WupIndex(["dog"])
+    with pytest.raises(PfungstError, match="no term 'cat'"):
+        index.numbers(["cat"])
+    with pytest.raises(PfungstError, match="1 terms"):
+        index.wup([0], [1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pfungst.core import PfungstError
@@ -69,6 +69,7 @@ def test_empty_answers_match_only_each_other() -> None:
     assert wups("", "dog") == wups("dog", "") == 0.0
 
 
+@settings(deadline=None)  # the first call compiles
 @given(ANSWERS, ANSWERS, st.sampled_from([0.0, 0.5, 0.9]))
 def test_wups_is_symmetric_in_zero_to_one_and_the_index_agrees(one: str, other: str, threshold: float) -> None:
     value = wups(one, other, threshold)

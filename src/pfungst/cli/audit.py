@@ -18,8 +18,18 @@ def audit(
     fallback: Annotated[
         str, typer.Option(help="Where too few are found: frequent (the paper's ten most frequent targets) or neutral.")
     ] = "frequent",
+    balanced: Annotated[
+        bool, typer.Option("--balanced", help="Draw decoys so that every answer is wrong as often as it is right.")
+    ] = False,
     vectors: Annotated[
         str | None, typer.Option(help="File of word vectors (GloVe, word2vec, npz) [the embedded encoder].")
+    ] = None,
+    features: Annotated[
+        str,
+        typer.Option(help="What MLP-IA and MLP-IQA see: grid, efficientnet-lite0, timm:NAME, hf:NAME, or none."),
+    ] = "grid",
+    human: Annotated[
+        list[str] | None, typer.Option(help="Accuracy of people in percent, SET=NUMBER, shown beside. Repeatable.")
     ] = None,
     models: Annotated[str, typer.Option(help="Scorers to train, of A,QA,IA,IQA; `none` for the statistics alone.")] = (
         "A,QA,IA,IQA"
@@ -58,11 +68,16 @@ def audit(
 
             raise MissingExtra("Training the scorers of the audit", "torch") from None
         config = MlpConfig(hidden=hidden, epochs=epochs, seed=seed, device=device)
+    seen = None
+    if features != "none" and any("I" in one for one in wanted):
+        from pfungst.cli._features import image_features
+
+        seen = image_features(features, device)
     with progress_bar() as progress:
         found = run(
             train, asked, kinds=[one.strip() for one in kinds.split(",") if one.strip()], k=k, seed=seed,
-            fallback=fallback, encoder=f"words:{vectors}" if vectors else None, config=config, models=wanted,
-            name=train.name, progress=progress,
+            fallback=fallback, balanced=balanced, encoder=f"words:{vectors}" if vectors else None, features=seen,
+            config=config, models=wanted, human=_human(human or []), name=train.name, progress=progress,
         )  # fmt: skip
     if out is not None:
         write_json(out, found)
@@ -75,6 +90,21 @@ def audit(
         print(sentence)
     for sentence in found.warnings:
         print(f"Note: {sentence}")
+
+
+def _human(given: list[str]) -> dict[str, float]:
+    from pfungst.core import PfungstError
+
+    found = {}
+    for one in given:
+        name, equals, number = one.partition("=")
+        try:
+            found[name] = float(number) / 100
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise PfungstError(f"--human takes SET=NUMBER, as in QoU+IoU=82.5, not {one!r}.")
+    return found
 
 
 def _plain(value: object) -> dict[str, object]:

@@ -17,11 +17,15 @@ if TYPE_CHECKING:
 def decoys(
     data: Annotated[str, typer.Argument(help="The data set: one labelled split, as for `pfungst examine`.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write: .jsonl or .parquet.")],
-    kinds: Annotated[str, typer.Option(help="qou, iou, both, random, qou@RANK, separated by commas.")] = "qou,iou",
+    kinds: Annotated[str, typer.Option(help="qou, iou, both, random, qou@RANK, mined; by commas.")] = "qou,iou",
     k: Annotated[int, typer.Option("--k", "-k", help="Decoys of each kind.")] = 3,
     fallback: Annotated[
         str, typer.Option(help="Where too few are found: frequent (the paper's ten most frequent targets) or neutral.")
     ] = "frequent",
+    balanced: Annotated[
+        bool, typer.Option("--balanced", help="Draw decoys so that every answer is wrong as often as it is right.")
+    ] = False,
+    player: Annotated[str | None, typer.Option(help="The player whose mistakes are decoys of the kind mined.")] = None,
     vectors: Annotated[
         str | None, typer.Option(help="File of word vectors (GloVe, word2vec, npz) [the embedded encoder].")
     ] = None,
@@ -65,11 +69,13 @@ def decoys(
     loaded = load(data, limit=limit, **data_options(images, skip_bad))
     parts = out.with_name(out.name + ".parts")
     with progress_bar() as progress:
+        names = [kind.strip() for kind in kinds.split(",") if kind.strip()]
         made = build(
-            loaded, [kind.strip() for kind in kinds.split(",") if kind.strip()], k, seed,
+            loaded, names, k, seed,
             encoder=f"words:{vectors}" if vectors else encoder, neighbours=neighbours, threshold=threshold,
             filters=_filters(loaded, encoder, vectors, threshold) if confusions else None,
-            fallback=fallback, folder=parts, progress=progress,
+            fallback=fallback, balanced=balanced, mined=_mined(loaded, names, player, progress), folder=parts,
+            progress=progress,
         )  # fmt: skip
         left_out = write(made, out, variant)
     shutil.rmtree(parts)
@@ -86,6 +92,23 @@ def _filters(data: Dataset, encoder: str | None, vectors: str | None, threshold:
     name = f"words:{vectors}" if vectors else encoder
     chosen = get_encoder(name) if name else get_encoder()
     return [WupFilter(threshold), EmbeddingFilter(chosen, human=confusions(data))]
+
+
+def _mined(data: Dataset, kinds: list[str], player: str | None, progress: Any) -> dict[str, tuple[str, ...]] | None:
+    """What the player says wrongly, where that is asked for."""
+    import sys
+
+    from pfungst.core import PfungstError
+    from pfungst.players import resolve
+    from pfungst.probes.decoys import mine
+
+    if ("mined" in kinds) != (player is not None):
+        raise PfungstError("Decoys of the kind mined and --player go together: one names the player, one uses it.")
+    if player is None:
+        return None
+    sys.path.insert(0, "")  # the user's own module stands in the working folder
+    found: dict[str, tuple[str, ...]] = mine(resolve(player, data=data), data, progress=progress)
+    return found
 
 
 def _print(made: DecoySet, out: Path, left_out: int, as_json: bool, words: bool) -> None:

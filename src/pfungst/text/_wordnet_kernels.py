@@ -1,8 +1,10 @@
 """Wu-Palmer over many pairs at once, compiled. Imported only by the batch functions, because compilers load slowly.
 
 Arguments of all kernels: `net` is (starts, above, min_depth, max_depth, to_root, nouns) over synset numbers, `terms`
-is (starts, synsets, is_word) over the terms compared. They are unpacked once a kernel and handed on one by one:
-counting references to all these arrays for every pair took five times as long as the pair.
+is (starts, senses, is_word) over the terms compared, a sense being (synset, where its ancestors start and stop, minimal
+depth): what a pair needs lies side by side, because waiting for memory takes most of the time. They are unpacked once a
+kernel and handed on one by one: counting references to all these arrays for every pair took five times as long as the
+pair.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _compiled(function: F) -> F:
-    return cast(F, numba.njit(function, cache=True))
+    return cast(F, numba.njit(function, cache=True, nogil=True))
 
 
 def _inlined(function: F) -> F:
@@ -43,47 +45,60 @@ def _unmark(starts: Any, above: Any, synset: int, up: Any) -> None:
 
 
 @_compiled
-def term_pairs(net: Any, terms: Any, ones: Any, others: Any) -> npt.NDArray[np.float64]:
-    """Similarity of terms number `ones` to terms number `others`, the best pair of senses: (pairs,).
+def term_pairs(net: Any, terms: Any, ones: Any, others: Any, result: Any) -> None:
+    """Similarity of terms number `ones` to terms number `others`, the best pair of senses, into `result` (pairs,).
 
-    Equal words are 1, whether WordNet knows them or not.
+    Equal words are 1, whether WordNet knows them or not. Ancestors are sorted, so two lists are walked side by side
+    until they meet; the steps have no branch that could be guessed wrongly.
     """
-    starts, above, min_depth, max_depth, to_root, nouns = net
-    first, synsets, is_word = terms
-    up = np.full(len(min_depth), -1, np.int8)
-    result = np.zeros(len(ones))
+    _, above, min_depth, max_depth, to_root, nouns = net
+    first, senses, is_word = terms
     for k in range(len(ones)):
-        if ones[k] == others[k] and is_word[ones[k]]:
+        left, right = ones[k], others[k]
+        if left == right and is_word[left]:
             result[k] = 1.0
             continue
-        for a in range(first[ones[k]], first[ones[k] + 1]):
-            one = synsets[a]
-            _mark(starts, above, one, up)
-            for b in range(first[others[k]], first[others[k] + 1]):
-                other = synsets[b]
-                start, stop = starts[other], starts[other + 1]
-                value = _rule(one, other, up, above, start, stop, min_depth, max_depth, to_root, nouns)
-                result[k] = max(result[k], value)
-            _unmark(starts, above, one, up)
-    return result
+        best = 0.0
+        for a in range(first[left], first[left + 1]):
+            for b in range(first[right], first[right + 1]):
+                i, i_stop, at, stop = senses[a, 1], senses[a, 2], senses[b, 1], senses[b, 2]
+                here, there = above[i] >> 8, above[at] >> 8
+                while here != there:
+                    i += here < there
+                    at += there < here
+                    if i == i_stop or at == stop:
+                        at = stop
+                        break
+                    here, there = above[i] >> 8, above[at] >> 8
+                far = above[i] & 255 if at < stop else -1
+                value = _rule(
+                    senses[a, 0], senses[b, 0], far, at, stop, above, senses[a, 3], min_depth, max_depth, to_root, nouns
+                )
+                best = max(best, value)
+        result[k] = best
 
 
 @_compiled
 def term_matrix(net: Any, terms: Any, ones: Any, others: Any) -> npt.NDArray[np.float64]:
     """Similarity of every term of `ones` to every term of `others`: (ones, others)."""
     starts, above, min_depth, max_depth, to_root, nouns = net
-    first, synsets, is_word = terms
+    first, senses, is_word = terms
     up = np.full(len(min_depth), -1, np.int8)
     result = np.zeros((len(ones), len(others)))
     for k in range(len(ones)):
         for a in range(first[ones[k]], first[ones[k] + 1]):
-            one = synsets[a]
+            one = senses[a, 0]
             _mark(starts, above, one, up)
             for m in range(len(others)):
                 for b in range(first[others[m]], first[others[m] + 1]):
-                    other = synsets[b]
-                    start, stop = starts[other], starts[other + 1]
-                    value = _rule(one, other, up, above, start, stop, min_depth, max_depth, to_root, nouns)
+                    other = senses[b, 0]
+                    at, stop, far = starts[other], starts[other + 1], -1
+                    while at < stop:
+                        far = up[above[at] >> 8]
+                        if far >= 0:
+                            break
+                        at += 1
+                    value = _rule(one, other, far, at, stop, above, senses[a, 3], min_depth, max_depth, to_root, nouns)
                     result[k, m] = max(result[k, m], value)
             _unmark(starts, above, one, up)
         for m in range(len(others)):

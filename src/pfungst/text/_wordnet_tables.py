@@ -115,6 +115,11 @@ class WordNet:
     def _lemmas(self) -> dict[str, list[str]]:
         return {pos: list(lexicon.words) for pos, lexicon in self.lexicons.items()}
 
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """Name of every synset -> its number."""
+        return {self.name(synset): synset for synset in range(len(self.min_depth))}
+
     def synset(self, name: str) -> int | None:
         """Number of the synset with that name; None if the text is not the name of a synset but a word."""
         parts = _SYNSET_NAME.fullmatch(name.lower())

@@ -10,13 +10,15 @@
 Values are those of NLTK's `wup_similarity`, to the last bit. One exception: NLTK has no value (None) for two verbs both
 below restrain.v.01 and inhibit.v.04, which WordNet 3.0 puts above each other; here that circle is cut.
 
-`wup` and `wups` answer one question at a time; `wup_many`, `wup_matrix` and `WupsIndex` are compiled and thousands of
-times faster than a loop over NLTK.
+`wup` and `wups` answer one question at a time; `wup_many`, `wup_matrix`, `WupIndex` and `WupsIndex` are compiled; the
+last three are more than a thousand times faster than a loop over NLTK.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import chain
 from typing import Any
@@ -28,7 +30,9 @@ from pfungst.core import PfungstError
 from pfungst.text._wordnet_rule import wu_palmer
 from pfungst.text._wordnet_tables import POS, wordnet
 
-__all__ = ["WupsIndex", "base_forms", "senses", "wup", "wup_many", "wup_matrix", "wups"]
+__all__ = ["WupIndex", "WupsIndex", "base_forms", "senses", "wup", "wup_many", "wup_matrix", "wups"]
+
+Longs = npt.NDArray[np.int64]
 
 DOWN_WEIGHT = 0.1
 """What is left of a similarity below the threshold of WUPS (Malinowski and Fritz, 2014)."""
@@ -66,16 +70,12 @@ def wups(one: str, other: str, threshold: float = 0.0) -> float:
 
 
 def wup_many(pairs: Iterable[tuple[str, str]], pos: str = "n") -> npt.NDArray[np.float64]:
-    """`wup` of every pair, compiled: an array (pairs,)."""
-    from pfungst.text import _wordnet_kernels as kernels
-
+    """`wup` of every pair, compiled: an array (pairs,). Looking the strings up takes most of the time; `WupIndex` does
+    that once."""
     flat = list(chain.from_iterable(pairs))
-    number, keys = _numbered(flat)
-    terms = np.fromiter(map(number.__getitem__, flat), np.int64, len(flat))
-    result: npt.NDArray[np.float64] = kernels.term_pairs(
-        _net(), _terms(keys, pos), terms[0::2].copy(), terms[1::2].copy()
-    )
-    return result
+    index = WupIndex(dict.fromkeys(flat), pos)
+    numbers = index.numbers(flat)
+    return index.wup(numbers[0::2], numbers[1::2])
 
 
 def wup_matrix(ones: Sequence[str], others: Sequence[str], pos: str = "n") -> npt.NDArray[np.float64]:
@@ -87,6 +87,33 @@ def wup_matrix(ones: Sequence[str], others: Sequence[str], pos: str = "n") -> np
     columns = np.fromiter(map(number.__getitem__, others), np.int64, len(others))
     result: npt.NDArray[np.float64] = kernels.term_matrix(_net(), _terms(keys, pos), rows, columns)
     return result
+
+
+class WupIndex:
+    """Words and synsets prepared for `wup` by the million.
+
+    >>> index = WupIndex(["dog", "cat", "lady.n.01"])
+    >>> index.wup([0, 0], [1, 2])
+    """
+
+    def __init__(self, terms: Iterable[str], pos: str = "n") -> None:
+        self._number, keys = _numbered(terms)
+        self._keys = {key: number for number, key in enumerate(keys)}
+        self._terms = _terms(keys, pos)
+
+    def numbers(self, terms: Iterable[str]) -> npt.NDArray[np.int64]:
+        """Numbers of terms of this index. Terms that WordNet spells alike (`Dog`, `dog`) have the same."""
+        asked = list(terms)
+        for text in set(asked) - self._number.keys():
+            if _canonical(text) not in self._keys:
+                raise PfungstError(f"This index has no term {text!r:.80}.")
+            self._number[text] = self._keys[_canonical(text)]
+        return np.fromiter(map(self._number.__getitem__, asked), np.int64, len(asked))
+
+    def wup(self, ones: npt.ArrayLike, others: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """`wup` of the terms with numbers `ones` to those with numbers `others`: an array like them."""
+        left, right = _checked_numbers(ones, others, len(self._terms[2]), "terms")
+        return _pairs(self._terms, left.ravel(), right.ravel()).reshape(left.shape)
 
 
 class WupsIndex:
@@ -112,16 +139,12 @@ class WupsIndex:
         """`wups` of the answers with numbers `ones` against those with numbers `others`: an array like them."""
         from pfungst.text import _wordnet_kernels as kernels
 
-        left, right = np.asarray(ones, np.int64), np.asarray(others, np.int64)
-        if left.shape != right.shape:
-            raise PfungstError(f"wups compares equally many answers, not shapes {left.shape} and {right.shape}.")
-        if left.size and not 0 <= min(left.min(), right.min()) <= max(left.max(), right.max()) < len(self.answers):
-            raise PfungstError(f"This index has {len(self.answers)} answers, and a number given is not one of them.")
+        left, right = _checked_numbers(ones, others, len(self.answers), "answers")
         result = np.empty(left.size)
         for at in range(0, left.size, _CHUNK):
             first, second = left.ravel()[at : at + _CHUNK], right.ravel()[at : at + _CHUNK]
             pairs = kernels.element_pairs(self._elements, first, second)
-            values = kernels.term_pairs(_net(), self._terms, *pairs)
+            values = _pairs(self._terms, *pairs)
             result[at : at + _CHUNK] = kernels.combine(
                 self._elements, first, second, *pairs, values, float(threshold), DOWN_WEIGHT
             )
@@ -156,19 +179,12 @@ def _synsets(word: str, pos: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(chain.from_iterable(lexicons[one].synsets(word) for one in pos)))
 
 
-class _Up(dict[int, int]):
-    """Distances to ancestors, -1 to anything else."""
-
-    def __missing__(self, synset: int) -> int:
-        return -1
-
-
 @lru_cache(maxsize=_CACHED)
-def _above(synset: int) -> tuple[list[int], _Up]:
+def _above(synset: int) -> tuple[list[int], dict[int, int]]:
     """Ancestors of a synset as the rule reads those of the other side, and of the one side."""
     net = wordnet()
     above = net.above[net.starts[synset] : net.starts[synset + 1]].tolist()
-    return above, _Up((packed >> 8, packed & 255) for packed in above)
+    return above, {packed >> 8: packed & 255 for packed in above}
 
 
 def _best_senses(ones: Sequence[int], others: Sequence[int]) -> float:
@@ -178,7 +194,10 @@ def _best_senses(ones: Sequence[int], others: Sequence[int]) -> float:
         up = _above(one)[1]
         for other in others:
             above = _above(other)[0]
-            best = max(best, wu_palmer(one, other, up, above, 0, len(above), *net.depths, net.nouns))
+            stop = len(above)
+            at = next((at for at, packed in enumerate(above) if packed >> 8 in up), stop)
+            far = up[above[at] >> 8] if at < stop else -1
+            best = max(best, wu_palmer(one, other, far, at, stop, above, net.depths[0][one], *net.depths, net.nouns))
     return best
 
 
@@ -241,15 +260,45 @@ def _numbered(texts: Iterable[str]) -> tuple[dict[str, int], list[str]]:
 
 
 def _terms(keys: Sequence[str], pos: str, names: bool = True) -> tuple[npt.NDArray[Any], ...]:
-    """(starts, synsets, is_word) of spellings, for the kernels; `names`: a spelling may be the name of a synset."""
+    """(starts, senses, is_word) of spellings, for the kernels; `names`: a spelling may be the name of a synset."""
     net, pos = wordnet(), _checked(pos)
-    named = [net.synset(key) if names else None for key in keys]
+    known = net.numbers if names else {}
+    named = [known[key] if key in known else net.synset(key) if names and "." in key else None for key in keys]
     synsets = [_synsets(key, pos) if name is None else (name,) for key, name in zip(keys, named)]
+    flat = np.array(list(chain.from_iterable(synsets)), np.int32)
     return (
         _starts([len(one) for one in synsets]),
-        np.array(list(chain.from_iterable(synsets)), np.int64),
+        np.stack([flat, net.starts[flat], net.starts[flat + 1], net.min_depth[flat]], axis=1).astype(np.int32),
         np.array([name is None for name in named], np.bool_),
     )
+
+
+def _checked_numbers(ones: npt.ArrayLike, others: npt.ArrayLike, size: int, what: str) -> tuple[Longs, Longs]:
+    left, right = np.asarray(ones, np.int64), np.asarray(others, np.int64)
+    if left.shape != right.shape:
+        raise PfungstError(f"Similarity compares equally many {what}, not shapes {left.shape} and {right.shape}.")
+    if left.size and not 0 <= min(left.min(), right.min()) <= max(left.max(), right.max()) < size:
+        raise PfungstError(f"This index has {size} {what}, and a number given is not one of them.")
+    return left, right
+
+
+def _pairs(terms: tuple[npt.NDArray[Any], ...], ones: Longs, others: Longs) -> npt.NDArray[np.float64]:
+    """Similarities of terms by number, on all cores where there are many."""
+    from pfungst.text import _wordnet_kernels as kernels
+
+    result = np.empty(len(ones))
+    size = max(_CHUNK // 4, -(-len(ones) // (4 * (os.cpu_count() or 1))))
+
+    def work(at: int) -> None:
+        part = slice(at, at + size)
+        kernels.term_pairs(_net(), terms, ones[part], others[part], result[part])
+
+    if len(ones) <= size:
+        work(0)
+    else:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(work, range(0, len(ones), size)))
+    return result
 
 
 def _starts(lengths: Sequence[int]) -> npt.NDArray[np.int64]:

@@ -119,6 +119,7 @@ def audit(
     k: int = K,
     seed: int = 0,
     fallback: str = "frequent",
+    balanced: bool = False,
     encoder: Any = None,
     features: Features | None = grid_features,
     config: MlpConfig | None = None,
@@ -129,7 +130,7 @@ def audit(
 ) -> Audit:
     """Train on every choice set what may be seen, and see how far it gets on the same set of the test split.
 
-    kinds, k, fallback: see `build`.
+    kinds, k, fallback, balanced: see `build`.
     train, test: two splits; with one alone, its images are divided 70 to 30. Decoys are made in each split apart.
     encoder: vectors of questions and answers (`words:FILE` as in the paper; by default the embedded encoder).
     features: image -> vector, `pfungst.probes.decoys._features` says what a scorer sees by default; None or pictures
@@ -142,7 +143,8 @@ def audit(
     if not len(train) or not len(test):
         raise ProbeError("An audit needs questions to train on and others to test on, about different images.")
     made = [
-        build(part, kinds, k, seed, encoder=encoder, fallback=fallback, progress=progress) for part in (train, test)
+        build(part, kinds, k, seed, encoder=encoder, fallback=fallback, balanced=balanced, progress=progress)
+        for part in (train, test)
     ]
     variants = tuple(one for one in made[0].variants if one in made[1].variants)
     cells: list[Cell] = []
@@ -233,9 +235,8 @@ def _train(
             cells.append(Cell(variant, f"MLP-{inputs}", bootstrap(right[inputs], groups, seed=seed), note))
             done += 1
             progress("training scorers", done, total)
-        whole = max(right, key=len, default="")
-        partial = [one for one in right if one != whole]
-        if partial:
+        partial = [one for one in right if one != "IQA"]
+        if partial and "IQA" in right:
             best = max(partial, key=lambda one: float(np.mean(right[one])))
-            gains[variant] = compare_paired(right[whole], right[best], groups, seed=seed).difference
+            gains[variant] = compare_paired(right["IQA"], right[best], groups, seed=seed).difference
     return cells, gains, warnings

@@ -13,6 +13,7 @@ import numpy as np
 
 from pfungst.core import Example, ProbeError
 from pfungst.probes.decoys._filters import THRESHOLD, Filter, WupFilter
+from pfungst.probes.decoys._groups import Groups
 from pfungst.probes.decoys._maker import Arrays, Maker, parse_kind
 from pfungst.probes.decoys._sets import DecoySet, Kind
 from pfungst.probes.decoys._split import Split
@@ -43,6 +44,7 @@ def build(
     avoid_human_answers: bool = True,
     mined: Mapping[str, Sequence[str]] | None = None,
     fallback: str = "frequent",
+    balanced: bool = False,
     folder: str | Path | None = None,
     progress: Progress = lambda what, done, total: None,
 ) -> DecoySet:
@@ -64,6 +66,9 @@ def build(
     fallback: where a procedure finds too few and the data set has no decoys of its own: `frequent` draws from the ten
         most frequent targets, as the paper does; `neutral` from all targets, each as often as it is right, so that the
         fallback itself gives nothing away.
+    balanced: beyond the paper: `qou` and `iou` decoys are those of groups of questions that lend each other their
+        answers, each of which is right once, so that answers alone give nothing away (`_groups`). "Yes" and "no" are
+        each other's only `qou` decoy. Where there are too few mates the group is filled up with strangers.
     folder: keep finished work there; the same call goes on where a killed one was.
 
     Where a procedure finds fewer than k, decoys are drawn from the data set's own, else from its ten most frequent
@@ -83,30 +88,26 @@ def build(
     if neighbours < 1:
         raise ProbeError(f"At least one neighbour must be looked at, not {neighbours}.")
     filters = [WupFilter(threshold)] if filters is None else list(filters)
+    fallback = "neutral" if balanced else fallback
+    grouped = [kind for kind in kinds if balanced and kind in ("qou", "iou")]
     split = Split.of(examples, seed, mined)
     vectors, encoder_name = _vectors(split, kinds, encoder, progress)
-    maker = Maker(
-        split,
-        kinds,
-        k,
-        seed,
-        vectors,
-        neighbours,
-        [one.prepare(split.book) for one in filters],
-        avoid_human_answers,
-        fallback,
-    )
+    prepared = [one.prepare(split.book) for one in filters]
+    maker = Maker(split, kinds, k, seed, vectors, neighbours, prepared, avoid_human_answers, fallback, tuple(grouped))
     version = _digest(
         [
             "decoys-1", kinds, k, seed, neighbours, [one.fingerprint for one in filters], avoid_human_answers,
-            fallback, encoder_name, _content(split), _mined_digest(mined),
+            "balanced" if balanced else fallback, encoder_name, _content(split), _mined_digest(mined),
         ]
     )  # fmt: skip
     parts = _run(maker, None if folder is None else Path(folder), version, progress)
-    made = {kind: _assemble(kind, maker, parts) for kind in kinds}
+    groups = Groups(split, k, seed, prepared, avoid_human_answers) if grouped else None
+    own = {kind: groups.kind(kind, vectors, progress) for kind in sorted(grouped, reverse=True)} if groups else {}
+    made = {kind: own[kind] if kind in own else _assemble(kind, maker, parts) for kind in kinds}
     about = {
         "kinds": list(kinds), "k": k, "seed": seed, "neighbours": neighbours, "encoder": encoder_name,
-        "fallback": fallback, "filters": ["containment", *(one.fingerprint for one in filters)], "version": version,
+        "fallback": fallback, "balanced": balanced, "filters": ["containment", *(one.fingerprint for one in filters)],
+        "version": version,
     }  # fmt: skip
     return DecoySet(split, made, k, seed, vectors, about)
 

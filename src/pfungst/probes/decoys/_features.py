@@ -49,7 +49,10 @@ def table_of(
     features: Features = grid_features,
     progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> Floats:
-    """Features of the images, (images, dim); kept in the cache by the content of the images and the feature's name."""
+    """Features of the images, (images, dim); kept in the cache by the content of the images and the feature's name.
+
+    A feature with a method `many(images, progress)` is asked for all at once.
+    """
     name = f"{getattr(features, '__module__', '')}.{getattr(features, '__qualname__', repr(features))}"
     version = getattr(features, "fingerprint", name)
     digest = hashlib.sha256("\n".join([str(version), *(image.digest for image in images)]).encode()).hexdigest()
@@ -60,13 +63,18 @@ def table_of(
             return found
     except (OSError, ValueError, EOFError):
         pass
+    many = getattr(features, "many", None)
+    result = _one_by_one(images, features, progress) if many is None else np.asarray(many(images, progress), np.float32)
+    buffer = io.BytesIO()
+    np.save(buffer, result)
+    write_atomic(path, buffer.getvalue())
+    return result
+
+
+def _one_by_one(images: Sequence[Image], features: Features, progress: Callable[[str, int, int], None]) -> Floats:
     rows = []
     for number, image in enumerate(images, start=1):
         rows.append(np.asarray(features(image), np.float32))
         if number % 50 == 0 or number == len(images):
             progress("reading images", number, len(images))
-    result = np.stack(rows) if rows else np.zeros((0, 1), np.float32)
-    buffer = io.BytesIO()
-    np.save(buffer, result)
-    write_atomic(path, buffer.getvalue())
-    return result
+    return np.stack(rows) if rows else np.zeros((0, 1), np.float32)

@@ -57,6 +57,8 @@ class Maker:
     filters: Sequence[Prepared]
     avoid_human_answers: bool
     fallback: str = "frequent"
+    elsewhere: tuple[str, ...] = ()
+    """Kinds that are not made here."""
 
     def size(self, kind: str) -> int:
         """Decoys a triplet gets of this kind."""
@@ -69,7 +71,7 @@ class Maker:
         result: Arrays = {"triplets": triplets}
         free = np.full((len(triplets), 0), -1, np.int32)
         beside = free
-        for kind in sorted(self.kinds, key=lambda kind: (kind != "qou", kind)):
+        for kind in sorted(set(self.kinds) - set(self.elsewhere), key=lambda kind: (kind != "qou", kind)):
             standing = beside if kind == "iou" else free
             answers, ranks = self._find(kind, triplets, standing, start, stop)
             if kind == "iou":
