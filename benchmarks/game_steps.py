@@ -2,7 +2,8 @@
 
 Both loops play the same moves on the same boards against the same quick player that reads scenes, under the same
 rules, and must agree on every reward. The straightforward loop takes one move at a time: rules pair by pair, relations
-and program walked in Python, pixels counted one scene at a time, nothing remembered.
+and program walked in Python, pixels counted one scene at a time, nothing remembered. Seconds are those of processors,
+so that other work on the machine does not count.
 
     python benchmarks/game_steps.py [--quick]
 """
@@ -75,22 +76,22 @@ def main() -> None:
 
     # Boards remember what was seen of them: each loop gets new ones.
     game = MiniGame(boards_of(examples, PAPER)[0], Asker(Quick()), PAPER)
-    start = time.perf_counter()
+    start = time.process_time()
     fast = [move.reward for move in game.step(which, layouts)]
-    quick_time = time.perf_counter() - start
+    quick_time = time.process_time() - start
     single = MiniGame(boards_of(examples, PAPER)[0], Asker(Quick()), PAPER)
-    start = time.perf_counter()
+    start = time.process_time()
     for number, positions in zip(which, layouts, strict=True):
         single.step([number], [positions])
-    single_time = time.perf_counter() - start
+    single_time = time.process_time() - start
     old = [(game.old_answer(n) or Answer("")).text for n in range(len(boards))]
-    start = time.perf_counter()
+    start = time.process_time()
     plain = [plain_reward(boards[n], one, Quick(), old[n]) for n, one in zip(which, layouts, strict=True)]
-    plain_time = time.perf_counter() - start
+    plain_time = time.process_time() - start
     assert plain == fast, "the two loops disagree"
-    start = time.perf_counter()
+    start = time.process_time()
     game.step(which, layouts)
-    again_time = time.perf_counter() - start
+    again_time = time.process_time() - start
     n = len(which)
     print(f"{n} moves on {len(boards)} boards; legal: {np.mean(np.array(fast) != -0.8):.0%}; all rewards agree")
     for name, seconds in (

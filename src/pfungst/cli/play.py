@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -39,7 +39,17 @@ def play(
     transfer: Annotated[
         list[Path] | None, typer.Option(help="Also try the fooling scenes of this other run. Repeatable.")
     ] = None,
-    strips: Annotated[int, typer.Option(help="Draw so many fooled scenes, before and after.")] = 0,
+    strips: Annotated[
+        int, typer.Option(help="Draw so many fooled scenes, before and after; models of the zoo also from inside.")
+    ] = 8,
+    fairness: Annotated[
+        str, typer.Option(help="Slot Attention that checks what can be seen: auto, none, or a folder (B.6).")
+    ] = "auto",
+    universal: Annotated[
+        bool, typer.Option("--universal", help="One adversary for all: learn on many questions, test on unseen ones.")
+    ] = False,
+    train_questions: Annotated[int, typer.Option(help="With --universal: questions to learn on.")] = 2000,
+    test_questions: Annotated[int, typer.Option(help="With --universal: unseen questions.")] = 300,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
     limit: Annotated[int | None, typer.Option(help="Only the first so many examples.")] = None,
@@ -68,33 +78,53 @@ def play(
         size, seeds, games, adversary, parse_options(setting or []), budget, max_queries, preset, ood, relate_only,
         seed=seed,
     )  # fmt: skip
-    most = settings.most_queries()
+    if universal and data == "world":
+        data = WHOLE_WORLD
     source = Source(player, data, _frozen(data_options(images, skip_bad)), _frozen(parse_options(option or [])), limit)
     asked_player, examples = source()
-    folder = out or Path("runs") / f"{_slug(asked_player.name)}-game-{adversary}-{size}"
+    name = f"{_slug(asked_player.name)}-game-{'universal' if universal else f'{adversary}-{size}'}"
+    folder = out or Path("runs") / name
+    if universal:
+        from pfungst.cli._play_universal import play_universal
+
+        play_universal(asked_player, examples, folder, settings, train_questions, test_questions, as_json)
+        return
+    most = settings.most_queries()
     if not as_json:
         each = settings.queries_each()
         print(f"at most {most:,} questions to {asked_player.name}: {seeds} x {size} x {each}, and repetitions")
-    asked = 0
     with progress_bar() as show:
-
-        def count(answers: int) -> None:
-            nonlocal asked
-            asked += answers
-            usage = getattr(asked_player, "usage", None)
-            show("asking" if usage is None else f"asking · {usage}, {most - asked:,} left at most", asked, most)
-
+        count = counted(asked_player, most, show)
         result = play_games(
             asked_player, examples, folder, settings, source=source, on=on, workers=workers,
-            progress=shown_progress(show), on_asked=count if on == "local" else None,
+            progress=shown_progress(show), on_asked=count if on == "local" else None, words=source.words(),
         )  # fmt: skip
-    extra = _transfer(transfer or [], asked_player, examples, settings.rules, folder)
-    pictures = _strips(folder, strips)
-    _print(result, folder, extra, pictures, as_json)
+    extra = [_transfer(transfer or [], asked_player, examples, settings.rules, folder), _fairness(folder, fairness)]
+    extra = [one for one in extra if one is not None]
+    albums = _albums(folder, strips, asked_player)
+    report = _report(result, folder, extra, albums)
+    _print(result, folder, extra, albums, report, as_json)
     for note in getattr(asked_player, "notes", ()):
         print(f"{player}: {note}", file=sys.stderr)
     if result.failed:
         raise typer.Exit(1)
+
+
+WHOLE_WORLD = "world?scenes=1500&rephrasings=0"
+"""Questions for the universal adversary where the user names none: 3,750."""
+
+
+def counted(player: Player, most: int, show: Any) -> Callable[[int], None]:
+    """Counts answers into the progress bar; for a paid player with tokens, cost and queries left."""
+    asked = 0
+
+    def count(answers: int) -> None:
+        nonlocal asked
+        asked += answers
+        usage = getattr(player, "usage", None)
+        show("asking" if usage is None else f"asking · {usage}, {most - asked:,} left at most", asked, most)
+
+    return count
 
 
 @dataclass(frozen=True)
@@ -119,8 +149,25 @@ class Source:
         made = resolve(self.player, data=found, **dict(self.player_options))
         return made, found if self.limit is None else found.subset(found.examples[: self.limit])
 
+    def words(self) -> dict[str, Any]:
+        """What made player and data, for the run folder: `pfungst games` makes them again from it."""
+        return {
+            "player": self.player,
+            "data": self.data,
+            "data_options": dict(self.data_options),
+            "player_options": dict(self.player_options),
+            "limit": self.limit,
+        }
 
-def _frozen(options: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+    @classmethod
+    def from_words(cls, words: Mapping[str, Any]) -> Source:
+        return cls(
+            words["player"], words["data"], _frozen(words["data_options"]), _frozen(words["player_options"]),
+            words["limit"],
+        )  # fmt: skip
+
+
+def _frozen(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     return tuple(sorted(options.items()))
 
 
@@ -152,36 +199,104 @@ def _transfer(runs: list[Path], player: Player, examples: Sequence[Example], rul
         return transfer_matrix(found, [player], examples, rules, store)
 
 
-def _strips(folder: Path, count: int) -> list[Path]:
+def _fairness(folder: Path, wanted: str) -> Any:
+    """The table of the visual fairness check; None where there is no detector or nothing to look at."""
+    import pyarrow.parquet as pq
+
+    from pfungst.models import shipped
+    from pfungst.probes.game import check_fairness, fooled_rows, load_detector
+    from pfungst.probes.game.fairness import DETECTOR
+
+    if wanted == "none" or (wanted == "auto" and DETECTOR not in shipped()):
+        return None
+    table = pq.read_table(folder / "games.parquet")
+    if not fooled_rows(table):
+        return None
+    return check_fairness(table, load_detector("" if wanted == "auto" else wanted)).table()
+
+
+def _albums(folder: Path, count: int, player: Player) -> dict[str, list[Path]]:
+    """Pictures of fooled scenes: before and after, and what a model of the zoo looked at."""
     if count < 1:
-        return []
+        return {}
+    import pyarrow.parquet as pq
+
+    from pfungst.probes.game import fooled_rows
+    from pfungst.probes.game.inside import write_insides
     from pfungst.probes.game.strips import write_strips
 
-    return write_strips(folder, count)
+    rows = fooled_rows(pq.read_table(folder / "games.parquet"))
+    return {
+        "Before and after": write_strips(folder, count),
+        "Inside the player, before and after": write_insides(folder, rows, player, count),
+    }
 
 
-def _print(result: Result, folder: Path, transfer: Any, pictures: list[Path], as_json: bool) -> None:
+def _tables(result: Result) -> list[Any]:
+    from pfungst.probes.game import table_2, table_4, table_b1
+
+    return [table_2([result]), table_4([result], result.adversary), table_b1([result])]
+
+
+def _report(result: Result, folder: Path, extra: list[Any], albums: dict[str, list[Path]]) -> Path:
+    import json
+
+    from pfungst.cli._play_report import write_play_report
+    from pfungst.core import Table
+
+    config = json.loads((folder / "game.json").read_text("utf-8"))
+    counts = [(name, count) for name, count in {**result.counts, **_prefixed(result.left_out)}.items() if count]
+    lines = [
+        f"{result.adversary}, {len(result.runs)} mini-games of {result.size}, rules: {result.preset}",
+        *([f"The adversary {config['adversary']}."] if config["adversary"] else []),
+        *(f"{name} could not be finished: {why}" for name, why in result.failed),
+    ]
+    tables = [*_tables(result), *extra, Table("What happened", ("what", "count"), tuple(counts))]
+    return write_play_report(folder, f"The game against {result.player}", lines, result.findings, tables, albums)
+
+
+def _print(
+    result: Result, folder: Path, extra: list[Any], albums: dict[str, list[Path]], report: Path, as_json: bool
+) -> None:
+    import json
+
     from pfungst.cli.show import print_json, print_table
-    from pfungst.core.files import jsonable
-    from pfungst.probes.game import table_2, table_4
-    from pfungst.report.card import format_cell
 
     if as_json:
-        print_json({"run": str(folder), **result.to_json(), "transfer": transfer, "strips": pictures})
+        named = {table.title: table for table in extra}
+        transfer = named.get("Transfer of fooling scenes")
+        print_json(
+            {
+                "run": str(folder),
+                **result.to_json(),
+                "transfer": transfer,
+                "fairness": named.get("Visual fairness"),
+                "strips": albums.get("Before and after", []),
+                "inside": albums.get("Inside the player, before and after", []),
+                "report": report,
+            }
+        )
         return
-    for table in (table_2([result]), table_4([result], result.adversary), *result.findings.tables, transfer):
-        if table is not None:
-            print_table(
-                table.title, table.columns, [[format_cell(jsonable(cell)) for cell in row] for row in table.rows]
-            )
+    for table in (*_tables(result), *result.findings.tables, *extra):
+        show_table(table)
     counts = [(name, count) for name, count in {**result.counts, **_prefixed(result.left_out)}.items() if count]
     print_table("What happened", ("what", "count"), counts)
+    about = json.loads((folder / "game.json").read_text("utf-8"))["adversary"]
+    if about:
+        print(f"The adversary {about}.")
     print(result.findings.verdict)
     for name, why in result.failed:
         print(f"{name} could not be finished: {why}")
-    for path in pictures:
-        print(path)
-    print(f"\n{folder / 'games.parquet'}")
+    print(f"\n{folder / 'games.parquet'}\n{report}")
+
+
+def show_table(table: Any) -> None:
+    """A table of a probe in the terminal."""
+    from pfungst.cli.show import print_table
+    from pfungst.core.files import jsonable
+    from pfungst.report.card import format_cell
+
+    print_table(table.title, table.columns, [[format_cell(jsonable(cell)) for cell in row] for row in table.rows])
 
 
 def _prefixed(left_out: Any) -> dict[str, int]:

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,14 +14,6 @@ torch = pytest.importorskip("torch")
 
 PAPER = GAMES["paper"]
 QUICK = {"rsg": {"batch": 10}, "a2c-pixel": {"max_steps": 60}, "a2c-plain": {"max_steps": 120}}
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def attack(
@@ -97,10 +89,10 @@ def test_a_player_that_tells_its_confidence_guides_the_greedy_search(small: list
 def test_a2c_log_probabilities_are_those_of_the_moves_it_draws(small: list[Example]) -> None:
     from pfungst.probes.game.adversaries import a2c
 
-    settings = a2c.A2C(samples=3, redraw=1, explore=0.0)
+    settings = a2c.A2C(samples=3, redraw=1, explore=0.0, features="own")
     game = MiniGame(boards_of(small[:1], PAPER)[0], Asker(ScenePlayer(small)), PAPER)
-    table = a2c._Table(game.boards, game.enforcers, settings, np.random.default_rng(0))
-    policy, fixed = a2c.make_policy(settings, 7, seed=1)
+    policy, network = a2c.make_policy(settings, 7, seed=1)
+    table = a2c._Table(game.boards, game.enforcers, settings, network, np.random.default_rng(0))
     with torch.no_grad():
         x, y, value = policy.decide(policy.features(table.seen, table.tokens), table.objects)
         cells, log_p = a2c._sample(settings, game, table, 0, x[0], y[0], np.random.default_rng(3))
@@ -116,7 +108,7 @@ def test_a2c_log_probabilities_are_those_of_the_moves_it_draws(small: list[Examp
             odds = np.exp(np.add.outer(x[0, head].numpy(), y[0, head].numpy())).ravel()
             expected += np.log(odds[cells[row, mover]] / odds[masks[at, mover]].sum())
         assert float(log_p[row]) == pytest.approx(expected, abs=1e-3)
-    assert not fixed and abs(float(value[0])) <= 1.2
+    assert network is None and abs(float(value[0])) <= 1.2
     assert x.shape == (1, 10, 7) and float(x.exp().sum(-1).mean()) == pytest.approx(1.0)
 
 
@@ -135,24 +127,67 @@ def test_a2c_learns_to_repeat_what_pays(small: list[Example]) -> None:
 def test_a_policy_can_be_saved_loaded_and_played_without_learning(small: list[Example], tmp_path: Any) -> None:
     from pfungst.probes.game.adversaries import a2c
 
-    settings = a2c.A2C(max_steps=3)
+    settings = a2c.A2C(max_steps=3, features="own")
     game = MiniGame(boards_of(small[:2], PAPER)[0], Asker(ScenePlayer(small)), PAPER, budget=20)
     policy = a2c.train(settings, game, np.random.default_rng(0))
-    whole, part = tmp_path / "whole.safetensors", tmp_path / "part.safetensors"
+    whole = tmp_path / "whole.safetensors"
     a2c.save_policy(policy, whole, settings)
-    a2c.save_policy(policy, part, settings, relations_only=True)
-    again, fixed = a2c.make_policy(replace(settings, weights=str(whole), learn=False), 7, seed=9)
-    assert not fixed and all(
+    again, _ = a2c.make_policy(replace(settings, weights=str(whole), learn=False), 7, seed=9)
+    assert all(
         torch.equal(a, b) for a, b in zip(policy.state_dict().values(), again.state_dict().values(), strict=True)
     )
-    pretrained, fixed = a2c.make_policy(replace(settings, weights=str(part)), 7, seed=9)
-    assert fixed and torch.equal(pretrained.relations.thing.weight, policy.relations.thing.weight)
-    before = pretrained.relations.thing.weight.clone()
-    fresh = MiniGame(boards_of(small[:2], PAPER)[0], Asker(ScenePlayer(small)), PAPER, budget=20)
-    trained = a2c.train(replace(settings, weights=str(part)), fresh, np.random.default_rng(0))
-    assert torch.equal(trained.relations.thing.weight, before)
-    universal = attack("a2c", small[2:4], budget=8, weights=str(whole), learn=False, max_steps=3)
+    universal = attack(
+        "a2c", small[2:4], budget=8, weights=str(whole), learn=False, max_steps=3, features="own"
+    )  # fmt: skip
     assert sum(universal.queries(n) for n in range(2)) > 0
+
+
+def relation_network(name: str, examples: Sequence[Example], folder: Any) -> Any:
+    """An untrained relation network of the zoo in a folder, as `pfungst train` leaves one."""
+    from pfungst.models import Inputs, Sizes, Trained, Vocabulary, build
+
+    words = Vocabulary.build((one.question for one in examples), ("yes", "no"))
+    model = build(name, Sizes(words.size, len(words.answers), (3, 24, 32)), "tiny", seed=0)
+    inputs = Inputs(picture="pixels" if name == "rn" else "none", width=32, height=24)
+    Trained(name, model, words, inputs, {"accuracy": 0.5}).save(folder)
+    return Trained.load(folder)
+
+
+@pytest.mark.parametrize(("sees", "name"), [("state", "rn-state"), ("pixels", "rn")])
+def test_a2c_decides_on_what_a_pretrained_relation_network_says(
+    small: list[Example], tmp_path: Any, sees: str, name: str
+) -> None:
+    from pfungst.probes.game.adversaries import a2c
+
+    trained = relation_network(name, small, tmp_path)
+    settings = a2c.A2C(sees=sees, features=str(tmp_path), max_steps=3)
+    game = MiniGame(boards_of(small[:2], PAPER)[0], Asker(ScenePlayer(small)), PAPER, budget=12)
+    policy, network = a2c.make_policy(settings, 7, seed=0)
+    assert network is not None and network.size == 16 == policy.given
+    said = network(game.boards)
+    assert said.shape == (2, 16) and not torch.equal(said[0], said[1])
+    before = {key: value.clone() for key, value in trained.model.state_dict().items()}
+    a2c.train(settings, game, np.random.default_rng(0))
+    assert sum(game.queries(n) for n in range(2)) > 0
+    after = a2c.find_features(sees, str(tmp_path))[0]
+    assert after is not None and all(torch.equal(before[k], v) for k, v in after.trained.model.state_dict().items())
+    assert "pretrained relation network" in settings.about and "50.0%" in settings.about
+    assert settings.fingerprint == trained.fingerprint
+
+
+def test_a_missing_or_wrong_relation_network_is_told(small: list[Example], tmp_path: Any, monkeypatch: Any) -> None:
+    import pfungst.models._trained as shelf
+    from pfungst.probes.game.adversaries import a2c
+
+    monkeypatch.setattr(shelf, "SHIPPED", tmp_path / "nothing")
+    assert "no weights for rn-state" in a2c.A2C().about and "starts at random" in a2c.A2C(features="own").about
+    relation_network("rn-state", small, tmp_path / "state")
+    with pytest.raises(ProbeError, match="sees pixels needs rn"):
+        a2c.make_policy(a2c.A2C(sees="pixels", features=str(tmp_path / "state")), 7, 0)
+    with pytest.raises(PfungstError, match="no trained model"):
+        a2c.make_policy(a2c.A2C(features=str(tmp_path / "lost")), 7, 0)
+    with pytest.raises(PfungstError, match="no weights to read"):
+        _ = a2c.A2C(weights=str(tmp_path / "lost.safetensors"), features="own").fingerprint
 
 
 def test_weights_that_do_not_fit_and_settings_that_do_not_exist_are_explained(tmp_path: Any) -> None:

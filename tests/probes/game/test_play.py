@@ -274,6 +274,8 @@ def test_the_probe_plays_through_the_exams_own_asking(small: list[Example]) -> N
     assert found.drop is not None and found.drop.value > 0.4 and found.failures
     fooled = [t for t in trials if t.notes["fooled after"] is not None]
     assert found.drop.value == pytest.approx(len(fooled) / len(small))
+    assert found.figures[0].series[0].y[-1] == pytest.approx(len(fooled) / len(small))
+    assert sum(row[1] for row in found.tables[1].rows) == len(small)
     assert all(t.notes["problems"] == "" for t in trials)
     still = [[v.name for v in trial.variants] for trial in probe.trials(data, 0)]
     assert still == [["clean", "again"]] * len(small)

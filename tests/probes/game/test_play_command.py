@@ -50,14 +50,49 @@ def run(*words: str, code: int = 0) -> str:
 
 
 def test_it_plays_prints_its_tables_and_writes_the_run_folder(here: Path) -> None:
-    said = run(*WORDS, "--out", "run", "--strips", "1")
+    said = run(*WORDS, "--out", "run", "--strips", "1", "--fairness", "none")
     assert "at most 72 questions to weak: 2 x 2 x 15" in said
     assert "Results of the games (Table 2)" in said and "a drop of" in said
     assert {"game.json", "answers.sqlite", "games.parquet", "findings.json"} <= {p.name for p in Path("run").iterdir()}
     assert list(Path("run/strips").glob("*.png"))
-    found = json.loads(run(*WORDS, "--out", "run", "--transfer", "run", "--json"))
+    report = Path("run/report.html").read_text()
+    assert "Success against query budget" in report and "data:image/png;base64," in report and "<script" not in report
+    for heading in ("Sensitivity by question type", "Convergence", "Distribution of drops", "Rarity of fooling scenes"):
+        assert heading in report
+    found = json.loads(run(*WORDS, "--out", "run", "--transfer", "run", "--json", "--fairness", "none"))
     assert found["game"]["player"] == "weak" and found["findings"][0]["probe"] == "game"
     assert found["transfer"]["rows"][0][2]["value"] == 1.0
+
+
+def test_runs_stand_side_by_side_and_their_scenes_are_tried_on_each_other(here: Path) -> None:
+    from pfungst.cli.games import games
+
+    (here / "strong.py").write_text(
+        PLAYER.replace('"weak"', '"strong"').replace("weak-1", "strong-1").replace(">= 2", ">= 9")
+    )
+    run(*WORDS, "--out", "a", "--json", "--strips", "0", "--fairness", "none")
+    run("strong.py:Weak", *WORDS[1:], "--out", "b", "--json", "--strips", "0", "--fairness", "none")
+    app = typer.Typer()
+    app.command()(games)
+    done = CliRunner().invoke(app, ["a", "b", "--transfer", "--json"])
+    assert done.exit_code == 0, done.output
+    tables = {table["title"]: table for table in json.loads(done.stdout)["tables"]}
+    assert len(tables["Results of the games (Table 2)"]["rows"]) == 2
+    matrix = tables["Transfer of fooling scenes"]
+    assert matrix["columns"] == ["found against", "scenes", "weak", "strong"]
+    assert matrix["rows"][0][2]["value"] == 1.0 and matrix["rows"][0][3]["value"] == 0.0
+    assert tables["Success against query budget"]["rows"][1][3] == "0.0%"
+
+
+def test_the_universal_adversary_has_a_command(here: Path) -> None:
+    pytest.importorskip("torch")
+    words = ["weak.py:Weak", "--universal", "--data", "world?scenes=6&rephrasings=0", "--size", "2", "--budget", "4"]
+    more = ["--train-questions", "6", "--test-questions", "4", "--setting", "features=own", "--out", "run"]
+    said = run(*words, *more)
+    assert "The universal adversary on unseen questions" in said and "One adversary for all questions" in said
+    assert Path("run/universal.safetensors").exists() and Path("run/report.html").exists()
+    with pytest.raises(PfungstError, match="too few for the universal"):
+        run(*words, *more, "--max-queries", "20")
 
 
 @pytest.mark.slow

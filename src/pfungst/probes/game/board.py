@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pfungst.core import BytesImage, DataError, Example, Query
+from pfungst.probes.game._sight import Sight
 from pfungst.probes.game.rules import GameRules
 from pfungst.world.camera import Basis, camera_basis, estimate_camera
 from pfungst.world.constants import BOUND, CAMERA, DEFAULT_HEIGHT, DEFAULT_WIDTH, FOCAL, RELATION_THRESHOLD, RELATIONS
@@ -101,9 +102,12 @@ class Board:
         """yes, no, 3, rubber ..."""
         return answer_text(self.truth)
 
+    def sight(self, width: int, height: int) -> Sight:
+        """What shows of the objects in pictures of this size; remembered."""
+        return self._sights.setdefault((width, height), Sight(self, width, height))
+
     @cached_property
-    def shown(self) -> dict[tuple[int, int], dict[bytes, int]]:
-        """Memory of the pixel enforcer: picture size -> layout -> pixels of the object that shows least."""
+    def _sights(self) -> dict[tuple[int, int], Sight]:
         return {}
 
     @cached_property

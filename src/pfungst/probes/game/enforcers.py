@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -60,8 +61,12 @@ class Gap:
     rules: Rules
     name: str = "gap"
 
+    @cached_property
+    def _gap_alone(self) -> Rules:
+        return replace(self.rules, margin=0.0, bound=math.inf)
+
     def allows(self, board: Board, positions: Floats) -> Bools:
-        return is_legal(board.scene, positions, replace(self.rules, margin=0.0, bound=math.inf))
+        return is_legal(board.scene, positions, self._gap_alone)
 
 
 @dataclass(frozen=True)
@@ -71,8 +76,12 @@ class Margin:
     margin: float
     name: str = "margin"
 
+    @cached_property
+    def _margin_alone(self) -> Rules:
+        return Rules(gap=-math.inf, margin=self.margin, bound=math.inf)
+
     def allows(self, board: Board, positions: Floats) -> Bools:
-        return is_legal(board.scene, positions, Rules(gap=-math.inf, margin=self.margin, bound=math.inf))
+        return is_legal(board.scene, positions, self._margin_alone)
 
 
 @dataclass(frozen=True)
@@ -95,23 +104,7 @@ class Pixels:
     name: str = "pixels"
 
     def allows(self, board: Board, positions: Floats) -> Bools:
-        # An adversary may ask about the same layout several times before it dares a move.
-        memory = board.shown.setdefault((self.width, self.height), {})
-        names = [one.tobytes() for one in positions]
-        new = {name: one for name, one in zip(names, positions, strict=True) if name not in memory}
-        if new:
-            memory.update(zip(new, least_visible(board, np.stack(list(new.values())), self.width, self.height)))
-        return np.array([memory[name] >= self.least for name in names], dtype=np.bool_)
-
-
-def least_visible(board: Board, positions: Floats, width: int, height: int) -> list[int]:
-    """Pixels of the object that shows least, for each layout (layouts, objects, 2)."""
-    from pfungst.world.renderers import visible_pixels, visible_pixels_many
-
-    if board.rules.ood:  # the camera steps back from each layout by another distance
-        return [int(visible_pixels(board.scene_at(one), width, height).min()) for one in positions]
-    least: list[int] = visible_pixels_many(board.scene, positions, width, height).min(axis=1).tolist()
-    return least
+        return board.sight(self.width, self.height).allows(positions, self.least)
 
 
 @dataclass(frozen=True)

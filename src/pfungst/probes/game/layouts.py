@@ -30,21 +30,22 @@ class Layouts:
         if board.rules.ood:
             legality = Rules(legality.gap, legality.radius, legality.cube_factor, margin=0.0, bound=float("inf"))
         self._legality = legality
+        self._radii: list[float] = legality.radii(board.scene.objects).tolist()
+        self._rooms: dict[tuple[float, float], Bools] = {}
 
-    @cached_property
-    def room(self) -> Bools:
-        """(objects, cells, objects, cells): whether i on its cell a leaves j its cell b."""
-        board, n, cells = self.board, len(self.board), self.board.cells
-        room = np.ones((n, cells, n, cells), dtype=np.bool_)
-        pairs = np.stack(np.meshgrid(np.arange(cells), np.arange(cells), indexing="ij"), axis=-1).reshape(-1, 2)
-        for i in range(n):
-            for j in range(i + 1, n):
-                two = Scene((board.scene.objects[i], board.scene.objects[j]), board.scene.directions)
-                masks = GridMasks(two, board.places[[i, j]], self._legality)
-                good = masks.legal(pairs.astype(np.uint8 if cells <= 256 else np.uint32)).reshape(cells, cells)
-                room[i, :, j, :] = good
-                room[j, :, i, :] = good.T
-        return room
+    def room(self, i: int, j: int) -> Bools:
+        """(cells, cells): whether object i on its cell a leaves object j its cell b."""
+        # On the common grid only how large two objects are matters: a scene has few different pairs.
+        alike = self.board.rules.moves == "grid"
+        key = (self._radii[i], self._radii[j]) if alike else (float(i), float(j))
+        if key not in self._rooms:
+            board, cells = self.board, self.board.cells
+            pairs = np.stack(np.meshgrid(np.arange(cells), np.arange(cells), indexing="ij"), axis=-1).reshape(-1, 2)
+            two = Scene((board.scene.objects[i], board.scene.objects[j]), board.scene.directions)
+            masks = GridMasks(two, board.places[[i, j]], self._legality)
+            good = masks.legal(pairs.astype(np.uint8 if cells <= 256 else np.uint32)).reshape(cells, cells)
+            self._rooms[key], self._rooms[key[::-1]] = good, good.T
+        return self._rooms[key]
 
     @cached_property
     def inside(self) -> Bools:
@@ -106,7 +107,8 @@ class Layouts:
 
     @cached_property
     def _tightness(self) -> Floats:
-        return np.asarray(self.room.mean(axis=(1, 2, 3)))
+        n = len(self.board)
+        return np.array([np.mean([self.room(i, j).mean() for j in range(n) if j != i] or [1.0]) for i in range(n)])
 
     def _place(self, rng: np.random.Generator, weights: Floats, count: int, order: Ints) -> tuple[Ints, Bools, Bools]:
         n, cells = weights.shape
@@ -116,7 +118,7 @@ class Layouts:
         for at, mover in enumerate(order):
             mask = np.repeat(self.inside[mover][None], count, axis=0)
             for other in order[:at]:
-                mask &= self.room[other, chosen[:, other], mover]
+                mask &= self.room(other, mover)[chosen[:, other]]
             open_weights = weights[mover] * mask
             total = open_weights.cumsum(axis=1)
             stuck = total[:, -1] <= 0.0

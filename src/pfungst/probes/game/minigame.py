@@ -115,6 +115,7 @@ class MiniGame:
         self.curve: list[Point] = []
         self._seats = [_Seat(board) for board in boards]
         self._kept_illegal = 0
+        self._asked = self._fooled = self._changed = 0
         self._ask_old()
 
     @property
@@ -240,6 +241,7 @@ class MiniGame:
     def _answered(self, number: int, name: bytes, positions: Floats, answer: Answer | None) -> Move:
         seat = self._seats[number]
         seat.queries += 1
+        self._asked += 1
         status = self._status(seat, answer)
         text, confidence = (None, None) if answer is None else (answer.text, answer.confidence)
         move = Move(number, positions, status, self.rewards.of(status), "", text, confidence, self.steps, seat.queries)
@@ -248,8 +250,10 @@ class MiniGame:
             self._count_nonsense(answer, seat.board)
         if status == FOOLED and seat.first_fooled is None:
             seat.first_fooled = move
+            self._fooled += 1
         if status in (FOOLED, CHANGED) and seat.first_changed is None:
             seat.first_changed = move
+            self._changed += 1
         return move
 
     @staticmethod
@@ -266,14 +270,14 @@ class MiniGame:
         self.nonsense += text not in VOCABULARY and text not in map(normalise, board.example.choices)
 
     def _note(self, moves: Sequence[Move]) -> None:
-        seats = self._seats
+        seats = len(self._seats)
         count = max(1, len(moves))
         self.curve.append(
             Point(
                 step=self.steps,
-                queries=sum(seat.queries for seat in seats),
-                drop=sum(seat.first_fooled is not None for seat in seats) / len(seats),
-                consistency_drop=sum(seat.first_changed is not None for seat in seats) / len(seats),
+                queries=self._asked,
+                drop=self._fooled / seats,
+                consistency_drop=self._changed / seats,
                 reward=sum(move.reward for move in moves) / count,
                 legal=sum(move.status != INVALID for move in moves) / count,
                 hits=sum(move.status == FOOLED for move in moves) / count,

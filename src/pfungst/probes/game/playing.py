@@ -34,7 +34,7 @@ from pfungst.probes.game.results import Result, results_of
 from pfungst.probes.game.rows import Round, read_round, settle, write_round
 from pfungst.probes.game.rules import GameRules, rules_of
 
-VERSION = "game-1"
+VERSION = "game-2"
 """Changes when the same settings give another game."""
 
 
@@ -117,7 +117,9 @@ def playable(data: Sequence[Example], settings: PlaySettings) -> tuple[list[Exam
 
     Of a group of rephrasings only the first is played: the others ask the same thing.
     """
-    left_out = {"no scene": 0, "no program": 0, "cannot be played": 0, "rephrasing": 0, "no relate": 0}
+    reasons = ("no scene", "no program", "cannot be played", "too few or too many objects", "rephrasing", "no relate")
+    left_out = dict.fromkeys(reasons, 0)
+    rules = settings.rules
     chosen, groups = [], set()
     for example in data:
         if example.scene is None or example.program is None:
@@ -128,6 +130,8 @@ def playable(data: Sequence[Example], settings: PlaySettings) -> tuple[list[Exam
             boards, _ = boards_of([example], settings.rules)
             if not boards:
                 left_out["cannot be played"] += 1
+            elif not rules.min_objects <= len(boards[0]) <= rules.max_objects:
+                left_out["too few or too many objects"] += 1
             elif settings.relate_only and not boards[0].program.relates:
                 left_out["no relate"] += 1
             else:
@@ -151,6 +155,8 @@ def play(
     workers: int | None = None,
     progress: ProgressCallback | None = None,
     on_asked: Callable[[int], None] | None = None,
+    words: Mapping[str, Any] | None = None,
+    answers: str | Path | None = None,
 ) -> Result:
     """Play the mini-games that `settings` ask for and write the run folder; returns the numbers.
 
@@ -160,6 +166,8 @@ def play(
 
     source: makes player and data in another process, needed for `on` other than `local`.
     on_asked: called with the number of answers that came in, for progress within a mini-game (`local` only).
+    words: how player and data are made anew, noted in game.json.
+    answers: the answer store, by default answers.sqlite in `out`; several runs may share one.
     """
     settings = settings or PlaySettings()
     folder = Path(out)
@@ -170,7 +178,7 @@ def play(
     samples = sample_games(examples, settings)
     budget = settings.queries_each()
     folder.mkdir(parents=True, exist_ok=True)
-    _write_config(folder, player, data, settings, len(examples), left_out, samples)
+    _write_config(folder, player, data, settings, len(examples), left_out, samples, words)
     shards = []
     for run in range(settings.seeds):
         game = run % len(samples)
@@ -180,7 +188,8 @@ def play(
         if on != "local":
             raise ProbeError("Playing in other processes needs a source that makes player and data there.")
         source = partial(_given, player, examples)
-    work = partial(play_round, source=source, settings=settings, budget=budget, folder=str(folder), on_asked=on_asked)
+    store = str(answers or folder / "answers.sqlite")
+    work = partial(play_round, source=source, settings=settings, budget=budget, store=store, on_asked=on_asked)
     version = _version(player, settings, budget, examples)
     failed: list[tuple[str, str]] = []
     try:
@@ -218,13 +227,13 @@ def play_round(
     source: Source,
     settings: PlaySettings,
     budget: int,
-    folder: str,
+    store: str,
     on_asked: Callable[[int], None] | None = None,
 ) -> bytes:
     """One mini-game from beginning to end, as Parquet."""
     player, by_id = _made(source)
-    with AnswerStore(Path(folder) / "answers.sqlite") as store:
-        asker = Asker(player, store, on_asked=on_asked)
+    with AnswerStore(Path(store)) as known:
+        asker = Asker(player, known, on_asked=on_asked)
         chosen = [by_id[name] for name in shard.payload["examples"]]
         played = play_minigame(asker, chosen, settings, budget, shard.rng())
     played = replace(played, run=shard.payload["run"], game=shard.payload["game"])
@@ -263,7 +272,8 @@ def _version(player: Player, settings: PlaySettings, budget: int, examples: Sequ
     for one in examples:
         digest.update(json.dumps([one.id, one.question, one.choices, one.scene, one.program], default=list).encode())
     known = json.dumps(jsonable(plain), sort_keys=True, default=str)
-    return f"{VERSION} {player.fingerprint} {digest.hexdigest()} {known}"
+    adversary = getattr(get_adversary(settings.adversary, **settings.options), "fingerprint", "")
+    return f"{VERSION} {player.fingerprint} {adversary} {digest.hexdigest()} {known}"
 
 
 def _write_config(
@@ -274,6 +284,7 @@ def _write_config(
     count: int,
     left_out: Mapping[str, int],
     samples: Sequence[Sequence[Example]],
+    words: Mapping[str, Any] | None,
 ) -> None:
     path = folder / "game.json"
     if path.exists():
@@ -292,8 +303,10 @@ def _write_config(
         "questions": {"playable": count, "left out": dict(left_out)},
         "settings": asdict(settings),
         "rules": settings.rules.to_json(),
+        "adversary": getattr(get_adversary(settings.adversary, **settings.options), "about", ""),
         "samples": len(samples),
         "most_queries": settings.most_queries(),
+        "words": dict(words or {}),
     }
     write_json(path, config)
 

@@ -12,11 +12,25 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pfungst.core import Answer, AnsweredTrial, Dataset, Finding, Findings, ProbeError, Query, Table, Trial, Variant
+from pfungst.core import (
+    Answer,
+    AnsweredTrial,
+    Dataset,
+    Figure,
+    Finding,
+    Findings,
+    ProbeError,
+    Query,
+    Series,
+    Table,
+    Trial,
+    Variant,
+)
 from pfungst.probes import measure
 from pfungst.probes.game.board import Board, boards_of
 from pfungst.probes.game.minigame import MiniGame, Move
 from pfungst.probes.game.playing import PlaySettings, playable, sample_games
+from pfungst.probes.game.results import LEVELS
 from pfungst.probes.game.rows import limits_of
 from pfungst.probes.game.rules import INVALID
 from pfungst.probes.game.verifier import verify
@@ -99,8 +113,9 @@ class Game:
             ),
         )
         return Findings(
-            self.name, rows, verdict, clean, after, drop, (table,), failures=measure.worst(moved, CLEAN, MOVED)
-        )
+            self.name, rows, verdict, clean, after, drop, (table, _by_type(kept, seed)), (_by_budget(trials),),
+            measure.worst(moved, CLEAN, MOVED),
+        )  # fmt: skip
 
     def _boards(self, data: Dataset, seed: int) -> Iterator[Board]:
         settings = replace(self._settings, seed=seed)
@@ -128,6 +143,31 @@ class Game:
             opinion = verify(before, after, board.program.to_json(), board.truth_text, limits_of(game.rules))
             notes["problems"] = "; ".join(opinion.problems)
         return Trial(board.example.id, variants, KEEPS, notes)
+
+
+def _by_type(trials: Sequence[AnsweredTrial], seed: int) -> Table:
+    """Sensitivity by question type (Figure 8)."""
+    rows = []
+    for kind in sorted({one.example.question_type for one in trials}):
+        some = [one for one in trials if one.example.question_type == kind]
+        clean, lost = measure.accuracy(some, CLEAN, seed), measure.drop(some, CLEAN, MOVED, seed)
+        rows.append((kind or "unknown", len(some), clean, lost))
+    columns = ("question type", "questions", "accuracy before", "drop")
+    return Table("Sensitivity by question type", columns, tuple(rows))
+
+
+def _by_budget(trials: Sequence[AnsweredTrial]) -> Figure:
+    """Success against query budget: share of the questions right before that are fooled within n queries."""
+    right = [one.trial.notes for one in trials if one.of(CLEAN)[1] > 0]
+    most = max((int(note.get("queries", 0)) for note in right), default=0)
+    levels = [level for level in LEVELS if level <= max(most, 1)]
+    shares = [
+        sum(note.get("fooled after") is not None and note["fooled after"] <= level for note in right)
+        / max(1, len(right))
+        for level in levels
+    ]
+    line = Series("fooled", tuple(levels), tuple(shares))
+    return Figure("Success against query budget", "line", (line,), "queries a question", "fooled, of those right")
 
 
 def _as_it_stands(one: AnsweredTrial) -> AnsweredTrial:

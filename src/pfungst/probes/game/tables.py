@@ -131,3 +131,19 @@ def table_b3(results: Sequence[Result]) -> Table:
         rows.append((player, size, *cells, " / ".join(spent)))
     columns = ("Model", "Mini-game size", *(f"{name}: accuracy (drop)" for name in names), "queries a question")
     return Table("Adversaries side by side (B.3)", columns, tuple(rows))
+
+
+def budget_table(results: Sequence[Result]) -> Table:
+    """Success against query budget: share of the questions right before that are fooled within n queries."""
+    curves = []
+    for one in results:
+        figure = next(figure for figure in one.findings.figures if figure.title == "Success against query budget")
+        line = figure.series[0]
+        curves.append((one, dict(zip(line.x, zip(line.y, line.low, line.high, strict=True), strict=True))))
+    levels = sorted({level for _, curve in curves for level in curve})
+    rows = tuple(
+        (one.player, one.adversary, one.size, *(f"{100 * curve[n][0]:.1f}%" if n in curve else "" for n in levels))
+        for one, curve in curves
+    )
+    columns = ("Model", "Adversary", "Mini-game size", *(f"within {level}" for level in levels))
+    return Table("Success against query budget", columns, rows, "Of the questions that were right before.")

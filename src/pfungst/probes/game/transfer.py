@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,45 @@ def try_scenes(
     return finding("transfer", bootstrap(outcome, images), player.name)
 
 
+@dataclass(frozen=True)
+class Tried:
+    """Scenes found against one player, tried on one player."""
+
+    found_against: str
+    scenes: int
+    tried_on: str
+    share: Finding
+
+    @classmethod
+    def of(
+        cls,
+        found_against: str,
+        rows: Sequence[Mapping[str, Any]],
+        player: Player,
+        examples: Sequence[Example],
+        rules: GameRules | str = "paper",
+        store: AnswerStore | None = None,
+    ) -> Tried:
+        """Try them. Questions that `examples` lacks are left out."""
+        known = {example.id for example in examples}
+        mine = [row for row in rows if row["example_id"] in known]
+        return cls(found_against, len(mine), player.name, try_scenes(mine, player, examples, rules, store))
+
+
+def transfer_table(tried: Sequence[Tried]) -> Table:
+    """Rows: found against. Columns: tried on."""
+    against = list(dict.fromkeys(one.found_against for one in tried))
+    players = list(dict.fromkeys(one.tried_on for one in tried))
+    cells = {(one.found_against, one.tried_on): one for one in tried}
+    rows = []
+    for name in against:
+        mine = [cells.get((name, player)) for player in players]
+        scenes = max((one.scenes for one in mine if one is not None), default=0)
+        rows.append((name, scenes, *(None if one is None else one.share for one in mine)))
+    note = "Share fooled, of those right on the original."
+    return Table("Transfer of fooling scenes", ("found against", "scenes", *players), tuple(rows), note)
+
+
 def transfer_matrix(
     found: Mapping[str, Sequence[Mapping[str, Any]]],
     players: Sequence[Player],
@@ -62,9 +102,6 @@ def transfer_matrix(
     store: AnswerStore | None = None,
 ) -> Table:
     """Scenes found against the players of the rows, tried on the players of the columns."""
-    rows = [
-        (name, len(rows), *(try_scenes(rows, player, examples, rules, store) for player in players))
-        for name, rows in found.items()
-    ]
-    columns = ("found against", "scenes", *(player.name for player in players))
-    return Table("Transfer of fooling scenes", columns, tuple(rows), "Share fooled, of those right on the original.")
+    return transfer_table(
+        [Tried.of(name, rows, player, examples, rules, store) for name, rows in found.items() for player in players]
+    )

@@ -1,6 +1,7 @@
 """The paper's adversary: advantage actor-critic with episodes of one step (004_7f4cdb926551102e.txt, section 5, A.5).
 
-    features  a relation network over the objects of the scene (or over cells of its picture) and the question
+    features  a relation network over the objects of the scene (or over cells of its picture) and the question,
+              pretrained on question answering (`_pretrained.py`)
     actor     a layer and ten object heads; each gives two softmax distributions over N = 7 bins, for x and for y
     critic    three layers, 1.2 tanh
     learning  loss = -log p (r - V) + (V - r)^2, AdamW, one move an episode
@@ -15,6 +16,8 @@ without, as the paper does.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pfungst.core import MissingExtra, PfungstError, ProbeError
+from pfungst.probes.game.adversaries._pretrained import Features, find_features
 from pfungst.probes.game.board import Board
 from pfungst.probes.game.enforcers import Enforcers
 from pfungst.probes.game.layouts import Layouts
@@ -37,7 +41,7 @@ except ImportError as error:  # pragma: no cover
     raise MissingExtra("The A2C adversary", "torch") from error
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 QUESTION_LENGTH = 50
 PICTURE_SIDE = 64
@@ -75,16 +79,37 @@ class A2C:
     entropy: float = 0.03
     """Weight of an entropy bonus, which keeps it looking while nothing pays; the paper has none."""
     hidden: int = 128
+    features: str = "auto"
+    """The relation network it sees with. `auto`: the zoo's (`rn-state`, for pixels `rn`), pretrained on question
+    answering and fixed, as in the paper, where the package has its weights; else, as with `own`, a small one of its own
+    that starts at random and learns along. Or a folder or file with a trained `rn-state` or `rn`."""
     weights: str = ""
-    """A safetensors file of `save_policy`: of the relation network alone (then it stays as it is and only actor and
-    critic learn, as in the paper) or of a whole policy."""
+    """A safetensors file of `save_policy`: a whole policy, trained before."""
     learn: bool = True
     """False plays a policy from `weights` on questions it has not seen: the universal adversary."""
     leave_fooled: bool = True
     """Spend nothing more on a question that is won. False goes on learning from it."""
     max_steps: int = 5000
-    patience: int = 100
-    """Updates in a row without a new question to the player after which it gives up."""
+    patience: int = 40
+    """Updates in a row without a new scene to ask about after which a question is given up: it has no legal move, or
+    none that was not tried."""
+
+    @property
+    def about(self) -> str:
+        """A line about what it sees with."""
+        return find_features(self.sees, self.features)[1]
+
+    @property
+    def fingerprint(self) -> str:
+        """Content of the networks it starts from; empty where it starts at random."""
+        network, _ = find_features(self.sees, self.features)
+        seen_with = "" if network is None else network.trained.fingerprint
+        if not self.weights:
+            return seen_with
+        try:
+            return seen_with + hashlib.sha256(Path(self.weights).read_bytes()).hexdigest()
+        except OSError as error:
+            raise PfungstError(f"{self.weights}: there are no weights to read ({error.strerror}).") from error
 
     def attack(self, game: MiniGame, rng: np.random.Generator) -> None:
         train(self, game, rng)
@@ -109,6 +134,7 @@ class PlainA2C(A2C):
     learning_rate: float = 5e-4
     explore: float = 0.0
     entropy: float = 0.0
+    patience: int = 400
 
 
 # --- networks ---------------------------------------------------------------------------------------------------------
@@ -146,13 +172,19 @@ class RelationNetwork(nn.Module):
 class Policy(nn.Module):
     """Features, actor and critic.
 
-    `features`, then `decide` -> log-probabilities of x and of y (boards, 10, bins), values (boards,).
+    `features`, then `decide` -> log-probabilities of x and of y (boards, 10, bins), values (boards,). `given` is the
+    length of a pretrained network's representation; then that is what `features` is handed instead of objects.
     """
 
-    def __init__(self, sees: str, heads: str, bins: int, hidden: int, temperature: float) -> None:
+    def __init__(self, sees: str, heads: str, bins: int, hidden: int, temperature: float, given: int = 0) -> None:
         super().__init__()
-        self.sees, self.bins, self.temperature = sees, bins, temperature
-        if sees == "pixels":
+        self.sees, self.bins, self.temperature, self.given = sees, bins, temperature, given
+        if given:
+            # A sum over up to a hundred pairs may be of any size.
+            self.enter = nn.Sequential(
+                nn.LayerNorm(given, elementwise_affine=False), nn.Linear(given, hidden), nn.ReLU()
+            )
+        elif sees == "pixels":
             steps: list[nn.Module] = []
             for before, after in ((3, 16), (16, 24), (24, 32), (32, 32)):
                 steps += [nn.Conv2d(before, after, 3, stride=2, padding=1), nn.ReLU()]
@@ -170,6 +202,9 @@ class Policy(nn.Module):
         )
 
     def features(self, seen: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+        if self.given:
+            entered: torch.Tensor = self.enter(seen)
+            return entered
         if self.sees == "pixels":
             seen = self._cells(seen)
         out: torch.Tensor = self.relations(seen, tokens)
@@ -193,43 +228,38 @@ class Policy(nn.Module):
         return odds[:, :, 0], odds[:, :, 1], values
 
 
-def make_policy(settings: A2C, bins: int, seed: int) -> tuple[Policy, bool]:
-    """A policy with fresh or loaded weights, and whether its features are fixed."""
+def make_policy(settings: A2C, bins: int, seed: int) -> tuple[Policy, Features | None]:
+    """A policy with fresh or loaded weights, and the pretrained network that sees for it, if there is one."""
     for setting, known in (("sees", ("state", "pixels")), ("heads", ("objects", "paper"))):
         if getattr(settings, setting) not in known:
             raise ProbeError(
                 f"{setting} of the A2C adversary is {known[0]} or {known[1]}, not {getattr(settings, setting)!r}."
             )
+    network, _ = find_features(settings.sees, settings.features)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        policy = Policy(settings.sees, settings.heads, bins, settings.hidden, settings.temperature)
+        given = 0 if network is None else network.size
+        policy = Policy(settings.sees, settings.heads, bins, settings.hidden, settings.temperature, given)
     if not settings.weights:
         if not settings.learn:
             raise ProbeError("An adversary that does not learn needs weights: train one and give its file.")
-        return policy, False
+        return policy, network
     from safetensors.torch import load_file
 
     try:
-        tensors = load_file(settings.weights)
-        found = policy.load_state_dict(tensors, strict=False)
+        policy.load_state_dict(load_file(settings.weights))
     except Exception as error:
         raise PfungstError(
             f"{settings.weights}: the weights do not fit the adversary {settings.name} ({error})."
         ) from error
-    lacking = [name for name in found.missing_keys if not name.startswith(("actor", "critic"))]
-    if lacking or found.unexpected_keys or (found.missing_keys and not settings.learn):
-        names = ", ".join([*lacking, *found.unexpected_keys, *found.missing_keys][:3])
-        raise PfungstError(f"{settings.weights}: not the weights of this adversary (look at {names}).")
-    return policy, bool(found.missing_keys)
+    return policy, network
 
 
-def save_policy(policy: Policy, path: Path, settings: A2C, *, relations_only: bool = False) -> None:
-    """Write a policy, or its feature network alone, as safetensors; the settings go along as text."""
+def save_policy(policy: Policy, path: Path, settings: A2C) -> None:
+    """Write a policy as safetensors; the settings go along as text."""
     from safetensors.torch import save_file
 
     parts = {name: value.contiguous() for name, value in policy.state_dict().items()}
-    if relations_only:
-        parts = {name: value for name, value in parts.items() if not name.startswith(("actor", "critic"))}
     save_file(parts, path, metadata={"settings": json.dumps(asdict(settings))})
 
 
@@ -239,7 +269,14 @@ def save_policy(policy: Policy, path: Path, settings: A2C, *, relations_only: bo
 class _Table:
     """What the policy sees of the boards, and which head moves which object."""
 
-    def __init__(self, boards: Sequence[Board], enforcers: Enforcers, settings: A2C, rng: np.random.Generator) -> None:
+    def __init__(
+        self,
+        boards: Sequence[Board],
+        enforcers: Enforcers,
+        settings: A2C,
+        network: Features | None,
+        rng: np.random.Generator,
+    ) -> None:
         big = next((board for board in boards if len(board) > MAX_OBJECTS), None)
         if big is not None:
             raise ProbeError(
@@ -253,7 +290,9 @@ class _Table:
         self.tokens = torch.tensor(np.stack([question_tokens(b.example.question, QUESTION_LENGTH) for b in boards]))
         self.objects = torch.tensor(np.stack([object_features(board.scene) for board in boards]))
         self.seen = self.objects
-        if settings.sees == "pixels":
+        if network is not None:
+            self.seen = network(boards)
+        elif settings.sees == "pixels":
             self.seen = torch.tensor(np.stack([_picture(board) for board in boards]))
 
 
@@ -300,36 +339,44 @@ def _sample(
 # --- learning (Algorithm 2) -------------------------------------------------------------------------------------------
 
 
-def train(settings: A2C, game: MiniGame, rng: np.random.Generator, policy: Policy | None = None) -> Policy:
+def train(settings: A2C, game: MiniGame, rng: np.random.Generator) -> Policy:
     """Play until every question is won, the budget is spent or nothing new is tried; returns the policy."""
-    bins, fixed = game.rules.bins, False
-    if policy is None:
-        policy, fixed = make_policy(settings, bins, int(rng.integers(1 << 31)))
-    table = _Table(game.boards, game.enforcers, settings, rng)
-    learning = [value for name, value in policy.named_parameters() if not fixed or name.startswith(("actor", "critic"))]
+    policy, network = make_policy(settings, game.rules.bins, int(rng.integers(1 << 31)))
+    table = _Table(game.boards, game.enforcers, settings, network, rng)
+    learning = list(policy.parameters())
     optimiser = torch.optim.AdamW(learning, lr=settings.learning_rate, weight_decay=settings.weight_decay)
-    still: torch.Tensor | None = None
-    if fixed or not settings.learn:
-        with torch.no_grad():
-            still = policy.features(table.seen, table.tokens)
-    idle = 0
+    idle = [0] * len(game.boards)
     for _ in range(settings.max_steps):
         live = game.live()
         if not settings.leave_fooled:
             live = [n for n in range(len(game.boards)) if game.old_answer(n) is not None and game.left(n) > 0]
-        if not live or idle >= settings.patience:
+        live = [number for number in live if idle[number] < settings.patience]
+        if not live:
             break
         if len(live) > settings.boards:
             live = sorted(rng.choice(live, settings.boards, replace=False).tolist())
-        before = sum(game.queries(number) for number in live)
-        loss = _round(settings, game, table, policy, live, still, rng)
+        before = [game.queries(number) for number in live]
+        loss = _round(settings, game, table, policy, live, rng)
         if settings.learn and loss is not None:
-            optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            nn.utils.clip_grad_norm_(learning, settings.clip)
-            optimiser.step()
-        idle = 0 if sum(game.queries(number) for number in live) > before else idle + 1
+            with _one_thread():
+                optimiser.zero_grad()
+                loss.backward()  # type: ignore[no-untyped-call]
+                nn.utils.clip_grad_norm_(learning, settings.clip)
+                optimiser.step()
+        for number, asked in zip(live, before, strict=True):
+            idle[number] = 0 if game.queries(number) > asked else idle[number] + 1
     return policy
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Networks this small lose more by sharing work than they gain, above all beside a busy player."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _round(
@@ -338,18 +385,18 @@ def _round(
     table: _Table,
     policy: Policy,
     live: list[int],
-    still: torch.Tensor | None,
     rng: np.random.Generator,
 ) -> torch.Tensor | None:
     """One batch of moves and its loss."""
-    features = policy.features(table.seen[live], table.tokens[live]) if still is None else still[live]
-    x, y, values = policy.decide(features, table.objects[live])
-    which, layouts, logs = [], [], []
-    for at, number in enumerate(live):
-        cells, log_p = _sample(settings, game, table, number, x[at], y[at], rng)
-        which += [number] * len(cells)
-        layouts += list(game.boards[number].positions(cells))
-        logs.append(log_p)
+    with _one_thread():
+        features = policy.features(table.seen[live], table.tokens[live])
+        x, y, values = policy.decide(features, table.objects[live])
+        which, layouts, logs = [], [], []
+        for at, number in enumerate(live):
+            cells, log_p = _sample(settings, game, table, number, x[at], y[at], rng)
+            which += [number] * len(cells)
+            layouts += list(game.boards[number].positions(cells))
+            logs.append(log_p)
     moves = game.step(which, layouts)
     counts = torch.tensor([move.status != UNASKED for move in moves])
     if not counts.any():

@@ -1,0 +1,310 @@
+"""The universal adversary: learn on thousands of questions, then play unseen ones without learning any more.
+
+004_7f4cdb926551102e.txt trains one adversary a mini-game and leaves "the arduous training of the universal Adversarial
+Player on the whole Game" to the future. Here one policy learns on many questions; it is then fixed and tried on
+questions about scenes that it never met, beside a fresh adversary that learns on each mini-game and beside random legal
+scenes, all with the same number of queries a question.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pfungst.core import Dataset, Example, Figure, Finding, Findings, PfungstError, Player, ProbeError, Series, Table
+from pfungst.core.files import jsonable, write_json
+from pfungst.core.stats import bootstrap
+from pfungst.core.store import AnswerStore
+from pfungst.probes.game.asker import Asker
+from pfungst.probes.game.board import boards_of
+from pfungst.probes.game.minigame import MiniGame, Point
+from pfungst.probes.game.playing import PlaySettings, play, playable
+from pfungst.probes.game.results import LEVELS, Result, is_won
+from pfungst.probes.game.rows import BoardSummary, read_round
+from pfungst.probes.measure import finding, with_interval
+
+VERSION = "universal-1"
+WEIGHTS, RECORD = "universal.safetensors", "universal.json"
+UNIVERSAL, FRESH, RANDOM = "universal", "fresh", "rsg"
+SHOWN = (1, 5, 10, 20, 50, 100)
+"""Query budgets of the table."""
+
+
+@dataclass(frozen=True)
+class UniversalSettings:
+    """How one adversary is trained for all questions, and tested."""
+
+    train: int = 2000
+    """Questions it learns on, at most."""
+    test: int = 300
+    """Unseen questions, about other scenes, on which it is tried."""
+    train_queries: int = 40
+    """Moved scenes asked about in training, for each question."""
+    budget: int = 20
+    """Moved scenes asked about in the test, for each question and each of the three adversaries."""
+    size: int = 10
+    """Questions of a mini-game; the fresh adversary learns within one."""
+    adversary: str = "a2c"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    preset: str = "paper"
+    ood: bool = False
+    relate_only: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("train", "test", "train_queries", "budget", "size"):
+            if getattr(self, name) < 1:
+                raise ProbeError(f"The universal game's {name} must be at least 1, not {getattr(self, name)}.")
+        if self.size > self.test:
+            raise ProbeError(f"Mini-games of {self.size} cannot be drawn from {self.test} test questions.")
+
+    def most_queries(self) -> int:
+        """Questions the player can be asked at most."""
+        return self.train * (self.train_queries + 1) + 3 * self.test * (self.budget + 3)
+
+    def check_limit(self, most: int | None) -> None:
+        """Raise ProbeError where so many queries are not enough: nothing is asked then."""
+        if most is not None and most < self.most_queries():
+            raise ProbeError(
+                f"{most} queries are too few for the universal adversary: up to {self.most_queries():,} are asked. "
+                "Learn on fewer questions (--train-questions), test on fewer, or lower --budget."
+            )
+
+    def play_settings(self, adversary: str, options: Mapping[str, Any]) -> PlaySettings:
+        return PlaySettings(
+            self.size, self.test // self.size, None, adversary, options, self.budget, None, self.preset, self.ood,
+            seed=self.seed,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class UniversalResult:
+    """What came of it."""
+
+    settings: UniversalSettings
+    trained_on: int
+    """Questions."""
+    tested_on: int
+    results: Mapping[str, Result]
+    """`universal`, `fresh`, `rsg` -> the numbers on the unseen questions."""
+    findings: Findings
+    weights: Path
+    """The policy: `--adversary a2c --setting weights=FILE --setting learn=false` plays it again."""
+    about: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        results = {name: one.to_json()["game"] for name, one in self.results.items()}
+        out: dict[str, Any] = jsonable(
+            {
+                "findings": [self.findings],
+                "universal": {
+                    "settings": asdict(self.settings),
+                    "trained_on": self.trained_on,
+                    "tested_on": self.tested_on,
+                    "weights": str(self.weights),
+                    "about": self.about,
+                    "results": results,
+                },
+            }
+        )
+        return out
+
+
+def split_by_scene(
+    examples: Sequence[Example], train: int, test: int, seed: int
+) -> tuple[list[Example], list[Example]]:
+    """Questions to learn on and questions to be tried on; no scene has questions in both."""
+    scenes: dict[str, list[Example]] = {}
+    for one in examples:
+        scenes.setdefault(one.image_id or one.id, []).append(one)
+    names = sorted(scenes)
+    order = [names[i] for i in np.random.default_rng(seed).permutation(len(names))]
+    held: list[Example] = []
+    while order and len(held) < test:
+        held += scenes[order.pop()]
+    learnt = [one for name in order for one in scenes[name]][:train]
+    if not learnt or len(held) < test:
+        raise ProbeError(
+            f"{len(examples)} questions that can be played are too few to try {test} unseen ones and learn on others. "
+            "Take more data (--data 'world?scenes=1500'), or fewer test questions."
+        )
+    return learnt, held[:test]
+
+
+def play_universal(
+    player: Player,
+    data: Dataset | Sequence[Example],
+    out: str | Path,
+    settings: UniversalSettings | None = None,
+    *,
+    progress: Callable[[str, int, int], None] | None = None,
+    on_asked: Callable[[int], None] | None = None,
+) -> UniversalResult:
+    """Train one adversary on many questions, fix it, and try it on unseen ones; writes the folder `out`.
+
+    A second call goes on: what was asked is in the answer store, a policy that was trained is loaded.
+    """
+    settings = settings or UniversalSettings()
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    plain = PlaySettings(preset=settings.preset, ood=settings.ood, relate_only=settings.relate_only)
+    examples, left_out = playable(data, plain)
+    learnt, held = split_by_scene(examples, settings.train, settings.test, settings.seed)
+    tell = progress or (lambda what, done, total: None)
+    tell("training", 0, 1)
+    curve = _trained(player, learnt, folder, settings, on_asked)
+    tell("training", 1, 1)
+    options = {**settings.options, "weights": str(folder / WEIGHTS), "learn": False}
+    games = {
+        UNIVERSAL: settings.play_settings(settings.adversary, options),
+        FRESH: settings.play_settings(settings.adversary, settings.options),
+        RANDOM: settings.play_settings("rsg", {}),
+    }
+    results: dict[str, Result] = {}
+    for number, (name, how) in enumerate(games.items()):
+        results[name] = play(
+            player, held, folder / name, how, on_asked=on_asked, answers=folder / "answers.sqlite"
+        )  # fmt: skip
+        tell("unseen questions", number + 1, len(games))
+    boards = {name: _boards(folder / name) for name in games}
+    found = _findings(player.name, settings, len(learnt), results, boards, curve)
+    about = _about(settings)
+    result = UniversalResult(settings, len(learnt), len(held), results, found, folder / WEIGHTS, about)
+    write_json(folder / "findings.json", {**result.to_json(), "left_out": dict(left_out)})
+    return result
+
+
+def _about(settings: UniversalSettings) -> str:
+    from pfungst.probes.game.adversaries import get_adversary
+
+    return str(getattr(get_adversary(settings.adversary, **settings.options), "about", ""))
+
+
+def _trained(
+    player: Player,
+    examples: Sequence[Example],
+    folder: Path,
+    settings: UniversalSettings,
+    on_asked: Callable[[int], None] | None,
+) -> list[dict[str, float]]:
+    """Train and save the policy, unless it is there; the curve of its training."""
+    from pfungst.probes.game.adversaries import get_adversary
+
+    try:
+        from pfungst.probes.game.adversaries.a2c import A2C, save_policy, train
+    except ImportError as error:  # pragma: no cover
+        raise PfungstError(str(error)) from error
+
+    found = get_adversary(settings.adversary, **settings.options)
+    if not isinstance(found, A2C):
+        raise ProbeError(f"{settings.adversary} learns nothing that lasts; a universal adversary is an a2c.")
+    version = _version(player, examples, settings, found.fingerprint)
+    record = folder / RECORD
+    if record.exists() and (folder / WEIGHTS).exists():
+        known = json.loads(record.read_text("utf-8"))
+        if known.get("version") == version:
+            before: list[dict[str, float]] = known["curve"]
+            return before
+    # What works on one question must be learnt for the next: it goes on with questions that are won.
+    learner = replace(found, leave_fooled=False, learn=True, max_steps=10**6)
+    boards, _ = boards_of(examples, settings_rules(settings))
+    with AnswerStore(folder / "answers.sqlite") as store:
+        asker = Asker(player, store, on_asked=on_asked)
+        game = MiniGame(boards, asker, settings_rules(settings), budget=settings.train_queries)
+        policy = train(learner, game, np.random.default_rng([settings.seed, 0x0E]))
+        asker.still_alive()
+    save_policy(policy, folder / WEIGHTS, learner)
+    curve = [asdict(point) for point in _smoothed(game.curve)]
+    write_json(record, {"version": version, "questions": len(boards), "curve": curve})
+    return curve
+
+
+def settings_rules(settings: UniversalSettings) -> Any:
+    """The rules of the game."""
+    return PlaySettings(preset=settings.preset, ood=settings.ood).rules
+
+
+def _version(player: Player, examples: Sequence[Example], settings: UniversalSettings, seen_with: str) -> str:
+    known = jsonable({**asdict(settings), "test": 0, "budget": 0, "size": 0})
+    ids = [[one.id, one.question, one.scene] for one in examples]
+    text = json.dumps([VERSION, player.fingerprint, known, seen_with, ids], sort_keys=True, default=list)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _smoothed(curve: Sequence[Point], points: int = 20) -> list[Point]:
+    """Means of stretches of the curve: single steps of few moves jump about."""
+    parts = np.array_split(np.arange(len(curve)), min(points, len(curve)))
+    means = []
+    for part in parts:
+        some = [curve[i] for i in part]
+        last = some[-1]
+        mean = {name: float(np.mean([getattr(one, name) for one in some])) for name in ("reward", "legal", "hits")}
+        means.append(replace(last, **mean))
+    return means
+
+
+def _boards(folder: Path) -> list[BoardSummary]:
+    files = sorted((folder / "rounds").glob("round-*.parquet"))
+    return [board for file in files for board in read_round(file).boards]
+
+
+def _within(boards: Sequence[BoardSummary], queries: int) -> Finding:
+    right = [one for one in boards if one.right]
+    won = [float(is_won(one) and (one.fooled_after or 0) <= queries) for one in right]
+    return finding(f"fooled within {queries}", bootstrap(won, [one.image_id for one in right]))
+
+
+def _findings(
+    player: str,
+    settings: UniversalSettings,
+    trained_on: int,
+    results: Mapping[str, Result],
+    boards: Mapping[str, Sequence[BoardSummary]],
+    curve: Sequence[Mapping[str, float]],
+) -> Findings:
+    levels = [level for level in SHOWN if level < settings.budget] + [settings.budget]
+    names = {
+        UNIVERSAL: f"universal, learnt on {trained_on} other questions, fixed",
+        FRESH: f"fresh, learns on each mini-game of {settings.size}",
+        RANDOM: "random legal scenes (rsg)",
+    }
+    rows = tuple(
+        (names[name], one.findings.clean, one.findings.disturbed, one.findings.drop,
+         *(_within(boards[name], level) for level in levels))
+        for name, one in results.items()
+    )  # fmt: skip
+    columns = ("adversary", "accuracy before", "after", "drop", *(f"fooled within {level}" for level in levels))
+    note = f"{len(boards[UNIVERSAL])} questions about scenes unseen in training, {settings.budget} queries each."
+    table = Table("The universal adversary on unseen questions", columns, rows, note)
+    grid = [level for level in LEVELS if level < settings.budget] + [settings.budget]
+    lines = []
+    for name, some in boards.items():
+        spans = [_within(some, level) for level in grid]
+        lines.append(
+            Series(name, tuple(grid), *(tuple(getattr(s, part) for s in spans) for part in ("value", "low", "high")))
+        )
+    success = Figure(
+        "Success on unseen questions", "line", tuple(lines), "queries a question", "fooled, of those right"
+    )
+    asked = tuple(int(point["queries"]) for point in curve)
+    learning = Figure(
+        "Learning to fool", "line",
+        tuple(Series(label, asked, tuple(point[name] for point in curve))
+              for label, name in (("moves that fool", "hits"), ("legal moves", "legal"))),
+        "queries in training", "share of moves",
+    )  # fmt: skip
+    best, chance = results[UNIVERSAL].findings, results[RANDOM].findings
+    drop, clean = best.drop, best.clean
+    assert drop is not None and clean is not None and chance.drop is not None
+    verdict = (
+        f"One adversary for all questions, trained on {trained_on} and then fixed, takes {player} down by "
+        f"{with_interval(drop)} on {len(boards[UNIVERSAL])} unseen questions with {settings.budget} queries each; "
+        f"random legal scenes by {with_interval(chance.drop)}."
+    )
+    return Findings("game", best.rows, verdict, clean, best.disturbed, drop, (table, *best.tables), (success, learning))

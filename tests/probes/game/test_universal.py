@@ -1,0 +1,62 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pfungst.core import Dataset, Example, ProbeError
+from pfungst.probes.game import UniversalSettings, play_universal
+from pfungst.probes.game.universal import split_by_scene
+from tests.probes.game.scripted import ScenePlayer, first_object_in
+
+torch = pytest.importorskip("torch")
+
+QUICK = UniversalSettings(
+    train=6, test=4, train_queries=8, budget=6, size=2, options={"features": "own", "samples": 2, "boards": 4}
+)
+
+
+def test_no_scene_has_questions_on_both_sides(examples: list[Example]) -> None:
+    learnt, held = split_by_scene(examples, 100, 8, seed=1)
+    assert len(held) == 8 and {x.image_id for x in learnt}.isdisjoint(x.image_id for x in held)
+    assert len(split_by_scene(examples, 5, 8, seed=1)[0]) == 5
+    with pytest.raises(ProbeError, match="too few"):
+        split_by_scene(examples[:3], 10, 20, 0)
+
+
+def test_one_policy_is_trained_saved_and_tried_on_unseen_questions(examples: list[Example], tmp_path: Path) -> None:
+    few = [one for one in examples if one.scene is not None and len(one.scene["objects"]) <= 6]
+    player = ScenePlayer(few, first_object_in(1.0, -3.0))
+    result = play_universal(player, Dataset("small world", few, "exact", "x"), tmp_path, QUICK)
+    assert set(result.results) == {"universal", "fresh", "rsg"}
+    assert result.trained_on == min(6, len(few) - 4) and result.tested_on == 4 and result.weights.exists()
+    table = result.findings.tables[0]
+    assert len(table.rows) == 3 and table.columns[-1] == "fooled within 6"
+    assert [one.name for one in result.findings.figures[0].series] == ["universal", "fresh", "rsg"]
+    saved = json.loads((tmp_path / "findings.json").read_text())
+    assert saved["universal"]["trained_on"] == result.trained_on
+    # The test questions are the same for all three, and none was trained on.
+    counts = {one.counts["questions"] for one in result.results.values()}
+    assert counts == {4}
+    assert len(player.seen) == len(set(player.seen))  # not even by two of the three adversaries
+    again = ScenePlayer(few, first_object_in(1.0, -3.0))
+    second = play_universal(again, Dataset("small world", few, "exact", "x"), tmp_path, QUICK)
+    assert again.seen == [] and second.findings.drop == result.findings.drop
+
+
+def test_an_adversary_that_learns_nothing_cannot_be_universal(examples: list[Example], tmp_path: Path) -> None:
+    settings = UniversalSettings(train=4, test=2, size=2, adversary="greedy")
+    with pytest.raises(ProbeError, match="learns nothing that lasts"):
+        play_universal(ScenePlayer(examples), Dataset("w", examples, "exact", "x"), tmp_path, settings)
+
+
+@pytest.mark.parametrize("bad", [{"train": 0}, {"budget": 0}, {"test": 5, "size": 10}])
+def test_bad_settings_are_explained(bad: dict[str, Any]) -> None:
+    with pytest.raises(ProbeError):
+        UniversalSettings(**bad)
+
+
+def test_a_limit_of_queries_is_kept_before_anything_is_asked() -> None:
+    with pytest.raises(ProbeError, match="too few for the universal"):
+        UniversalSettings(train=100, test=10).check_limit(50)
+    UniversalSettings(train=100, test=10).check_limit(None)
