@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constr
 
 .venv/exam.stamp: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(PIP) --editable .
+	$(PIP) --editable '.[game]'
 	touch $@
 
 .venv/dev.stamp: pyproject.toml constraints.txt
@@ -16,7 +16,8 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constr
 	touch $@ .venv/exam.stamp
 
 exam: .venv/exam.stamp
-	$(BIN)/pfungst examine prior --data world --limit 800 --probe control --probe blind --probe rephrase --probe noise:ranker=cosine --out runs/exam
+	$(BIN)/pfungst examine film --data world --limit 600 --probe control --probe blind --probe rephrase \
+		--probe noise --probe decoys --probe game:size=10,seeds=2 --out runs/exam
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff format --check .

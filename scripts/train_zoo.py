@@ -1,17 +1,20 @@
-"""Train models of the zoo on an exported world, with torch and numpy alone.
+"""Train the zoo on an exported world, with torch and numpy alone; made for one GPU and all cores of its machine.
 
-    python scripts/train_zoo.py EXPORT OUT film tbd iep --device cuda --seconds 240
+    python scripts/train_zoo.py EXPORT OUT [NAME ...] --device cuda --seconds 1100
 
-EXPORT is what scripts/export_world.py wrote. Every model gets its share of `--seconds`: the first steps are timed, and
-the schedule is laid out to end in time. OUT/NAME.safetensors (fp16), OUT/NAME.json and OUT/NAME.md (the card) are what
-the package ships; OUT/run/NAME holds checkpoints and curves, and a second call with the same arguments goes on there.
+EXPORT is what scripts/export_world.py wrote. Four stages, each skipped where its result is there: draw the pictures,
+train the world's CNN, take its features, then train the models, several at once in processes of their own.
+OUT/NAME.safetensors (fp16), OUT/NAME.json and OUT/NAME.md (the card) are what the package ships; OUT/run/NAME holds
+checkpoints and curves. A second call goes on where the first was stopped.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -20,138 +23,287 @@ from typing import Any
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
+import numpy as np
 import torch
+import torch.nn.functional as F
 
-from pfungst.core import PfungstError
-from pfungst.models import MODELS, Trained, build
-from pfungst.training import FitConfig, Prepared, fit, shift, train
+from pfungst.models import MODELS, Trained
+from pfungst.training import FitConfig, Prepared, train
 from pfungst.training._train import card_text
 
-# What differs from the common settings, by model. First guesses, not tuned.
+# Steps, questions a step and rate, by model; 3,000 steps of 1,024 where nothing else is said.
+COMMON: dict[str, Any] = {
+    "steps": 3_000, "batch": 1024, "rate": 1e-3, "weight_decay": 1e-4, "clip": 5.0, "average": 0.999,
+}  # fmt: skip
 RECIPES: dict[str, dict[str, Any]] = {
-    "rn": {"batch": 512, "rate": 4e-4},
-    "rn-state": {"batch": 1024, "rate": 1e-3},
-    "state-transformer": {"batch": 1024, "rate": 1e-3},
-    "mdetr": {"batch": 256, "rate": 4e-4},
-    "iep": {"batch": 256, "rate": 6e-4},
-    "tbd": {"batch": 256, "rate": 6e-4},
-    "slot-attention": {"batch": 256, "rate": 6e-4},
+    "world-cnn": {"steps": 6_000, "batch": 256, "rate": 2e-3},
+    "slot-attention": {"steps": 6_000, "batch": 128, "rate": 5e-4, "warmup": 0.05},
+    "film": {"steps": 11_000},
+    "rn": {"steps": 10_000, "batch": 640, "rate": 5e-4},
+    "rn-state": {"steps": 20_000, "batch": 2048, "rate": 7e-4},
+    "state-transformer": {"steps": 18_000, "batch": 2048, "rate": 5e-4, "warmup": 0.05},
+    "mdetr": {"steps": 12_000, "batch": 768, "rate": 5e-4, "warmup": 0.05},
+    # Long chains of modules without normalisation: at 1e-3 they say the likeliest answer and no more.
+    "iep": {"steps": 5_000, "batch": 640, "rate": 2e-4},
+    "tbd": {"steps": 5_000, "batch": 640, "rate": 2e-4},
+    "san": {"steps": 6_000},
+    "ban": {"steps": 5_000},
+    "hiecoatt": {"batch": 512},
+    "hiecoatt-mc": {"batch": 512},
 }
-COMMON: dict[str, Any] = {"batch": 512, "rate": 8e-4, "weight_decay": 1e-4, "clip": 5.0, "average": 0.999}
-TIMED_STEPS = 20
+# What runs at the same time, one process a line: the small ones one after the other.
+LANES = (
+    ("state-transformer",),
+    ("rn-state",),
+    ("tbd",),
+    ("iep",),
+    ("film",),
+    ("rn",),
+    ("san", "ban", "butd", "attention"),
+    ("mdetr",),
+    ("slot-attention",),
+    ("pythia", "mutan-att", "mlb"),
+    ("hiecoatt", "hiecoatt-mc", "lstm-qi", "mutan"),
+)
+NOT_COMPILED = ("iep", "tbd", "slot-attention")
+"""Their work differs from batch to batch."""
+SPENT = "spent.json"
+ON_PIXELS = ("slot-attention", "world-cnn")
+ON_SCENES = ("rn-state", "state-transformer")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("export", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("models", nargs="+", help="names, each optionally NAME=SECONDS for a share of its own")
-    parser.add_argument("--seconds", type=float, default=240.0, help="for each model")
-    parser.add_argument("--steps", type=int, default=0, help="instead of timing")
-    parser.add_argument("--preset", default="compact")
+    parser.add_argument("models", nargs="*", help="all by default")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--precision", default="", help="bf16 on a GPU, fp32 elsewhere, unless given")
-    parser.add_argument("--batch", type=int, default=0, help="for every model, instead of its recipe's")
-    parser.add_argument("--augment", type=int, default=4, help="pixels by which pictures are shifted")
-    parser.add_argument("--check", type=int, default=3000, help="validation questions of every check; the end asks all")
+    parser.add_argument("--seconds", type=float, default=0, help="stop every process after so long, with a checkpoint")
+    parser.add_argument("--from", dest="start", type=Path, help="folder of weights to begin with, where it has them")
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the steps (a dry run)")
+    parser.add_argument("--check", type=int, default=2048, help="validation questions of every check; the end asks all")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--set", action="append", default=[], help="a training setting, key=value in JSON")
+    parser.add_argument("--until", type=float, default=0, help="the same as a time of the clock, in seconds since 1970")
+    parser.add_argument("--lane", action="store_true", help="train here, one after the other")
     given = parser.parse_args()
-    prepared = Prepared.load(given.export)
+    given.out.mkdir(parents=True, exist_ok=True)
+    if given.lane:
+        return lane(given)
+    began = time.monotonic()
+    wanted = given.models or [name for names in LANES for name in names]
+    lanes = [[name for name in names if name in wanted] for names in LANES]
+    given.until = given.until or (time.time() + given.seconds if given.seconds else 0.0)
+    # Those that read scenes need no pictures: they start at once.
+    running = [start(names, given) for names in lanes if names and names[0] in ON_SCENES]
+    draw(given.export, given.out / "pixels", given.device)
+    print(f"pictures drawn, {time.monotonic() - began:.0f} s", flush=True)
+    if not (given.out / "world-cnn.safetensors").exists():
+        one("world-cnn", given)
+    look(given.out, given.device)
+    print(f"features taken, {time.monotonic() - began:.0f} s", flush=True)
+    running += [start(names, given) for names in lanes if names and names[0] not in ON_SCENES]
+    while any(process.poll() is None for _, process in running):
+        time.sleep(20)
+        for names, _ in running:
+            lines = (given.out / f"{names[0]}.log").read_text().splitlines()
+            print(f"{time.monotonic() - began:5.0f} s  {lines[-1] if lines else names[0]}", flush=True)
+    return max(process.returncode for _, process in running)
+
+
+def start(names: list[str], given: argparse.Namespace) -> tuple[list[str], subprocess.Popen[bytes]]:
+    """A process that trains these models one after the other."""
+    words = [sys.executable, __file__, str(given.export), str(given.out), *names, "--lane", "--device", given.device]
+    words += ["--from", str(given.start)] if given.start else []
+    words += ["--scale", str(given.scale), "--check", str(given.check), "--seed", str(given.seed)]
+    with (given.out / f"{names[0]}.log").open("a") as log:
+        return names, subprocess.Popen([*words, "--until", str(given.until)], stdout=log, stderr=subprocess.STDOUT)
+
+
+def lane(given: argparse.Namespace) -> int:
+    torch.set_num_threads(1)
+    failed = 0
+    for name in given.models:
+        try:
+            one(name, given)
+        except Exception as error:  # the others shall not wait for another day because one failed
+            failed = 1
+            print(f"{name}: {type(error).__name__}: {error}", flush=True)
+    return failed
+
+
+def one(name: str, given: argparse.Namespace) -> None:
+    recipe = {**COMMON, **RECIPES.get(name, {})}
+    steps = max(20, int(given.scale * recipe.pop("steps")))
+    folder = given.out / "run" / name
+    left = given.until - time.time() if given.until else 0.0
+    if given.until and left < 10:
+        return
+    config = FitConfig(
+        steps=steps,
+        precision="bf16" if given.device.startswith("cuda") else "fp32",
+        seed=given.seed,
+        check_every=max(1, steps // 10),
+        checkpoint_every=max(1, steps // 10),
+        seconds=_spent(folder) + left if left else 0.0,
+        **recipe,
+    )
     if given.device.startswith("cuda"):
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
-    given.out.mkdir(parents=True, exist_ok=True)
-    failed = 0
-    for word in given.models:
-        name, _, own = word.partition("=")
-        try:
-            _one(name, float(own) if own else given.seconds, given, prepared)
-        except (PfungstError, torch.OutOfMemoryError) as error:
-            # The others shall not wait for the next lease because one of them failed.
-            failed += 1
-            print(f"{name}: {error}", flush=True)
-    return 1 if failed else 0
-
-
-def _one(name: str, seconds: float, given: argparse.Namespace, prepared: Prepared) -> None:
     began = time.monotonic()
-    recipe = {**COMMON, **RECIPES.get(name, {}), **dict(_pair(one) for one in given.set)}
-    recipe |= {"batch": given.batch} if given.batch else {}
-    precision = given.precision or ("bf16" if given.device.startswith("cuda") else "fp32")
-    folder = given.out / "run" / name
-    plan = folder / "steps.json"
-    if plan.exists():
-        steps = int(json.loads(plan.read_text())["steps"])
-    else:
-        steps = given.steps or _steps_in(name, seconds, given, prepared, recipe, precision)
-        folder.mkdir(parents=True, exist_ok=True)
-        plan.write_text(json.dumps({"steps": steps}))
-    every = max(1, steps // 20)
-    config = FitConfig(
-        steps=steps, precision=precision, seed=given.seed, check_every=every, checkpoint_every=every, **recipe
-    )
-    print(f"{name}: {steps} steps of {config.batch}, {MODELS.get(name).__doc__.splitlines()[0]}", flush=True)
+    before = given.start / f"{name}.safetensors" if given.start else None
+    kind = MODELS.get(name)
     trained = train(
         name,
-        prepared,
+        Prepared.load(_place(name, given)),
         folder,
-        config=given.preset,
+        config="features" if "features" in kind.PRESETS else "compact",
         fit_config=config,
         validation="val",
         test="val",
         check_limit=given.check,
-        augment=given.augment if "image" in MODELS.get(name).reads else 0,
+        augment=4 if name in ON_PIXELS else 0,
         device=given.device,
         half=True,
+        start=Trained.load(before) if before is not None and before.exists() else None,
+        compiled=given.device.startswith("cuda") and name not in NOT_COMPILED,
         progress=lambda what, done, total: _say(name, what, done, total, began),
     )
+    (folder / SPENT).write_text(json.dumps({"seconds": trained.card["seconds"]}))
+    # The command a reader can run, whatever process ran it.
+    card = {**trained.card, "command": f"python scripts/train_zoo.py EXPORT OUT {name} --seed {given.seed}"}
+    card["asked_on"] = "new scenes of the world" if "answer" in kind.learns_from else "scenes found whole"
+    card["heldout"] = _heldout(trained, given) if "answer" in kind.learns_from else None
+    trained = dataclasses.replace(trained, card=card)
     trained.save(given.out / f"{name}.safetensors", half=True)
     (given.out / f"{name}.md").write_text(card_text(trained))
-    shown = Trained.load(given.out / f"{name}.safetensors").card
     print(
-        f"{name}: {shown['accuracy']:.2%} [{shown['low']:.2%}, {shown['high']:.2%}] on {shown['n']} questions, "
-        f"{shown['parameters']:,} parameters, {time.monotonic() - began:.0f} s",
+        f"{name}: {card['accuracy']:.2%} [{card['low']:.2%}, {card['high']:.2%}] on {card['n']} questions, "
+        f"held-out wordings {card['heldout']}, {card['parameters']:,} parameters, ended by {card['ended']} at "
+        f"step {card['steps']} of {steps}, {time.monotonic() - began:.0f} s",
         flush=True,
     )
 
 
-def _steps_in(
-    name: str, seconds: float, given: argparse.Namespace, prepared: Prepared, recipe: dict[str, Any], precision: str
-) -> int:
-    """Steps that fit: time a few after a warm-up, and keep a tenth for the checks."""
-    model = build(name, prepared.sizes(), given.preset)
-    data = prepared.split("train", "image" in model.reads).for_model(model)
-    if given.device != "cpu":
-        data = data.to(given.device)
-    times: list[float] = []
+def _heldout(trained: Trained, given: argparse.Namespace) -> float:
+    """Accuracy on questions of which three in four are in wordings that training never had."""
+    from pfungst.training import evaluate
 
-    def note(what: str, done: int, total: int) -> None:
-        if given.device.startswith("cuda"):
-            torch.cuda.synchronize()
-        times.append(time.monotonic())
-
-    moves = (shift(given.augment),) if given.augment and "image" in model.reads else ()
-    began = time.monotonic()
-    config = FitConfig(steps=TIMED_STEPS, precision=precision, log_every=TIMED_STEPS, **recipe)
-    fit(model, data, config=config, transforms=moves, device=given.device, progress=note)
-    half = len(times) // 2
-    a_step = (times[-1] - times[half - 1]) / (len(times) - half)
-    return max(20, int(0.88 * (seconds - (time.monotonic() - began)) / a_step))
+    looks = "image" in trained.model.reads
+    data = Prepared.load(_place(trained.name, given)).split("heldout", looks).for_model(trained.model)
+    accuracy: float = evaluate(trained.model.to(given.device), data, 1024, given.device).accuracy
+    trained.model.to("cpu")
+    return round(accuracy, 4)
 
 
-def _pair(text: str) -> tuple[str, Any]:
-    key, _, value = text.partition("=")
-    try:
-        return key, json.loads(value)
-    except ValueError:
-        return key, value
+def _place(name: str, given: argparse.Namespace) -> Path:
+    """The prepared data of a model."""
+    if name in ON_SCENES:
+        return Path(given.export)
+    return Path(given.out / ("pixels" if name in ON_PIXELS else "grid"))
+
+
+def _spent(folder: Path) -> float:
+    """Seconds of earlier calls."""
+    path = folder / SPENT
+    return float(json.loads(path.read_text())["seconds"]) if path.exists() else 0.0
 
 
 def _say(name: str, what: str, done: int, total: int, began: float) -> None:
-    if done % max(1, total // 20) == 0 or done == total:
+    if done % max(1, total // 200) == 0 or done == total:
         print(
             f"{name}: step {done} of {total}, {time.monotonic() - began:.0f} s, {what.partition(' · ')[2]}", flush=True
         )
+
+
+def draw(export: Path, out: Path, device: str) -> None:
+    """Draw all splits at the published size, then shrink to what players see; OUT is prepared data with pixels."""
+    prepared = Prepared.load(export)
+    inputs = dataclasses.replace(prepared.inputs, picture="pixels")
+    for split in prepared.splits:
+        place = out / split
+        place.mkdir(parents=True, exist_ok=True)
+        if not (place / "pictures.npy").exists():
+            with np.load(export / split / "arrays.npz") as arrays:
+                scenes = {name: arrays[name] for name in ("attributes", "positions", "rotation", "camera", "lamps")}
+            pictures = draw_pictures(scenes, inputs.width, inputs.height, device)
+            np.save(place / "partial.npy", pictures)
+            (place / "partial.npy").rename(place / "pictures.npy")
+        _link(export / split / "arrays.npz", place / "arrays.npz")
+    notes = {**prepared.notes, "picture_shape": [3, inputs.height, inputs.width]}
+    dataclasses.replace(prepared, folder=out, inputs=inputs, notes=notes).save()
+
+
+def draw_pictures(scenes: dict[str, Any], width: int, height: int, device: str) -> np.ndarray[Any, Any]:
+    from pfungst.world.constants import ATTRIBUTES, RADIUS
+    from pfungst.world.renderers._pack import _KINDS, _LINEAR, Packed, _view
+
+    colours, shapes, sizes, materials = ATTRIBUTES.values()
+    result = np.empty((len(scenes["attributes"]), 3, height, width), np.uint8)
+
+    def packed(i: int) -> Packed:
+        rows = scenes["attributes"][i].astype(int)
+        rows = rows[rows[:, 0] > 0] - 1
+        radius = np.array([RADIUS[sizes[size]] for size in rows[:, 2]])
+        turn = scenes["rotation"][i, : len(rows)].astype(np.float64)
+        objects = np.column_stack(
+            [
+                scenes["positions"][i, : len(rows)].astype(np.float64),
+                radius,
+                radius,
+                np.cos(turn),
+                np.sin(turn),
+                np.array([_LINEAR[colours[c]] for c in rows[:, 0]]),
+                [float(materials[m] == "metal") for m in rows[:, 3]],
+            ]
+        )
+        kinds = np.array([_KINDS[shapes[s]] for s in rows[:, 1]], np.int64)
+        return Packed(kinds, objects, _view(scenes["camera"][i]), scenes["lamps"][i].astype(np.float64))
+
+    for start in range(0, len(result), 256):
+        part = [packed(i) for i in range(start, min(start + 256, len(result)))]
+        result[start : start + 256] = _shrunk(part, width, height, device)
+    return result
+
+
+def _shrunk(part: list[Any], width: int, height: int, device: str) -> np.ndarray[Any, Any]:
+    if device.startswith("cuda"):
+        from pfungst.world.renderers._cuda import draw_on_device
+
+        drawn = draw_on_device(part, 320, 240, torch.device(device)).permute(0, 3, 1, 2).float()
+    else:
+        from pfungst.world.renderers.raycast import _draw
+
+        drawn = torch.from_numpy(np.stack([_draw(one, 320, 240) for one in part])).permute(0, 3, 1, 2).float()
+    small = F.interpolate(drawn, (height, width), mode="bilinear", antialias=True)
+    return np.asarray(small.round().clamp(0, 255).byte().cpu().numpy())
+
+
+def look(out: Path, device: str) -> None:
+    """Features of all pictures; OUT/grid is prepared data with them."""
+    pixels = Prepared.load(out / "pixels")
+    cnn: Any = Trained.load(out / "world-cnn.safetensors").model.eval().to(device)
+    for split in pixels.splits:
+        place = out / "grid" / split
+        place.mkdir(parents=True, exist_ok=True)
+        _link(out / "pixels" / split / "arrays.npz", place / "arrays.npz")
+        if (place / "pictures.npy").exists():
+            continue
+        pictures = np.load(out / "pixels" / split / "pictures.npy", mmap_mode="r")
+        features = np.empty((len(pictures), *cnn.shape), np.float16)
+        with torch.inference_mode():
+            for start in range(0, len(pictures), 1024):
+                part = torch.from_numpy(np.array(pictures[start : start + 1024])).to(device)
+                features[start : start + 1024] = cnn.features(part).half().cpu().numpy()
+        np.save(place / "partial.npy", features)
+        (place / "partial.npy").rename(place / "pictures.npy")
+    inputs = dataclasses.replace(pixels.inputs, picture="world")
+    notes = {**pixels.notes, "picture_shape": list(cnn.shape)}
+    dataclasses.replace(pixels, folder=out / "grid", inputs=inputs, notes=notes).save()
+
+
+def _link(source: Path, target: Path) -> None:
+    if not target.exists():
+        target.symlink_to(source.resolve())
 
 
 if __name__ == "__main__":
