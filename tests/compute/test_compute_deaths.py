@@ -35,7 +35,14 @@ def launch(tmp_path):
     def start(on: str) -> subprocess.Popen[bytes]:
         environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         command = [sys.executable, str(script), str(tmp_path / "out"), str(tmp_path / "log"), on]
-        return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, start_new_session=True)
+        # Where the tests run in the background of a shell, Ctrl-C is ignored, and children would inherit that.
+        return subprocess.Popen(
+            command,
+            env=environment,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
 
     return start
 

@@ -16,6 +16,7 @@ from pfungst.models import Batch, Inputs, Scenes, Vocabulary, build
 from pfungst.models.programs import decode_program
 from pfungst.training import ArrayData, FitConfig, Prepared, prepare, shift, train
 from pfungst.training._pictures import pack_pictures, unpack_pictures
+from pfungst.training.augment import shuffle_objects
 from tests.conftest import squares
 
 SMALL = Inputs(width=16, height=16, question_length=6, choice_length=2)
@@ -203,3 +204,32 @@ def test_pictures_may_come_in_many_workers(tmp_path: Path) -> None:
     two = prepare({"train": data}, tmp_path / "2", inputs=SMALL, workers=2).split("train").arrays["pictures"]
     assert np.array_equal(one, two)
     assert int(one[0, 1, 3, 3]) == 77
+
+
+def test_shuffled_scenes_have_the_same_objects_in_other_places() -> None:
+    attributes = torch.arange(1, 25).reshape(1, 6, 4).repeat(30, 1, 1)
+    positions, pixels = attributes[..., :2].float(), attributes[..., 2:].float()
+    batch = Batch(torch.ones(30, 1, dtype=torch.int64), scene=Scenes(attributes, positions, pixels))
+    moved = shuffle_objects(batch, 5).scene
+    assert moved is not None
+    assert moved.pixels is not None
+    orders = {tuple(one[:, 0].tolist()) for one in moved.attributes}
+    assert len(orders) > 20
+    assert all(sorted(order) == [1, 5, 9, 13, 17, 21] for order in orders)
+    # Every object keeps its own place.
+    assert torch.equal(moved.positions, moved.attributes[..., :2].float())
+    assert torch.equal(moved.pixels, moved.attributes[..., 2:].float())
+    again = shuffle_objects(batch, 5).scene
+    assert again is not None
+    assert torch.equal(again.attributes, moved.attributes)
+
+
+def test_training_can_begin_with_trained_weights(tmp_path: Path) -> None:
+    prepared = prepare({"train": squares(), "val": squares()}, tmp_path / "data", inputs=Inputs(width=16, height=16))
+    quick = FitConfig(steps=1, batch=4, rate=1e-9, weight_decay=0.0)
+    first = train("film", prepared, tmp_path / "a", config="tiny", fit_config=FitConfig(steps=30), validation="val")
+    second = train("film", prepared, tmp_path / "b", config="tiny", fit_config=quick, validation="val", start=first)
+    fresh = train("film", prepared, tmp_path / "c", config="tiny", fit_config=quick, validation="val")
+    weights = [one.model.answers[-1].weight for one in (first, second, fresh)]
+    torch.testing.assert_close(weights[0], weights[1], atol=1e-6, rtol=0)
+    assert not torch.allclose(weights[0], weights[2], atol=1e-3)

@@ -4,7 +4,24 @@ from __future__ import annotations
 
 import typer
 
-from pfungst.cli import audit, check, compare, data, decoys, examine, list_, play, rank, report, rescore, train, world
+from pfungst.cli import (
+    audit,
+    check,
+    compare,
+    data,
+    decoys,
+    examine,
+    games,
+    harden,
+    list_,
+    play,
+    rank,
+    report,
+    reproduce,
+    rescore,
+    train,
+    world,
+)
 
 app = typer.Typer(
     name="pfungst",
@@ -22,11 +39,14 @@ app.command("rank")(rank.rank)
 app.command("decoys")(decoys.decoys)
 app.command("audit")(audit.audit)
 app.command("play")(play.play)
+app.command("games")(games.games)
+app.command("harden")(harden.harden)
 app.command("train")(train.train)
 app.command("list")(list_.list_parts)
 app.add_typer(data.app, name="data")
 app.add_typer(world.app, name="world")
 app.add_typer(check.app, name="check")
+app.add_typer(reproduce.app, name="reproduce")
 
 
 def _version(wanted: bool) -> None:

@@ -42,6 +42,24 @@ def train(
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")] = "cpu",
     seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
     half: Annotated[bool, typer.Option("--half", help="Write the weights as fp16.")] = False,
+    cycle: Annotated[
+        bool, typer.Option("--cycle", help="Train for cycle consistency: a question generator learns along.")
+    ] = False,
+    gating: Annotated[
+        bool, typer.Option("--gating/--no-gating", help="Keep only good generated questions (with --cycle).")
+    ] = True,
+    a_consistency: Annotated[
+        bool, typer.Option("--a-consistency/--no-a-consistency", help="Answer generated questions (with --cycle).")
+    ] = True,
+    attended: Annotated[
+        bool, typer.Option("--attended/--unattended", help="The generator sees what is attended to (with --cycle).")
+    ] = True,
+    cycle_start: Annotated[
+        float | None, typer.Option(help="Steps before generated questions count [5500]; below 1: share of all steps.")
+    ] = None,
+    cycle_set: Annotated[
+        list[str] | None, typer.Option("--cycle-set", help="Another setting of the cycle, key=value: lambda_c=0.5 ...")
+    ] = None,
     images: Images = None,
     skip_bad: SkipBad = False,
     as_json: Json = False,
@@ -97,6 +115,7 @@ def train(
             fit_config=fit_config,
             validation="validation" if validation else 0.1,
             augment=augment,
+            cycle=cycle_of(cycle, gating, a_consistency, attended, cycle_start, parse_options(cycle_set or [])),
             device=device,
             half=half,
             progress=progress,
@@ -105,12 +124,41 @@ def train(
     if as_json:
         print_json({"folder": str(folder), "card": card})
         return
+    known = card["low"] is not None  # one picture has no interval
+    interval = f"95% interval {card['low']:.1%} to {card['high']:.1%}" if known else "no interval: too few pictures"
     print(
-        f"{model}: accuracy {card['accuracy']:.1%} (95% interval {card['low']:.1%} to {card['high']:.1%}, "
+        f"{model}: accuracy {card['accuracy']:.1%} ({interval}, "
         f"n = {card['n']}) on {'the validation data' if validation else 'held-out pictures'}; "
         f"{card['parameters']:,} parameters, {card['steps']} steps."
     )
     print(f"\n{folder}\npfungst examine zoo:{folder}")
+
+
+def cycle_of(
+    wanted: bool,
+    gating: bool,
+    a_consistency: bool,
+    attended: bool,
+    start: float | None,
+    changes: dict[str, Any],
+) -> Any:
+    """The settings of cycle training; None without --cycle, whose options then must not be given."""
+    import dataclasses
+
+    from pfungst.core import PfungstError
+    from pfungst.training.cycle import CycleConfig
+
+    if not wanted:
+        if changes or start is not None or not (gating and a_consistency and attended):
+            raise PfungstError("Options of cycle training were given without --cycle.")
+        return None
+    known = {one.name for one in dataclasses.fields(CycleConfig)}
+    for key in changes:
+        if key not in known:
+            raise PfungstError(f"Cycle training has no setting {key!r}. It has: {', '.join(sorted(known))}.")
+    settings = {"gating": gating, "attended": attended, **({"start": start} if start is not None else {}), **changes}
+    config = CycleConfig(**settings)
+    return config if a_consistency else dataclasses.replace(config, lambda_c=0.0)
 
 
 def settings_of(kind: Any, preset: str, changes: dict[str, Any], fit: dict[str, Any]) -> tuple[Any, Any]:

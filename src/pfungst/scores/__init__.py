@@ -1,22 +1,42 @@
 """How answers are judged: VQA accuracy, exact match, WUPS, multiple choice, yes/no, consensus, R_score."""
 
 from pfungst.scores._exact import YesNo, choice_accuracy, exact_match, yes_no
+from pfungst.scores._generation import generation_scores
 from pfungst.scores._metrics import METRICS, get_metric, wups_accuracy
 from pfungst.scores._robustness import Consensus, consensus, consensus_of, r_score
+from pfungst.scores._selective import (
+    FailureScores,
+    RiskCoverage,
+    augrc,
+    best_threshold,
+    calibration_error,
+    coverage_at_risk,
+    failure_scores,
+    risk_coverage,
+)
 from pfungst.scores._vqa import VQAScorer, VQAScores, vqa_accuracy
 
 __all__ = [
     "METRICS",
     "Consensus",
+    "FailureScores",
+    "RiskCoverage",
     "VQAScorer",
     "VQAScores",
     "YesNo",
+    "augrc",
+    "best_threshold",
+    "calibration_error",
     "choice_accuracy",
     "consensus",
     "consensus_of",
+    "coverage_at_risk",
     "exact_match",
+    "failure_scores",
+    "generation_scores",
     "get_metric",
     "r_score",
+    "risk_coverage",
     "vqa_accuracy",
     "wups_accuracy",
     "yes_no",

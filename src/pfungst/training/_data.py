@@ -43,6 +43,7 @@ PARTS = {
     "right_choice": np.int64,
     "soft_answers": np.int64,
     "soft_scores": np.float32,
+    "group": np.int64,
 }
 """Arrays with a row a question, and the type they have in a batch."""
 PICTURES = ("pictures", "attributes", "positions", "pixels", "regions")
@@ -54,8 +55,9 @@ class ArrayData:
     """Questions and pictures as arrays.
 
     question (N, T), answer (N,), picture (N,) the row of the picture; where known program (N, P), choices (N, K, L),
-    right_choice (N,), soft_answers and soft_scores (N, S); and by picture: pictures (M, C, H, W) uint8 pixels or
-    float16 features, attributes (M, O, 4), positions and pixels (M, O, 2), regions (M, R, D).
+    right_choice (N,), soft_answers and soft_scores (N, S), group (N,) the number of the rephrasing group, whose first
+    row is the original; and by picture: pictures (M, C, H, W) uint8 pixels or float16 features, attributes (M, O, 4),
+    positions and pixels (M, O, 2), regions (M, R, D).
     """
 
     arrays: Mapping[str, Any]

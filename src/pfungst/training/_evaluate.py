@@ -30,6 +30,14 @@ def evaluate(
 ) -> Evaluation:
     """Ask the model everything. An answer the model cannot give counts as wrong."""
     model.eval()
+    if model._compiled_call_impl is None:
+        return _evaluate(model, data, batch, device, precision)
+    # It would be compiled anew to be asked, and again for the last, shorter batch: that takes longer than it saves.
+    with torch.compiler.set_stance("force_eager"):
+        return _evaluate(model, data, batch, device, precision)
+
+
+def _evaluate(model: Model, data: Data, batch: int, device: torch.device | str, precision: str) -> Evaluation:
     scores = []
     for start in range(0, len(data), batch):
         part = data.batch(np.arange(start, min(start + batch, len(data)))).to(device)

@@ -234,10 +234,12 @@ class _Run:
         # Early on a long memory would remember the random start: it grows with the steps.
         keep = min(self.config.average, (1 + self.state.step) / (10 + self.state.step))
         now = self.model.state_dict() if self.average else {}
+        moving = [name for name, kept in self.average.items() if kept.is_floating_point()]
+        if moving:
+            # One call for all: hundreds of small ones take longer than many a step.
+            torch._foreach_lerp_([self.average[n] for n in moving], [now[n] for n in moving], 1 - keep)
         for name, kept in self.average.items():
-            if kept.is_floating_point():
-                kept.lerp_(now[name].to(kept.dtype), 1 - keep)
-            else:
+            if not kept.is_floating_point():
                 kept.copy_(now[name])
 
     def log(self) -> None:

@@ -26,4 +26,7 @@ def make_optimizer(modules: Sequence[nn.Module], config: FitConfig) -> torch.opt
         {"params": decay, "weight_decay": config.weight_decay},
         {"params": plain, "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW([g for g in groups if g["params"]], lr=config.rate, betas=config.betas)
+    on_gpu = all(parameter.is_cuda for parameter in (*decay, *plain))
+    return torch.optim.AdamW(
+        [g for g in groups if g["params"]], lr=config.rate, betas=config.betas, fused=True if on_gpu else None
+    )

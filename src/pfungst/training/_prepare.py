@@ -127,6 +127,10 @@ def _write_questions(place: Path, data: Dataset, vocabulary: Vocabulary, inputs:
                 right[i] = plain.index(plain_answer(one.target))
         np.save(place / "choices.npy", choices)
         np.save(place / "right_choice.npy", right)
+    if any(one.group for one in data):
+        groups: dict[str, int] = {}
+        numbered = [groups.setdefault(one.group or f"\0{i}", len(groups)) for i, one in enumerate(data)]
+        np.save(place / "group.npy", np.array(numbered, np.int32))
     if all(one.program for one in data):
         known: dict[int, NDArray[np.uint8]] = {}
         rows = []

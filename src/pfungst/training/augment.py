@@ -37,3 +37,20 @@ def shift(cells: int) -> Callable[[Batch, int], Batch]:
         return dataclasses.replace(batch, image=moved.contiguous(), scene=scene)
 
     return apply
+
+
+def shuffle_objects(batch: Batch, seed: int) -> Batch:
+    """List the objects of every scene in another order: it has none, and a model that numbers them must not care."""
+    scene = batch.scene
+    if scene is None:
+        return batch
+    shape = scene.attributes.shape[:2]
+    order = torch.rand(shape, generator=torch.Generator().manual_seed(seed)).argsort(1).to(scene.attributes.device)
+    each = torch.arange(shape[0], device=order.device)[:, None]
+    moved = dataclasses.replace(
+        scene,
+        attributes=scene.attributes[each, order],
+        positions=scene.positions[each, order],
+        pixels=None if scene.pixels is None else scene.pixels[each, order],
+    )
+    return dataclasses.replace(batch, scene=moved)

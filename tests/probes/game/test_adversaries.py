@@ -116,7 +116,7 @@ def test_a2c_log_probabilities_are_those_of_the_moves_it_draws(small: list[Examp
 def test_a2c_learns_to_repeat_what_pays(small: list[Example]) -> None:
     game = attack(
         "a2c", small[3:4], first_object_in(1.0, -3.0), budget=10**6, leave_fooled=False, max_steps=120,
-        learning_rate=3e-3,
+        learning_rate=3e-3, features="own",
     )  # fmt: skip
     assert game.was_right(0)
     early = np.mean([point.hits for point in game.curve[:20]])

@@ -1,14 +1,15 @@
 """The rephrase probe: every wording of a question must get the same right answer.
 
 003_43f488cf6d651ec9.txt, Section 4: CS(k) is the share of the subsets of k wordings that are all answered correctly
-(Eq. 2 and 3). Works on any data set whose examples carry a `group`: VQA-Rephrasings, the world.
+(Eq. 2 and 3). Works on any data set whose examples carry a `group` (VQA-Rephrasings, the world), and on every other
+with rephrasings that a generator writes (`pfungst.probes.rephrase.generators`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from pfungst.core import (
@@ -27,6 +28,8 @@ from pfungst.core import (
 )
 from pfungst.core.stats import bootstrap, compare_paired
 from pfungst.probes import measure
+from pfungst.probes.rephrase._stability import stability_rows
+from pfungst.probes.rephrase.generators import get_rephraser
 
 KEEPS = "the answer: all wordings of a group ask the same thing about the same image"
 LARGEST_K = 4
@@ -40,10 +43,21 @@ class Rephrase:
 
     correct: str = "any"
     """When an answer counts as correct: `any` score above 0 (the paper), `0.3` or more, or `exact` (1)."""
+    generator: str = ""
+    """Where the wordings come from: the groups of the data set, or `rules`, `world`, `model:PLAYER`, `vqg:FOLDER`."""
+    count: int = 3
+    """Rephrasings a question that a generator writes, at most."""
+    least: float | None = None
+    """Smallest cosine of the sentence vectors of a rephrasing and its original; the generator's own by default."""
+    encoder: str = "skip-thoughts"
+    """Of these vectors."""
     name: str = "rephrase"
 
     def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
         self._is_correct(1.0)  # a wrong setting must not wait until everything is asked
+        if self.generator:
+            yield from self._generated(data, seed)
+            return
         groups: dict[str, list[Example]] = {}
         for example in data:
             if example.group:
@@ -65,7 +79,32 @@ class Rephrase:
         if not made:
             raise ProbeError(
                 f"The probe rephrase needs questions in several wordings, but {data.name} has none: its examples carry "
-                "no group of two or more with one answer."
+                "no group of two or more with one answer. Let a generator write some: rephrase:generator=rules."
+            )
+
+    def _generated(self, data: Dataset, seed: int) -> Iterator[Trial]:
+        if self.count < 1:
+            raise ProbeError(f"The setting count must be at least 1, not {self.count}.")
+        writer = get_rephraser(self.generator, least=self.least, encoder=self.encoder)
+        originals = [one for one in data if not one.group or one.group == one.id]
+        made = 0
+        for example, texts in zip(originals, writer.rephrase(originals, self.count, seed), strict=True):
+            if not texts:
+                continue
+            made += 1
+            clean = measure.clean_query(example)
+            yield Trial(
+                example.id,
+                (
+                    Variant("clean", clean),
+                    *(Variant(f"rephrasing {i}", replace(clean, question=text)) for i, text in enumerate(texts, 1)),
+                ),
+                writer.keeps,
+            )
+        if not made:
+            raise ProbeError(
+                f"The generator {self.generator} found other words for none of the {len(originals)} questions of "
+                f"{data.name} that it trusts to keep the answer."
             )
 
     def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
@@ -117,9 +156,11 @@ class Rephrase:
             "k",
             "share of subsets all correct",
         )
+        trust, stable = stability_rows(trials, seed)
         return Findings(
-            self.name, (*scores, original, rep, drop, agreement, consistency, flips, worst),
-            _verdict(original, rep, drop, scores, flips), original, rep, drop, (table, more), (figure,), _worst(trials),
+            self.name, (*scores, original, rep, drop, agreement, consistency, flips, worst, *stable),
+            _verdict(original, rep, drop, scores, flips), original, rep, drop, (table, more, trust), (figure,),
+            _worst(trials),
         )  # fmt: skip
 
     def _consensus(self, k: int, right: Sequence[Sequence[bool]], clusters: Sequence[str], seed: int) -> Finding:

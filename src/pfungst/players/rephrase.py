@@ -1,0 +1,94 @@
+"""Rephrasings written by a player: any model that follows an instruction, behind a server or on this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pfungst.core import Example, Player, ProbeError, Query
+from pfungst.core.files import cache_dir, write_json
+from pfungst.players._resolve import resolve
+from pfungst.probes.rephrase.generators import Gate, gated
+
+PROMPT = (
+    "Rephrase the following question about an image in {count} different ways. Keep its meaning exactly, so that the "
+    "answer stays the same; do not answer it. Write one rephrasing a line, nothing else.\n\nQuestion: {question}"
+)
+_LISTED = re.compile(r"^\s*(?:[-*•]|\(?\d{1,2}[.):]|[a-z][.)])\s*")
+_MORE = 2
+"""Times as many are asked for as are wanted: the gate takes some."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """`model:PLAYER`, for example `model:openai:MODEL@http://localhost:8000/v1` or `model:hf:FOLDER`.
+
+    What was written is kept in the cache folder: the same questions are not paid for twice, and a run can be rescored.
+    """
+
+    argument: str | Player
+    """A player, or a word for one. It sees no picture: words are rephrased, not answered."""
+    least: float = 0.75
+    """Smallest cosine of the sentence vectors: a writer is freer than a rule, so the gate is narrower."""
+    encoder: str = "skip-thoughts"
+    prompt: str = PROMPT
+    name: str = "model"
+    _player: list[Player] = field(default_factory=list, repr=False, compare=False)
+
+    @property
+    def player(self) -> Player:
+        if not self._player:
+            self._player.append(resolve(self.argument))
+        return self._player[0]
+
+    @property
+    def keeps(self) -> str:
+        named = self.argument if isinstance(self.argument, str) else self.argument.name
+        return (
+            f"the answer: {named} was told to keep the meaning, and the sentence vectors ({self.encoder}) have a "
+            f"cosine of at least {self.least:g}; nobody has read the texts, so let people judge a sample"
+        )
+
+    def rephrase(self, examples: Sequence[Example], count: int, seed: int) -> list[tuple[str, ...]]:
+        questions = [one.question for one in examples]
+        distinct = list(dict.fromkeys(questions))
+        written = dict(zip(distinct, self._written(distinct, count * _MORE, seed), strict=True))
+        return gated(questions, [written[text] for text in questions], count, Gate(self.least, self.encoder))
+
+    def _written(self, questions: Sequence[str], count: int, seed: int) -> list[list[str]]:
+        files = {text: self._file(text, count, seed) for text in questions}
+        missing = [text for text in questions if not files[text].exists()]
+        size = int(getattr(self.player, "batch_size", 32))
+        for start in range(0, len(missing), size):
+            part = missing[start : start + size]
+            asked = [Query(self.prompt.format(count=count, question=text), take=seed) for text in part]
+            for text, said in zip(part, self.player.answer(asked), strict=True):
+                write_json(files[text], {"question": text, "written": lines(said.text, text)})
+        return [_read(files[text]) for text in questions]
+
+    def _file(self, question: str, count: int, seed: int) -> Path:
+        named = json.dumps([self.player.fingerprint, self.prompt, question, count, seed])
+        return cache_dir("rephrasings") / f"{hashlib.sha256(named.encode('utf-8', 'surrogatepass')).hexdigest()}.json"
+
+
+def lines(reply: str, question: str) -> list[str]:
+    """The rephrasings in a reply: a line each, without numbering, quotation marks and the question itself."""
+    found = []
+    for line in reply.splitlines():
+        text = _LISTED.sub("", line).strip().strip("\"'“”").strip()
+        if text and text.lower() != question.lower() and len(text.split()) > 1:
+            found.append(text)
+    return list(dict.fromkeys(found))
+
+
+def _read(path: Path) -> list[str]:
+    try:
+        record: dict[str, Any] = json.loads(path.read_bytes())
+        return [str(one) for one in record["written"]]
+    except (OSError, ValueError, KeyError) as error:
+        raise ProbeError(f"{path}: the kept rephrasings are damaged ({error}). Delete the file.") from error

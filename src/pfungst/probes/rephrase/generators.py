@@ -1,0 +1,146 @@
+"""Other words for the questions of data sets that have none: where they come from and what they keep.
+
+A rephraser is anything with a `name`, a sentence `keeps` that says how the answer is kept, and
+`rephrase(examples, count, seed)`. Every one passes its texts through `Gate`, a check of meaning by sentence vectors.
+
+    from pfungst.probes.rephrase import Rephrase, get_rephraser
+
+    get_rephraser("rules").rephrase(data, 3, seed=0)       # up to three new texts an example
+    Rephrase(generator="rules")                              # the probe on any data set
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pfungst.core import Dataset, Example, ProbeError
+from pfungst.core.registry import Registry
+
+REPHRASERS = Registry(
+    "rephraser",
+    "pfungst.rephrasers",
+    {
+        "rules": "pfungst.probes.rephrase.rules:Rules",
+        "world": "pfungst.probes.rephrase.world_words:WorldWords",
+        "model": "pfungst.players.rephrase:Asked",
+        "vqg": "pfungst.training.cycle.rephrase:RoundTrip",
+    },
+)
+"""By name: `rules`, `world`, `model:PLAYER` (a player that writes), `vqg:FOLDER` (our own question generator)."""
+
+
+@runtime_checkable
+class Rephraser(Protocol):
+    """Says questions in other words."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def keeps(self) -> str:
+        """The label-preservation contract: why the answer stays the same."""
+        ...
+
+    def rephrase(self, examples: Sequence[Example], count: int, seed: int) -> list[tuple[str, ...]]:
+        """Up to `count` new texts an example, none where it finds none; a pure function of what it is given."""
+        ...
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Lets a text pass whose sentence vector points where the original's does."""
+
+    least: float
+    """Smallest cosine of the two vectors."""
+    encoder: str = "skip-thoughts"
+
+    def passing(self, pairs: Sequence[tuple[str, str]]) -> list[bool]:
+        """For pairs (original, rephrasing)."""
+        if not pairs or self.least <= -1:
+            return [True] * len(pairs)
+        return [bool(one) for one in self.cosines(pairs) >= self.least]
+
+    def cosines(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
+        """(N,) float64; 0 where a text has no words the encoder knows."""
+        from pfungst.text import encode
+
+        texts = list(dict.fromkeys(text for pair in pairs for text in pair))
+        rows = np.asarray(encode(texts, self.encoder), np.float64)
+        rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+        place = {text: i for i, text in enumerate(texts)}
+        one, two = (rows[[place[pair[side]] for pair in pairs]] for side in (0, 1))
+        cosines: NDArray[np.float64] = np.einsum("nd,nd->n", one, two)
+        return cosines
+
+
+def get_rephraser(spec: str, **settings: Any) -> Rephraser:
+    """A rephraser from a word: `rules`, `world`, `model:openai:MODEL@URL`, `vqg:FOLDER`, or one of another package.
+
+    Settings it does not have are refused, but `least` and `encoder`, which set the gate, may stay unused.
+    """
+    name, _, argument = spec.partition(":")
+    kind = REPHRASERS.get(name)
+    known = inspect.signature(kind).parameters
+    if argument and "argument" not in known:
+        raise ProbeError(f"The rephraser {name} takes nothing behind a colon, but {argument!r} was given.")
+    if not argument and "argument" in known and known["argument"].default is inspect.Parameter.empty:
+        raise ProbeError(f"Say which: {name}:{'PLAYER' if name == 'model' else 'FOLDER'}.")
+    for key in settings:
+        if key not in known and key not in ("least", "encoder"):
+            raise ProbeError(f"The rephraser {name} has no setting {key!r}.")
+    given = {key: value for key, value in settings.items() if key in known and value is not None}
+    made: Rephraser = kind(**({"argument": argument} if argument else {}), **given)
+    return made
+
+
+def gated(
+    originals: Sequence[str], candidates: Sequence[Sequence[str]], count: int, gate: Gate
+) -> list[tuple[str, ...]]:
+    """The first `count` candidates of every question that pass the gate, differ from it and from each other."""
+    pairs = [(text, one) for text, offered in zip(originals, candidates, strict=True) for one in offered]
+    passed = iter(gate.passing(pairs))
+    found = []
+    for text, offered in zip(originals, candidates, strict=True):
+        kept: list[str] = []
+        seen = {plain(text)}
+        for one in offered:
+            if next(passed) and plain(one) not in seen and len(kept) < count:
+                seen.add(plain(one))
+                kept.append(one)
+        found.append(tuple(kept))
+    return found
+
+
+def plain(text: str) -> str:
+    """A question as it is compared: words alone."""
+    return " ".join(re.findall(r"\w+", text.lower()))
+
+
+def with_rephrasings(data: Dataset, rephraser: Rephraser | str, count: int = 3, seed: int = 0) -> Dataset:
+    """A data set in groups: every question that has rephrasings, and these behind it as `ID.1`, `ID.2` ...
+
+    For training and for exports; the probe needs only `generator=`.
+    """
+    writer = get_rephraser(rephraser) if isinstance(rephraser, str) else rephraser
+    originals = [one for one in data if not one.group or one.group == one.id]
+    grouped: list[Example] = []
+    for one, texts in zip(originals, writer.rephrase(originals, count, seed), strict=True):
+        if texts:
+            grouped.append(replace(one, group=one.id))
+            grouped += [
+                replace(one, id=f"{one.id}.{number}", question=text, group=one.id)
+                for number, text in enumerate(texts, 1)
+            ]
+    if not grouped:
+        raise ProbeError(f"The rephraser {writer.name} found other words for no question of {data.name}.")
+    digest = hashlib.sha256(f"{data.fingerprint} {writer!r} {count} {seed}".encode()).hexdigest()
+    notes = {**data.notes, "rephrased": writer.keeps}
+    return replace(data, name=f"{data.name}, rephrased", examples=tuple(grouped), fingerprint=digest, notes=notes)

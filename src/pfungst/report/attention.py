@@ -1,0 +1,196 @@
+"""Attention of several models over the wordings of one question, side by side (Figure 4 of 003_43f488cf6d651ec9.txt).
+
+One row a model, one column a wording: the picture under the model's attention, the words with the weight it gives them,
+its answer. Written as one HTML file that opens offline, or as a PNG.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pfungst.core import Example, PfungstError, Query
+from pfungst.core.files import write_atomic
+
+if TYPE_CHECKING:
+    import PIL.Image
+
+    from pfungst.players.zoo import ZooPlayer
+
+_WIDTH = 240
+"""Of a picture, in pixels."""
+_LINE, _TEXT = 13, 58
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one model does with one wording."""
+
+    question: str
+    answer: str
+    right: bool
+    words: tuple[tuple[str, float], ...]
+    """Every word and the weight it gets, 1 for the heaviest; all 0 for a model that weighs no words."""
+    picture: NDArray[np.float64] | None
+    """(H, W) attention over the picture, in [0, 1]; None for a model without."""
+
+
+def looks(player: ZooPlayer, examples: Sequence[Example]) -> list[Look]:
+    """Ask a zoo player every wording, and note where it looks."""
+    from pfungst.models._vocabulary import plain_answer, split_words
+
+    queries = [Query(one.question, one.image, (), one.scene) for one in examples]
+    answers, maps = player.answer(queries), player.look(queries)
+    found = []
+    for i, (one, answer) in enumerate(zip(examples, answers, strict=True)):
+        words = split_words(one.question)
+        weights = _word_weights(maps, i, len(words))
+        right = one.target is not None and plain_answer(answer.text) == plain_answer(one.target)
+        pairs = tuple(zip(words, weights, strict=True))
+        found.append(Look(one.question, answer.text, right, pairs, _picture_weights(maps, i)))
+    return found
+
+
+def _picture_weights(maps: Mapping[str, Any], i: int) -> NDArray[np.float64] | None:
+    drawn = [v[i].double().numpy() for k, v in maps.items() if k.endswith(("picture", "pairs")) and v.ndim >= 3]
+    drawn = [one.reshape(-1, *one.shape[-2:]).mean(0) for one in drawn if one.ndim >= 2]
+    if not drawn:
+        return None
+    # Levels of one model may differ in size; those of the first are shown.
+    total = np.mean([one for one in drawn if one.shape == drawn[0].shape], axis=0)
+    low, high = total.min(), total.max()
+    return np.asarray((total - low) / (high - low) if high > low else np.zeros_like(total), np.float64)
+
+
+def _word_weights(maps: Mapping[str, Any], i: int, count: int) -> list[float]:
+    total = np.zeros(count)
+    for name, values in maps.items():
+        one = values[i].double().numpy()
+        if name.endswith("words") and one.ndim >= 1:
+            one = one.reshape(-1, one.shape[-1]).mean(0)
+        elif name == "pairs" and one.ndim >= 3:
+            one = one.reshape(*one.shape[:2], -1).sum(-1).mean(0)
+        else:
+            continue
+        size = min(count, len(one))
+        total[:size] += one[:size]
+    return (total / total.max() if total.max() > 0 else total).tolist()
+
+
+def draw_attention(
+    players: Mapping[str, ZooPlayer], examples: Sequence[Example], out: str | Path
+) -> dict[str, list[Look]]:
+    """Write the figure to `out` (.html or .png): a row a player, in the order given, a column a wording.
+
+    examples : the wordings of one question about one picture, the original first
+    """
+    place = Path(out)
+    if place.suffix not in (".html", ".png"):
+        raise PfungstError(f"The figure is written as .html or .png, not as {place.name}.")
+    if not examples or examples[0].image is None:
+        raise PfungstError("There is no picture to draw attention on.")
+    shown = {name: looks(player, examples) for name, player in players.items()}
+    image = examples[0].image.pil().convert("RGB")
+    height = max(1, round(_WIDTH * image.height / image.width))
+    image = image.resize((_WIDTH, height))
+    target = examples[0].target or ""
+    if place.suffix == ".png":
+        buffer = io.BytesIO()
+        _png(image, shown, target).save(buffer, format="PNG")
+        write_atomic(place, buffer.getvalue())
+    else:
+        write_atomic(place, _html(image, shown, target).encode())
+    return shown
+
+
+def overlay(image: PIL.Image.Image, weights: NDArray[np.float64] | None) -> PIL.Image.Image:
+    """The picture, dark where nothing is looked at and reddened where much is."""
+    import PIL.Image
+
+    if weights is None:
+        return image
+    mask = PIL.Image.fromarray((255 * weights).astype(np.uint8)).resize(image.size, PIL.Image.Resampling.BICUBIC)
+    share = np.asarray(mask, np.float64)[..., None] / 255
+    pixels = np.asarray(image, np.float64) * (0.35 + 0.65 * share)
+    red = np.array([255.0, 60.0, 30.0])
+    return PIL.Image.fromarray(np.clip(pixels * (1 - 0.3 * share) + red * 0.3 * share, 0, 255).astype(np.uint8))
+
+
+def _html(image: PIL.Image.Image, shown: Mapping[str, Sequence[Look]], target: str) -> str:
+    rows = []
+    for name, row in shown.items():
+        cells = "".join(
+            f'<td><img alt="" src="{_data(overlay(image, one.picture))}"><p>{_words(one)}</p>'
+            f'<p class="{"right" if one.right else "wrong"}">{escape(one.answer)}</p></td>'
+            for one in row
+        )
+        rows.append(f"<tr><th>{escape(name)}</th>{cells}</tr>")
+    style = (
+        "body{font:14px system-ui,sans-serif;margin:1rem;background:#fff;color:#222}td{vertical-align:top;width:250px;"
+        "padding:6px}th{text-align:left;padding:6px}.right{color:#1a7a3c;font-weight:600}.wrong{color:#b3261e;"
+        "font-weight:600}"
+    )
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Attention over rephrasings</title>'
+        f"<style>{style}</style><h1>Attention over rephrasings</h1><p>Right answer: <b>{escape(target)}</b></p>"
+        f"<table>{''.join(rows)}</table></html>\n"
+    )
+
+
+def _words(look: Look) -> str:
+    return " ".join(
+        f'<span style="background:rgba(255,150,40,{0.75 * weight:.2f})">{escape(word)}</span>'
+        for word, weight in look.words
+    )
+
+
+def _data(image: PIL.Image.Image) -> str:
+    buffer = io.BytesIO()
+    image.save(buffer, format="PNG")
+    return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+
+
+def _png(image: PIL.Image.Image, shown: Mapping[str, Sequence[Look]], target: str) -> PIL.Image.Image:
+    import PIL.Image
+    import PIL.ImageDraw
+
+    columns = max(len(row) for row in shown.values())
+    cell, high = _WIDTH + 10, image.height + _TEXT + 26
+    whole = PIL.Image.new("RGB", (90 + columns * cell, 20 + len(shown) * high), "white")
+    pen = PIL.ImageDraw.Draw(whole)
+    pen.text((6, 4), f"right answer: {target}", fill="black")
+    for r, (name, row) in enumerate(shown.items()):
+        top = 20 + r * high
+        pen.text((6, top + image.height // 2), _latin(name)[:14], fill="black")
+        for c, one in enumerate(row):
+            left = 90 + c * cell
+            whole.paste(overlay(image, one.picture), (left, top))
+            x, y = left, top + image.height + 2
+            for word, weight in one.words:
+                width = int(pen.textlength(_latin(word) + " "))
+                if x + width > left + _WIDTH:
+                    x, y = left, y + _LINE
+                if y > top + image.height + _TEXT - _LINE:
+                    break
+                pen.rectangle(
+                    (x, y, x + width - 2, y + _LINE - 1), fill=(255, 255 - int(110 * weight), 255 - int(215 * weight))
+                )
+                pen.text((x, y), _latin(word), fill="black")
+                x += width
+            told = textwrap.shorten(_latin(one.answer), 34)
+            pen.text((left, top + image.height + _TEXT), told, fill=(26, 122, 60) if one.right else (179, 38, 30))
+    return whole
+
+
+def _latin(text: str) -> str:
+    """What the built-in font can draw."""
+    return text.encode("latin-1", "replace").decode("latin-1")

@@ -1,0 +1,164 @@
+"""Does a player know when it is wrong? Selective prediction, calibration, and failure prediction.
+
+A player that may keep silent answers only where its confidence is at least some threshold. Coverage is the share it
+answers, risk the share of those that is wrong. Answers of equal confidence are accepted together: no order among them
+is made up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pfungst.core import PfungstError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+
+RISKS = (0.01, 0.05, 0.1)
+"""At which risks coverage is told."""
+BINS = 15
+
+
+@dataclass(frozen=True)
+class RiskCoverage:
+    """The risk-coverage curve, one point a distinct confidence, from the surest answers to all."""
+
+    threshold: Floats
+    coverage: Floats
+    """Share of the questions with at least this confidence."""
+    risk: Floats
+    """Mean loss (1 - score) of those."""
+
+    @property
+    def augrc(self) -> float:
+        """Area under the generalised risk-coverage curve (Traub et al. 2024): coverage * risk over coverage.
+
+        Lower is better; the mean risk of silent failures. Equals (1 - AUROC) a (1 - a) + (1 - a)^2 / 2 for right/wrong
+        scores with accuracy a.
+        """
+        import numpy as np
+
+        x = np.concatenate([[0.0], self.coverage])
+        y = np.concatenate([[0.0], self.coverage * self.risk])
+        return float(((x[1:] - x[:-1]) * (y[1:] + y[:-1]) / 2).sum()) if len(self.coverage) else math.nan
+
+    def coverage_at(self, risk: float) -> float:
+        """The largest coverage whose risk is not above `risk`; 0 where there is none."""
+        if not 0 <= risk <= 1:
+            raise PfungstError(f"A risk is a share between 0 and 1, not {risk}.")
+        if not len(self.coverage):
+            return math.nan
+        allowed = self.coverage[self.risk <= risk + 1e-12]
+        return float(allowed.max()) if len(allowed) else 0.0
+
+
+def risk_coverage(confidence: Sequence[float] | Floats, correct: Sequence[float] | Floats) -> RiskCoverage:
+    """The curve of answers with a confidence and a score in [0, 1] each; NaN in either is left out."""
+    import numpy as np
+
+    sure, right = _pairs(confidence, correct)
+    order = np.argsort(-sure, kind="stable")
+    sure, loss = sure[order], 1.0 - right[order]
+    last = np.flatnonzero(np.append(sure[1:] != sure[:-1], True)) if len(sure) else np.zeros(0, np.int64)
+    accepted = last + 1.0
+    return RiskCoverage(sure[last], accepted / max(1, len(sure)), np.cumsum(loss)[last] / accepted)
+
+
+def augrc(confidence: Sequence[float] | Floats, correct: Sequence[float] | Floats) -> float:
+    """Area under the generalised risk-coverage curve; see `RiskCoverage.augrc`."""
+    return risk_coverage(confidence, correct).augrc
+
+
+def coverage_at_risk(confidence: Sequence[float] | Floats, correct: Sequence[float] | Floats, risk: float) -> float:
+    """Share of the questions a player can answer with a risk of at most `risk`."""
+    return risk_coverage(confidence, correct).coverage_at(risk)
+
+
+def calibration_error(
+    confidence: Sequence[float] | Floats, correct: Sequence[float] | Floats, bins: int = BINS, *, even: bool = False
+) -> float:
+    """Expected calibration error: sum over bins of (share of the answers) * |mean score - mean confidence|.
+
+    Bins are equally wide over [0, 1]; `even` makes them equally full instead (answers of equal confidence stay in one).
+    """
+    import numpy as np
+
+    sure, right = _pairs(confidence, correct)
+    if not len(sure):
+        return math.nan
+    if bins < 1:
+        raise PfungstError(f"Calibration needs at least one bin, not {bins}.")
+    if sure.min() < 0 or sure.max() > 1:
+        raise PfungstError("Calibration needs confidences that are probabilities, between 0 and 1.")
+    if even:
+        edges = np.unique(np.quantile(sure, np.arange(1, bins) / bins))
+        place = np.searchsorted(edges, sure, side="right")
+    else:
+        place = np.minimum((sure * bins).astype(np.int64), bins - 1)
+    gap = np.bincount(place, weights=right - sure)
+    return float(np.abs(gap).sum() / len(sure))
+
+
+@dataclass(frozen=True)
+class FailureScores:
+    """How well "this answer is right" was told, as in Table 4 of 003_43f488cf6d651ec9.txt."""
+
+    precision: float
+    recall: float
+    f1: float
+    n: int
+
+
+def failure_scores(believed: Sequence[bool], correct: Sequence[float], *, failures: bool = False) -> FailureScores:
+    """Precision, recall and F1 of answers `believed` to be right; right is a score above 0, as in the paper's CS(k).
+
+    failures : take the wrong answers as the positive class instead: how many failures were foreseen
+    """
+    import numpy as np
+
+    said, true = np.asarray(believed, bool), np.asarray(correct, np.float64) > 0
+    if said.shape != true.shape:
+        raise PfungstError(f"{len(said)} predictions but {len(true)} answers.")
+    if failures:
+        said, true = ~said, ~true
+    hits = int((said & true).sum())
+    precision = hits / int(said.sum()) if said.any() else math.nan
+    recall = hits / int(true.sum()) if true.any() else math.nan
+    both = int(said.sum()) + int(true.sum())
+    return FailureScores(precision, recall, 2 * hits / both if both else math.nan, len(said))
+
+
+def best_threshold(confidence: Sequence[float] | Floats, correct: Sequence[float] | Floats) -> float:
+    """The confidence from which on answers are best believed: the highest F1; of equals the highest threshold.
+
+    Choose it on other data than it is judged on.
+    """
+    import numpy as np
+
+    sure, right = _pairs(confidence, correct)
+    if not len(sure):
+        return math.nan
+    order = np.argsort(-sure, kind="stable")
+    sure, true = sure[order], right[order] > 0
+    last = np.flatnonzero(np.append(sure[1:] != sure[:-1], True))
+    f1 = 2 * np.cumsum(true)[last] / (last + 1 + max(1, int(true.sum())))
+    return float(sure[last[int(f1.argmax())]])
+
+
+def _pairs(confidence: Sequence[float] | Floats, correct: Sequence[float] | Floats) -> tuple[Floats, Floats]:
+    import numpy as np
+
+    sure, right = np.asarray(confidence, np.float64), np.asarray(correct, np.float64)
+    if sure.shape != right.shape or sure.ndim != 1:
+        raise PfungstError(f"One confidence an answer: {sure.shape} confidences, {right.shape} scores.")
+    known = ~(np.isnan(sure) | np.isnan(right))
+    sure, right = sure[known], right[known]
+    if len(right) and (right.min() < 0 or right.max() > 1):
+        raise PfungstError("Scores of answers lie between 0 and 1.")
+    return sure, right

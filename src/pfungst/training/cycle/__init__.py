@@ -1,0 +1,44 @@
+"""Cycle-consistent training (003_43f488cf6d651ec9.txt): a model that answers what its own question generator asks.
+
+    from pfungst.training import FitConfig, fit, model_losses
+    from pfungst.training.cycle import Cycle, CycleConfig
+
+    cycle = Cycle.of(model, data, CycleConfig(start=0.5), steps=4000)
+    fit(model, data, losses=(model_losses, cycle), modules=cycle.modules, config=FitConfig(steps=4000))
+
+Works for every model of the zoo that answers freely. Needs torch and numpy alone.
+"""
+
+from __future__ import annotations
+
+from pfungst.training.cycle._config import A_ITER, LAMBDA_C, LAMBDA_G, T_SIM, TABLE_2, VARIANTS, CycleConfig
+from pfungst.training.cycle._generator import QuestionGenerator, load_generator, save_generator
+from pfungst.training.cycle._loss import Cycle, gate, hide_words, hiding, make_generator
+from pfungst.training.cycle._study import StudyConfig, load_study, run_name, run_study
+from pfungst.training.cycle._table import as_text, summarise
+from pfungst.training.cycle._tap import Tap
+
+__all__ = [
+    "A_ITER",
+    "LAMBDA_C",
+    "LAMBDA_G",
+    "TABLE_2",
+    "T_SIM",
+    "VARIANTS",
+    "Cycle",
+    "CycleConfig",
+    "QuestionGenerator",
+    "StudyConfig",
+    "Tap",
+    "as_text",
+    "gate",
+    "hide_words",
+    "hiding",
+    "load_generator",
+    "load_study",
+    "make_generator",
+    "run_name",
+    "run_study",
+    "save_generator",
+    "summarise",
+]

@@ -1,0 +1,174 @@
+"""The ablation: its data, its runs, its table, and a machine with torch and numpy alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pfungst.core import DataError, PfungstError
+from pfungst.models import Inputs, Vocabulary
+from pfungst.scores import consensus
+from pfungst.training import ArrayData, FitConfig, Prepared
+from pfungst.training.cycle import TABLE_2, CycleConfig, StudyConfig, as_text, load_study, run_study, summarise
+from pfungst.training.cycle._study import one_wording, only_pictures, with_objects
+from pfungst.training.cycle._table import consensus_by_group, interval
+
+ROOT = Path(__file__).parents[3]
+TINY = StudyConfig(
+    models=("butd",),
+    seeds=2,
+    preset="tiny",
+    see="objects",
+    fit=FitConfig(steps=4, batch=8),
+    cycle=CycleConfig(start=0.5),
+)
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    """Two questions a scene: training questions in two wordings, held-out ones in four."""
+    folder = tmp_path_factory.mktemp("study")
+    rng = np.random.default_rng(0)
+    counts = {}
+    for split, scenes, wordings in (("train", 12, 2), ("val", 5, 1), ("heldout", 6, 4)):
+        place = folder / split
+        place.mkdir()
+        group = np.repeat(np.arange(2 * scenes), wordings)
+        counts[split] = len(group)
+        attributes = rng.integers(1, 3, (scenes, 10, 4)).astype(np.uint8)
+        attributes[:, 4:] = 0
+        arrays = {
+            "question": rng.integers(4, 20, (len(group), 6)).astype(np.uint8),
+            "answer": rng.integers(0, 3, 2 * scenes).astype(np.int32)[group],
+            "picture": (group // 2).astype(np.int32),
+            "group": group.astype(np.int32),
+            "attributes": attributes,
+            "positions": rng.normal(size=(scenes, 10, 2)).astype(np.float32),
+        }
+        for name, array in arrays.items():
+            np.save(place / f"{name}.npy", array)
+    words = Vocabulary(tuple(f"w{i}" for i in range(16)), ("a", "b", "c"))
+    made = Prepared(folder, words, Inputs(picture="none"), counts, {"data": {}})
+    made.save()
+    return made
+
+
+def test_training_takes_one_wording_a_question_and_held_out_all(prepared: Prepared) -> None:
+    data = load_study(prepared, TINY)
+    assert (len(data.train), len(data.val), len(data.heldout)) == (24, 10, 48)
+    assert len(set(np.asarray(data.train.arrays["group"]).tolist())) == 24
+    few = load_study(prepared, dataclasses.replace(TINY, questions=6))
+    assert len(few.train) == 6
+    assert len(few.train.arrays["regions"]) == 3  # pictures nobody asks about are gone
+
+
+def test_objects_become_regions_with_their_attributes_and_places() -> None:
+    attributes = np.zeros((1, 2, 4), np.uint8)
+    attributes[0, 0] = (8, 3, 2, 1)
+    positions = np.array([[[1.5, -3.0], [2.0, 2.0]]], np.float32)
+    arrays = {name: np.zeros(1, np.int32) for name in ("question", "answer", "picture")}
+    found = with_objects(ArrayData({**arrays, "attributes": attributes, "positions": positions}, 3)).arrays["regions"]
+    expected = np.zeros(18)
+    expected[[7, 8 + 2, 11 + 1, 13 + 0, 15]] = 1
+    expected[16:] = 0.5, -1.0
+    assert found[0, 0].astype(float).tolist() == pytest.approx(expected.tolist())
+    assert not found[0, 1].any()  # what is not there is padding
+
+
+def test_only_the_pictures_that_are_asked_about_stay() -> None:
+    arrays = {
+        "question": np.zeros((3, 1)),
+        "answer": np.zeros(3),
+        "picture": np.array([4, 2, 4]),
+        "pictures": np.arange(6),
+    }
+    found = only_pictures(ArrayData(arrays, 1)).arrays
+    assert found["picture"].tolist() == [1, 0, 1]
+    assert found["pictures"].tolist() == [2, 4]
+    assert one_wording(ArrayData(arrays, 1)).arrays["picture"].tolist() == [4, 2, 4]
+
+
+def test_a_study_runs_goes_on_and_tells(prepared: Prepared, tmp_path: Path) -> None:
+    done: list[str] = []
+    note: Any = lambda what, at, total: done.append(what)  # noqa: E731
+    assert run_study(prepared, tmp_path, TINY, part=(0, 2), progress=note) == 4
+    assert len(done) == 4
+    assert run_study(prepared, tmp_path, TINY, progress=note) == 0
+    assert len(done) == 8  # nothing twice
+    table = summarise(tmp_path)
+    assert [row["variant"] for row in table["rows"]] == list(TABLE_2)
+    assert json.loads((tmp_path / "table.json").read_bytes())["rows"][3]["seeds"] == 2
+    base, full = table["rows"][0], table["rows"][3]
+    assert full["CS(4) - base"]["value"] == pytest.approx(full["CS(4)"]["value"] - base["CS(4)"]["value"])
+    assert full["CS(4) - base"]["low"] <= full["CS(4) - base"]["value"] <= full["CS(4) - base"]["high"]
+    assert "+ Gating" in as_text(table)
+    with pytest.raises(DataError, match="other settings \\(fit\\)"):
+        run_study(prepared, tmp_path, dataclasses.replace(TINY, fit=FitConfig(steps=5, batch=8)))
+
+
+def test_the_same_study_gives_the_same_numbers(prepared: Prepared, tmp_path: Path) -> None:
+    few = dataclasses.replace(TINY, seeds=1, variants=("base", "+ Gating"))
+    tables = []
+    for name in ("one", "two"):
+        run_study(prepared, tmp_path / name, few)
+        tables.append(summarise(tmp_path / name))
+        for row in tables[-1]["rows"]:
+            del row["seconds"]
+    assert tables[0] == tables[1]
+
+
+def test_consensus_by_group_is_the_consensus_score() -> None:
+    rng = np.random.default_rng(3)
+    groups = rng.integers(0, 12, 60)
+    correct = rng.integers(0, 2, 60).astype(float)
+    for k in (1, 2, 3, 4):
+        scores, first = consensus_by_group(correct, groups, k)
+        parts = [(correct[groups == g] > 0).tolist() for g in np.unique(groups)]
+        assert float(np.nanmean(scores)) == pytest.approx(consensus(parts, k))
+        assert [groups[i] for i in first] == sorted(set(groups.tolist()))
+
+
+def test_intervals_cover_seeds_and_pictures() -> None:
+    same = np.tile(np.array([0.0, 1.0] * 50), (5, 1))
+    spread = interval(same, np.arange(100))
+    assert spread["value"] == 0.5
+    assert 0.05 < spread["high"] - spread["low"] < 0.3
+    apart = interval(np.stack([np.full(100, seed % 2) for seed in range(6)]).astype(float), np.arange(100))
+    assert apart["high"] - apart["low"] > 0.3  # seeds that disagree widen it, though pictures agree
+    assert np.isnan(interval(same, np.zeros(100, np.int64))["low"])
+
+
+def test_data_without_groups_and_wrong_settings_are_told(prepared: Prepared) -> None:
+    with pytest.raises(PfungstError, match="no variant 'x'"):
+        StudyConfig(variants=("x",))
+    with pytest.raises(PfungstError, match="not 'smell'"):
+        StudyConfig(see="smell")
+    with pytest.raises(DataError, match="has not|no run"):
+        summarise(prepared.folder)
+
+
+@pytest.mark.slow
+def test_the_script_needs_torch_and_numpy_alone(prepared: Prepared, tmp_path: Path) -> None:
+    """Run it in a process that notes which other packages were loaded."""
+    watched = "PIL pandas typer pydantic scipy pyarrow numba rich transformers ray sklearn tensorboard"
+    check = (
+        "import runpy, sys\n"
+        f"sys.argv = ['reproduce_cycle.py', {str(prepared.folder)!r}, {str(tmp_path)!r}, '--see', 'objects', "
+        "'--preset', 'tiny', '--models', 'butd', '--seeds', '1', '--steps', '2', '--batch', '8', '--device', 'cpu']\n"
+        "try:\n"
+        f"    runpy.run_path({str(ROOT / 'scripts' / 'reproduce_cycle.py')!r}, run_name='__main__')\n"
+        "except SystemExit as end:\n"
+        "    assert not end.code, end.code\n"
+        f"found = {{name.split('.')[0] for name in sys.modules}} & set({watched!r}.split())\n"
+        "assert not found, found\n"
+    )
+    result = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, timeout=300, check=False)
+    assert result.returncode == 0, result.stderr
+    assert "0 of 4 runs missing" in result.stdout
