@@ -1,4 +1,4 @@
-"""Data sets as arrays: questions, pictures, scenes, programs; packed, split, and shifted."""
+"""Data sets as arrays: questions, pictures, scenes, programs; compressed, split, and shifted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from pfungst.core import BytesImage, DataError, Dataset, Example, NamedImage
 from pfungst.models import Batch, Inputs, Scenes, Vocabulary, build
 from pfungst.models.programs import decode_program
 from pfungst.training import ArrayData, FitConfig, Prepared, prepare, shift, train
-from pfungst.training._pictures import pack_pictures, unpack_pictures
 from pfungst.training.augment import shuffle_objects
 from tests.conftest import squares
 
@@ -128,29 +127,21 @@ def test_held_out_questions_show_other_pictures() -> None:
         arrays.rows(np.arange(4)).split_by_picture(0.5, 0)
 
 
-def test_packed_pictures_are_small_and_close(tmp_path: Path) -> None:
-    from pfungst.world import embedded
-
-    data = embedded(scenes=4, rephrasings=0)
-    plain = prepare({"val": data}, tmp_path / "plain").split("val").arrays["pictures"]
-    prepare({"val": data}, tmp_path / "packed", packed=True)
-    packed = Prepared.load(tmp_path / "packed").split("val").arrays["pictures"]
-    size = (tmp_path / "packed" / "val" / "pictures.packed").stat().st_size
-    assert size < plain.nbytes / 8
-    assert np.abs(packed.astype(float) - plain).mean() < 2.5
-    assert not (tmp_path / "packed" / "val" / "pictures.npy").exists()
-
-
-def test_packing_keeps_flat_colours_and_order(tmp_path: Path) -> None:
-    flat = np.zeros((600, 3, 16, 32), np.uint8)
-    flat[:] = (np.arange(600) % 250)[:, None, None, None]
-    pack_pictures(tmp_path / "p", flat)
-    assert np.abs(unpack_pictures(tmp_path / "p").astype(int) - flat).max() <= 2
-    with pytest.raises(DataError, match="multiples of 16"):
-        pack_pictures(tmp_path / "p", flat[:, :, :15])
-    (tmp_path / "p").write_bytes((tmp_path / "p").read_bytes()[:200])
-    with pytest.raises(DataError, match="packed pictures are damaged"):
-        unpack_pictures(tmp_path / "p")
+def test_compressed_arrays_are_read_like_plain_ones(tmp_path: Path) -> None:
+    prepared = prepare({"val": squares(6)}, tmp_path / "data", inputs=Inputs(width=16, height=16))
+    plain = {name: np.array(array) for name, array in prepared.split("val").arrays.items()}
+    place = tmp_path / "data" / "val"
+    chosen = {name: array for name, array in plain.items() if name != "pictures"}
+    np.savez_compressed(place / "arrays.npz", **chosen)
+    for name in chosen:
+        (place / f"{name}.npy").unlink()
+    again = prepared.split("val").arrays
+    assert again.keys() == plain.keys()
+    assert all(np.array_equal(again[name], plain[name]) for name in plain)
+    assert "pictures" not in prepared.split("val", pictures=False).arrays
+    (place / "arrays.npz").write_bytes(b"PK no zip")
+    with pytest.raises(DataError, match="the arrays are damaged"):
+        prepared.split("val")
 
 
 def test_shifted_pictures_move_with_their_objects() -> None:

@@ -215,13 +215,11 @@ class Prepared:
         return found
 
     def split(self, name: str, pictures: bool = True) -> ArrayData:
-        """The arrays of one split, memory-mapped; packed pictures are unpacked unless `pictures` is false."""
+        """The arrays of one split, memory-mapped; without the pictures where `pictures` is false."""
         if name not in self.splits:
             raise DataError.at(self.folder, "", f"there is no split {name!r}; there are {', '.join(self.splits)}.")
-        from pfungst.training._pictures import unpack_pictures
-
         arrays: dict[str, Any] = {}
-        for part in (*PARTS, *PICTURES):
+        for part in (*PARTS, *PICTURES[0 if pictures else 1 :]):
             path = self.folder / name / f"{part}.npy"
             if path.exists():
                 try:
@@ -235,9 +233,6 @@ class Prepared:
                     arrays |= {part: found[part] for part in found.files if part in (*PARTS, *PICTURES)}
             except (OSError, ValueError, zipfile.BadZipFile) as error:
                 raise DataError.at(compressed, "", "the arrays are damaged.", "Prepare the data again.") from error
-        packed = self.folder / name / "pictures.packed"
-        if pictures and packed.exists() and "pictures" not in arrays:
-            arrays["pictures"] = unpack_pictures(packed)
         data = ArrayData(arrays, len(self.vocabulary.answers))
         if len(data) != self.splits[name]:
             raise DataError.at(self.folder / name, "", "the arrays do not have the length that prepared.json says.")

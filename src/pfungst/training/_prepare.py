@@ -18,7 +18,6 @@ from pfungst.models._vocabulary import plain_answer
 from pfungst.models.features import Backbone, FeatureCache, RegionFeatures, get_backbone
 from pfungst.models.programs import encode_program
 from pfungst.training._data import Prepared
-from pfungst.training._pictures import pack_pictures
 
 ProgressCall = Callable[[str, int, int], None]
 _CHUNK = 64
@@ -36,7 +35,6 @@ def prepare(
     min_count: int = 1,
     max_answers: int | None = None,
     regions: RegionFeatures | None = None,
-    packed: bool = False,
     workers: int = 1,
     progress: ProgressCall | None = None,
 ) -> Prepared:
@@ -44,7 +42,7 @@ def prepare(
 
     The vocabulary is that of the first split unless one is given; later splits may hold words and answers it lacks.
     `inputs` says how pictures are made: `picture="pixels"` resizes them, a backbone's name takes its features (from the
-    cache), `none` leaves them out. `packed` compresses pixels to a twentieth, to be sent elsewhere. With `regions`
+    cache), `none` leaves them out. With `regions`
     every question's picture must have region features. `workers` processes draw and resize.
     """
     if not splits:
@@ -76,9 +74,7 @@ def prepare(
         if regions is not None:
             np.save(place / "regions.npy", _regions(data, rows, len(images), regions))
         if backbone is not None and regions is None:
-            _write_pictures(place, images, backbone, packed, workers, progress, name)
-        if packed:
-            _compress(place)
+            _write_pictures(place, images, backbone, workers, progress, name)
     result = Prepared(
         folder,
         vocabulary,
@@ -92,14 +88,6 @@ def prepare(
     )
     result.save()
     return result
-
-
-def _compress(place: Path) -> None:
-    """All arrays but the pictures in one compressed file: questions shrink to a fifth."""
-    files = [file for file in sorted(place.glob("*.npy")) if file.stem not in ("pictures", "regions")]
-    np.savez_compressed(place / "arrays.npz", **{file.stem: np.load(file) for file in files})
-    for file in files:
-        file.unlink()
 
 
 def _answers(example: Example) -> tuple[str, ...]:
@@ -180,7 +168,6 @@ def _write_pictures(
     place: Path,
     images: Sequence[Image | None],
     backbone: Backbone,
-    packed: bool,
     workers: int,
     progress: ProgressCall | None,
     split: str,
@@ -210,9 +197,6 @@ def _write_pictures(
         if progress is not None:
             progress(f"pictures of {split}", done, len(there))
     target.flush()
-    if packed:
-        pack_pictures(place / "pictures.packed", target)
-        (place / "pictures.npy").unlink()
 
 
 def _array(place: Path, count: int, backbone: Backbone, dtype: Any) -> np.memmap[Any, Any]:

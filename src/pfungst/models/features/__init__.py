@@ -7,7 +7,7 @@
 |---|---|---|
 | `pixels` | the picture itself, resized, for models with a stem of their own | |
 | `world` | features 96x12x16 of the world's own CNN, which comes with the package; `world:FOLDER` another one | |
-| `efficientnet-lite0` | ImageNet features 1280x7x7 | `pfungst[features]` |
+| `efficientnet-lite0` | ImageNet features 1280x7x7 | two packages (the error says which) |
 | `timm:NAME` | the last feature map of any timm model | timm |
 | `hf:NAME` | the last hidden state of any transformers vision model, as a grid | `pfungst[hf]` |
 """

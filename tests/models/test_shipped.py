@@ -1,0 +1,45 @@
+"""The weights that come with the package: light, described, and as good as their cards say."""
+
+from __future__ import annotations
+
+import pytest
+
+from pfungst.core import Query
+from pfungst.models import load_shipped, shipped
+from pfungst.models._names import SHIPPED
+from pfungst.players import resolve
+from pfungst.world import embedded
+
+ON_WORLD = ["ban", "film", "rn-state", "san"]
+
+
+def test_all_together_they_are_light() -> None:
+    assert sum(file.stat().st_size for file in SHIPPED.iterdir()) < 30e6
+
+
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_each_loads_and_has_a_card(name: str) -> None:
+    trained = load_shipped(name)
+    card = trained.card
+    assert 0 < card["low"] <= card["accuracy"] <= card["high"] < 1
+    assert card["parameters"] == trained.model.parameter_count
+    assert {"data", "seed", "command", "seconds", "asked_on", "versions"} <= card.keys()
+    assert card["command"].startswith("python scripts/train_")
+    assert (SHIPPED / f"{name}.md").read_text().startswith("# ")
+
+
+@pytest.mark.parametrize("name", ON_WORLD)
+def test_a_player_of_the_world_is_as_good_as_its_card_says(name: str) -> None:
+    originals = [one for one in embedded(scenes=60, seed=5) if one.id == one.group]
+    player = resolve(name)
+    scenes = player.reads_scenes
+    answers = player.answer([Query(one.question, one.image, (), one.scene if scenes else None) for one in originals])
+    right = sum(answer.text == one.target for answer, one in zip(answers, originals, strict=True))
+    # 150 questions: three standard errors.
+    assert right / len(originals) == pytest.approx(load_shipped(name).card["accuracy"], abs=0.12)
+
+
+def test_the_cnn_finds_the_objects_of_most_scenes() -> None:
+    card = load_shipped("world-cnn").card
+    assert card["asked_on"] == "scenes found whole"
+    assert card["accuracy"] > 0.8
