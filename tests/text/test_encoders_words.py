@@ -36,6 +36,8 @@ def binary(newline: bytes) -> bytes:
         ("word2vec.bin", binary(b"\n")),
         ("word2vec.bin.gz", gzip.compress(binary(b"\n"))),
     ],
+    # Compressed bytes hold the time: as names of tests they would differ between two workers.
+    ids=["text", "compressed text", "text with a head", "binary", "binary with line ends", "compressed binary"],
 )
 def test_the_usual_files_are_read(name, content, tmp_path):
     (tmp_path / name).write_bytes(content)

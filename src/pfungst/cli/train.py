@@ -20,12 +20,15 @@ def train(
     validation: Annotated[
         str | None, typer.Option(help="Data set that chooses the best weights [a tenth of the training pictures].")
     ] = None,
-    preset: Annotated[str, typer.Option(help="Sizes of the model: paper, compact, tiny.")] = "compact",
+    preset: Annotated[
+        str | None,
+        typer.Option(help="Sizes of the model: paper, compact, features, tiny [features with --picture or --regions]."),
+    ] = None,
     setting: Annotated[
         list[str] | None, typer.Option("--set", help="A size of the model or a setting of the training, key=value.")
     ] = None,
     picture: Annotated[
-        str, typer.Option(help="What it sees: pixels, efficientnet-lite0, timm:NAME, hf:NAME, none.")
+        str, typer.Option(help="What it sees: pixels, world, efficientnet-lite0, timm:NAME, hf:NAME, none.")
     ] = "pixels",
     regions: Annotated[Path | None, typer.Option(help="Bottom-up region features: .tsv, .h5, folder of .npz.")] = None,
     width: Annotated[int, typer.Option(help="Width of the pixels it sees.")] = 128,
@@ -83,9 +86,10 @@ def train(
     if not {"image", "scene"} & (kind.reads | kind.learns_from) or "image" not in kind.reads:
         picture = "none"
     inputs = Inputs(picture=picture, width=width, height=height)
+    outside = picture not in ("pixels", "none") or regions is not None
     fit_config, sizes = settings_of(
         kind,
-        preset,
+        preset or ("features" if outside and "features" in kind.PRESETS else "compact"),
         parse_options(setting or []),
         {
             "epochs": epochs,

@@ -97,9 +97,9 @@ class Game:
         notes = [one.trial.notes for one in trials]
         unfair = sum(note.get("problems", "") != "" for note in notes)
         verdict = (
-            f"Moving objects that do not change the answer costs {measure.with_interval(drop)} of accuracy, from "
-            f"{measure.percent(clean.value)} to {measure.percent(after.value)}; asking the same scene twice changes "
-            f"{measure.percent(wavered.value)} of the answers."
+            f"Moving objects without changing the right answer takes accuracy from {measure.percent(clean.value)} to "
+            f"{measure.percent(after.value)}, a drop of {measure.with_interval(drop)}; asking the same scene twice "
+            f"changes {measure.percent(wavered.value)} of the answers."
         )
         rows: tuple[Finding, ...] = (clean, after, drop, control, changed, wavered)
         table = Table(
