@@ -7,8 +7,7 @@ After 004_7f4cdb926551102e.txt. Every name is loaded when it is first used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from pfungst._lazy import lazy
 
 _HOMES = {
     "Asker": "asker",
@@ -47,15 +46,4 @@ _HOMES = {
 
 __all__ = sorted(_HOMES)
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy(__name__, _HOMES)
