@@ -96,8 +96,13 @@ class Game:
         changed, wavered = measure.changed(kept, CLEAN, MOVED, seed), measure.changed(trials, CLEAN, AGAIN, seed)
         notes = [one.trial.notes for one in trials]
         unfair = sum(note.get("problems", "") != "" for note in notes)
+        flips = measure.flips(kept, CLEAN, MOVED)
+        right = sum(score > 0 for score in measure.scores(kept, CLEAN))
+        # The adversary is paid for any change: answers that were wrong come out right as well, and hide in the drop.
         verdict = (
-            f"Moving objects without changing the right answer takes accuracy from {measure.percent(clean.value)} to "
+            "Moving objects without changing the right answer fooled the player in "
+            f"{flips.right_to_wrong} of the {right} questions it had right, and set {flips.wrong_to_right} of the "
+            f"{len(kept) - right} others right: accuracy goes from {measure.percent(clean.value)} to "
             f"{measure.percent(after.value)}, a drop of {measure.with_interval(drop)}; asking the same scene twice "
             f"changes {measure.percent(wavered.value)} of the answers."
         )
