@@ -28,6 +28,11 @@ def test_each_loads_and_has_a_card(name: str) -> None:
     assert (SHIPPED / f"{name}.md").read_text().startswith("# ")
 
 
+@pytest.mark.parametrize("name", [name for name in sorted(shipped()) if name != "world-cnn"])
+def test_each_plays_under_the_name_that_is_listed(name: str) -> None:
+    assert resolve(name).name == f"zoo:{name}"
+
+
 @pytest.mark.parametrize("name", ON_WORLD)
 def test_a_player_of_the_world_is_as_good_as_its_card_says(name: str) -> None:
     originals = [one for one in embedded(scenes=60, seed=5) if one.id == one.group]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pfungst.core import Dataset, MissingExtra, Player, PlayerError
-from pfungst.models._names import TABLE
+from pfungst.models._names import SHIPPED, TABLE
 from pfungst.players._options import coerce
 from pfungst.players._registry import register
 from pfungst.players.recorded import RecordedPlayer
@@ -107,3 +107,7 @@ def _no_argument(name: str, argument: str) -> None:
 
 for _name, (_, _about) in TABLE.items():
     _zoo_model(_name, _about)
+for _path in sorted(SHIPPED.glob("*.safetensors")):
+    # Weights for another data set have a name of their own, such as butd-daquar.
+    if _path.stem not in TABLE:
+        _zoo_model(_path.stem, f"weights of the package, {_path.stem}")
