@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pfungst.models._batch import END, PAD, START
+from pfungst.models._batch import END, PAD, START, Batch
 from pfungst.models._layers import WordReader
 from pfungst.models.programs import ANSWERS, MAX_PROGRAM, least_lengths, tokens
 
@@ -39,6 +39,18 @@ class ProgramGenerator(nn.Module):
         outputs, _ = self.writer(self.tokens(torch.cat([start, program[:, :-1]], 1)), state)
         logits: Tensor = self.choose(outputs)
         return logits
+
+    def programs(self, batch: Batch, training: bool) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+        """The programs of a batch, the same where they can be planned, and what the loss needs.
+
+        In training those given, which the generator learns from; else those it writes.
+        """
+        if batch.program is None or not training:
+            written = self.write(batch.question)
+            return written, written, {}
+        # Copied before more work is queued on the device, so that planning overlaps with it.
+        to_run = batch.program.cpu()
+        return batch.program, to_run, {"program": self(batch.question, batch.program)}
 
     def loss(self, logits: Tensor, program: Tensor) -> Tensor:
         """Mean over the tokens, END included."""

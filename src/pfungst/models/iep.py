@@ -102,14 +102,7 @@ class Iep(Model):
         self.answers = ConvClassifier(shape, config.projection, config.classifier, sizes.answers, pool="window")
 
     def forward(self, batch: Batch) -> Output:
-        extra: dict[str, Tensor] = {}
-        if batch.program is not None and self.training:
-            program = batch.program
-            # Copied before more work is queued on the device, so that planning overlaps with it.
-            to_run = program.cpu()
-            extra["program"] = self.generator(batch.question, program)
-        else:
-            program = to_run = self.generator.write(batch.question)
+        program, to_run, extra = self.generator.programs(batch, self.training)
         root = self.run(self.enter(self.grid(batch)), to_run)
         return Output(self.answers(root), {"program": program, "picture": root.mean(1)}, extra)
 

@@ -173,14 +173,8 @@ class Tbd(Model):
         self.answers = ConvClassifier(shape, config.projection, config.classifier, sizes.answers, pool="window")
 
     def forward(self, batch: Batch) -> Output:
-        extra: dict[str, Any] = {}
-        if batch.program is not None and self.training:
-            program = batch.program
-            # Copied before more work is queued on the device, so that planning overlaps with it.
-            to_run = program.cpu()
-            extra["program"] = self.generator(batch.question, program)
-        else:
-            program = to_run = self.generator.write(batch.question)
+        program, to_run, learnt = self.generator.programs(batch, self.training)
+        extra: dict[str, Any] = {**learnt}
         picture = self.enter(self.grid(batch))
         steps, values, root = self.run(picture, to_run)
         # The sum of many masks is beyond what half precision counts to.
