@@ -14,6 +14,7 @@ import argparse
 import dataclasses
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -38,15 +39,15 @@ COMMON: dict[str, Any] = {
 RECIPES: dict[str, dict[str, Any]] = {
     "world-cnn": {"steps": 6_000, "batch": 256, "rate": 2e-3},
     "slot-attention": {"steps": 6_000, "batch": 128, "rate": 5e-4, "warmup": 0.05},
-    "film": {"steps": 11_000},
-    "rn": {"steps": 10_000, "batch": 640, "rate": 5e-4},
-    "rn-state": {"steps": 20_000, "batch": 2048, "rate": 7e-4},
-    "state-transformer": {"steps": 18_000, "batch": 2048, "rate": 5e-4, "warmup": 0.05},
-    "mdetr": {"steps": 12_000, "batch": 768, "rate": 5e-4, "warmup": 0.05},
+    "film": {"steps": 13_000, "grounding": 1.0},
+    "rn": {"steps": 12_000, "batch": 640, "rate": 5e-4, "grounding": 1.0},
+    "rn-state": {"steps": 20_000, "batch": 2048, "rate": 7e-4, "grounding": 0.5},
+    "state-transformer": {"steps": 18_000, "batch": 2048, "rate": 1e-3, "warmup": 0.05, "grounding": 1.0},
+    "mdetr": {"steps": 12_000, "batch": 768, "rate": 5e-4, "warmup": 0.05, "grounding": 1.0},
     # Long chains of modules without normalisation: at 1e-3 they say the likeliest answer and no more.
-    "iep": {"steps": 5_000, "batch": 640, "rate": 2e-4},
-    "tbd": {"steps": 5_000, "batch": 640, "rate": 2e-4},
-    "san": {"steps": 6_000},
+    "iep": {"steps": 6_000, "batch": 512, "rate": 4e-4, "grounding": 1.0},
+    "tbd": {"steps": 6_000, "batch": 512, "rate": 4e-4, "grounding": 1.0},
+    "san": {"steps": 10_000, "grounding": 0.5},
     "ban": {"steps": 5_000},
     "hiecoatt": {"batch": 512},
     "hiecoatt-mc": {"batch": 512},
@@ -59,11 +60,11 @@ LANES = (
     ("iep",),
     ("film",),
     ("rn",),
-    ("san", "ban", "butd", "attention"),
     ("mdetr",),
+    ("san", "ban"),
     ("slot-attention",),
-    ("pythia", "mutan-att", "mlb"),
-    ("hiecoatt", "hiecoatt-mc", "lstm-qi", "mutan"),
+    ("butd", "pythia", "mutan-att", "mlb"),
+    ("hiecoatt", "hiecoatt-mc", "lstm-qi", "mutan", "attention"),
 )
 NOT_COMPILED = ("iep", "tbd", "slot-attention")
 """Their work differs from batch to batch."""
@@ -97,6 +98,10 @@ def main() -> int:
     running = [start(names, given) for names in lanes if names and names[0] in ON_SCENES]
     draw(given.export, given.out / "pixels", given.device)
     print(f"pictures drawn, {time.monotonic() - began:.0f} s", flush=True)
+    for name in ("world-cnn.safetensors", "world-cnn.json"):
+        # Weights that others were trained with are not trained again.
+        if given.start and (given.start / name).exists() and not (given.out / name).exists():
+            shutil.copy(given.start / name, given.out / name)
     if not (given.out / "world-cnn.safetensors").exists():
         one("world-cnn", given)
     look(given.out, given.device)
@@ -134,6 +139,7 @@ def lane(given: argparse.Namespace) -> int:
 def one(name: str, given: argparse.Namespace) -> None:
     recipe = {**COMMON, **RECIPES.get(name, {})}
     steps = max(20, int(given.scale * recipe.pop("steps")))
+    grounding = recipe.pop("grounding", 0.0)
     folder = given.out / "run" / name
     left = given.until - time.time() if given.until else 0.0
     if given.until and left < 10:
@@ -162,9 +168,10 @@ def one(name: str, given: argparse.Namespace) -> None:
         test="val",
         check_limit=given.check,
         augment=4 if name in ON_PIXELS else 0,
+        grounding=grounding,
         device=given.device,
         half=True,
-        start=Trained.load(before) if before is not None and before.exists() else None,
+        start=_like(Trained.load(before), name) if before is not None and before.exists() else None,
         compiled=given.device.startswith("cuda") and name not in NOT_COMPILED,
         progress=lambda what, done, total: _say(name, what, done, total, began),
     )
@@ -182,6 +189,12 @@ def one(name: str, given: argparse.Namespace) -> None:
         f"step {card['steps']} of {steps}, {time.monotonic() - began:.0f} s",
         flush=True,
     )
+
+
+def _like(before: Trained, name: str) -> Trained | None:
+    """Weights to begin with, if they are of a model of today's sizes."""
+    presets = MODELS.get(name).PRESETS
+    return before if before.model.config == presets["features" if "features" in presets else "compact"] else None
 
 
 def _heldout(trained: Trained, given: argparse.Namespace) -> float:

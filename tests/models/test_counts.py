@@ -67,7 +67,8 @@ def test_every_function_of_iep_has_a_module_of_two_convolutions() -> None:
 
 def test_the_state_transformer_reads_110_tokens_with_three_queries_in_five_blocks() -> None:
     model = paper("state-transformer", (3, 1, 1))
-    assert (model.places.shape[0], model.latents.shape[0], len(model.blocks)) == (110, 3, 5)
+    tokens = 6 * model.objects.shape[0] + model.places.shape[0]
+    assert (tokens, model.latents.shape[0], len(model.blocks)) == (110, 3, 5)
 
 
 def test_ban_has_eight_glimpses_on_a_joint_space_of_3840() -> None:

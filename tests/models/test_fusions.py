@@ -122,14 +122,15 @@ def test_a_relation_network_sums_over_all_ordered_pairs() -> None:
     there = torch.tensor([[True, True, True, False]])
     last = pairs.rest[0]
     weight = torch.cat([pairs.first.weight, pairs.second.weight, pairs.ask.weight], 1)
-    expected = torch.zeros(4, dtype=torch.float64)
+    expected = torch.zeros(4, 4, dtype=torch.float64)
     for i in range(3):
         for j in range(3):
             joined = torch.cat([objects[i], objects[j], question])
             hidden = torch.relu(weight @ joined + pairs.ask.bias)
-            expected += torch.relu(last.weight @ hidden + last.bias)
-    total, _ = pairs(objects[None], there, question[None])
-    np.testing.assert_allclose(total[0].tolist(), expected.tolist(), rtol=1e-5)
+            expected[i] += torch.relu(last.weight @ hidden + last.bias)
+    total, each, _ = pairs(objects[None], there, question[None])
+    np.testing.assert_allclose(total[0].tolist(), expected.sum(0).tolist(), rtol=1e-5)
+    np.testing.assert_allclose(each[0].tolist(), expected.tolist(), rtol=1e-5)
 
 
 def test_co_attention_alternates_question_picture_question() -> None:

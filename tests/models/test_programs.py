@@ -190,7 +190,7 @@ def test_iep_runs_a_batch_as_it_runs_the_programs_one_by_one() -> None:
             module = module.then
         return torch.relu(inputs[0] + conv(module.second, which, torch.relu(conv(module.first, which, inputs[0]))))
 
-    together = model.run(picture, batch.program)
+    _, _, together = model.run(picture, batch.program)
     for i, program in enumerate(PROGRAMS):
         checked = Program.from_json(program)
         alone = by_hand(checked, len(checked.nodes) - 1, picture[i : i + 1])

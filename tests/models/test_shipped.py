@@ -10,7 +10,7 @@ from pfungst.models._names import SHIPPED
 from pfungst.players import resolve
 from pfungst.world import embedded
 
-ON_WORLD = ["ban", "film", "rn-state", "san"]
+ON_WORLD = ["ban", "film", "iep", "mdetr", "rn", "rn-state", "san", "state-transformer", "tbd"]
 
 
 def test_all_together_they_are_light() -> None:

@@ -176,7 +176,7 @@ def _row(batch: Batch, i: int) -> Batch:
         if isinstance(value, torch.Tensor):
             parts[field.name] = value[i : i + 1]
         elif value is not None:
-            parts[field.name] = dataclasses.replace(
-                value, **{f.name: getattr(value, f.name)[i : i + 1] for f in dataclasses.fields(value)}
-            )
+            given = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+            part = {name: tensor[i : i + 1] for name, tensor in given.items() if tensor is not None}
+            parts[field.name] = dataclasses.replace(value, **part)
     return dataclasses.replace(batch, **parts)

@@ -129,10 +129,10 @@ def test_a_damaged_checkpoint_is_told(tmp_path: Path) -> None:
 
 
 def test_it_stops_when_nothing_gets_better() -> None:
-    # A rate of next to nothing never helps.
+    # A rate of next to nothing does not help; batch norm's statistics settle in the first checks.
     fitted = fit(model(), colours(), validation=colours(seed=9), config=config(rate=1e-9, patience=2, steps=500))
     assert fitted.why == "patience"
-    assert fitted.steps == 60
+    assert fitted.steps == fitted.best_step + 2 * 20 < 500
 
 
 def test_it_stops_in_time_and_goes_on_later(tmp_path: Path) -> None:

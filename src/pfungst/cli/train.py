@@ -45,6 +45,10 @@ def train(
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")] = "cpu",
     seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
     half: Annotated[bool, typer.Option("--half", help="Write the weights as fp16.")] = False,
+    grounding: Annotated[
+        float,
+        typer.Option(help="Weight of a loss that asks for the objects each step of the program is about; 0: none."),
+    ] = 0.0,
     cycle: Annotated[
         bool, typer.Option("--cycle", help="Train for cycle consistency: a question generator learns along.")
     ] = False,
@@ -119,6 +123,7 @@ def train(
             fit_config=fit_config,
             validation="validation" if validation else 0.1,
             augment=augment,
+            grounding=grounding,
             cycle=cycle_of(cycle, gating, a_consistency, attended, cycle_start, parse_options(cycle_set or [])),
             device=device,
             half=half,

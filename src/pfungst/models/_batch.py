@@ -23,6 +23,9 @@ class Scenes:
     """(B, N, 2) float: x and y on the ground, in scene units."""
     pixels: Tensor | None = None
     """(B, N, 2) float: column and row of the centre as a share of width and height; NaN where it is unknown."""
+    members: Tensor | None = None
+    """(B, N, M) int8, for training alone: whether an object is in each of M sets that the question's program passes,
+    -1 where there is no such set (see `pfungst.training.grounding`)."""
 
     @property
     def present(self) -> Tensor:
@@ -77,7 +80,8 @@ class Output:
     maps: dict[str, Tensor] = field(default_factory=dict)
     """What a report can draw, by name: attention over the grid (B, ..., H, W), over words (B, T), over regions ..."""
     extra: dict[str, Any] = field(default_factory=dict)
-    """What the model's own losses need (program logits, detections, reconstructions)."""
+    """What losses need (program logits, detections, reconstructions). `stages`: what is known of every place after each
+    step of the reasoning, (B, C, H, W) over the grid or (B, N, C) over the objects of the scene."""
 
 
 @dataclass(frozen=True)

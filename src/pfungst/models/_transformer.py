@@ -70,10 +70,16 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Queries (B, Q, d) look at each other, then at the memory (B, K, d); `self_attention` may be left out."""
+    """Queries (B, Q, d) look at each other, then at the memory (B, K, d); `self_attention` may be left out.
 
-    def __init__(self, size: int, heads: int, hidden: int, dropout: float, self_attention: bool = True) -> None:
+    Without `shown` no weights are worked out, and zeros (B, 0) stand for them.
+    """
+
+    def __init__(
+        self, size: int, heads: int, hidden: int, dropout: float, self_attention: bool = True, shown: bool = True
+    ) -> None:
         super().__init__()
+        self.shown = shown
         self.own_norm = nn.LayerNorm(size) if self_attention else None
         self.own = MultiHead(size, heads) if self_attention else None
         self.norm = nn.LayerNorm(size)
@@ -92,7 +98,7 @@ class DecoderLayer(nn.Module):
         y = self.norm(x)
         guided = y if own_places is None else y + own_places
         x = x + self.dropout(self.cross(guided, keys, values, mask))
-        weights = self.cross.weights(guided, keys, mask)
+        weights = self.cross.weights(guided, keys, mask) if self.shown else x.new_zeros(len(x), 0)
         return x + self.dropout(self.forward_(x)), weights
 
 

@@ -36,15 +36,18 @@ class FilmConfig:
     classifier: int = 1024
     stem: tuple[int, ...] = ()
     """Channels of a trainable CNN; none: features come from outside (1024x14x14)."""
+    dilations: tuple[int, ...] = (1,)
+    """Of the blocks' 3x3 convolutions, in turn. ResNet's features have seen the whole picture, those of a small CNN
+    only a part: wider blocks make up for it."""
 
 
 class FilmBlock(nn.Module):
     """x (B, C, H, W), gamma and beta (B, C) -> (B, C, H, W), and the modulated features before the ReLU."""
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, channels: int, dilation: int = 1) -> None:
         super().__init__()
         self.first = nn.Conv2d(channels + 2, channels, 1)
-        self.second = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.second = nn.Conv2d(channels, channels, 3, padding=dilation, dilation=dilation, bias=False)
         self.norm = nn.BatchNorm2d(channels, affine=False)
 
     def forward(self, x: Tensor, gamma: Tensor, beta: Tensor) -> Tensor:
@@ -65,7 +68,7 @@ class Film(Model):
         "paper": FilmConfig(),
         "pixels": FilmConfig(stem=(128, 128, 128, 128)),
         "compact": FilmConfig(96, 224, 96, 4, 256, 256, (48, 64, 96)),
-        "features": FilmConfig(64, 192, 96, 4, 256, 256),
+        "features": FilmConfig(64, 192, 96, 5, 256, 256, (), (1, 2, 4)),
         "tiny": FilmConfig(8, 12, 12, 2, 16, 16, (8, 8)),
     }
 
@@ -79,7 +82,8 @@ class Film(Model):
             nn.BatchNorm2d(config.channels),
             nn.ReLU(),
         )
-        self.blocks = nn.ModuleList(FilmBlock(config.channels) for _ in range(config.blocks))
+        wide = config.dilations
+        self.blocks = nn.ModuleList(FilmBlock(config.channels, wide[i % len(wide)]) for i in range(config.blocks))
         shape = (config.channels + 2, self.grid.height, self.grid.width)
         self.answers = ConvClassifier(shape, config.projection, config.classifier, sizes.answers, pool="max", norm=True)
 
@@ -88,7 +92,9 @@ class Film(Model):
         said = torch.unflatten(self.say(question), 1, (len(self.blocks), 2, -1))
         x = self.grid(batch)
         x = self.enter(torch.cat([x, coordinates(x)], 1))
+        stages = []
         for index, block in enumerate(self.blocks):
             x = block(x, 1 + said[:, index, 0], said[:, index, 1])
+            stages.append(x)
         logits = self.answers(torch.cat([x, coordinates(x)], 1))
-        return Output(logits, {"picture": x.mean(1)})
+        return Output(logits, {"picture": x.mean(1)}, {"stages": stages})

@@ -26,7 +26,7 @@ from pfungst.models._each import ConvBank
 from pfungst.models._execute import execute
 from pfungst.models._generator import ProgramGenerator
 from pfungst.models._layers import ConvClassifier, Grid
-from pfungst.models.programs import Group, by_inputs, kinds, plan, tokens
+from pfungst.models.programs import Group, Plan, by_inputs, kinds, plan, tokens
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,18 @@ class IepConfig:
     classifier: int = 1024
     stem: tuple[int, ...] = ()
     """Channels of a trainable CNN; none: features come from outside (ResNet-101, 1024x14x14)."""
+    dilation: int = 1
+    """Of the second convolution of every module. ResNet's features have seen the whole picture, those of a small CNN
+    only a part: a wider module makes up for it."""
 
 
 class Unary(nn.Module):
     """One module a token: x (n, C, H, W), which (n,) the token of each -> (n, C, H, W)"""
 
-    def __init__(self, count: int, channels: int) -> None:
+    def __init__(self, count: int, channels: int, dilation: int = 1) -> None:
         super().__init__()
         self.first = ConvBank(count, channels, channels, 3)
-        self.second = ConvBank(count, channels, channels, 3)
+        self.second = ConvBank(count, channels, channels, 3, dilation)
 
     def forward(self, x: Tensor, which: Tensor) -> Tensor:
         return torch.relu(x + self.second(torch.relu(self.first(x, which)), which))
@@ -59,10 +62,10 @@ class Unary(nn.Module):
 class Binary(nn.Module):
     """One module a token: both inputs side by side (n, 2C, H, W), which (n,) -> (n, C, H, W)"""
 
-    def __init__(self, count: int, channels: int) -> None:
+    def __init__(self, count: int, channels: int, dilation: int = 1) -> None:
         super().__init__()
         self.join = ConvBank(count, 2 * channels, channels, 1)
-        self.then = Unary(count, channels)
+        self.then = Unary(count, channels, dilation)
 
     def forward(self, x: Tensor, which: Tensor) -> Tensor:
         joined: Tensor = self.then(torch.relu(self.join(x, which)), which)
@@ -76,7 +79,7 @@ class Iep(Model):
     PRESETS: ClassVar[dict[str, Any]] = {
         "paper": IepConfig(),
         "compact": IepConfig(96, 160, 1, 40, 32, 128, (48, 64, 64)),
-        "features": IepConfig(64, 144, 1, 40, 20, 128),
+        "features": IepConfig(64, 144, 1, 40, 20, 128, (), 3),
         "tiny": IepConfig(8, 16, 1, 8, 8, 16, (8, 8)),
     }
     learns_from = frozenset({"answer", "program"})
@@ -94,26 +97,28 @@ class Iep(Model):
         )
         self.functions = nn.ModuleDict(
             {
-                "unary": Unary(len(kinds(by_inputs)["unary"]), channels),
-                "binary": Binary(len(kinds(by_inputs)["binary"]), channels),
+                "unary": Unary(len(kinds(by_inputs)["unary"]), channels, config.dilation),
+                "binary": Binary(len(kinds(by_inputs)["binary"]), channels, config.dilation),
             }
         )
         shape = (channels, self.grid.height, self.grid.width)
         self.answers = ConvClassifier(shape, config.projection, config.classifier, sizes.answers, pool="window")
 
     def forward(self, batch: Batch) -> Output:
-        program, to_run, extra = self.generator.programs(batch, self.training)
-        root = self.run(self.enter(self.grid(batch)), to_run)
+        program, to_run, learnt = self.generator.programs(batch, self.training)
+        steps, values, root = self.run(self.enter(self.grid(batch)), to_run)
+        extra: dict[str, Any] = {**learnt, "steps": steps, "values": values}
         return Output(self.answers(root), {"program": program, "picture": root.mean(1)}, extra)
 
-    def run(self, picture: Tensor, program: Tensor) -> Tensor:
-        """The result at the root of every program: picture (B, C, H, W), program (B, P) -> (B, C, H, W)."""
+    def run(self, picture: Tensor, program: Tensor) -> tuple[Plan, list[Tensor], Tensor]:
+        """What every group of steps gives (n, C, H, W), and the roots (B, C, H, W): program (B, P)."""
 
         def apply(group: Group, inputs: Tensor, _: Tensor, which: Tensor) -> Tensor:
             result: Tensor = self.functions[group.kind](inputs.flatten(1, 2), which)
             return result
 
-        return execute(plan(program.cpu().numpy()), apply, picture)[1]
+        steps = plan(program.cpu().numpy())
+        return steps, *execute(steps, apply, picture)
 
     def losses(self, batch: Batch, output: Output) -> dict[str, Tensor]:
         losses = super().losses(batch, output)

@@ -55,7 +55,7 @@ class Mdetr(Model):
     PRESETS: ClassVar[dict[str, Any]] = {
         "paper": MdetrConfig(),
         "compact": MdetrConfig(128, 8, 1, 3, 3, 16, 320, 64, 0.0, 1.0, (48, 64, 96)),
-        "features": MdetrConfig(128, 8, 1, 3, 3, 16, 320, 64, 0.0, 1.0, (128,)),
+        "features": MdetrConfig(128, 8, 1, 4, 2, 16, 320, 64, 0.0, 1.0, (128,)),
         "tiny": MdetrConfig(16, 2, 1, 1, 1, 5, 32, 16, 0.0, 1.0, (8, 8)),
     }
     learns_from = frozenset({"answer", "scene"})
@@ -93,8 +93,10 @@ class Mdetr(Model):
         places = memory.new_zeros(memory.shape[1], memory.shape[2])
         places[:count] = sine_places(height, width, memory.shape[2], memory.device).to(memory.dtype)
         there = torch.cat([mask.new_ones(len(batch), count), mask], 1)
+        stages = []
         for layer in self.encoder:
             memory = layer(memory, there, places)
+            stages.append(torch.unflatten(memory[:, :count].transpose(1, 2), 2, (height, width)))
         memory = self.memory_norm(memory)
         slots = torch.zeros_like(self.queries).expand(len(batch), -1, -1)
         weights = memory.new_zeros(0)
@@ -109,7 +111,7 @@ class Mdetr(Model):
             "objects": objects,
             "places": where,
         }
-        return Output(self.answers(slots[:, -1]), maps)
+        return Output(self.answers(slots[:, -1]), maps, {"stages": stages})
 
     def losses(self, batch: Batch, output: Output) -> dict[str, Tensor]:
         losses = super().losses(batch, output)

@@ -63,7 +63,8 @@ class RelationStateConfig:
 class Relations(nn.Module):
     """sum_{i,j} g([o_i, o_j, q]).
 
-    Objects (B, N, D), mask (B, N), q (B, H) -> (B, layers[-1]), and the mean activity of every pair (B, N, N).
+    Objects (B, N, D), mask (B, N), q (B, H) -> the sum (B, layers[-1]), the part of it that the pairs of each object
+    are (B, N, layers[-1]), and the mean activity of every pair (B, N, N).
     """
 
     def __init__(self, objects: int, question: int, layers: Sequence[int]) -> None:
@@ -77,12 +78,13 @@ class Relations(nn.Module):
         self.rest = nn.Sequential(*rest)
         self.output = layers[-1]
 
-    def forward(self, objects: Tensor, there: Tensor, question: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, objects: Tensor, there: Tensor, question: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         one, other = self.first(objects)[:, :, None], self.second(objects)[:, None]
         hidden = self.rest(torch.relu(one + other + self.ask(question)[:, None, None]))
         pairs = (there[:, :, None] & there[:, None, :])[..., None]
         hidden = hidden.masked_fill(~pairs, 0.0)
-        return hidden.float().sum((1, 2)), hidden.mean(-1)
+        each = hidden.float().sum(2)
+        return each.sum(1), each, hidden.mean(-1)
 
 
 class Relation(Model):
@@ -103,19 +105,21 @@ class Relation(Model):
         self.pairs = Relations(self.grid.channels + 2, config.hidden, config.relation)
         self.answers = _classifier(config.relation[-1], config.classifier, sizes.answers, config.dropout)
 
-    def relations(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """(B, layers[-1]) after the sum over the pairs, and the activity of the pairs (B, N, N)."""
+    def relations(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        """What `Relations` gives; first (B, layers[-1]), after the sum over the pairs."""
         _, question = self.reader(batch.question)
         x = self.grid(batch)
         objects = torch.cat([x, coordinates(x)], 1).flatten(2).transpose(1, 2)
         there = torch.ones(objects.shape[:2], dtype=torch.bool, device=objects.device)
-        summed: tuple[Tensor, Tensor] = self.pairs(objects, there, question)
+        summed: tuple[Tensor, Tensor, Tensor] = self.pairs(objects, there, question)
         return summed
 
     def forward(self, batch: Batch) -> Output:
-        total, activity = self.relations(batch)
-        drawn = torch.unflatten(activity.mean(1) + activity.mean(2), -1, (self.grid.height, self.grid.width))
-        return Output(self.answers(total), {"picture": drawn})
+        total, each, activity = self.relations(batch)
+        shape = (self.grid.height, self.grid.width)
+        drawn = torch.unflatten(activity.mean(1) + activity.mean(2), -1, shape)
+        stages = [torch.unflatten(each.transpose(1, 2), -1, shape)]
+        return Output(self.answers(total), {"picture": drawn}, {"stages": stages})
 
 
 class RelationState(Model):
@@ -136,18 +140,18 @@ class RelationState(Model):
         self.pairs = Relations(config.object_size, config.hidden, config.relation)
         self.answers = _classifier(config.relation[-1], config.classifier, sizes.answers, config.dropout)
 
-    def relations(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """(B, layers[-1]) after the sum over the pairs, and the activity of the pairs (B, N, N)."""
+    def relations(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        """What `Relations` gives; first (B, layers[-1]), after the sum over the pairs."""
         if batch.scene is None:
             raise ValueError("This model reads scenes, and the batch has none.")
         _, question = self.reader(batch.question)
         objects = self.tokens(batch.scene).sum(2)
-        summed: tuple[Tensor, Tensor] = self.pairs(objects, batch.scene.present, question)
+        summed: tuple[Tensor, Tensor, Tensor] = self.pairs(objects, batch.scene.present, question)
         return summed
 
     def forward(self, batch: Batch) -> Output:
-        total, activity = self.relations(batch)
-        return Output(self.answers(total), {"pairs": activity})
+        total, each, activity = self.relations(batch)
+        return Output(self.answers(total), {"pairs": activity}, {"stages": [each]})
 
 
 def _classifier(before: int, layers: Sequence[int], answers: int, dropout: float) -> nn.Sequential:

@@ -38,7 +38,7 @@ class SanConfig:
 
 
 class AttentionLayer(nn.Module):
-    """v (B, R, d), mask (B, R), u (B, d) -> next u (B, d), weights (B, R)."""
+    """v (B, R, d), mask (B, R), u (B, d) -> next u (B, d), weights (B, R), h (B, R, inner)."""
 
     def __init__(self, size: int, inner: int, dropout: float) -> None:
         super().__init__()
@@ -47,10 +47,10 @@ class AttentionLayer(nn.Module):
         self.weigh = nn.Linear(inner, 1)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, regions: Tensor, there: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, regions: Tensor, there: Tensor, query: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         hidden = torch.tanh(self.look(regions) + self.ask(query)[:, None])
         weights = masked_softmax(self.weigh(self.dropout(hidden)).squeeze(-1), there)
-        return torch.einsum("br,brd->bd", weights.to(regions.dtype), regions) + query, weights
+        return torch.einsum("br,brd->bd", weights.to(regions.dtype), regions) + query, weights, hidden
 
 
 class San(Model):
@@ -82,8 +82,10 @@ class San(Model):
         _, query = self.reader(batch.question)
         cells, there = self.regions(batch)
         regions = self.look(cells)
-        drawn = []
+        drawn, stages = [], []
         for layer in self.layers:
-            query, weights = layer(regions, there, query)
+            query, weights, hidden = layer(regions, there, query)
             drawn.append(weights)
-        return Output(self.answers(query), {"picture": self.regions.draw(torch.stack(drawn, 1))})
+            stages.append(self.regions.draw(hidden.transpose(1, 2)))
+        extra = {} if self.regions.grid is None else {"stages": stages}
+        return Output(self.answers(query), {"picture": self.regions.draw(torch.stack(drawn, 1))}, extra)

@@ -179,8 +179,7 @@ class Tbd(Model):
         steps, values, root = self.run(picture, to_run)
         # The sum of many masks is beyond what half precision counts to.
         extra["mask_sum"] = torch.cat(_masks(steps, values)).sum(dtype=torch.float32)
-        if not self.training:
-            extra |= {"steps": steps, "values": values}
+        extra |= {"steps": steps, "values": values}
         return Output(self.answers(root), {"program": program}, extra)
 
     def drawings(self, batch: Batch, output: Output) -> dict[str, Tensor]:

@@ -44,10 +44,13 @@ PARTS = {
     "soft_answers": np.int64,
     "soft_scores": np.float32,
     "group": np.int64,
+    "sets": np.int64,
 }
 """Arrays with a row a question, and the type they have in a batch."""
-PICTURES = ("pictures", "attributes", "positions", "pixels", "regions")
+PICTURES = ("pictures", "attributes", "positions", "pixels", "regions", "camera")
 """Arrays with a row a picture."""
+NO_SET = 1 << 15
+"""Stands in `sets` where there is none."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +59,9 @@ class ArrayData:
 
     question (N, T), answer (N,), picture (N,) the row of the picture; where known program (N, P), choices (N, K, L),
     right_choice (N,), soft_answers and soft_scores (N, S), group (N,) the number of the rephrasing group, whose first
-    row is the original; and by picture: pictures (M, C, H, W) uint8 pixels or float16 features, attributes (M, O, 4),
-    positions and pixels (M, O, 2), regions (M, R, D).
+    row is the original, sets (N, S) what `pfungst.training.grounding` makes; and by picture: pictures (M, C, H, W)
+    uint8 pixels or float16 features, attributes (M, O, 4), positions and pixels (M, O, 2), regions (M, R, D), camera
+    (M, 3).
     """
 
     arrays: Mapping[str, Any]
@@ -88,6 +92,10 @@ class ArrayData:
             if part in parts and array not in self.arrays:
                 raise DataError(f"This model needs {_WORDS[part]} to learn from, and the data have none.")
         return dataclasses.replace(self, parts=parts, choosing=choosing)
+
+    def with_sets(self, sets: NDArray[np.uint16]) -> ArrayData:
+        """The same data, with scenes that say which of their objects are in these sets (N, S), bit by bit."""
+        return dataclasses.replace(self, arrays={**self.arrays, "sets": sets}, parts=self.parts | {"scene"})
 
     def to(self, device: torch.device | str) -> ArrayData:
         """All arrays as tensors on a device: no copying during training, if it fits."""
@@ -122,7 +130,7 @@ class ArrayData:
             question,
             image=self._pictures("pictures", picture),
             regions=self._pictures("regions", picture),
-            scene=self._scenes(picture) if "scene" in self.parts and "attributes" in self.arrays else None,
+            scene=self._scenes(picture, rows) if "scene" in self.parts and "attributes" in self.arrays else None,
             choices=part("choices", "choices"),
             program=part("program", "program"),
             answer=self._answer(rows, question.device),
@@ -146,10 +154,15 @@ class ArrayData:
         chosen = _tensor(_take(self.arrays[name], picture))
         return chosen if chosen.dtype == torch.uint8 else chosen.float()
 
-    def _scenes(self, picture: Any) -> Scenes:
+    def _scenes(self, picture: Any, rows: NDArray[np.int64]) -> Scenes:
         attributes, positions = (_tensor(_take(self.arrays[name], picture)) for name in PICTURES[1:3])
         pixels = _tensor(_take(self.arrays["pixels"], picture)) if "pixels" in self.arrays else None
-        return Scenes(attributes.long(), positions.float(), None if pixels is None else pixels.float())
+        members = None
+        if "sets" in self.arrays:
+            sets = _tensor(_take(self.arrays["sets"], rows), np.int64)[:, None]
+            bits = torch.arange(attributes.shape[1], device=sets.device)[None, :, None]
+            members = (sets >> bits & 1).masked_fill(sets >= NO_SET, -1).to(torch.int8)
+        return Scenes(attributes.long(), positions.float(), None if pixels is None else pixels.float(), members)
 
 
 _WORDS = {"image": "pictures", "scene": "scenes", "choices": "choices", "program": "programs"}

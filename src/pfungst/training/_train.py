@@ -22,7 +22,7 @@ from pfungst.training._config import FitConfig
 from pfungst.training._data import ArrayData, Prepared
 from pfungst.training._evaluate import evaluate
 from pfungst.training._fit import Fitted, Loss, Transform, fit, model_losses
-from pfungst.training.augment import shift, shuffle_objects
+from pfungst.training.augment import recolour, shift, shuffle_objects
 
 if TYPE_CHECKING:
     from pfungst.training.cycle import CycleConfig
@@ -43,6 +43,7 @@ def train(
     check_limit: int | None = None,
     losses: tuple[Loss, ...] = (model_losses,),
     augment: int = 0,
+    grounding: float = 0.0,
     cycle: CycleConfig | None = None,
     device: str = "cpu",
     resident: bool | None = None,
@@ -60,6 +61,7 @@ def train(
     test : a split that is asked once, at the end, for the card; by default the validation data
     check_limit : questions of the validation data that every check asks, drawn by the seed; by default all
     augment : pixels by which training pictures are shifted at most
+    grounding : weight of a loss that asks for the objects which the steps of the program are about, see `grounding`
     cycle : train for cycle consistency too; the question generator is written beside the model
     resident : keep the data on the device; by default on a GPU
     half : write the weights as fp16
@@ -71,8 +73,6 @@ def train(
     model = build(name, prepared.sizes(), chosen, seed=fit_config.seed)
     if start is not None:
         model.load_state_dict(start.model.state_dict())
-    if compiled:
-        model.to(device).compile(dynamic=False)
     looks = "image" in model.reads | model.learns_from
     data = prepared.split(split, looks).for_model(model)
     held: ArrayData
@@ -84,6 +84,14 @@ def train(
     if check_limit is not None and len(held) > check_limit:
         some = np.random.default_rng([fit_config.seed, 0xC4EC]).permutation(len(held))[:check_limit]
         held = held.rows(np.sort(some))
+    grounded = None
+    if grounding:
+        from pfungst.training.grounding import Grounding
+
+        grounded, data = Grounding.of(model, data, grounding, device)
+        losses = (*losses, grounded)
+    if compiled:
+        model.to(device).compile(dynamic=False)
     if resident or (resident is None and device != "cpu"):
         data, held, asked = (_resident(one, device) for one in (data, held, asked))
     settings = {
@@ -93,10 +101,11 @@ def train(
         "split": split,
         "validation": validation,
         "augment": augment,
+        "grounding": grounding,
         **({"start": start.fingerprint} if start is not None else {}),
     }
     transforms: list[Transform] = [shift(augment)] if augment else []
-    transforms += [shuffle_objects] if "scene" in model.reads else []
+    transforms += [shuffle_objects, recolour(prepared.vocabulary)] if "scene" in model.reads else []
     listening = None
     if cycle is not None:
         from pfungst.training.cycle import Cycle
@@ -111,7 +120,10 @@ def train(
         config=fit_config,
         out=out,
         losses=losses,
-        modules={} if listening is None else listening.modules,
+        modules={
+            **({} if listening is None else listening.modules),
+            **({} if grounded is None else grounded.modules),
+        },
         transforms=transforms,
         device=device,
         settings=settings,
@@ -134,7 +146,7 @@ def _resident(data: ArrayData, device: str) -> ArrayData:
     """On the device only what the batches hold."""
     wanted = {"question", "answer", "picture", "soft_answers", "soft_scores"}
     wanted |= {"pictures", "regions"} if "image" in data.parts else set()
-    wanted |= {"attributes", "positions", "pixels"} if "scene" in data.parts else set()
+    wanted |= {"attributes", "positions", "pixels", "sets"} if "scene" in data.parts else set()
     wanted |= {"choices", "right_choice"} if data.choosing else set()
     wanted |= {"program"} if "program" in data.parts else set()
     kept = {name: array for name, array in data.arrays.items() if name in wanted}
