@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,14 +13,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pfungst.core import Image
+from pfungst.core import DataError, FileImage, Image, NamedImage, ZipImage
 from pfungst.models._batch import Batch
 from pfungst.models._scene import encode_scenes, to_scenes
 from pfungst.models._trained import Trained
 from pfungst.models.features import Backbone, FeatureCache, get_backbone
+from pfungst.models.features.regions import RegionFeatures
 
 _REMEMBERED = 512
 """Pictures kept decoded: the rephrasings of a question look at the same one."""
+_TEXTS = 1 << 14
+"""Texts whose words are kept as numbers."""
 _GREY = 127
 """What a model sees where there is no picture."""
 
@@ -26,9 +31,10 @@ _GREY = 127
 class Encoder:
     """Makes the batches of one trained model."""
 
-    def __init__(self, trained: Trained, device: str = "cpu") -> None:
-        self._trained, self._device = trained, device
-        self._words = trained.vocabulary
+    def __init__(self, trained: Trained, device: str = "cpu", regions: RegionFeatures | None = None) -> None:
+        self._trained, self._device, self._region_features = trained, device, regions
+        # Exams ask a question many times, and choices are a few words that come again and again.
+        self._row = lru_cache(_TEXTS)(lambda text, length: trained.vocabulary.encode([text], length)[0])
         self._backbone: Backbone | None = None
         self._cache: FeatureCache | None = None
         self._recent: OrderedDict[str, NDArray[Any]] = OrderedDict()
@@ -42,9 +48,11 @@ class Encoder:
     ) -> Batch:
         """One row a question. Missing pictures are grey, missing scenes empty. DataError for what cannot be read."""
         reads, inputs = self._trained.model.reads, self._trained.inputs
+        looks, on_regions = "image" in reads, bool(self._trained.model.sizes.regions)
         batch = Batch(
-            torch.from_numpy(self._words.encode(questions, inputs.question_length).astype(np.int64)),
-            image=self._pictures(images) if "image" in reads else None,
+            self._numbers(questions, inputs.question_length),
+            image=self._pictures(images) if looks and not on_regions else None,
+            regions=self._regions(images) if looks and on_regions else None,
             scene=None,
             choices=self._choices(choices) if "choices" in reads else None,
         )
@@ -57,17 +65,36 @@ class Encoder:
             }
             for name, values in known.items():
                 arrays[name][given] = values
-            batch = Batch(batch.question, batch.image, None, to_scenes(arrays), batch.choices)
+            batch = dataclasses.replace(batch, scene=to_scenes(arrays))
         return batch.to(self._device)
 
+    def _numbers(self, texts: Sequence[str], length: int) -> Tensor:
+        rows = [self._row(text, length) for text in texts]
+        return torch.from_numpy(np.array(rows, np.int64).reshape(len(texts), length))
+
     def _choices(self, choices: Sequence[Sequence[str]]) -> Tensor:
-        most = max(map(len, choices), default=1)
-        rows = np.zeros((len(choices), max(most, 1), self._trained.inputs.choice_length), np.int64)
-        for i, offered in enumerate(choices):
-            rows[i, : len(offered)] = self._words.encode(offered, self._trained.inputs.choice_length)
-            # A choice without a known or visible word is still a choice.
-            rows[i, : len(offered), 0] = np.maximum(rows[i, : len(offered), 0], 1)
-        return torch.from_numpy(rows)
+        length = self._trained.inputs.choice_length
+        every = self._numbers([text for offered in choices for text in offered], length)
+        # A choice without a known or visible word is still a choice.
+        every[:, 0].clamp_(min=1)
+        counts = torch.tensor([len(offered) for offered in choices])
+        there = torch.arange(max(1, int(counts.amax()) if len(counts) else 1)) < counts[:, None]
+        rows = torch.zeros(*there.shape, length, dtype=torch.int64)
+        rows[there] = every
+        return rows
+
+    def _regions(self, images: Sequence[Image | None]) -> Tensor:
+        """(B, R, D) by the names of the pictures; zeros behind the last region, and where there is no picture."""
+        if self._region_features is None:
+            raise DataError("This model looks at region features, and none were given.")
+        found = [None if one is None else self._region_features.get(_name(one)).features for one in images]
+        most = max((len(rows) for rows in found if rows is not None), default=1)
+        padded = np.zeros((len(found), most, self._region_features.size), np.float32)
+        for i, rows in enumerate(found):
+            if rows is not None:
+                # Training stores them in half precision.
+                padded[i, : len(rows)] = rows.astype(np.float16)
+        return torch.from_numpy(padded)
 
     def _pictures(self, images: Sequence[Image | None]) -> Tensor:
         backbone = self.backbone
@@ -102,3 +129,16 @@ class Encoder:
             inputs = self._trained.inputs
             self._backbone = get_backbone(inputs.picture, width=inputs.width, height=inputs.height, device=self._device)
         return self._backbone
+
+
+def _name(image: Image) -> str:
+    if isinstance(image, FileImage):
+        return image.path.name
+    if isinstance(image, ZipImage):
+        return image.member
+    if isinstance(image, NamedImage):
+        return image.name
+    raise DataError(
+        f"A picture ({image.digest[:12]}) is no file of a data set, so it has no published region features. "
+        "Models on regions can be asked about the pictures of their data set alone."
+    )

@@ -19,6 +19,9 @@ from pfungst.models._base import Model
 from pfungst.models._batch import Batch, Output, Sizes
 from pfungst.models._layers import Pooled, WordReader
 
+_STATES = 8.0
+"""An untrained LSTM says about 1/8: its states times this have the spread that a tanh can tell apart."""
+
 
 @dataclass(frozen=True)
 class LstmQIConfig:
@@ -53,6 +56,11 @@ class LstmQI(Model):
         self.reader = WordReader(sizes.words, config.word_size, config.hidden, layers=config.layers)
         self.ask = nn.Linear(2 * config.layers * config.hidden, config.fusion)
         self.look = nn.Linear(self.picture.size, config.fusion)
+        # Both factors must differ between inputs from the first step. Small ones are pushed to +-1 for all questions,
+        # which is the quickest way to the frequent answers, and from there no gradient leads back to the words.
+        with torch.no_grad():
+            self.ask.weight.mul_(_STATES)
+            self.look.weight.mul_(self.picture.size**0.5)
         self.classifier = nn.Sequential(
             nn.Dropout(config.dropout),
             nn.Linear(config.fusion, config.classifier),

@@ -78,7 +78,9 @@ def _openai(argument: str, *, data: Dataset | None = None, **options: Any) -> Pl
 
 
 @register("zoo")
-def _zoo(argument: str, *, data: Dataset | None = None, device: str = "cpu", batch_size: int = 64) -> Player:
+def _zoo(
+    argument: str, *, data: Dataset | None = None, device: str = "cpu", batch_size: int = 64, regions: str = ""
+) -> Player:
     """A model of the zoo: zoo:film with the package's weights, zoo:FOLDER with yours."""
     from importlib.util import find_spec
 
@@ -86,7 +88,7 @@ def _zoo(argument: str, *, data: Dataset | None = None, device: str = "cpu", bat
         raise MissingExtra("The zoo", "torch")
     from pfungst.players.zoo import load
 
-    return load(argument, device=device, batch_size=batch_size)
+    return load(argument, device=device, batch_size=batch_size, regions=regions)
 
 
 def _zoo_model(name: str, about: str) -> None:

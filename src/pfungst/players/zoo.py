@@ -16,6 +16,8 @@ from pfungst.core import Answer, PlayerError, Query
 from pfungst.models import MODELS, Batch, Output, Trained, load_shipped, shipped
 from pfungst.models._vocabulary import plain_answer
 from pfungst.models.encode import Encoder
+from pfungst.models.features import load_regions
+from pfungst.models.features.regions import RegionFeatures
 from pfungst.models.programs import decode_program
 
 
@@ -25,14 +27,30 @@ class ZooPlayer:
     Open questions get the likeliest answer it knows. Of given choices it takes the likeliest; a choice that is none of
     its answers scores 0, and where it knows none it says what it would say without them. Models that score choices
     (the MLPs, `attention`, `hiecoatt-mc`) choose among all their answers where none are given. Without a picture it
-    looks at a grey one, without a scene at an empty one.
+    looks at a grey one, without a scene at an empty one. A model that was trained on region features needs those of the
+    pictures it is asked about, as `regions`.
     """
 
-    def __init__(self, trained: Trained, *, name: str = "", device: str = "cpu", batch_size: int = 64) -> None:
+    def __init__(
+        self,
+        trained: Trained,
+        *,
+        name: str = "",
+        device: str = "cpu",
+        batch_size: int = 64,
+        regions: RegionFeatures | None = None,
+    ) -> None:
         if "answer" not in trained.model.learns_from:
             raise PlayerError(f"{trained.name} finds objects; it answers no questions and cannot be a player.")
         if batch_size < 1:
             raise PlayerError(f"The batch size of a player must be at least 1, not {batch_size}.")
+        wanted = trained.model.sizes.regions if "image" in trained.model.reads else 0
+        if wanted and regions is None:
+            raise PlayerError(
+                f"{trained.name} was trained on region features: give those of the pictures, --option regions=FILE."
+            )
+        if wanted and regions is not None and regions.size != wanted:
+            raise PlayerError(f"{trained.name} looks at regions of {wanted} numbers; these have {regions.size}.")
         self.trained = trained
         self.name = name or f"zoo:{trained.name}"
         self.fingerprint = f"zoo 1 {trained.fingerprint}"
@@ -40,7 +58,7 @@ class ZooPlayer:
         self.reads_scenes = "scene" in trained.model.reads
         self._device = device
         self._model = trained.model.to(device).eval()
-        self._encoder = Encoder(trained, device)
+        self._encoder = Encoder(trained, device, regions)
         self._chooses = trained.model.objective == "choice"
         self._numbers = {plain_answer(text): i for i, text in reversed(list(enumerate(trained.vocabulary.answers)))}
 
@@ -107,8 +125,11 @@ class ZooPlayer:
         return Answer(self.trained.vocabulary.answers[best], confidence=min(1.0, chances[best]))
 
 
-def load(argument: str, *, name: str = "", device: str = "cpu", batch_size: int = 64) -> ZooPlayer:
-    """The player of `zoo:ARGUMENT`: a name of the zoo, or a folder or .safetensors file with a trained model."""
+def load(argument: str, *, name: str = "", device: str = "cpu", batch_size: int = 64, regions: str = "") -> ZooPlayer:
+    """The player of `zoo:ARGUMENT`: a name of the zoo, or a folder or .safetensors file with a trained model.
+
+    `regions` is the file or folder of region features (.tsv, .h5, folder of .npz) for a model that looks at them.
+    """
     if not argument:
         raise PlayerError(f"Say which model: zoo:film, or zoo:FOLDER. There are: {', '.join(MODELS.names())}.")
     place = Path(argument)
@@ -120,4 +141,5 @@ def load(argument: str, *, name: str = "", device: str = "cpu", batch_size: int 
     else:
         MODELS.get(argument)
         raise PlayerError(f"There is no trained model at {argument}.")
-    return ZooPlayer(trained, name=name or f"zoo:{argument}", device=device, batch_size=batch_size)
+    found = load_regions(regions) if regions else None
+    return ZooPlayer(trained, name=name or f"zoo:{argument}", device=device, batch_size=batch_size, regions=found)
