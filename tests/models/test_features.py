@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import PIL.Image
 import pytest
+import torch
 
 from pfungst.core import BytesImage, DataError, Image, PfungstError
 from pfungst.models.features import FeatureCache, get_backbone, load_regions, picture_array
@@ -202,3 +203,38 @@ def test_other_region_files_are_told(tmp_path: Path) -> None:
         load_regions(tmp_path / "x.pkl")
     with pytest.raises(DataError, match="no .npz files"):
         load_regions(tmp_path)
+
+
+def small_network() -> torch.nn.Module:
+    """As image classifiers are: convolutions, a pooled layer, classes."""
+    torch.manual_seed(0)
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(3, 5, 3, 2, 1),
+        torch.nn.ReLU(),
+        torch.nn.Conv2d(5, 7, 3, 2, 1),
+        torch.nn.AdaptiveAvgPool2d(1),
+        torch.nn.Flatten(),
+        torch.nn.Linear(7, 4),
+    )
+
+
+def a_word() -> str:
+    return "no network"
+
+
+def test_any_network_gives_its_last_feature_map() -> None:
+    backbone = get_backbone(f"torch:{__name__}:small_network")
+    assert backbone.shape == (7, 56, 56)
+    pixels = np.random.default_rng(0).integers(0, 255, (224, 224, 3), dtype=np.uint8)
+    mean, spread = (torch.tensor(values)[:, None, None] for values in ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]))
+    scaled = (torch.from_numpy(pixels.transpose(2, 0, 1)).float() / 255 - mean) / spread
+    with torch.no_grad():
+        expected = small_network()[:3](scaled[None])
+    found = backbone.extract([png(pixels)])
+    np.testing.assert_allclose(found.astype(np.float32), expected.numpy(), atol=2e-3)
+
+
+@pytest.mark.parametrize("name", ["torch:no.such.module:f", f"torch:{__name__}:nothing", f"torch:{__name__}:a_word"])
+def test_a_network_that_cannot_be_made_is_told(name: str) -> None:
+    with pytest.raises(PfungstError, match="picture backbone"):
+        get_backbone(name)

