@@ -25,7 +25,18 @@ import torch
 
 from pfungst.core import PfungstError
 from pfungst.training import FitConfig, Prepared
-from pfungst.training.cycle import TABLE_2, VARIANTS, CycleConfig, StudyConfig, as_text, run_study, summarise
+from pfungst.training.cycle import (
+    HIDDEN,
+    TABLE_2,
+    VARIANTS,
+    CycleConfig,
+    StudyConfig,
+    as_text,
+    run_name,
+    run_study,
+    summarise,
+    unclaim,
+)
 
 
 def main() -> int:
@@ -45,10 +56,13 @@ def main() -> int:
     parser.add_argument("--cycle", action="append", default=[], metavar="KEY=VALUE", help="a setting of CycleConfig")
     parser.add_argument("--fit", action="append", default=[], metavar="KEY=VALUE", help="a setting of FitConfig")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the models")
+    parser.add_argument("--words", default="", help="file of word vectors that the models' words start from")
+    parser.add_argument("--fixed-words", action="store_true", help="these do not learn")
+    parser.add_argument("--hidden", type=float, default=HIDDEN, help="share of hidden words, where a variant has them")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--jobs", type=int, default=1, help="processes at once")
     parser.add_argument("--seconds", type=float, default=0.0, help="after so many no further run is begun")
-    parser.add_argument("--part", default="0/1", help=argparse.SUPPRESS)
+    parser.add_argument("--one-of", type=int, default=0, help=argparse.SUPPRESS)
     given = parser.parse_args()
     try:
         return _go(given)
@@ -77,25 +91,29 @@ def _go(given: argparse.Namespace) -> int:
         ),
         cycle=CycleConfig(**{"start": 0.4, **_pairs(given.cycle)}),
         changes=_pairs(given.set),
+        words=given.words,
+        fixed_words=given.fixed_words,
+        hidden=given.hidden,
     )
     prepared = Prepared.load(given.export)
     began = time.monotonic()
     if given.jobs > 1:
+        unclaim(given.out)
         left = _spread(given.jobs)
+        unclaim(given.out)
     else:
-        number, _, count = given.part.partition("/")
-        if given.device == "cpu":
-            torch.set_num_threads(max(1, torch.get_num_threads() // int(count)))
+        if given.one_of:
+            torch.set_num_threads(max(1, torch.get_num_threads() // given.one_of))
         left = run_study(
             prepared,
             given.out,
             config,
             device=given.device,
-            part=(int(number), int(count)),
+            shared=given.one_of > 0,
             seconds=given.seconds,
             progress=lambda what, done, total: print(f"{what}: {time.monotonic() - began:.0f} s", flush=True),
         )
-        if int(count) > 1:
+        if given.one_of:
             return 0
     print(as_text(summarise(given.out)))
     missing = sum(not path.exists() for path in _expected(given.out, config))
@@ -104,18 +122,13 @@ def _go(given: argparse.Namespace) -> int:
 
 
 def _expected(out: Path, config: StudyConfig) -> list[Path]:
-    from pfungst.training.cycle import run_name
-
     return [out / "runs" / f"{run_name(key)}.json" for key in config.runs()]
 
 
 def _spread(jobs: int) -> int:
-    """The same command in several processes, each with its part of the runs."""
+    """The same command in several processes, each of which takes the next run that nobody has begun."""
     given = [one for i, one in enumerate(sys.argv) if not (one == "--jobs" or (i and sys.argv[i - 1] == "--jobs"))]
-    running = [
-        subprocess.Popen([sys.executable, *given, "--jobs", "1", "--part", f"{number}/{jobs}"])
-        for number in range(jobs)
-    ]
+    running = [subprocess.Popen([sys.executable, *given, "--jobs", "1", "--one-of", str(jobs)]) for _ in range(jobs)]
     return sum(one.wait() != 0 for one in running)
 
 

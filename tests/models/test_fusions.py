@@ -184,7 +184,7 @@ def test_a_san_layer_adds_what_it_looks_at_to_its_query() -> None:
     expected = query.clone()
     for share, cell in zip(softmax(scores), cells, strict=True):
         expected += share * cell
-    got, _ = layer(cells[None], torch.ones(1, 5, dtype=torch.bool), query[None])
+    got, _, _ = layer(cells[None], torch.ones(1, 5, dtype=torch.bool), query[None])
     np.testing.assert_allclose(got[0].tolist(), expected.tolist(), rtol=1e-5)
 
 

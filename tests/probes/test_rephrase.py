@@ -94,3 +94,57 @@ def test_data_without_groups_is_refused():
 def test_a_wrong_setting_is_refused_before_anything_is_asked():
     with pytest.raises(ProbeError, match="one of any, 0.3, exact"):
         next(Rephrase(correct="mostly").trials(grouped(), 0))
+
+
+def with_wordings(kinds):
+    """One group a row of kinds, the original first."""
+    data = grouped(tuple(len(row) for row in kinds))
+    by_group = {name: iter(row) for name, row in zip(dict.fromkeys(e.group for e in data[::-1]), kinds, strict=True)}
+    ordered = sorted(data, key=lambda e: (e.group != e.id, e.id))
+    return data.subset([replace(e, wording=next(by_group[e.group])) for e in ordered])
+
+
+def table(found, title):
+    return next((one for one in found.tables if one.title == title), None)
+
+
+def test_seen_and_heldout_wordings_are_told_apart_and_compared_with_their_own_originals():
+    kinds = [("train", "train", "heldout"), ("train", "heldout", "heldout"), ("train", "train")]
+    data = with_wordings(kinds)
+    trials = {t.example_id: t for t in Rephrase().trials(data, 0)}
+    examples = {e.id: e for e in data}
+    worth = {"train": 1.0, "heldout": 0.0}
+    rows = []
+    for name, trial in trials.items():
+        scores = tuple(1.0 if n == 0 else worth[examples[v.example_id].wording] for n, v in enumerate(trial.variants))
+        rows.append(AnsweredTrial(trial, examples[name], tuple(Answer(str(s)) for s in scores), scores))
+    found = Rephrase().findings(rows, 0)
+    shown = {row[0]: row for row in table(found, "Seen and held-out wordings").rows}
+    assert shown["seen wordings"][1:3] == (2, 2) and shown["held-out wordings"][1:3] == (3, 2)
+    assert shown["seen wordings"][4].value == 1 and shown["seen wordings"][5].value == 0
+    assert shown["held-out wordings"][4].value == 0 and shown["held-out wordings"][5].value == 1
+    assert shown["held-out wordings"][3].value == 1
+
+
+def test_without_wordings_there_is_no_table_of_them():
+    found = Rephrase().findings(answered(grouped((2, 2)), [(1, 1), (1, 0)]), 0)
+    assert table(found, "Seen and held-out wordings") is None
+
+
+def test_the_world_says_which_wordings_are_held_out():
+    from pfungst.world import embedded
+
+    data = embedded(6, rephrasings=3)
+    assert {one.wording for one in data} == {"train", "heldout"}
+    assert all((one.wording == "heldout") == one.id.endswith("h") for one in data)
+    trial = next(iter(Rephrase().trials(data, 0)))
+    kinds = {one.id: one.wording for one in data}
+    assert trial.notes["wordings"] == [kinds[v.example_id] for v in trial.variants]
+
+
+def test_generated_wordings_of_the_world_are_held_out():
+    from pfungst.world import embedded
+
+    data = embedded(3, rephrasings=0)
+    trial = next(iter(Rephrase(generator="world").trials(data, 0)))
+    assert trial.notes["wordings"] == ["train"] + ["heldout"] * (len(trial.variants) - 1)

@@ -38,11 +38,19 @@ def cycle(
     picture: Annotated[str, typer.Option(help="Features to take of pictures: world, efficientnet-lite0 ...")] = "",
     scenes: Annotated[int, typer.Option(help="Training scenes of the world.")] = 4000,
     validation: Annotated[int, typer.Option(help="Other scenes of the world.")] = 400,
+    kinds: Annotated[
+        str, typer.Option(help="Only such questions of the world, with commas: zero_hop, one_hop ...; then 8 a scene.")
+    ] = "",
+    world_seed: Annotated[int, typer.Option(help="Seed of the world's scenes and questions.")] = 0,
     questions: Annotated[int, typer.Option(help="Training questions; 0: all.")] = 0,
     steps: Annotated[int, typer.Option(help="Steps of every run.")] = 6000,
     batch: Annotated[int, typer.Option(help="Questions a step.")] = 128,
     rate: Annotated[float, typer.Option(help="Highest learning rate.")] = 1e-3,
     max_answers: Annotated[int | None, typer.Option(help="Only the most frequent answers.")] = None,
+    words: Annotated[
+        Path | None, typer.Option(help="File of word vectors (GloVe, word2vec, npz) that the models' words start from.")
+    ] = None,
+    fixed_words: Annotated[bool, typer.Option("--fixed-words", help="These do not learn.")] = False,
     cycle_set: Annotated[
         list[str] | None, typer.Option("--cycle-set", help="A setting of the cycle, key=value: feedback=sample ...")
     ] = None,
@@ -61,7 +69,7 @@ def cycle(
     from pfungst.cli.show import print_json, progress_bar
     from pfungst.training import FitConfig, Prepared
     from pfungst.training.cycle import CycleConfig, StudyConfig, as_text, run_study, summarise
-    from pfungst.training.cycle.data import data_splits, prepare_study, world_splits
+    from pfungst.training.cycle.data import data_splits, kind_splits, prepare_study, world_splits
 
     world = data == "world"
     see = see or ("objects" if world and not picture else "image")
@@ -70,13 +78,21 @@ def cycle(
             prepared = Prepared.load(data)
         elif world:
             wanted = picture or ("world" if see == "image" else "none")
-            prepared = prepare_study(world_splits(scenes, validation), out / "data", picture=wanted, progress=progress)
+            made = (
+                kind_splits(kinds.split(","), scenes, validation, seed=world_seed)
+                if kinds
+                else world_splits(scenes, validation, world_seed)
+            )
+            prepared = prepare_study(made, out / "data", picture=wanted, words=str(words or ""), progress=progress)
         else:
             if not test:
                 raise typer.BadParameter("Say which other questions to ask: --test DATA.", param_hint="--test")
             splits = data_splits(data, test, rephraser=rephraser, limit=limit)
             features = picture or "efficientnet-lite0"
-            prepared = prepare_study(splits, out / "data", picture=features, max_answers=max_answers, progress=progress)
+            prepared = prepare_study(
+                splits, out / "data", picture=features, max_answers=max_answers, words=str(words or ""),
+                progress=progress,
+            )  # fmt: skip
         if prepare_only:
             print(f"{prepared.folder}: {dict(prepared.splits)} questions")
             return
@@ -88,6 +104,8 @@ def cycle(
             fit=FitConfig(steps=steps, batch=batch, rate=rate),
             cycle=CycleConfig(**{"start": 0.4, "feedback": "forced", **parse_options(cycle_set or [])}),
             changes=parse_options(setting or []),
+            words=str(_vectors(prepared.folder, words)) if words else "",
+            fixed_words=fixed_words,
         )
         missing = run_study(prepared, out, config, device=device, seconds=seconds, progress=progress)
     result = summarise(out)
@@ -98,6 +116,12 @@ def cycle(
     if missing:
         print(f"{missing} runs are missing; run the same command again to go on.")
     print(f"\n{out / 'table.json'}")
+
+
+def _vectors(folder: Path, words: Path) -> Path:
+    """The vectors beside the arrays, where they were written with them."""
+    beside = folder / "words.npz"
+    return beside if beside.exists() else words
 
 
 @app.command("questions")
@@ -182,8 +206,10 @@ def attention(
     group: Annotated[str, typer.Option(help="Id of the original question [the first with rephrasings].")] = "",
     generator: Annotated[str, typer.Option(help="Who rephrases data without groups: rules, world ...")] = "rules",
     images: Images = None,
+    as_json: Json = False,
 ) -> None:
     """Figure 4: where models look in every wording of one question, side by side."""
+    from pfungst.cli.show import print_json
     from pfungst.core import PfungstError
     from pfungst.data import load
     from pfungst.players.zoo import load as load_player
@@ -199,6 +225,11 @@ def attention(
     if not members:
         raise PfungstError(f"{asked.name} has no rephrasing group {wanted!r}.")
     shown = draw_attention({Path(name).name: load_player(name) for name in models}, members, out)
+    if as_json:
+        seen = {name: [one.to_json() for one in row] for name, row in shown.items()}
+        texts = [{"id": one.id, "question": one.question, "target": one.target} for one in members]
+        print_json({"figure": str(out), "group": wanted, "wordings": texts, "models": seen})
+        return
     for name, row in shown.items():
         print(f"{name}: " + "; ".join(f"{one.answer}{'' if one.right else ' (wrong)'}" for one in row))
     print(f"\n{out}")

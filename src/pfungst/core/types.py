@@ -38,6 +38,9 @@ class Example:
     """Published CLEVR functional program."""
     group: str = ""
     """Examples of one group ask the same thing in other words; it is the id of the original question."""
+    wording: str = ""
+    """`train` for words that the data set's training questions use too, `heldout` for words kept from them; empty where
+    the data do not say."""
 
 
 @dataclass(frozen=True, slots=True)

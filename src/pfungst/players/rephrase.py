@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,11 @@ PROMPT = (
     "answer stays the same; do not answer it. Write one rephrasing a line, nothing else.\n\nQuestion: {question}"
 )
 _LISTED = re.compile(r"^\s*(?:[-*•]|\(?\d{1,2}[.):]|[a-z][.)])\s*")
+_WRITING: Mapping[str, Mapping[str, Any]] = {
+    "openai": {"prompt": "{question}", "max_tokens": 1024},
+    "hf": {"prompt": "{question}", "max_new_tokens": 384},
+}
+"""Options of players that answer in a word unless they are told otherwise: here they write a list."""
 _MORE = 2
 """Times as many are asked for as are wanted: the gate takes some."""
 
@@ -43,7 +48,8 @@ class Asked:
     @property
     def player(self) -> Player:
         if not self._player:
-            self._player.append(resolve(self.argument))
+            kind = self.argument.partition(":")[0] if isinstance(self.argument, str) else ""
+            self._player.append(resolve(self.argument, **_WRITING.get(kind, {})))
         return self._player[0]
 
     @property

@@ -43,6 +43,14 @@ class Look:
     picture: NDArray[np.float64] | None
     """(H, W) attention over the picture, in [0, 1]; None for a model without."""
 
+    def to_json(self) -> dict[str, Any]:
+        """As plain values; the attention as rows of numbers with three places."""
+        picture = None if self.picture is None else np.round(self.picture, 3).tolist()
+        words = [[word, round(weight, 3)] for word, weight in self.words]
+        return {
+            "question": self.question, "answer": self.answer, "right": self.right, "words": words, "picture": picture,
+        }  # fmt: skip
+
 
 def looks(player: ZooPlayer, examples: Sequence[Example]) -> list[Look]:
     """Ask a zoo player every wording, and note where it looks."""

@@ -138,6 +138,7 @@ def _examples(
                 scene=scene,
                 program=one.program,
                 group=group,
+                wording=one.phrasing_split,
             )
         )
     return examples

@@ -301,7 +301,7 @@ def test_a_saved_generator_writes_the_same(tmp_path: Path) -> None:
     again = load_generator(tmp_path)
     condition = generator.condition(torch.rand(3, generator.picture.in_features), torch.rand(3, ANSWERS), 0.0)
     assert torch.equal(generator.write(condition, 5, greedy=True), again.write(condition, 5, greedy=True))
-    assert generator.words.num_embeddings == WORDS
+    assert generator.count == WORDS
     with pytest.raises(DataError, match="no question generator here"):
         load_generator(tmp_path / "nowhere")
     (tmp_path / "generator.json").write_text("{}")
@@ -328,3 +328,43 @@ def test_models_that_score_choices_are_refused() -> None:
 def test_bad_settings_are_told(setting: dict[str, Any], message: str) -> None:
     with pytest.raises(PfungstError, match=message):
         CycleConfig(**setting)
+
+
+def test_a_tied_generator_writes_unseen_words_that_lie_near_seen_ones(tmp_path: Path) -> None:
+    """Words 4 and 5 are asked; 6 has the vector of 4 nearly, 7 of neither, and 8 of 5 but may not be written."""
+    net = QuestionGenerator(9, 2, 2, dataclasses.replace(SMALL, tied=True, noise=0.0), 6)
+    vectors = torch.eye(9, 6)
+    vectors[6], vectors[8] = vectors[4] + 0.05, vectors[5] + 0.05
+    vectors[7] = -vectors[4] - vectors[5]
+    vectors[3] = torch.tensor([0.0, 0.0, 1.0, 1.0, 0.0, 0.0])
+    learnt = torch.tensor([True, False, False, True, True, True, False, False, False])
+    net.tie(vectors, learnt, torch.tensor([False] * 6 + [True, True, False]))
+    picture = torch.eye(2).repeat(20, 1)
+    question = torch.tensor([[4], [5]]).repeat(20, 1)
+    optimizer = torch.optim.Adam(net.parameters(), 0.02)
+    for _ in range(60):
+        optimizer.zero_grad()
+        net.loss(net(net.condition(picture, picture), question), question).backward()
+        optimizer.step()
+    torch.manual_seed(0)
+    drawn = [net.write(net.condition(picture, picture), 1, temperature=1.5)[:, 0] for _ in range(20)]
+    first, second = (torch.cat([one[i::2] for one in drawn]) for i in (0, 1))
+    assert (first == 6).float().mean() > 0.2 > (first == 7).float().mean()
+    assert (second == 5).float().mean() > 0.7
+    assert not (torch.cat([first, second]) == 8).any()
+    save_generator(net, tmp_path)
+    again = load_generator(tmp_path)
+    assert torch.equal(again.vectors, net.vectors) and torch.equal(again.allowed, net.allowed)
+
+
+@pytest.mark.parametrize("feedback", ["forced", "sample"])
+def test_a_tied_generator_takes_the_words_of_its_model_and_trains_along(feedback: str) -> None:
+    data, model = colours(), tiny()
+    cycle = Cycle.of(model, data, dataclasses.replace(SMALL, tied=True, feedback=feedback), 4)
+    words = next(m.weight for m in model.modules() if isinstance(m, torch.nn.Embedding))
+    assert torch.equal(cycle.generator.vectors, words)
+    asked = set(np.unique(np.asarray(data.arrays["question"])).tolist()) | {END}
+    assert set(torch.nonzero(cycle.generator.learnt)[:, 0].tolist()) == asked
+    settings = FitConfig(steps=4, batch=8)
+    fit(model, data, config=settings, losses=(model_losses, cycle), modules=cycle.modules)
+    assert math.isfinite(cycle.gate_rate())

@@ -16,9 +16,21 @@ from pfungst.core import DataError, PfungstError
 from pfungst.models import Inputs, Vocabulary
 from pfungst.scores import consensus
 from pfungst.training import ArrayData, FitConfig, Prepared
-from pfungst.training.cycle import TABLE_2, CycleConfig, StudyConfig, as_text, load_study, run_study, summarise
-from pfungst.training.cycle._study import one_wording, only_pictures, with_objects
+from pfungst.training.cycle import (
+    HIDDEN,
+    TABLE_2,
+    CycleConfig,
+    StudyConfig,
+    as_text,
+    load_study,
+    run_study,
+    summarise,
+    unclaim,
+)
+from pfungst.training.cycle import _loss as cycle_loss
+from pfungst.training.cycle._splits import one_wording, only_pictures, with_objects
 from pfungst.training.cycle._table import consensus_by_group, interval
+from pfungst.training.cycle.data import kind_splits
 
 ROOT = Path(__file__).parents[3]
 TINY = StudyConfig(
@@ -98,7 +110,8 @@ def test_only_the_pictures_that_are_asked_about_stay() -> None:
 def test_a_study_runs_goes_on_and_tells(prepared: Prepared, tmp_path: Path) -> None:
     done: list[str] = []
     note: Any = lambda what, at, total: done.append(what)  # noqa: E731
-    assert run_study(prepared, tmp_path, TINY, part=(0, 2), progress=note) == 4
+    few = dataclasses.replace(TINY, seeds=1)
+    assert run_study(prepared, tmp_path, few, progress=note) == 0
     assert len(done) == 4
     assert run_study(prepared, tmp_path, TINY, progress=note) == 0
     assert len(done) == 8  # nothing twice
@@ -111,6 +124,16 @@ def test_a_study_runs_goes_on_and_tells(prepared: Prepared, tmp_path: Path) -> N
     assert "+ Gating" in as_text(table)
     with pytest.raises(DataError, match="other settings \\(fit\\)"):
         run_study(prepared, tmp_path, dataclasses.replace(TINY, fit=FitConfig(steps=5, batch=8)))
+
+
+def test_processes_that_share_a_study_leave_alone_what_another_has_begun(prepared: Prepared, tmp_path: Path) -> None:
+    few = dataclasses.replace(TINY, seeds=1, variants=("base", "+ Q-consistency"))
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "butd-base-0.begun").touch()
+    assert run_study(prepared, tmp_path, few, shared=True) == 1
+    assert [one.stem for one in (tmp_path / "runs").glob("*.json")] == ["butd-q-consistency-0"]
+    unclaim(tmp_path)
+    assert run_study(prepared, tmp_path, few, shared=True) == 0
 
 
 def test_the_same_study_gives_the_same_numbers(prepared: Prepared, tmp_path: Path) -> None:
@@ -172,3 +195,64 @@ def test_the_script_needs_torch_and_numpy_alone(prepared: Prepared, tmp_path: Pa
     result = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, timeout=300, check=False)
     assert result.returncode == 0, result.stderr
     assert "0 of 4 runs missing" in result.stdout
+
+
+def test_a_study_of_some_kinds_of_questions_asks_those_alone() -> None:
+    made = kind_splits(["zero_hop"], 6, 3, each=2, seed=4)
+    assert {one.question_type for split in made.values() for one in split} == {"zero_hop"}
+    assert [len(made[name]) for name in ("train", "val", "heldout")] == [12, 12, 48]
+    groups: dict[str, list[str]] = {}
+    for one in made["heldout"]:
+        groups.setdefault(one.group, []).append(one.wording)
+    assert all(words == ["train", "heldout", "heldout", "heldout"] for words in groups.values())
+    assert {one.wording for one in made["train"]} == {"train"}
+    again = kind_splits(["zero_hop"], 6, 3, each=2, seed=4)
+    other = kind_splits(["zero_hop"], 6, 3, each=2, seed=5)
+    assert [one.question for one in made["train"]] == [one.question for one in again["train"]]
+    assert made["train"].fingerprint == again["train"].fingerprint != other["train"].fingerprint
+    with pytest.raises(PfungstError, match="no questions of the kind 'seven_hop'"):
+        kind_splits(["seven_hop"], 1, 1)
+
+
+def test_a_study_says_how_many_words_are_hidden_and_older_studies_had_the_default(
+    prepared: Prepared, tmp_path: Path
+) -> None:
+    few = dataclasses.replace(TINY, seeds=1, variants=("base, words hidden", "+ Gating, words hidden"))
+    run_study(prepared, tmp_path, few)
+    told = json.loads((tmp_path / "study.json").read_bytes())
+    assert told.pop("hidden") == HIDDEN
+    (tmp_path / "study.json").write_text(json.dumps(told))
+    assert run_study(prepared, tmp_path, few) == 0
+    with pytest.raises(DataError, match="other settings \\(hidden\\)"):
+        run_study(prepared, tmp_path, dataclasses.replace(few, hidden=0.5))
+    row = summarise(tmp_path)["rows"][1]
+    assert row["control"] == "base, words hidden" and "CS(4) - base" not in row
+    control = summarise(tmp_path)["rows"][0]
+    assert row["REP - control"]["value"] == pytest.approx(row["REP"]["value"] - control["REP"]["value"])
+    assert "against base, words hidden: CS(4)" in as_text(summarise(tmp_path))
+    with pytest.raises(PfungstError, match="hidden words lies between"):
+        StudyConfig(hidden=1.0)
+
+
+def test_the_share_of_hidden_words_reaches_both_variants(
+    prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden: list[float] = []
+
+    def hiding(share: float) -> Any:
+        hidden.append(share)
+        return cycle_loss.hiding(share)
+
+    def hide_words(question: Any, share: float, generator: Any = None) -> Any:
+        hidden.append(-share)
+        return plain(question, share, generator)
+
+    plain = cycle_loss.hide_words
+    monkeypatch.setattr("pfungst.training.cycle._study.hiding", hiding)
+    few = dataclasses.replace(TINY, seeds=1, hidden=0.3)
+    run_study(prepared, tmp_path / "base", dataclasses.replace(few, variants=("base, words hidden",)))
+    assert hidden == [0.3]
+    monkeypatch.setattr(cycle_loss, "hide_words", hide_words)
+    run_study(prepared, tmp_path / "full", dataclasses.replace(few, variants=("+ Gating", "+ Gating, words hidden")))
+    # Four steps read questions, two of them write some too; the plain scheme hides nothing.
+    assert sorted(hidden[1:]) == [-0.3] * 6 + [0.3]

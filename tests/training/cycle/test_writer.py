@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, world: Dataset) -> Iterator
 
 def test_the_generator_lies_beside_its_model(folder: Path) -> None:
     generator = load_generator(folder)
-    assert generator.words.num_embeddings == Trained.load(folder).vocabulary.size
+    assert generator.count == Trained.load(folder).vocabulary.size
     assert json.loads((folder / "fit.json").read_bytes())["cycle"]["start"] == 0.5
 
 
@@ -126,6 +126,19 @@ def test_attention_is_drawn_side_by_side(suffix: str, folder: Path, tmp_path: Pa
         assert text.count("<td>") == 3  # one model of that name, three wordings
         assert text.count("data:image/png;base64,") == 3
         assert "<script" not in text
+
+
+def test_attention_tells_its_answers_as_json(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "figure.html"
+    words = ["reproduce", "attention", str(folder), "--data", "world?scenes=2&rephrasings=2", "-o", str(out), "--json"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["figure"] == str(out) and out.exists()
+    assert found["wordings"][0]["id"] == found["group"]
+    (looks,) = found["models"].values()
+    assert [one["question"] for one in looks] == [one["question"] for one in found["wordings"]]
+    assert all(isinstance(one["right"], bool) and one["answer"] for one in looks)
 
 
 def test_a_cycle_option_without_the_cycle_is_refused(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@
     target         the right one; else the most frequent answer       multiple_choice_answer
     choices        list of options, the target among them             options, multiple_choices
     answer_type, question_type, group, scene, program                 type (question_type), rephrasing_of (group)
+    wording        `train` or `heldout`: words as in training, or not phrasing_split
 
 In CSV a list is JSON (`["a", "b"]`) or texts between bars (`a|b`).
 """
@@ -47,6 +48,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "answer_type": ("answer_type",),
     "question_type": ("question_type", "type"),
     "group": ("group", "rephrasing_of"),
+    "wording": ("wording", "phrasing_split"),
     "scene": ("scene",),
     "program": ("program",),
 }
@@ -113,6 +115,7 @@ class Rows:
             scene=None if scene is None else checked_scene(scene),
             program=self._programs(self._json(get("program"), "program")),
             group="" if group is None else name(group, '"group"'),
+            wording=self._job.share(optional_text(row, self.column(row, "wording"))),
         )
 
     def _answer(self, answer: object, choices: Sequence[str]) -> str:

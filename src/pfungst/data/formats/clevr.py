@@ -5,7 +5,8 @@
     "value_inputs": []}, ...]}]}. `scenes/CLEVR_val_scenes.json`: {"scenes": [{"image_index": 0, "objects": [...]}]}.
 The question generator writes `type` for `function`, `side_inputs` for `value_inputs`, and answers that are no texts;
 both spellings load, as that of the release. One file may hold both lists, the scenes first. `pfungst world make` adds
-`template_kind` (read as question type), `choices`, and `group`, the question_index of the original of a rephrasing.
+`template_kind` (read as question type), `choices`, `phrasing_split` (read as wording: `train` or `heldout`), and
+`group`, the question_index of the original of a rephrasing.
 """
 
 from __future__ import annotations
@@ -107,6 +108,7 @@ class Clevr(Format):
                     "program": program,
                     "choices": _choices(of.get("choices"), target),
                     "group": "" if of.get("group") is None else prefix + name(of["group"], '"group"'),
+                    "wording": job.share(optional_text(of, "phrasing_split")),
                 }
             except Bad as problem:
                 job.bad(file, reader.where, problem)

@@ -131,12 +131,13 @@ def with_rephrasings(data: Dataset, rephraser: Rephraser | str, count: int = 3, 
     """
     writer = get_rephraser(rephraser) if isinstance(rephraser, str) else rephraser
     originals = [one for one in data if not one.group or one.group == one.id]
+    kind = str(getattr(writer, "wording", ""))
     grouped: list[Example] = []
     for one, texts in zip(originals, writer.rephrase(originals, count, seed), strict=True):
         if texts:
             grouped.append(replace(one, group=one.id))
             grouped += [
-                replace(one, id=f"{one.id}.{number}", question=text, group=one.id)
+                replace(one, id=f"{one.id}.{number}", question=text, group=one.id, wording=kind)
                 for number, text in enumerate(texts, 1)
             ]
     if not grouped:

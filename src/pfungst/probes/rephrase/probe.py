@@ -29,6 +29,7 @@ from pfungst.core import (
 from pfungst.core.stats import bootstrap, compare_paired
 from pfungst.probes import measure
 from pfungst.probes.rephrase._stability import stability_rows
+from pfungst.probes.rephrase._wordings import NOTE, wording_rows
 from pfungst.probes.rephrase.generators import get_rephraser
 
 KEEPS = "the answer: all wordings of a group ask the same thing about the same image"
@@ -75,6 +76,7 @@ class Rephrase:
                     for number, one in enumerate(members)
                 ),
                 KEEPS,
+                {NOTE: [one.wording for one in members]} if any(one.wording for one in members[1:]) else {},
             )
         if not made:
             raise ProbeError(
@@ -87,6 +89,7 @@ class Rephrase:
             raise ProbeError(f"The setting count must be at least 1, not {self.count}.")
         writer = get_rephraser(self.generator, least=self.least, encoder=self.encoder)
         originals = [one for one in data if not one.group or one.group == one.id]
+        kind = str(getattr(writer, "wording", ""))
         made = 0
         for example, texts in zip(originals, writer.rephrase(originals, self.count, seed), strict=True):
             if not texts:
@@ -100,6 +103,7 @@ class Rephrase:
                     *(Variant(f"rephrasing {i}", replace(clean, question=text)) for i, text in enumerate(texts, 1)),
                 ),
                 writer.keeps,
+                {NOTE: [example.wording, *([kind] * len(texts))]} if kind else {},
             )
         if not made:
             raise ProbeError(
@@ -156,10 +160,12 @@ class Rephrase:
             "k",
             "share of subsets all correct",
         )
+        told, kinds = wording_rows(trials, seed)
         trust, stable = stability_rows(trials, seed)
         return Findings(
-            self.name, (*scores, original, rep, drop, agreement, consistency, flips, worst, *stable),
-            _verdict(original, rep, drop, scores, flips), original, rep, drop, (table, more, trust), (figure,),
+            self.name, (*scores, original, rep, drop, agreement, consistency, flips, worst, *kinds, *stable),
+            _verdict(original, rep, drop, scores, flips), original, rep, drop,
+            tuple(one for one in (table, told, more, trust) if one is not None), (figure,),
             _worst(trials),
         )  # fmt: skip
 

@@ -12,6 +12,7 @@ from pfungst.probes.rephrase.generators import plain
 from pfungst.world.programs import Node, Program
 from pfungst.world.questions import Template, load_templates
 from pfungst.world.questions._wording import SOURCES, wordings
+from pfungst.world.questions.template import HELDOUT, TRAIN
 
 KEEPS = "the answer: the program is matched with a question template, and another phrasing of that template says it"
 
@@ -31,6 +32,11 @@ class WorldWords:
     @property
     def keeps(self) -> str:
         return KEEPS
+
+    @property
+    def wording(self) -> str:
+        """For `Example.wording`; empty where both kinds are mixed."""
+        return self.phrasings if self.phrasings in (TRAIN, HELDOUT) else ""
 
     def rephrase(self, examples: Sequence[Example], count: int, seed: int) -> list[tuple[str, ...]]:
         families = load_templates()

@@ -11,15 +11,27 @@ Works for every model of the zoo that answers freely. Needs torch and numpy alon
 
 from __future__ import annotations
 
-from pfungst.training.cycle._config import A_ITER, LAMBDA_C, LAMBDA_G, T_SIM, TABLE_2, VARIANTS, CycleConfig
+from pfungst.training.cycle._config import (
+    A_ITER,
+    HIDDEN,
+    LAMBDA_C,
+    LAMBDA_G,
+    T_SIM,
+    TABLE_2,
+    VARIANTS,
+    CycleConfig,
+    StudyConfig,
+)
 from pfungst.training.cycle._generator import QuestionGenerator, load_generator, save_generator
 from pfungst.training.cycle._loss import Cycle, gate, hide_words, hiding, make_generator
-from pfungst.training.cycle._study import StudyConfig, load_study, run_name, run_study
+from pfungst.training.cycle._splits import load_study
+from pfungst.training.cycle._study import run_name, run_study, unclaim
 from pfungst.training.cycle._table import as_text, summarise
 from pfungst.training.cycle._tap import Tap
 
 __all__ = [
     "A_ITER",
+    "HIDDEN",
     "LAMBDA_C",
     "LAMBDA_G",
     "TABLE_2",
@@ -41,4 +53,5 @@ __all__ = [
     "run_study",
     "save_generator",
     "summarise",
+    "unclaim",
 ]

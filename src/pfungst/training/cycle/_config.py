@@ -1,11 +1,13 @@
-"""How a model is trained for cycle consistency: one frozen record, the paper's numbers as defaults."""
+"""How a model is trained for cycle consistency, with the paper's numbers as defaults, and what a study of it does."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from pfungst.core import PfungstError
+from pfungst.training._config import FitConfig
 
 LAMBDA_G = 1.0
 LAMBDA_C = 0.5
@@ -49,6 +51,9 @@ class CycleConfig:
     unknown: float = 0.0
     """Share of the words of Q' that F is shown as unknown. Not in the paper, whose models know all words beforehand
     (GloVe); models that learn their words meet unseen ones first in somebody else's wording."""
+    tied: bool = False
+    """G reads and writes words by the vectors that F's words start from, and may write words that no training question
+    has, where their vectors lie near those of words that do. For models with word vectors from elsewhere."""
     through: bool = False
     """Let L_cycle reach G through the drawn words (straight-through). The paper does not say; off, G learns from L_G
     alone, and F from everything."""
@@ -75,7 +80,10 @@ class CycleConfig:
 
 
 HIDDEN = 0.15
-"""Share of the words that the two extra variants hide."""
+"""Share of the words that the two extra variants hide, unless a study says otherwise."""
+
+HIDES = "words hidden"
+"""How the names of these variants end."""
 
 VARIANTS: dict[str, dict[str, Any] | None] = {
     "base": None,
@@ -88,6 +96,49 @@ VARIANTS: dict[str, dict[str, Any] | None] = {
 """What a study trains: None for the plain model, else what differs from the configuration.
 
 The first four are the rows of a block of Table 2; each adds a part to the one before it, the fourth is the whole
-scheme. The last two are ours: unknown words in the training questions of the plain model, as a control, and in the
-generated questions of the whole scheme."""
+scheme. The last two are ours: some words of all that the model reads while it learns are hidden, from the plain model,
+as a control, and from the whole scheme, in generated questions too."""
 TABLE_2 = tuple(VARIANTS)[:4]
+
+
+@dataclass(frozen=True)
+class StudyConfig:
+    """What is trained, on how much, and how long."""
+
+    models: tuple[str, ...] = ("butd", "pythia")
+    variants: tuple[str, ...] = TABLE_2
+    seeds: int = 5
+    preset: str = "features"
+    """Sizes of the models; `compact` where a model has no such preset. Their own CNN is left out."""
+    see: str = "image"
+    """`image`: the pictures or features of the data; `objects`: one region an object, from the scene, as a perfect
+    detector would give them."""
+    questions: int = 0
+    """Training questions, of the first pictures; 0: all. Where a group has several wordings the first is taken: as in
+    VQA, every question is worded once."""
+    fit: FitConfig = field(default_factory=lambda: FitConfig(steps=4000, batch=256, rate=1e-3))
+    cycle: CycleConfig = field(default_factory=lambda: CycleConfig(start=0.4))
+    """A_iter is a share of the steps here: 5500 steps are for VQA v2."""
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the models, over the preset's."""
+    words: str = ""
+    """File of word vectors (GloVe) that the models' words start from, as those of the paper do; empty: random ones."""
+    fixed_words: bool = False
+    """The words stay as the file has them."""
+    hidden: float = HIDDEN
+    """Share of the words that the variants with hidden words hide."""
+
+    def __post_init__(self) -> None:
+        for name in self.variants:
+            if name not in VARIANTS:
+                raise PfungstError(f"There is no variant {name!r}. There are: {', '.join(VARIANTS)}.")
+        if self.see not in ("image", "objects"):
+            raise PfungstError(f"A study sees `image` or `objects`, not {self.see!r}.")
+        if not 0 <= self.hidden < 1:
+            raise PfungstError(f"The share of hidden words lies between 0 and 1, not {self.hidden}.")
+        if self.seeds < 1:
+            raise PfungstError("A study needs at least one seed.")
+
+    def runs(self) -> list[tuple[str, str, int]]:
+        """Every run: model, variant, seed; seed by seed, so that a study cut short is still paired."""
+        return [(m, v, s) for s in range(self.seeds) for m in self.models for v in self.variants]

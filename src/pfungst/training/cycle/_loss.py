@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pfungst.core import PfungstError
 from pfungst.models import Batch, Model, Output
-from pfungst.models._batch import PAD, UNKNOWN
+from pfungst.models._batch import END, PAD, UNKNOWN
 from pfungst.training._data import Data
 from pfungst.training._fit import Moment
 from pfungst.training.cycle._config import CycleConfig
@@ -44,10 +44,19 @@ class Cycle:
         """Share of the generated questions that passed the gate, a step; `gate_rate` reads and empties it."""
 
     @classmethod
-    def of(cls, model: Model, data: Data, config: CycleConfig | None = None, steps: int = 0, seed: int = 0) -> Cycle:
-        """With a fresh generator, sized by asking the model one question. `steps`: of the whole run."""
+    def of(
+        cls,
+        model: Model,
+        data: Data,
+        config: CycleConfig | None = None,
+        steps: int = 0,
+        seed: int = 0,
+        allowed: Tensor | None = None,
+    ) -> Cycle:
+        """With a fresh generator, sized by asking the model one question. `steps`: of the whole run; `allowed` (V,):
+        words that a tied generator may write beside those of the training questions, else all."""
         config = config or CycleConfig()
-        generator = make_generator(model, data, config, seed)
+        generator = make_generator(model, data, config, seed, allowed)
         return cls(model, generator, config, steps)
 
     @property
@@ -112,7 +121,9 @@ class Cycle:
         self.tap.close()
 
 
-def make_generator(model: Model, data: Data, config: CycleConfig, seed: int = 0) -> QuestionGenerator:
+def make_generator(
+    model: Model, data: Data, config: CycleConfig, seed: int = 0, allowed: Tensor | None = None
+) -> QuestionGenerator:
     """A fresh generator for a model: the same arguments give the same weights."""
     if model.objective == "choice":
         raise PfungstError("Cycle training needs a model that answers freely; this one scores given choices.")
@@ -131,7 +142,23 @@ def make_generator(model: Model, data: Data, config: CycleConfig, seed: int = 0)
     config = dataclasses.replace(config, size=config.size or half, hidden=config.hidden or most)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return QuestionGenerator(model.sizes.words, output.logits.shape[1], size, config).to(device)
+        words = _words_of(model) if config.tied else None
+        length = 0 if words is None else words.shape[1]
+        made = QuestionGenerator(model.sizes.words, output.logits.shape[1], size, config, length)
+    if words is not None:
+        rows = np.arange(len(data))
+        used = np.concatenate(
+            [np.unique(data.batch(some).question.cpu()) for some in np.array_split(rows, min(16, len(rows)))]
+        )
+        learnt = torch.zeros(len(words), dtype=torch.bool)
+        learnt[torch.from_numpy(used)] = learnt[END] = True
+        made.tie(words.detach().cpu(), learnt, allowed)
+    return made.to(device)
+
+
+def _words_of(model: Model) -> Tensor:
+    found = (one.weight for one in model.modules() if isinstance(one, torch.nn.Embedding))
+    return next(one for one in found if len(one) == model.sizes.words)
 
 
 def answer_chances(model: Model, output: Output) -> Tensor:

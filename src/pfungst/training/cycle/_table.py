@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 
 from pfungst.core import DataError
 from pfungst.core.files import write_json
-from pfungst.training.cycle._config import VARIANTS
+from pfungst.training.cycle._config import HIDES, VARIANTS
 from pfungst.training.cycle._study import of_variant, read_runs
 
 DRAWS = 2000
 Floats = NDArray[np.float64]
+
+CONTROL = f"base, {HIDES}"
+"""What a scheme with hidden words is compared with too."""
 
 MEASURES = ("val", "ORI", "REP", "CS(1)", "CS(2)", "CS(3)", "CS(4)")
 """val: accuracy in training wordings on new pictures; ORI, REP and CS(k) as in Table 1, on held-out wordings."""
@@ -77,10 +80,14 @@ def summarise(out: str | Path) -> dict[str, Any]:
     rows = []
     for model in dict.fromkeys(run["model"] for run in runs):
         base = of_variant(runs, model, "base")
+        control = of_variant(runs, model, CONTROL)
         for variant in VARIANTS:
             found = of_variant(runs, model, variant)
             if found:
                 rows.append(_row(model, variant, found, base))
+                if variant.endswith(HIDES) and variant != CONTROL and found.keys() & control.keys():
+                    rows[-1]["control"] = CONTROL
+                    rows[-1].update(_differences(found, control, "control"))
     result = {"rows": rows, "how": f"bootstrap over seeds and pictures, {DRAWS} draws; differences paired by both"}
     write_json(Path(out) / "table.json", result)
     return result
@@ -89,9 +96,8 @@ def summarise(out: str | Path) -> dict[str, Any]:
 def _row(
     model: str, variant: str, found: Mapping[int, Mapping[str, Any]], base: Mapping[int, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    shared = sorted(found.keys() & base.keys())
+    shared = found.keys() & base.keys()
     each = {seed: measures(run) for seed, run in found.items()}
-    before = {seed: measures(base[seed]) for seed in shared}
     row: dict[str, Any] = {
         "model": model,
         "variant": variant,
@@ -104,10 +110,18 @@ def _row(
         clusters = next(iter(each.values()))[name][1]
         row[name] = interval(np.stack([one[name][0] for one in each.values()]), clusters)
         row[name]["by_seed"] = [float(np.nanmean(one[name][0])) for one in each.values()]
-        if variant != "base" and shared:
-            differences = np.stack([each[seed][name][0] - before[seed][name][0] for seed in shared])
-            row[f"{name} - base"] = interval(differences, clusters)
-    return row
+    return {**row, **_differences(found, base, "base")} if variant != "base" and shared else row
+
+
+def _differences(
+    found: Mapping[int, Mapping[str, Any]], base: Mapping[int, Mapping[str, Any]], title: str
+) -> dict[str, dict[str, float]]:
+    """`MEASURE - TITLE` -> difference of the runs with the same seeds, and its interval."""
+    pairs = [(measures(found[seed]), measures(base[seed])) for seed in sorted(found.keys() & base.keys())]
+    return {
+        f"{name} - {title}": interval(np.stack([a[name][0] - b[name][0] for a, b in pairs]), pairs[0][0][name][1])
+        for name in MEASURES
+    }
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -127,6 +141,10 @@ def as_text(result: Mapping[str, Any]) -> str:
             gain = row.get(f"{m} - base")
             line += f"   {_signed(gain):<20}" if gain else ""
         lines.append(line.rstrip())
+    for row in result["rows"]:
+        if "control" in row:
+            gains = ", ".join(f"{m} {_signed(row[f'{m} - control'])}" for m in ("CS(4)", "REP", "val"))
+            lines += ["", f"{row['model']} {row['variant']}, against {row['control']}: {gains}"]
     return "\n".join([*lines, "", f"95% intervals: {result['how']}."])
 
 

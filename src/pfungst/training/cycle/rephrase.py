@@ -35,7 +35,7 @@ class Writer:
     @classmethod
     def load(cls, folder: str, device: str = "cpu") -> Writer:
         trained, generator = Trained.load(folder), load_generator(folder)
-        if generator.words.num_embeddings != trained.vocabulary.size:
+        if generator.count != trained.vocabulary.size:
             raise DataError.at(folder, "generator.json", "the generator knows other words than the model.")
         trained.model.to(device).eval()
         return cls(trained, generator.to(device).eval(), device)

@@ -1,0 +1,49 @@
+"""Words that training may have shown and words kept from it, told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pfungst.core import AnsweredTrial, Finding, Table
+from pfungst.core.stats import bootstrap, compare_paired
+from pfungst.probes import measure
+
+NOTE = "wordings"
+"""Name of a trial's note: the wording of every variant, in order."""
+TITLES = {"train": "seen wordings", "heldout": "held-out wordings"}
+
+
+def wording_rows(trials: Sequence[AnsweredTrial], seed: int) -> tuple[Table | None, tuple[Finding, ...]]:
+    """Accuracy and loss of the rephrasings of either kind; nothing where the data do not say which is which.
+
+    A group counts in a row when it has a rephrasing of that kind, and is compared with its own original.
+    """
+    told = [(one, one.trial.notes.get(NOTE, ())) for one in trials]
+    rows: list[tuple[object, ...]] = []
+    found: list[Finding] = []
+    for kind, title in TITLES.items():
+        some = [(one, _of_kind(one, names, kind)) for one, names in told if kind in names[1:]]
+        if not some:
+            continue
+        groups = measure.clusters([one for one, _ in some])
+        scores = [sum(row) / len(row) for _, row in some]
+        original = [one.scores[0] for one, _ in some]
+        accuracy = measure.finding("accuracy", bootstrap(scores, groups, seed=seed), title)
+        paired = compare_paired(original, scores, groups, seed=seed)
+        drop = measure.finding("drop", paired.difference, title, paired.p, paired.how)
+        first = measure.finding("accuracy", bootstrap(original, groups, seed=seed), f"originals of {title}")
+        rows.append((title, sum(len(row) for _, row in some), len(some), first, accuracy, drop))
+        found += [accuracy, drop]
+    if not rows:
+        return None, ()
+    table = Table(
+        "Seen and held-out wordings",
+        ("rephrasings", "how many", "groups", "accuracy of their originals", "accuracy", "drop"),
+        tuple(rows),
+        "Seen: worded as the training questions of the data set are. Held-out: in words and sentences kept from them.",
+    )
+    return table, tuple(found)
+
+
+def _of_kind(one: AnsweredTrial, names: Sequence[str], kind: str) -> list[float]:
+    return [score for score, name in zip(one.scores[1:], names[1:], strict=True) if name == kind]

@@ -1,0 +1,98 @@
+"""The data of a study: what is learnt from, what is asked, and which wordings belong together."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pfungst.core import DataError
+from pfungst.models import Sizes, Vocabulary
+from pfungst.training._data import PARTS, ArrayData, Prepared
+from pfungst.training.cycle._config import StudyConfig
+
+SPLITS = ("train", "val", "heldout")
+OBJECT_FEATURES = 18
+"""8 colours, 3 shapes, 2 sizes, 2 materials, presence, x and y."""
+
+
+@dataclass(frozen=True)
+class StudyData:
+    """Training, validation (training wordings, new pictures) and held-out wordings in groups."""
+
+    train: ArrayData
+    val: ArrayData
+    heldout: ArrayData
+    sizes: Sizes
+    groups: NDArray[np.int64]
+    """(N,) group of every held-out question."""
+    pictures: NDArray[np.int64]
+    """(N,) their pictures."""
+    notes: Mapping[str, Any]
+    vocabulary: Vocabulary
+
+
+def load_study(prepared: Prepared, config: StudyConfig) -> StudyData:
+    """The three splits as the study uses them."""
+    parts = {name: prepared.split(name, config.see == "image") for name in SPLITS}
+    sizes = prepared.sizes()
+    if "group" not in parts["heldout"].arrays:
+        raise DataError.at(
+            prepared.folder, "heldout", "there is no array `group` that says which wordings belong together."
+        )
+    if config.see == "objects":
+        parts = {name: with_objects(data) for name, data in parts.items()}
+        sizes = dataclasses.replace(sizes, regions=OBJECT_FEATURES)
+    train = one_wording(parts["train"])
+    if config.questions and len(train) > config.questions:
+        order = np.argsort(np.asarray(train.arrays["picture"]), kind="stable")[: config.questions]
+        train = train.rows(np.sort(order))
+    train = only_pictures(train)
+    held = parts["heldout"]
+    return StudyData(
+        train,
+        one_wording(parts["val"]),
+        held,
+        sizes,
+        np.asarray(held.arrays["group"]).astype(np.int64),
+        np.asarray(held.arrays["picture"]).astype(np.int64),
+        prepared.notes,
+        prepared.vocabulary,
+    )
+
+
+def one_wording(data: ArrayData) -> ArrayData:
+    """The first wording of every group."""
+    if "group" not in data.arrays:
+        return data
+    _, first = np.unique(np.asarray(data.arrays["group"]), return_index=True)
+    return data.rows(np.sort(first))
+
+
+def only_pictures(data: ArrayData) -> ArrayData:
+    """Without the pictures nobody asks about: they need not travel to the device."""
+    used, places = np.unique(np.asarray(data.arrays["picture"]), return_inverse=True)
+    arrays = {
+        name: array if name in PARTS else np.ascontiguousarray(np.asarray(array)[used]) if len(array) else array
+        for name, array in data.arrays.items()
+    }
+    return dataclasses.replace(data, arrays={**arrays, "picture": places.astype(np.int32)})
+
+
+def with_objects(data: ArrayData) -> ArrayData:
+    """Regions (M, O, 18) from the scenes: one-hot attributes, presence, place on the ground."""
+    from pfungst.world.constants import BOUND
+
+    if "attributes" not in data.arrays:
+        raise DataError("The data have no scenes to make objects of; let the study see `image`.")
+    attributes = np.asarray(data.arrays["attributes"]).astype(np.int64)
+    there = (attributes[..., :1] > 0).astype(np.float32)
+    places = np.asarray(data.arrays["positions"], np.float32) / BOUND * there
+    known = [np.eye(n + 1, dtype=np.float32)[attributes[..., i]][..., 1:] for i, n in enumerate((8, 3, 2, 2))]
+    regions = np.concatenate([*known, there, places], -1).astype(np.float16)
+    arrays = {name: array for name, array in data.arrays.items() if name != "pictures"}
+    return dataclasses.replace(data, arrays={**arrays, "regions": regions})

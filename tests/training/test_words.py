@@ -1,0 +1,78 @@
+"""Word vectors from elsewhere as the start of a model's words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from pfungst.core import DataError, Dataset, Example
+from pfungst.models import Sizes, Vocabulary, build
+from pfungst.training.cycle.data import known_words, prepare_study
+from pfungst.training.words import start_words
+
+VOCABULARY = Vocabulary(("cube", "orb", "sphere", "zyx"), ("yes", "no"))
+
+
+def vectors(path: Path, size: int = 12) -> Path:
+    """`orb` and `sphere` point the same way, `cube` another; `zyx` is not there."""
+    rng = np.random.default_rng(0)
+    cube, ball = rng.standard_normal((2, size))
+    rows = np.stack([ball + 0.05 * rng.standard_normal(size), ball, cube]).astype(np.float32)
+    np.savez(path, words=np.array(["orb", "sphere", "cube"]), vectors=rows)
+    return path
+
+
+def model():
+    sizes = Sizes(words=VOCABULARY.size, answers=2, image=(3, 24, 32), regions=5)
+    return build("butd", sizes, "tiny", seed=3, stem=())
+
+
+@pytest.mark.parametrize("size", [4, 8, 12])
+def test_like_words_stay_alike_whatever_the_lengths(tmp_path: Path, size: int) -> None:
+    made = model()
+    before = made.reader.words.weight.detach().clone()
+    assert start_words(made, VOCABULARY, vectors(tmp_path / "v.npz", size)) == 3
+    cube, orb, sphere, unknown = made.reader.words.weight.detach()[4:]
+    cosine = torch.nn.functional.cosine_similarity
+    assert cosine(orb, sphere, 0) > 0.9 > 0.5 > cosine(orb, cube, 0)
+    assert torch.equal(unknown, before[7]) and torch.equal(made.reader.words.weight[:4], before[:4])
+    assert float(made.reader.words.weight[4:7].detach().std()) == pytest.approx(1, abs=0.3)
+
+
+def test_fixed_words_do_not_learn_and_others_do(tmp_path: Path) -> None:
+    file = vectors(tmp_path / "v.npz")
+    free, fixed = model(), model()
+    start_words(free, VOCABULARY, file)
+    start_words(fixed, VOCABULARY, file, fixed=True)
+    assert free.reader.words.weight.requires_grad and not fixed.reader.words.weight.requires_grad
+    assert torch.equal(free.reader.words.weight, fixed.reader.words.weight)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no such file"):
+        start_words(model(), VOCABULARY, tmp_path / "none.npz")
+
+
+def test_unseen_words_join_the_vocabulary_only_where_a_vector_is_known() -> None:
+    train = Dataset("train", [Example("a", "Is the sphere red?", target="yes")])
+    asked = train.subset([Example("b", "Is the orb zyx?", target="no")])
+    known = known_words({"train": train, "heldout": asked}, {"orb"})
+    assert "orb" in known.words and "zyx" not in known.words and "sphere" in known.words
+    assert known.answers == ("yes",)
+
+
+def test_a_study_keeps_the_vectors_of_its_words(tmp_path: Path) -> None:
+    file = vectors(tmp_path / "v.npz")
+    one = Example("a", "Is the sphere red?", target="yes")
+    train = Dataset("train", [one], fingerprint="1")
+    held = Dataset("held", [replace(one, question="Is the orb red?", group="a")], fingerprint="2")
+    made = prepare_study({"train": train, "val": train, "heldout": held}, tmp_path / "data", words=str(file))
+    with np.load(tmp_path / "data" / "words.npz") as kept:
+        assert sorted(kept["words"]) == ["orb", "sphere"]
+    assert "orb" in made.vocabulary.words
+    plain = prepare_study({"train": train, "val": train, "heldout": held}, tmp_path / "data")
+    assert "orb" not in plain.vocabulary.words and not (tmp_path / "data" / "words.npz").exists()
