@@ -56,6 +56,9 @@ def play(
     option: Annotated[
         list[str] | None, typer.Option("--option", help="A setting of the player, key=value. Repeatable.")
     ] = None,
+    open_questions: Annotated[
+        bool, typer.Option("--open", help="Leave out the choices that the data offer: any answer may be given.")
+    ] = False,
     images: Images = None,
     skip_bad: SkipBad = False,
     on: Annotated[str, typer.Option("--on", help="Where mini-games run: local, processes, ray ...")] = "local",
@@ -80,7 +83,10 @@ def play(
     )  # fmt: skip
     if universal and data == "world":
         data = WHOLE_WORLD
-    source = Source(player, data, _frozen(data_options(images, skip_bad)), _frozen(parse_options(option or [])), limit)
+    source = Source(
+        player, data, _frozen(data_options(images, skip_bad)), _frozen(parse_options(option or [])), limit,
+        open_questions,
+    )  # fmt: skip
     asked_player, examples = source()
     name = f"{_slug(asked_player.name)}-game-{'universal' if universal else f'{adversary}-{size}'}"
     folder = out or Path("runs") / name
@@ -136,9 +142,12 @@ class Source:
     data_options: tuple[tuple[str, Any], ...]
     player_options: tuple[tuple[str, Any], ...]
     limit: int | None
+    open_questions: bool = False
+    """Whether the choices that the data offer are left out."""
 
     def __call__(self) -> tuple[Player, Sequence[Example]]:
         import sys
+        from dataclasses import replace
 
         from pfungst.data import load
         from pfungst.players import resolve
@@ -147,7 +156,11 @@ class Source:
             sys.path.insert(0, "")
         found = load(self.data, **dict(self.data_options))
         made = resolve(self.player, data=found, **dict(self.player_options))
-        return made, found if self.limit is None else found.subset(found.examples[: self.limit])
+        if self.limit is not None:
+            found = found.subset(found.examples[: self.limit])
+        if self.open_questions:
+            found = found.subset([replace(one, choices=()) for one in found.examples])
+        return made, found
 
     def words(self) -> dict[str, Any]:
         """What made player and data, for the run folder: `pfungst games` makes them again from it."""
@@ -157,13 +170,14 @@ class Source:
             "data_options": dict(self.data_options),
             "player_options": dict(self.player_options),
             "limit": self.limit,
+            "open": self.open_questions,
         }
 
     @classmethod
     def from_words(cls, words: Mapping[str, Any]) -> Source:
         return cls(
             words["player"], words["data"], _frozen(words["data_options"]), _frozen(words["player_options"]),
-            words["limit"],
+            words["limit"], bool(words.get("open", False)),
         )  # fmt: skip
 
 

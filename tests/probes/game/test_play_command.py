@@ -51,7 +51,7 @@ def run(*words: str, code: int = 0) -> str:
 
 def test_it_plays_prints_its_tables_and_writes_the_run_folder(here: Path) -> None:
     said = run(*WORDS, "--out", "run", "--strips", "1", "--fairness", "none")
-    assert "at most 72 questions to weak: 2 x 2 x 15" in said
+    assert "at most 76 questions to weak: 2 x 2 x 15" in said
     assert "Results of the games (Table 2)" in said and "a drop of" in said
     assert {"game.json", "answers.sqlite", "games.parquet", "findings.json"} <= {p.name for p in Path("run").iterdir()}
     assert list(Path("run/strips").glob("*.png"))
@@ -113,3 +113,14 @@ def test_mistakes_are_explained(here: Path) -> None:
     (here / "mine.py").write_text("def answer(image, question):\n    return 'yes'\n")
     with pytest.raises(PfungstError, match=r"None of the 1 questions can be played: 1 x no scene"):
         run("mine.py:answer", "--data", "plain.jsonl", "--size", "1", "--out", "run2")
+
+
+def test_open_questions_are_asked_without_choices(here: Path) -> None:
+    player = PLAYER.replace(
+        "def one(self, query):", "def one(self, query):\n        assert not query.choices, query.choices"
+    )
+    (here / "weak.py").write_text(player)
+    words = [*WORDS, "--out", "run", "--json", "--strips", "0", "--fairness", "none"]
+    with pytest.raises(PfungstError, match=r"\('no', 'yes'\)"):
+        run(*words)
+    assert json.loads(run(*words, "--open"))["findings"][0]["probe"] == "game"

@@ -2,14 +2,21 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from pfungst.core import Dataset, Example, ProbeError
-from pfungst.probes.game import UniversalSettings, play_universal
+from pfungst.core import Dataset, Example, PfungstError, ProbeError
+from pfungst.probes.game import Asker, MiniGame, UniversalSettings, play_universal
+from pfungst.probes.game.adversaries.universal import Universal
+from pfungst.probes.game.board import boards_of
+from pfungst.probes.game.rules import rules_of
 from pfungst.probes.game.universal import split_by_scene
 from tests.probes.game.scripted import ScenePlayer, first_object_in
 
 torch = pytest.importorskip("torch")
+
+from pfungst.probes.game._learning import Learning, learn  # noqa: E402
+from pfungst.probes.game.adversaries._ranking import Fit  # noqa: E402
 
 QUICK = UniversalSettings(
     train=6, test=4, train_queries=8, budget=6, size=2, options={"features": "own", "samples": 2, "boards": 4}
@@ -44,10 +51,28 @@ def test_one_policy_is_trained_saved_and_tried_on_unseen_questions(examples: lis
     assert again.seen == [] and second.findings.drop == result.findings.drop
 
 
-def test_an_adversary_that_learns_nothing_cannot_be_universal(examples: list[Example], tmp_path: Path) -> None:
-    settings = UniversalSettings(train=4, test=2, size=2, adversary="greedy")
-    with pytest.raises(ProbeError, match="learns nothing that lasts"):
-        play_universal(ScenePlayer(examples), Dataset("w", examples, "exact", "x"), tmp_path, settings)
+def test_what_it_learnt_on_other_scenes_fools_at_the_first_try(examples: list[Example], tmp_path: Path) -> None:
+    # Wrong wherever the first object stands far to the right: the same weakness on every scene, so it can be learnt.
+    few = [one for one in examples if one.scene is not None and len(one.scene["objects"]) <= 6]
+    player = ScenePlayer(few, first_object_in(1.9, -3.0))
+    game = MiniGame(boards_of(few[4:], rules_of("paper"))[0], Asker(player), rules_of("paper"))
+    how = Learning(first=30, rounds=1, each=10, candidates=60, fit=Fit(hidden=32, passes=60, batch=128, rate=5e-3))
+    network, curve = learn(game, how, np.random.default_rng(0))
+    assert [round(point["queries"] / len(game.boards)) for point in curve] == [30, 40]
+    network.save(tmp_path / "network.safetensors")
+    unseen = MiniGame(boards_of(few[:4], rules_of("paper"))[0], Asker(player), rules_of("paper"), budget=3)
+    Universal(weights=str(tmp_path / "network.safetensors"), candidates=60).attack(unseen, np.random.default_rng(1))
+    wrong = [unseen.committed(number) is False for number in range(len(unseen.boards))]
+    assert sum(wrong) >= 3  # one random legal layout in four or five does it
+
+
+def test_it_needs_weights_that_are_its_own(examples: list[Example], tmp_path: Path) -> None:
+    game = MiniGame(boards_of(examples[:1], rules_of("paper"))[0], Asker(ScenePlayer(examples)), rules_of("paper"))
+    with pytest.raises(ProbeError, match="needs weights"):
+        Universal().attack(game, np.random.default_rng(0))
+    (tmp_path / "bad.safetensors").write_bytes(b"nothing of the kind")
+    with pytest.raises(PfungstError):
+        Universal(weights=str(tmp_path / "bad.safetensors")).attack(game, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("bad", [{"train": 0}, {"budget": 0}, {"test": 5, "size": 10}])

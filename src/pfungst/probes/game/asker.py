@@ -21,6 +21,8 @@ class Asking(Protocol):
     """What a mini-game needs to put questions; `Asker` is the usual one."""
 
     reads_scenes: bool
+    fingerprint: str
+    """Of the player; empty where it is not known."""
     asked: int
     recalled: int
     failed: int
@@ -46,6 +48,7 @@ class Asker:
     ) -> None:
         self.player = player
         self.reads_scenes = bool(getattr(player, "reads_scenes", False))
+        self.fingerprint = str(player.fingerprint)
         self.asked = 0
         """Answers the player gave."""
         self.recalled = 0

@@ -80,6 +80,9 @@ class Board:
     program: Program
     truth: Value
     """The program's answer on the scene as it stands: what every moved scene must keep."""
+    pool: Floats | None = None
+    """Layouts (layouts, objects, 2), drawn at random before, that all enforcers agree to: what adversaries that draw
+    at random begin with."""
 
     @classmethod
     def of(cls, example: Example, rules: GameRules) -> Board:
@@ -105,6 +108,10 @@ class Board:
     def sight(self, width: int, height: int) -> Sight:
         """What shows of the objects in pictures of this size; remembered."""
         return self._sights.setdefault((width, height), Sight(self, width, height))
+
+    def share_sight(self, other: Board) -> None:
+        """Remember together with another board what shows of the same scene."""
+        self.__dict__["_sights"] = other._sights
 
     @cached_property
     def _sights(self) -> dict[tuple[int, int], Sight]:
@@ -224,7 +231,7 @@ class Board:
     def _pixels(self, coords: Floats, cameras: Floats) -> list[list[list[float]]]:
         """Column, row and depth of every object, as in the published scenes: coords (layouts, objects, 3)."""
         width, height = self.size
-        right, up, forward = self._basis  # a camera that steps straight back looks the same way
+        right, up, forward = self.basis  # a camera that steps straight back looks the same way
         from_camera = coords - cameras[:, None, :]
         depth = from_camera @ forward
         columns = np.rint((FOCAL * (from_camera @ right) / depth + 0.5) * width).astype(int).tolist()
@@ -235,7 +242,8 @@ class Board:
         ]
 
     @cached_property
-    def _basis(self) -> Basis:
+    def basis(self) -> Basis:
+        """Right, up and forward of the camera."""
         return camera_basis(self.scene.camera or CAMERA)
 
     @cached_property

@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from pfungst.probes.game.board import Board, Bools, Floats, Ints
+from pfungst.probes.game.enforcers import Enforcers
 from pfungst.world.grid import GridMasks
 from pfungst.world.legal import Rules
 from pfungst.world.scene import Scene
@@ -19,6 +20,40 @@ REJECTION_DRAWS = 200_000
 """Uniform draws before objects are placed one after the other instead."""
 TRIES = 30
 """How often a layout is begun anew after an object found no room."""
+
+
+def fair_layouts(
+    board: Board,
+    enforcers: Enforcers,
+    rng: np.random.Generator,
+    count: int,
+    *,
+    uniform: bool = True,
+    patience: int = 40,
+) -> Floats:
+    """Up to `count` different layouts (layouts, objects, 2) that all enforcers agree to, drawn at random.
+
+    uniform: each of the legal ones is as likely as any other; else roomy ones are likelier, which is several times
+    quicker for many objects.
+    patience: draws in a row that bring nothing new after which it is left at those that were found.
+    """
+    if board.pool is not None:
+        return board.pool[:count]
+    layouts, found, idle = Layouts(board), dict[bytes, Floats](), 0
+    weights = np.full((len(board), board.cells), 1.0 / board.cells)
+    while len(found) < count and idle < patience:
+        many = max(50, 2 * (count - len(found)))
+        if uniform:
+            cells = layouts.uniform(rng, many)
+        else:
+            cells, _, whole = layouts.sequential(rng, weights, many)
+            cells = cells[whole]
+        drawn = board.positions(cells)
+        fair = drawn[enforcers.allow(board, drawn)] if len(drawn) else drawn
+        before = len(found)
+        found.update((one.tobytes(), one) for one in fair)
+        idle = 0 if len(found) > before else idle + 1
+    return np.array(list(found.values())[:count]).reshape(-1, len(board), 2)
 
 
 class Layouts:
@@ -46,6 +81,17 @@ class Layouts:
             good = masks.legal(pairs.astype(np.uint8 if cells <= 256 else np.uint32)).reshape(cells, cells)
             self._rooms[key], self._rooms[key[::-1]] = good, good.T
         return self._rooms[key]
+
+    @cached_property
+    def _rooms_of(self) -> Bools:
+        """(objects, cells, objects, cells): `room` of all pairs; an object leaves itself every cell."""
+        n, cells = len(self.board), self.board.cells
+        rooms = np.ones((n, cells, n, cells), dtype=np.bool_)
+        for i in range(n):
+            for j in range(n):
+                if i != j:
+                    rooms[i, :, j] = self.room(i, j)
+        return rooms
 
     @cached_property
     def inside(self) -> Bools:
@@ -115,10 +161,9 @@ class Layouts:
         chosen = np.zeros((count, n), dtype=np.int64)
         masks = np.empty((count, n, cells), dtype=np.bool_)
         good = np.ones(count, dtype=np.bool_)
-        for at, mover in enumerate(order):
-            mask = np.repeat(self.inside[mover][None], count, axis=0)
-            for other in order[:at]:
-                mask &= self.room(other, mover)[chosen[:, other]]
+        left = np.repeat(self.inside[None], count, axis=0)
+        for mover in order:
+            mask = left[:, mover]
             open_weights = weights[mover] * mask
             total = open_weights.cumsum(axis=1)
             stuck = total[:, -1] <= 0.0
@@ -129,4 +174,5 @@ class Layouts:
             draw = rng.random(count) * total[:, -1]
             chosen[:, mover] = np.minimum((total <= draw[:, None]).sum(axis=1), cells - 1)
             masks[:, mover] = mask
+            left &= self._rooms_of[mover][chosen[:, mover]]
         return chosen, masks, good

@@ -5,7 +5,7 @@ One step is Algorithm 3 of 004_7f4cdb926551102e.txt for any number of moves at o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -80,6 +80,7 @@ class _Seat:
     known: dict[bytes, Move] = field(default_factory=dict)
     first_fooled: Move | None = None
     first_changed: Move | None = None
+    committed: Move | None = None
 
 
 class MiniGame:
@@ -148,6 +149,40 @@ class MiniGame:
     def changed(self, board: int) -> Move | None:
         """The first scene that changed the answer, right or wrong before."""
         return self._seats[board].first_changed
+
+    def committed(self, board: int) -> bool | None:
+        """Whether the player is right on the scene that the adversary committed itself to; None where it did not."""
+        seat = self._seats[board]
+        if seat.committed is None or seat.committed.answer is None:
+            return None
+        return normalise(seat.committed.answer) == normalise(seat.board.truth_text)
+
+    def committed_to(self, board: int) -> Floats | None:
+        """The scene that the adversary committed itself to, (objects, 2)."""
+        seat = self._seats[board]
+        return None if seat.committed is None else seat.committed.positions
+
+    def commit(self, layouts: Mapping[int, npt.ArrayLike]) -> None:
+        """Ask about one scene for each of these boards: what the adversary would show if it had a single try.
+
+        layouts: board -> (objects, 2). Not counted as queries of the search, and nothing is won by it: it tells how
+        right the player is on scenes of this adversary, whatever it said before. Refused scenes commit to nothing.
+        """
+        placed = {number: np.ascontiguousarray(one, dtype=np.float64) for number, one in layouts.items()}
+        open_ones: list[int] = []
+        for number, positions in placed.items():
+            seat = self._seats[number]
+            known = seat.known.get(positions.tobytes())
+            if known is not None and known.answer is not None:
+                seat.committed = known
+            elif self.enforcers.allow(seat.board, positions[None])[0]:
+                open_ones.append(number)
+        queries = [self._seats[n].board.query(placed[n], self.asker.reads_scenes) for n in open_ones]
+        for number, answer in zip(open_ones, self.asker.ask(queries), strict=True):
+            if answer is not None:
+                seat, text = self._seats[number], answer.text
+                status = self._status(seat, answer)
+                seat.committed = Move(number, placed[number], status, 0.0, "", text, answer.confidence)
 
     def live(self) -> list[int]:
         """Boards still worth a move: the answer stands, and the budget is not spent."""

@@ -79,8 +79,8 @@ class PlaySettings:
 
     @property
     def repeats(self) -> int:
-        """Questions that are asked besides moved scenes: the original, and two repetitions."""
-        return 3 if self.control else 1
+        """Questions besides the search: the original, the scene the adversary commits itself to, two repetitions."""
+        return 4 if self.control else 2
 
     def queries_each(self) -> int:
         """Moved scenes for each question, after `max_queries`. Raises ProbeError where nothing is left."""
@@ -178,7 +178,7 @@ def play(
     samples = sample_games(examples, settings)
     budget = settings.queries_each()
     folder.mkdir(parents=True, exist_ok=True)
-    _write_config(folder, player, data, settings, len(examples), left_out, samples, words)
+    write_config(folder, player, data, settings, len(examples), left_out, len(samples), words)
     shards = []
     for run in range(settings.seeds):
         game = run % len(samples)
@@ -200,8 +200,20 @@ def play(
             raise PfungstError(f"No mini-game could be finished. {failed[0][1]}") from failure
     missing = {name for name, _ in failed}
     rounds = [read_round(folder / "rounds" / shard.name) for shard in shards if shard.name not in missing]
+    return finish(folder, player.name, rounds, settings, left_out, failed)
+
+
+def finish(
+    folder: Path,
+    player: str,
+    rounds: Sequence[Round],
+    settings: PlaySettings,
+    left_out: Mapping[str, int] | None = None,
+    failed: Sequence[tuple[str, str]] = (),
+) -> Result:
+    """Write games.parquet and findings.json of finished mini-games."""
     _write_games(folder, rounds)
-    result = results_of(player.name, rounds, settings, left_out, failed)
+    result = results_of(player, rounds, settings, left_out, failed)
     write_json(folder / "findings.json", result.to_json())
     return result
 
@@ -276,16 +288,17 @@ def _version(player: Player, settings: PlaySettings, budget: int, examples: Sequ
     return f"{VERSION} {player.fingerprint} {adversary} {digest.hexdigest()} {known}"
 
 
-def _write_config(
+def write_config(
     folder: Path,
     player: Player,
     data: Dataset | Sequence[Example],
     settings: PlaySettings,
     count: int,
     left_out: Mapping[str, int],
-    samples: Sequence[Sequence[Example]],
+    samples: int,
     words: Mapping[str, Any] | None,
 ) -> None:
+    """Write game.json. Raises PfungstError where the folder belongs to another player."""
     path = folder / "game.json"
     if path.exists():
         try:
@@ -304,7 +317,7 @@ def _write_config(
         "settings": asdict(settings),
         "rules": settings.rules.to_json(),
         "adversary": getattr(get_adversary(settings.adversary, **settings.options), "about", ""),
-        "samples": len(samples),
+        "samples": samples,
         "most_queries": settings.most_queries(),
         "words": dict(words or {}),
     }

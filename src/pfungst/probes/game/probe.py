@@ -187,6 +187,7 @@ class _Through:
     """The exam's way of asking, in the shape a mini-game wants."""
 
     reads_scenes = True
+    fingerprint = ""
     asked = recalled = failed = 0
     last_error = ""
 

@@ -39,6 +39,10 @@ class RunNumbers:
     consistency_drop: float
     """Questions whose answer changed."""
     queries: int
+    one_scene: float = math.nan
+    """Accuracy on the one scene of each question that the adversary committed itself to, and `one_before` on the same
+    questions as they stood. Unlike `drop` this counts answers that came out right as well."""
+    one_before: float = math.nan
 
     @property
     def relative(self) -> float:
@@ -64,8 +68,9 @@ class Result:
     """Mini-games that could not be finished, and why."""
 
     def average(self, name: str) -> float:
-        """Mean of a number over the mini-games."""
-        return float(np.mean([getattr(one, name) for one in self.runs]))
+        """Mean of a number over the mini-games that have it, NaN where none has."""
+        values = [value for value in (getattr(one, name) for one in self.runs) if not math.isnan(value)]
+        return float(np.mean(values)) if values else math.nan
 
     @property
     def worst(self) -> RunNumbers:
@@ -122,8 +127,18 @@ def numbers_of(played: Round) -> RunNumbers:
     before = sum(one.right for one in boards) / n
     drop = sum(is_won(one) for one in boards) / n
     changed = sum(is_changed(one) for one in boards) / n
+    shown = [one for one in boards if one.committed is not None]
     return RunNumbers(
-        played.run, played.game, len(boards), before, before - drop, drop, changed, sum(one.queries for one in boards)
+        played.run,
+        played.game,
+        len(boards),
+        before,
+        before - drop,
+        drop,
+        changed,
+        sum(one.queries for one in boards),
+        float(np.mean([one.committed for one in shown])) if shown else math.nan,
+        float(np.mean([one.right for one in shown])) if shown else math.nan,
     )
 
 
@@ -201,7 +216,13 @@ def _findings(
         if told
         else f"{player} answered none of the questions."
     )
-    rows = (clean, after, drop, changed, control, checked)
+    shown = [one for one in told if one.committed is not None]
+    one_scene = _share(
+        "one scene a question: right before less right on it",
+        shown,
+        [float(one.right) - float(bool(one.committed)) for one in shown],
+    )
+    rows = (clean, after, drop, changed, control, checked, one_scene)
     tables = (type_table(boards), rarity_table(rounds))
     figures = (
         budget_figure(boards), type_figure(boards), convergence_figure(rounds), distribution_figure(runs)

@@ -55,6 +55,8 @@ class BoardSummary:
     """Distinct legal scenes tried; 0 means that no legal move was found."""
     fooling: int
     """Distinct scenes that fooled the player."""
+    committed: bool | None = None
+    """Whether the player is right on the one scene that the adversary committed itself to; None where it did not."""
 
 
 @dataclass(frozen=True)
@@ -96,9 +98,7 @@ def limits_of(rules: GameRules) -> Limits:
 def settle(game: MiniGame, control: bool) -> Round:
     """Verify what fooled the player, ask once more where `control`, and write everything down."""
     boards, limits = game.boards, limits_of(game.rules)
-    again = _ask_again(game, range(len(boards)), None) if control else {}
-    first = {n: game.fooled(n) for n in range(len(boards)) if game.fooled(n) is not None}
-    confirmed = _ask_again(game, first, first) if control else {}
+    again, confirmed = ask_again(game) if control else ({}, {})
     moves = game.moves()
     verdicts: dict[int, Verdict] = {}
     for at, move in enumerate(moves):
@@ -131,6 +131,7 @@ def settle(game: MiniGame, control: bool) -> Round:
                 again.get(number),
                 sum(move.status != INVALID for _, move in mine),
                 sum(move.status == FOOLED for _, move in mine),
+                game.committed(number),
             )
         )
     asker = game.asker
@@ -139,6 +140,13 @@ def settle(game: MiniGame, control: bool) -> Round:
         _table(rows), tuple(summaries), curve, dict(game.illegal), asker.asked, asker.recalled, asker.failed,
         game.nonsense, asker.last_error,
     )  # fmt: skip
+
+
+def ask_again(game: MiniGame) -> tuple[dict[int, bool], dict[int, bool]]:
+    """Ask a second time: which originals get the same answer, which fooling scenes a wrong one."""
+    numbers = range(len(game.boards))
+    first = {n: game.fooled(n) for n in numbers if game.fooled(n) is not None}
+    return _ask_again(game, numbers, None), _ask_again(game, first, first)
 
 
 def _ask_again(game: MiniGame, numbers: Any, moves: Mapping[int, Move | None] | None) -> dict[int, bool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -128,9 +129,26 @@ def table_b3(results: Sequence[Result]) -> Table:
     for player, size, found in _by_player(results):
         cells = [_relative(found[n].average("before"), found[n].average("after")) if n in found else "" for n in names]
         spent = [f"{found[n].average('queries') / size:.0f}" if n in found else "" for n in names]
-        rows.append((player, size, *cells, " / ".join(spent)))
-    columns = ("Model", "Mini-game size", *(f"{name}: accuracy (drop)" for name in names), "queries a question")
-    return Table("Adversaries side by side (B.3)", columns, tuple(rows))
+        once = [_once(found.get(name)) for name in names]
+        rows.append((player, size, *cells, " / ".join(spent), *once))
+    columns = (
+        "Model",
+        "Mini-game size",
+        *(f"{name}: accuracy (drop)" for name in names),
+        "queries a question",
+        *(f"{name}: accuracy on one scene (drop)" for name in names),
+    )
+    note = (
+        "One scene: the one the adversary would show if it had a single try (rsg: a random legal one). Questions that "
+        "come out right there count for the player: the drop is what the adversary knows."
+    )
+    return Table("Adversaries side by side (B.3)", columns, tuple(rows), note)
+
+
+def _once(found: Result | None) -> str:
+    if found is None or math.isnan(found.average("one_scene")):
+        return ""
+    return _relative(found.average("one_before"), found.average("one_scene"))
 
 
 def budget_table(results: Sequence[Result]) -> Table:

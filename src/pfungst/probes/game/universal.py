@@ -1,9 +1,9 @@
 """The universal adversary: learn on thousands of questions, then play unseen ones without learning any more.
 
 004_7f4cdb926551102e.txt trains one adversary a mini-game and leaves "the arduous training of the universal Adversarial
-Player on the whole Game" to the future. Here one policy learns on many questions; it is then fixed and tried on
-questions about scenes that it never met, beside a fresh adversary that learns on each mini-game and beside random legal
-scenes, all with the same number of queries a question.
+Player on the whole Game" to the future. Here one network learns on many questions which layouts fool the player; it is
+then fixed and tried on questions about scenes that it never met, beside a fresh adversary that learns on each mini-game
+and beside random legal scenes, all with the same number of queries a question.
 """
 
 from __future__ import annotations
@@ -11,25 +11,36 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pfungst.core import Dataset, Example, Figure, Finding, Findings, PfungstError, Player, ProbeError, Series, Table
+from pfungst.core import (
+    Dataset,
+    Example,
+    Figure,
+    Finding,
+    Findings,
+    MissingExtra,
+    Player,
+    ProbeError,
+    Series,
+    Table,
+)  # fmt: skip
 from pfungst.core.files import jsonable, write_json
 from pfungst.core.stats import bootstrap
 from pfungst.core.store import AnswerStore
 from pfungst.probes.game.asker import Asker
 from pfungst.probes.game.board import boards_of
-from pfungst.probes.game.minigame import MiniGame, Point
+from pfungst.probes.game.minigame import MiniGame
 from pfungst.probes.game.playing import PlaySettings, play, playable
 from pfungst.probes.game.results import LEVELS, Result, is_won
 from pfungst.probes.game.rows import BoardSummary, read_round
 from pfungst.probes.measure import finding, with_interval
 
-VERSION = "universal-1"
+VERSION = "universal-2"
 WEIGHTS, RECORD = "universal.safetensors", "universal.json"
 UNIVERSAL, FRESH, RANDOM = "universal", "fresh", "rsg"
 SHOWN = (1, 5, 10, 20, 50, 100)
@@ -50,15 +61,21 @@ class UniversalSettings:
     """Moved scenes asked about in the test, for each question and each of the three adversaries."""
     size: int = 10
     """Questions of a mini-game; the fresh adversary learns within one."""
+    candidates: int = 100
+    """Legal layouts of a question it chooses among while it learns."""
+    test_candidates: int = 400
+    """The same in the test."""
     adversary: str = "a2c"
+    """The fresh adversary beside it."""
     options: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the fresh adversary."""
     preset: str = "paper"
     ood: bool = False
     relate_only: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("train", "test", "train_queries", "budget", "size"):
+        for name in ("train", "test", "train_queries", "budget", "size", "candidates", "test_candidates"):
             if getattr(self, name) < 1:
                 raise ProbeError(f"The universal game's {name} must be at least 1, not {getattr(self, name)}.")
         if self.size > self.test:
@@ -66,7 +83,8 @@ class UniversalSettings:
 
     def most_queries(self) -> int:
         """Questions the player can be asked at most."""
-        return self.train * (self.train_queries + 1) + 3 * self.test * (self.budget + 3)
+        # In the test the original, two repetitions and the scene that an adversary commits itself to come on top.
+        return self.train * (self.train_queries + 1) + 3 * self.test * (self.budget + 4)
 
     def check_limit(self, most: int | None) -> None:
         """Raise ProbeError where so many queries are not enough: nothing is asked then."""
@@ -95,8 +113,9 @@ class UniversalResult:
     """`universal`, `fresh`, `rsg` -> the numbers on the unseen questions."""
     findings: Findings
     weights: Path
-    """The policy: `--adversary a2c --setting weights=FILE --setting learn=false` plays it again."""
+    """The network: `--adversary universal --setting weights=FILE` plays it again."""
     about: str = ""
+    """What the fresh adversary sees with."""
 
     def to_json(self) -> dict[str, Any]:
         results = {name: one.to_json()["game"] for name, one in self.results.items()}
@@ -158,11 +177,11 @@ def play_universal(
     learnt, held = split_by_scene(examples, settings.train, settings.test, settings.seed)
     tell = progress or (lambda what, done, total: None)
     tell("training", 0, 1)
-    curve = _trained(player, learnt, folder, settings, on_asked)
+    curve = _trained(player, learnt, folder, settings, on_asked, tell)
     tell("training", 1, 1)
-    options = {**settings.options, "weights": str(folder / WEIGHTS), "learn": False}
+    options = {"weights": str(folder / WEIGHTS), "candidates": settings.test_candidates}
     games = {
-        UNIVERSAL: settings.play_settings(settings.adversary, options),
+        UNIVERSAL: settings.play_settings("universal", options),
         FRESH: settings.play_settings(settings.adversary, settings.options),
         RANDOM: settings.play_settings("rsg", {}),
     }
@@ -192,35 +211,29 @@ def _trained(
     folder: Path,
     settings: UniversalSettings,
     on_asked: Callable[[int], None] | None,
+    tell: Callable[[str, int, int], None],
 ) -> list[dict[str, float]]:
-    """Train and save the policy, unless it is there; the curve of its training."""
-    from pfungst.probes.game.adversaries import get_adversary
-
-    try:
-        from pfungst.probes.game.adversaries.a2c import A2C, save_policy, train
-    except ImportError as error:  # pragma: no cover
-        raise PfungstError(str(error)) from error
-
-    found = get_adversary(settings.adversary, **settings.options)
-    if not isinstance(found, A2C):
-        raise ProbeError(f"{settings.adversary} learns nothing that lasts; a universal adversary is an a2c.")
-    version = _version(player, examples, settings, found.fingerprint)
+    """Train and save the network, unless it is there; the curve of its training."""
+    version = _version(player, examples, settings)
     record = folder / RECORD
     if record.exists() and (folder / WEIGHTS).exists():
         known = json.loads(record.read_text("utf-8"))
         if known.get("version") == version:
             before: list[dict[str, float]] = known["curve"]
             return before
-    # What works on one question must be learnt for the next: it goes on with questions that are won.
-    learner = replace(found, leave_fooled=False, learn=True, max_steps=10**6)
+    try:
+        from pfungst.probes.game._learning import Learning, learn
+    except ImportError as error:  # pragma: no cover
+        raise MissingExtra("The universal adversary", "torch") from error
+    each = settings.train_queries // 4
+    how = Learning(first=settings.train_queries - 2 * each, rounds=2, each=each, candidates=settings.candidates)
     boards, _ = boards_of(examples, settings_rules(settings))
     with AnswerStore(folder / "answers.sqlite") as store:
         asker = Asker(player, store, on_asked=on_asked)
         game = MiniGame(boards, asker, settings_rules(settings), budget=settings.train_queries)
-        policy = train(learner, game, np.random.default_rng([settings.seed, 0x0E]))
+        network, curve = learn(game, how, np.random.default_rng([settings.seed, 0x0E]), tell=tell)
         asker.still_alive()
-    save_policy(policy, folder / WEIGHTS, learner)
-    curve = [asdict(point) for point in _smoothed(game.curve)]
+    network.save(folder / WEIGHTS, {"player": player.name, "questions": len(boards)})
     write_json(record, {"version": version, "questions": len(boards), "curve": curve})
     return curve
 
@@ -230,23 +243,12 @@ def settings_rules(settings: UniversalSettings) -> Any:
     return PlaySettings(preset=settings.preset, ood=settings.ood).rules
 
 
-def _version(player: Player, examples: Sequence[Example], settings: UniversalSettings, seen_with: str) -> str:
-    known = jsonable({**asdict(settings), "test": 0, "budget": 0, "size": 0})
+def _version(player: Player, examples: Sequence[Example], settings: UniversalSettings) -> str:
+    of_the_test = ("test", "budget", "size", "test_candidates", "adversary", "options")
+    known = jsonable({name: value for name, value in asdict(settings).items() if name not in of_the_test})
     ids = [[one.id, one.question, one.scene] for one in examples]
-    text = json.dumps([VERSION, player.fingerprint, known, seen_with, ids], sort_keys=True, default=list)
+    text = json.dumps([VERSION, player.fingerprint, known, ids], sort_keys=True, default=list)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _smoothed(curve: Sequence[Point], points: int = 20) -> list[Point]:
-    """Means of stretches of the curve: single steps of few moves jump about."""
-    parts = np.array_split(np.arange(len(curve)), min(points, len(curve)))
-    means = []
-    for part in parts:
-        some = [curve[i] for i in part]
-        last = some[-1]
-        mean = {name: float(np.mean([getattr(one, name) for one in some])) for name in ("reward", "legal", "hits")}
-        means.append(replace(last, **mean))
-    return means
 
 
 def _boards(folder: Path) -> list[BoardSummary]:
@@ -296,8 +298,8 @@ def _findings(
     learning = Figure(
         "Learning to fool", "line",
         tuple(Series(label, asked, tuple(point[name] for point in curve))
-              for label, name in (("moves that fool", "hits"), ("legal moves", "legal"))),
-        "queries in training", "share of moves",
+              for label, name in (("drawn at random", "random"), ("chosen", "chosen"))),
+        "queries in training", "wrong answers, of the round's scenes",
     )  # fmt: skip
     best, chance = results[UNIVERSAL].findings, results[RANDOM].findings
     drop, clean = best.drop, best.clean

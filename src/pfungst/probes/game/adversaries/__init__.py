@@ -40,9 +40,11 @@ ADVERSARIES = Registry(
         "a2c": "pfungst.probes.game.adversaries.a2c:A2C",
         "a2c-pixel": "pfungst.probes.game.adversaries.a2c:PixelA2C",
         "a2c-plain": "pfungst.probes.game.adversaries.a2c:PlainA2C",
+        "committee": "pfungst.probes.game.adversaries.committee:Committee",
         "cross-entropy": "pfungst.probes.game.adversaries.cross_entropy:CrossEntropy",
         "greedy": "pfungst.probes.game.adversaries.greedy:Greedy",
         "rsg": "pfungst.probes.game.adversaries.rsg:RandomScenes",
+        "universal": "pfungst.probes.game.adversaries.universal:Universal",
     },
 )
 

@@ -30,13 +30,16 @@ class RandomScenes:
     """Batches in a row without a single new legal scene after which a question is given up."""
 
     def attack(self, game: MiniGame, rng: np.random.Generator) -> None:
+        # A stream of chance for every board: all players are shown the same scenes, however early one is fooled.
+        chances = rng.spawn(len(game.boards))
         for number in game.live():
-            board = game.boards[number]
+            board, rng = game.boards[number], chances[number]
             layouts = Layouts(board)
             seen: set[bytes] = set()
-            idle = 0
+            idle = drawn_before = 0
             while number in game.live() and idle < self.patience:
-                drawn = self._draw(board, layouts, rng)
+                drawn = self._draw(board, layouts, rng, drawn_before)
+                drawn_before += len(drawn)
                 fresh = [one for one in drawn if one.tobytes() not in seen]
                 seen.update(one.tobytes() for one in fresh)
                 fair = np.stack(fresh) if fresh else drawn[:0]
@@ -44,8 +47,12 @@ class RandomScenes:
                 idle = 0 if len(fair) else idle + 1
                 if len(fair):
                     game.step([number] * len(fair), list(fair))
+                if len(fair) and game.committed_to(number) is None:
+                    game.commit({number: fair[0]})
 
-    def _draw(self, board: Board, layouts: Layouts, rng: np.random.Generator) -> Floats:
+    def _draw(self, board: Board, layouts: Layouts, rng: np.random.Generator, before: int) -> Floats:
+        if not self.free and board.pool is not None and before < len(board.pool):
+            return board.pool[before : before + self.batch]
         if not self.free:
             return board.positions(layouts.uniform(rng, self.batch))
         reach = BOUND * (board.rules.stretch if board.rules.ood else 1.0)
