@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from pfungst.core import Example, PfungstError, ProbeError
+from pfungst.models import load_shipped
+from pfungst.players import resolve
 from pfungst.probes.game import GAMES, Asker, GameRules, MiniGame, boards_of
 from pfungst.probes.game.adversaries import ADVERSARIES, get_adversary
+from pfungst.probes.game.adversaries.committee import Judge
 from tests.probes.game.scripted import ScenePlayer, first_object_in
 
 torch = pytest.importorskip("torch")
@@ -15,7 +18,12 @@ torch = pytest.importorskip("torch")
 PAPER = GAMES["paper"]
 UNTAUGHT = [name for name in ADVERSARIES.names() if name != "universal"]
 """Those that need no training before."""
-QUICK = {"rsg": {"batch": 10}, "a2c-pixel": {"max_steps": 60}, "a2c-plain": {"max_steps": 120}}
+QUICK: dict[str, dict[str, Any]] = {
+    "committee": {"members": "rn-state"},
+    "rsg": {"batch": 10},
+    "a2c-pixel": {"max_steps": 60},
+    "a2c-plain": {"max_steps": 120},
+}
 
 
 def attack(
@@ -205,3 +213,28 @@ def test_weights_that_do_not_fit_and_settings_that_do_not_exist_are_explained(tm
         get_adversary("rsg", speed=3)
     with pytest.raises(PfungstError, match="Did you mean greedy"):
         get_adversary("gredy")
+
+
+def test_a_committee_asks_first_where_its_members_are_least_sure_of_the_truth(small: list[Example]) -> None:
+    game = attack("committee", small[:2], budget=4, candidates=12, batch=2)
+    judge = Judge(load_shipped("rn-state"))
+    for number in range(2):
+        asked = [move.positions for move in game.moves() if move.board == number]
+        sure = judge.sure(game.boards[number], np.stack(asked), [])
+        assert (np.diff(sure) >= 0).all() and len(asked) == 4
+        first = game.committed_to(number)
+        assert first is not None and (first == asked[0]).all()
+
+
+def test_a_player_does_not_sit_in_the_committee_against_itself(small: list[Example]) -> None:
+    player = resolve("rn-state")
+    game = MiniGame(boards_of(small[:2], PAPER)[0], Asker(player), PAPER, budget=3)
+    with pytest.raises(ProbeError, match="no member but the player"):
+        get_adversary("committee", members="rn-state").attack(game, np.random.default_rng(0))
+    with pytest.raises(ProbeError, match="no members"):
+        get_adversary("committee", members="").attack(game, np.random.default_rng(0))
+
+
+def test_members_that_look_at_pictures_and_at_scenes_sit_together(small: list[Example]) -> None:
+    game = attack("committee", small[:1], budget=2, candidates=3, members="san+rn-state")
+    assert game.queries(0) == 2

@@ -8,12 +8,13 @@ found hardest. It costs no query to know them, and nothing has to be learnt abou
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pfungst.core import MissingExtra, ProbeError
+from pfungst.core import Image, MissingExtra, ProbeError
 from pfungst.probes.game.adversaries._ordered import ask_in_order
 from pfungst.probes.game.board import Board, Floats
 from pfungst.probes.game.layouts import fair_layouts
@@ -72,7 +73,9 @@ class Committee:
             board = game.boards[number]
             fair = fair_layouts(board, game.enforcers, chances[number], self.candidates)
             if len(fair):
-                sure = np.mean([judge.sure(board, fair) for judge in judges], axis=0)
+                # Drawn once for all who look.
+                pictures = [board.image(one).fixed() for one in fair] if any(j.looks for j in judges) else []
+                sure = np.mean([judge.sure(board, fair, pictures) for judge in judges], axis=0)
                 ranked[number] = fair[np.argsort(sure, kind="stable")]
         ask_in_order(game, ranked, self.batch)
 
@@ -84,8 +87,9 @@ class Judge:
         from pfungst.models.encode import Encoder
 
         self.trained, self.encoder = trained, Encoder(trained)
+        self.looks = "image" in trained.model.reads
 
-    def sure(self, board: Board, layouts: Floats) -> Floats:
+    def sure(self, board: Board, layouts: Floats, pictures: Sequence[Image]) -> Floats:
         """(layouts,): the logarithm of the chance that it gives to the truth."""
         import torch
 
@@ -93,15 +97,15 @@ class Judge:
         truth = self.trained.vocabulary.answer_number(board.truth_text)
         if truth < 0:
             return np.zeros(len(layouts))
-        scenes = "scene" in model.reads
+        reads_scenes = "scene" in model.reads
         parts = []
         for start in range(0, len(layouts), _CHUNK):
-            queries = board.queries(layouts[start : start + _CHUNK], scenes)
+            some = layouts[start : start + _CHUNK]
             batch = self.encoder.batch(
-                [one.question for one in queries],
-                [None if scenes else one.image for one in queries],
-                [one.scene for one in queries],
-                [()] * len(queries),
+                [board.example.question] * len(some),
+                pictures[start : start + _CHUNK] if self.looks else [None] * len(some),
+                board.records(some) if reads_scenes else [None] * len(some),
+                [()] * len(some),
             )
             with torch.inference_mode():
                 parts.append(model(batch).logits.float().log_softmax(-1)[:, truth].numpy())
