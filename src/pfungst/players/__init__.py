@@ -6,8 +6,9 @@ its promises.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from pfungst._lazy import lazy
 from pfungst.players import _builtin as _builtin  # registers the names
 from pfungst.players._patience import PartialAnswers, Usage
 from pfungst.players._registry import available, register
@@ -48,11 +49,5 @@ _LATE = {
     "OpenAIPlayer": "openai",
 }
 
-
-def __getattr__(name: str) -> Any:
-    # torch, transformers and httpx are slow to import, and not every exam needs them.
-    if name in _LATE:
-        from importlib import import_module
-
-        return getattr(import_module(f"pfungst.players.{_LATE[name]}"), name)
-    raise AttributeError(f"module 'pfungst.players' has no attribute '{name}'")
+# torch, transformers and httpx are slow to import, and not every exam needs them.
+__getattr__, __dir__ = lazy(__name__, _LATE)

@@ -6,8 +6,7 @@
 Every name is loaded when it is first used; torch only where an encoder needs it.
 """
 
-from importlib import import_module
-from typing import Any
+from pfungst._lazy import lazy
 
 _HOMES = {
     "AveragedWords": "_word_vectors",
@@ -31,12 +30,4 @@ _HOMES = {
 
 __all__ = sorted(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+__getattr__, __dir__ = lazy(__name__, _HOMES)
