@@ -119,8 +119,8 @@ def test_open_questions_are_asked_without_choices(here: Path) -> None:
     player = PLAYER.replace(
         "def one(self, query):", "def one(self, query):\n        assert not query.choices, query.choices"
     )
-    (here / "weak.py").write_text(player)
-    words = [*WORDS, "--out", "run", "--json", "--strips", "0", "--fairness", "none"]
+    (here / "picky.py").write_text(player)
+    words = ["picky.py:Weak", *WORDS[1:], "--out", "run", "--json", "--strips", "0", "--fairness", "none"]
     with pytest.raises(PfungstError, match=r"\('no', 'yes'\)"):
         run(*words)
     assert json.loads(run(*words, "--open"))["findings"][0]["probe"] == "game"
