@@ -157,6 +157,7 @@ def one(name: str, given: argparse.Namespace) -> None:
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     began = time.monotonic()
     before = given.start / f"{name}.safetensors" if given.start else None
+    started = _like(Trained.load(before), name) if before is not None and before.exists() else None
     kind = MODELS.get(name)
     trained = train(
         name,
@@ -171,13 +172,14 @@ def one(name: str, given: argparse.Namespace) -> None:
         grounding=grounding,
         device=given.device,
         half=True,
-        start=_like(Trained.load(before), name) if before is not None and before.exists() else None,
+        start=started,
         compiled=given.device.startswith("cuda") and name not in NOT_COMPILED,
         progress=lambda what, done, total: _say(name, what, done, total, began),
     )
     (folder / SPENT).write_text(json.dumps({"seconds": trained.card["seconds"]}))
     # The command a reader can run, whatever process ran it.
-    card = {**trained.card, "command": f"python scripts/train_zoo.py EXPORT OUT {name} --seed {given.seed}"}
+    warm = " --from WEIGHTS" if started is not None else ""
+    card = {**trained.card, "command": f"python scripts/train_zoo.py EXPORT OUT {name} --seed {given.seed}{warm}"}
     card["asked_on"] = "new scenes of the world" if "answer" in kind.learns_from else "scenes found whole"
     card["heldout"] = _heldout(trained, given) if "answer" in kind.learns_from else None
     trained = dataclasses.replace(trained, card=card)

@@ -182,6 +182,7 @@ def make_card(
         "seconds": round(fitted.seconds, 1),
         "device": _device(device),
         "seed": config.seed,
+        "grounding": settings.get("grounding", 0.0),
         "fit": dataclasses.asdict(config),
         "command": " ".join(Path(part).name if i == 0 else part for i, part in enumerate(sys.argv)),
         "made": time.strftime("%Y-%m-%d", time.gmtime()),
@@ -206,6 +207,7 @@ def card_text(trained: Trained) -> str:
         f"- data: {_data(card['data'])}",
         f"- {card['steps']} steps (ended by {card['ended']}), best at {card['best_step']}; "
         f"{card['seconds']:.0f} s on {card['device']}; seed {card['seed']}",
+        *([f"- with grounding, weight {card['grounding']:g}"] if card.get("grounding") else []),
         f"- command: `{card['command']}`",
         f"- versions: {', '.join(f'{k} {v}' for k, v in card['versions'].items())}; {card['made']}",
     ]
