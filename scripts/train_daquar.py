@@ -24,15 +24,22 @@ from pfungst.training import FitConfig, Prepared, prepare, train
 from pfungst.training._train import card_text
 
 SIZES = {
-    "lstm-qi": {"hidden": 96, "fusion": 160, "classifier": 128},
-    "hiecoatt": {"hidden": 72, "top": 96},
-    "mutan": {"hidden": 128, "question_core": 80, "picture_core": 80, "output_core": 80},
-    "mutan-att": {"hidden": 128, "picture_core": 80, "question_core": 80, "output_core": 80},
-    "mlb": {"hidden": 128, "joint": 112},
-    "butd": {"hidden": 112},
-    "pythia": {"hidden": 96, "joint": 128, "picture_branch": 96},
-    "ban": {"hidden": 80},
-}
+    "lstm-qi": {"word_size": 48, "hidden": 56, "fusion": 96, "classifier": 80},
+    "hiecoatt": {"hidden": 56, "top": 64},
+    "mutan": {"word_size": 48, "hidden": 96, "question_core": 48, "picture_core": 64, "output_core": 56},
+    "mutan-att": {
+        "word_size": 48, "hidden": 80, "attention_core": 40, "attention_output": 48, "question_core": 48,
+        "picture_core": 40, "output_core": 56,
+    },
+    "mlb": {"word_size": 48, "hidden": 80, "joint": 48},
+    "butd": {"word_size": 48, "hidden": 72},
+    "pythia": {
+        "word_size": 48, "hidden": 64, "word_attention": 32, "region_size": 64, "joint": 80, "picture_branch": 64,
+        "word_branch": 48,
+    },
+    "ban": {"word_size": 48, "hidden": 40, "glimpses": 2},
+}  # fmt: skip
+"""Small: all weights of the package together have 30 MB."""
 FIT = FitConfig(epochs=26, batch=128, rate=2.5e-3, weight_decay=0.02, average=0.99, check_every=94, checkpoint_every=94)
 
 
@@ -50,9 +57,7 @@ def main() -> int:
     prepared = Prepared.load(place)
     for name in given.models:
         began = time.monotonic()
-        config = get_config(name, "features", **SIZES[name], word_size=64) if name != "hiecoatt" else None
-        config = config or get_config(name, "features", **SIZES[name])
-        config = dataclasses.replace(config, dropout=0.3)
+        config = get_config(name, "features", **SIZES[name], dropout=0.3)
         trained = train(
             name,
             prepared,

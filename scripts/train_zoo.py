@@ -2,8 +2,9 @@
 
     python scripts/train_zoo.py EXPORT OUT [NAME ...] --device cuda --seconds 1100
 
-EXPORT is what scripts/export_world.py wrote. Four stages, each skipped where its result is there: draw the pictures,
-train the world's CNN, take its features, then train the models, several at once in processes of their own.
+EXPORT is what scripts/export_world.py wrote. Stages, each skipped where its result is there: draw the pictures, train
+the world's CNN and the program generator of IEP and TbD, take the features, then train the models, several at once in
+processes of their own. RN begins with the relations of RN on states, and with cells that say what objects say there.
 OUT/NAME.safetensors (fp16), OUT/NAME.json and OUT/NAME.md (the card) are what the package ships; OUT/run/NAME holds
 checkpoints and curves. A second call goes on where the first was stopped.
 """
@@ -24,9 +25,9 @@ from typing import Any
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
-import numpy as np
 import torch
-import torch.nn.functional as F
+from zoo_begin import WRITERS, begin, write_programs
+from zoo_pictures import draw, look
 
 from pfungst.models import MODELS, Trained
 from pfungst.training import FitConfig, Prepared, train
@@ -39,14 +40,16 @@ COMMON: dict[str, Any] = {
 RECIPES: dict[str, dict[str, Any]] = {
     "world-cnn": {"steps": 6_000, "batch": 256, "rate": 2e-3},
     "slot-attention": {"steps": 6_000, "batch": 128, "rate": 5e-4, "warmup": 0.05},
-    "film": {"steps": 13_000, "grounding": 1.0},
-    "rn": {"steps": 12_000, "batch": 640, "rate": 5e-4, "grounding": 1.0},
+    "film": {"steps": 12_000, "batch": 2048, "grounding": 1.0},
+    "rn": {"steps": 12_000, "batch": 2048, "rate": 7e-4, "grounding": 0.5},
     "rn-state": {"steps": 20_000, "batch": 2048, "rate": 7e-4, "grounding": 0.5},
-    "state-transformer": {"steps": 18_000, "batch": 2048, "rate": 1e-3, "warmup": 0.05, "grounding": 1.0},
-    "mdetr": {"steps": 12_000, "batch": 768, "rate": 5e-4, "warmup": 0.05, "grounding": 1.0},
-    # Long chains of modules without normalisation: at 1e-3 they say the likeliest answer and no more.
-    "iep": {"steps": 6_000, "batch": 512, "rate": 4e-4, "grounding": 1.0},
-    "tbd": {"steps": 6_000, "batch": 512, "rate": 4e-4, "grounding": 1.0},
+    "state-transformer": {"steps": 14_000, "batch": 2048, "rate": 7e-4, "warmup": 0.05, "grounding": 1.0},
+    "mdetr": {"steps": 18_000, "batch": 1024, "rate": 4e-4, "warmup": 0.05, "grounding": 1.0},
+    # Long chains of modules without normalisation: at 1e-3 they say the likeliest answer and no more. A step takes as
+    # long for 2,048 questions as for 512: the processor decides what is run together.
+    "iep": {"steps": 3_000, "batch": 2048, "rate": 5e-4, "grounding": 1.0},
+    "tbd": {"steps": 3_000, "batch": 2048, "rate": 5e-4, "grounding": 1.0},
+    "generator": {"steps": 5_000, "batch": 2048, "rate": 3e-3, "warmup": 0.02},
     "san": {"steps": 10_000, "grounding": 0.5},
     "ban": {"steps": 5_000},
     "hiecoatt": {"batch": 512},
@@ -68,7 +71,7 @@ LANES = (
 )
 NOT_COMPILED = ("iep", "tbd", "slot-attention")
 """Their work differs from batch to batch."""
-SPENT = "spent.json"
+SPENT, GENERATOR = "spent.json", "generator"
 ON_PIXELS = ("slot-attention", "world-cnn")
 ON_SCENES = ("rn-state", "state-transformer")
 
@@ -96,6 +99,7 @@ def main() -> int:
     given.until = given.until or (time.time() + given.seconds if given.seconds else 0.0)
     # Those that read scenes need no pictures: they start at once.
     running = [start(names, given) for names in lanes if names and names[0] in ON_SCENES]
+    writing = start([GENERATOR], given) if {*WRITERS} & {*wanted} else None
     draw(given.export, given.out / "pixels", given.device)
     print(f"pictures drawn, {time.monotonic() - began:.0f} s", flush=True)
     for name in ("world-cnn.safetensors", "world-cnn.json"):
@@ -106,7 +110,12 @@ def main() -> int:
         one("world-cnn", given)
     look(given.out, given.device)
     print(f"features taken, {time.monotonic() - began:.0f} s", flush=True)
-    running += [start(names, given) for names in lanes if names and names[0] not in ON_SCENES]
+    rest = [names for names in lanes if names and names[0] not in ON_SCENES]
+    running += [start(names, given) for names in rest if names[0] not in WRITERS]
+    if writing is not None:
+        writing[1].wait()
+        print(f"programs are written, {time.monotonic() - began:.0f} s", flush=True)
+        running += [start(names, given) for names in rest if names[0] in WRITERS]
     while any(process.poll() is None for _, process in running):
         time.sleep(20)
         for names, _ in running:
@@ -129,11 +138,21 @@ def lane(given: argparse.Namespace) -> int:
     failed = 0
     for name in given.models:
         try:
-            one(name, given)
+            generator(given) if name == GENERATOR else one(name, given)
         except Exception as error:  # the others shall not wait for another day because one failed
             failed = 1
             print(f"{name}: {type(error).__name__}: {error}", flush=True)
     return failed
+
+
+def generator(given: argparse.Namespace) -> None:
+    out = given.out / f"{GENERATOR}.safetensors"
+    if not out.exists():
+        recipe, began = {**COMMON, **RECIPES[GENERATOR]}, time.monotonic()
+        steps = max(20, int(given.scale * recipe.pop("steps")))
+        config = FitConfig(steps=steps, seed=given.seed, check_every=max(1, steps // 5), **recipe)
+        say = lambda what, done, total: _say(GENERATOR, what, done, total, began)  # noqa: E731
+        write_programs(given.export, out, given.start, config, given.check, given.device, say)
 
 
 def one(name: str, given: argparse.Namespace) -> None:
@@ -156,12 +175,13 @@ def one(name: str, given: argparse.Namespace) -> None:
     if given.device.startswith("cuda"):
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     began = time.monotonic()
-    before = given.start / f"{name}.safetensors" if given.start else None
-    started = _like(Trained.load(before), name) if before is not None and before.exists() else None
     kind = MODELS.get(name)
+    place, kept = _place(name, given), folder.parent / f"{name}-begin.safetensors"
+    written = given.out / f"{GENERATOR}.safetensors"
+    started = begin(name, place, kept, given.start, written, given.device, given.seed)
     trained = train(
         name,
-        Prepared.load(_place(name, given)),
+        Prepared.load(place),
         folder,
         config="features" if "features" in kind.PRESETS else "compact",
         fit_config=config,
@@ -193,12 +213,6 @@ def one(name: str, given: argparse.Namespace) -> None:
     )
 
 
-def _like(before: Trained, name: str) -> Trained | None:
-    """Weights to begin with, if they are of a model of today's sizes."""
-    presets = MODELS.get(name).PRESETS
-    return before if before.model.config == presets["features" if "features" in presets else "compact"] else None
-
-
 def _heldout(trained: Trained, given: argparse.Namespace) -> float:
     """Accuracy on questions of which three in four are in wordings that training never had."""
     from pfungst.training import evaluate
@@ -228,97 +242,6 @@ def _say(name: str, what: str, done: int, total: int, began: float) -> None:
         print(
             f"{name}: step {done} of {total}, {time.monotonic() - began:.0f} s, {what.partition(' · ')[2]}", flush=True
         )
-
-
-def draw(export: Path, out: Path, device: str) -> None:
-    """Draw all splits at the published size, then shrink to what players see; OUT is prepared data with pixels."""
-    prepared = Prepared.load(export)
-    inputs = dataclasses.replace(prepared.inputs, picture="pixels")
-    for split in prepared.splits:
-        place = out / split
-        place.mkdir(parents=True, exist_ok=True)
-        if not (place / "pictures.npy").exists():
-            with np.load(export / split / "arrays.npz") as arrays:
-                scenes = {name: arrays[name] for name in ("attributes", "positions", "rotation", "camera", "lamps")}
-            pictures = draw_pictures(scenes, inputs.width, inputs.height, device)
-            np.save(place / "partial.npy", pictures)
-            (place / "partial.npy").rename(place / "pictures.npy")
-        _link(export / split / "arrays.npz", place / "arrays.npz")
-    notes = {**prepared.notes, "picture_shape": [3, inputs.height, inputs.width]}
-    dataclasses.replace(prepared, folder=out, inputs=inputs, notes=notes).save()
-
-
-def draw_pictures(scenes: dict[str, Any], width: int, height: int, device: str) -> np.ndarray[Any, Any]:
-    from pfungst.world.constants import ATTRIBUTES, RADIUS
-    from pfungst.world.renderers._pack import _KINDS, _LINEAR, Packed, _view
-
-    colours, shapes, sizes, materials = ATTRIBUTES.values()
-    result = np.empty((len(scenes["attributes"]), 3, height, width), np.uint8)
-
-    def packed(i: int) -> Packed:
-        rows = scenes["attributes"][i].astype(int)
-        rows = rows[rows[:, 0] > 0] - 1
-        radius = np.array([RADIUS[sizes[size]] for size in rows[:, 2]])
-        turn = scenes["rotation"][i, : len(rows)].astype(np.float64)
-        objects = np.column_stack(
-            [
-                scenes["positions"][i, : len(rows)].astype(np.float64),
-                radius,
-                radius,
-                np.cos(turn),
-                np.sin(turn),
-                np.array([_LINEAR[colours[c]] for c in rows[:, 0]]),
-                [float(materials[m] == "metal") for m in rows[:, 3]],
-            ]
-        )
-        kinds = np.array([_KINDS[shapes[s]] for s in rows[:, 1]], np.int64)
-        return Packed(kinds, objects, _view(scenes["camera"][i]), scenes["lamps"][i].astype(np.float64))
-
-    for start in range(0, len(result), 256):
-        part = [packed(i) for i in range(start, min(start + 256, len(result)))]
-        result[start : start + 256] = _shrunk(part, width, height, device)
-    return result
-
-
-def _shrunk(part: list[Any], width: int, height: int, device: str) -> np.ndarray[Any, Any]:
-    if device.startswith("cuda"):
-        from pfungst.world.renderers._cuda import draw_on_device
-
-        drawn = draw_on_device(part, 320, 240, torch.device(device)).permute(0, 3, 1, 2).float()
-    else:
-        from pfungst.world.renderers.raycast import _draw
-
-        drawn = torch.from_numpy(np.stack([_draw(one, 320, 240) for one in part])).permute(0, 3, 1, 2).float()
-    small = F.interpolate(drawn, (height, width), mode="bilinear", antialias=True)
-    return np.asarray(small.round().clamp(0, 255).byte().cpu().numpy())
-
-
-def look(out: Path, device: str) -> None:
-    """Features of all pictures; OUT/grid is prepared data with them."""
-    pixels = Prepared.load(out / "pixels")
-    cnn: Any = Trained.load(out / "world-cnn.safetensors").model.eval().to(device)
-    for split in pixels.splits:
-        place = out / "grid" / split
-        place.mkdir(parents=True, exist_ok=True)
-        _link(out / "pixels" / split / "arrays.npz", place / "arrays.npz")
-        if (place / "pictures.npy").exists():
-            continue
-        pictures = np.load(out / "pixels" / split / "pictures.npy", mmap_mode="r")
-        features = np.empty((len(pictures), *cnn.shape), np.float16)
-        with torch.inference_mode():
-            for start in range(0, len(pictures), 1024):
-                part = torch.from_numpy(np.array(pictures[start : start + 1024])).to(device)
-                features[start : start + 1024] = cnn.features(part).half().cpu().numpy()
-        np.save(place / "partial.npy", features)
-        (place / "partial.npy").rename(place / "pictures.npy")
-    inputs = dataclasses.replace(pixels.inputs, picture="world")
-    notes = {**pixels.notes, "picture_shape": list(cnn.shape)}
-    dataclasses.replace(pixels, folder=out / "grid", inputs=inputs, notes=notes).save()
-
-
-def _link(source: Path, target: Path) -> None:
-    if not target.exists():
-        target.symlink_to(source.resolve())
 
 
 if __name__ == "__main__":

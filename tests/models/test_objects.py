@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -10,11 +12,12 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from pfungst.core import DataError
-from pfungst.models import same_objects
-from pfungst.models._objects import CLASSES, assign, detection_losses, found_objects, true_objects
+from pfungst.models import Batch, Scenes, mdetr, same_objects
+from pfungst.models._objects import CLASSES, assign, centres, detection_losses, found_objects, true_objects
 from pfungst.models._scene import encode_scenes, to_scenes
+from pfungst.models.relation import Relation
 from pfungst.world.constants import ATTRIBUTES
-from tests.models.tiny import tiny_batch
+from tests.models.tiny import make, tiny_batch
 
 
 @given(st.integers(0, 10**6), st.integers(1, 5), st.integers(1, 6), st.integers(0, 4), st.booleans())
@@ -85,3 +88,60 @@ def test_too_many_objects_and_unknown_ones_are_told() -> None:
     strange["objects"][0]["color"] = "pink"  # type: ignore[index]
     with pytest.raises(DataError, match="object 0"):
         encode_scenes([strange])
+
+
+def test_mdetr_matches_the_objects_of_a_part_of_a_large_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, batch = make("mdetr").eval(), tiny_batch(6)
+    output = model(batch)
+    maps = {name: value[:4] for name, value in output.maps.items()}
+    scene = Scenes(*(part[:4] for part in (batch.scene.attributes, batch.scene.positions, batch.scene.pixels)))
+    expected = detection_losses(maps["objects"], maps["places"], scene, scene.pixels)
+    monkeypatch.setattr(mdetr, "MATCHED", 4)
+    losses = model.losses(batch, output)
+    assert {name: float(losses[name]) for name in expected} == {n: pytest.approx(float(v)) for n, v in expected.items()}
+
+
+def few_cells(cells: int) -> tuple[Relation, Batch]:
+    model = make("rn", cells=cells, object_size=9).eval()
+    assert isinstance(model, Relation)
+    return model, tiny_batch(4)
+
+
+def test_a_relation_network_of_few_cells_pairs_those_that_look_like_objects() -> None:
+    model, batch = few_cells(3)
+    cells = model.cells(batch)
+    looks = model.centre(cells)[..., 0]
+    _, question = model.reader(batch.question)
+    total, _, _ = model.relations(batch)
+    for i in range(len(batch)):
+        best = [c for c in looks[i].argsort(descending=True)[:3].tolist() if looks[i, c] > 0]
+        objects = model.token(cells[i, best])[None]
+        alone = model.pairs(objects, torch.ones(1, len(best), dtype=torch.bool), question[i : i + 1])[0]
+        torch.testing.assert_close(total[i : i + 1], alone)
+
+
+def test_cells_that_hold_nothing_have_no_pairs() -> None:
+    model, batch = few_cells(3)
+    torch.nn.init.constant_(model.centre.bias, -1e6)
+    output = model(batch)
+    assert float(output.maps["picture"].abs().max()) == 0.0
+    assert output.logits.isfinite().all()
+
+
+def test_where_objects_are_is_learnt_from_scenes() -> None:
+    model, batch = few_cells(4)
+    assert "scene" in model.learns_from
+    assert "scene" not in make("rn").learns_from
+    optimizer = torch.optim.Adam(model.parameters(), 0.02)
+    model.train()
+    for _ in range(150):
+        losses = model.losses(batch, model(batch))
+        optimizer.zero_grad()
+        losses["centres"].backward()
+        optimizer.step()
+    wanted = torch.zeros(4, model.grid.height, model.grid.width, dtype=torch.bool)
+    b, row, column, _, _ = centres(batch.scene, (model.grid.height, model.grid.width))
+    wanted[b, row, column] = True
+    assert torch.equal(model(batch).extra["centres"] > 0, wanted)
+    with pytest.raises(ValueError, match="learns where objects are"):
+        model.losses(replace(batch, scene=None), model(batch))

@@ -17,6 +17,7 @@ from pfungst.core import DataError
 from pfungst.models._batch import END
 from pfungst.models._each import ConvBank
 from pfungst.models._generator import ProgramGenerator
+from pfungst.models.iep import Unary
 from pfungst.models.programs import (
     ANSWERS,
     MAX_PROGRAM,
@@ -172,8 +173,9 @@ def conv(bank: ConvBank, which: int, x: Tensor) -> Tensor:
     return F.conv2d(x, bank.weight[which], bias, padding=padding, dilation=bank.dilation)
 
 
-def test_iep_runs_a_batch_as_it_runs_the_programs_one_by_one() -> None:
-    model = make("iep").eval()
+@pytest.mark.parametrize("dilations", [(1, 1), (1, 3, 9)])
+def test_iep_runs_a_batch_as_it_runs_the_programs_one_by_one(dilations: tuple[int, ...]) -> None:
+    model = make("iep", dilations=dilations).eval()
     batch = tiny_batch(6)
     picture = model.enter(model.grid(batch))
 
@@ -188,13 +190,29 @@ def test_iep_runs_a_batch_as_it_runs_the_programs_one_by_one() -> None:
         if len(inputs) == 2:
             inputs = [torch.relu(conv(module.join, which, torch.cat(inputs, 1)))]
             module = module.then
-        return torch.relu(inputs[0] + conv(module.second, which, torch.relu(conv(module.first, which, inputs[0]))))
+        total = inputs[0]
+        hidden = conv(module.layers[0], which, total)
+        for layer in module.layers[1:]:
+            hidden = conv(layer, which, torch.relu(hidden))
+            total = total + hidden
+        return torch.relu(total)
 
     _, _, together = model.run(picture, batch.program)
     for i, program in enumerate(PROGRAMS):
         checked = Program.from_json(program)
         alone = by_hand(checked, len(checked.nodes) - 1, picture[i : i + 1])
         torch.testing.assert_close(together[i : i + 1], alone, rtol=1e-4, atol=1e-6)
+
+
+def test_wide_modules_of_iep_see_across_the_picture() -> None:
+    modules = Unary(1, 1, (1, 3, 9))
+    torch.nn.init.constant_(modules.layers[0].weight, 1.0)
+    torch.nn.init.constant_(modules.layers[1].weight, 1.0)
+    torch.nn.init.constant_(modules.layers[2].weight, 1.0)
+    x = torch.zeros(1, 1, 1, 40)
+    x[..., 20] = 100.0
+    seen = modules(x, torch.tensor([0]))[0, 0, 0] > modules(torch.zeros_like(x), torch.tensor([0]))[0, 0, 0]
+    assert torch.nonzero(seen).flatten().tolist() == list(range(20 - 13, 20 + 14))
 
 
 SAME_THING = [

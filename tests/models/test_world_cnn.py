@@ -10,8 +10,8 @@ import torch
 
 from pfungst.core import PfungstError
 from pfungst.models import Batch, Inputs, Scenes, Sizes, Trained, Vocabulary, build
+from pfungst.models._objects import centres
 from pfungst.models.features import get_backbone, picture_array
-from pfungst.models.world_cnn import targets
 from tests.conftest import png
 
 SIZES = Sizes(words=8, answers=2, image=(3, 32, 48))
@@ -32,19 +32,19 @@ def scenes(places: list[list[tuple[float, float]]]) -> Scenes:
 
 
 def test_a_centre_belongs_to_the_cell_it_lies_in() -> None:
-    b, row, column, which, inside = targets(scenes([[(0.5, 0.25)], [(0.99, 0.99), (0.0, 0.0)]]), (4, 6))
+    b, row, column, which, inside = centres(scenes([[(0.5, 0.25)], [(0.99, 0.99), (0.0, 0.0)]]), (4, 6))
     found = sorted(zip(b.tolist(), row.tolist(), column.tolist(), which.tolist(), strict=True))
     assert found == [(0, 1, 3, 0), (1, 0, 0, 1), (1, 3, 5, 0)]
     assert inside[b == 0].tolist() == [[0.0, 0.0]]
 
 
 def test_of_two_centres_in_a_cell_the_one_in_front_counts() -> None:
-    _, _, _, which, _ = targets(scenes([[(0.52, 0.10), (0.51, 0.20), (0.53, 0.15)]]), (4, 6))
+    _, _, _, which, _ = centres(scenes([[(0.52, 0.10), (0.51, 0.20), (0.53, 0.15)]]), (4, 6))
     assert which.tolist() == [1]
 
 
 def test_centres_outside_the_picture_are_left_out() -> None:
-    assert targets(scenes([[(1.2, 0.5), (0.5, -0.1)]]), (4, 6))[0].tolist() == []
+    assert centres(scenes([[(1.2, 0.5), (0.5, -0.1)]]), (4, 6))[0].tolist() == []
 
 
 def test_it_learns_pictures_by_heart() -> None:

@@ -224,3 +224,13 @@ def test_training_can_begin_with_trained_weights(tmp_path: Path) -> None:
     weights = [one.model.answers[-1].weight for one in (first, second, fresh)]
     torch.testing.assert_close(weights[0], weights[1], atol=1e-6, rtol=0)
     assert not torch.allclose(weights[0], weights[2], atol=1e-3)
+
+
+def test_questions_that_chose_the_weights_do_not_judge_them(tmp_path: Path) -> None:
+    prepared = prepare({"train": squares(6), "val": squares(8)}, tmp_path / "data", inputs=SMALL)
+    settings = {"config": "tiny", "validation": "val", "fit_config": FitConfig(steps=2, batch=4, check_every=2)}
+    every = train("lstm-qi", prepared, tmp_path / "every", **settings)
+    some = train("lstm-qi", prepared, tmp_path / "some", check_limit=5, **settings)
+    named = train("lstm-qi", prepared, tmp_path / "named", check_limit=5, test="val", **settings)
+    other = train("lstm-qi", prepared, tmp_path / "other", check_limit=5, test="train", **settings)
+    assert [one.card["n"] for one in (every, some, named, other)] == [16, 11, 11, 12]

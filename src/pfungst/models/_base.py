@@ -23,7 +23,7 @@ class Model(nn.Module):
     PRESETS: ClassVar[dict[str, Any]]
     reads: ClassVar[frozenset[str]] = frozenset({"question", "image"})
     """Parts of a Batch it looks at when it answers."""
-    learns_from: ClassVar[frozenset[str]] = frozenset({"answer"})
+    learns_from: frozenset[str] = frozenset({"answer"})
     """Parts of a Batch its losses need besides."""
     objective: ClassVar[str] = "softmax"
     """`softmax`: one answer is right. `sigmoid`: every answer has a score of its own. `choice`: choices are scored one

@@ -143,3 +143,33 @@ def true_objects(scene: Scenes) -> list[list[dict[str, str]]]:
     return [
         [{name: ATTRIBUTES[name][n - 1] for name, n in zip(ORDER, o, strict=True)} for o in one if o[0]] for one in rows
     ]
+
+
+def centres(scene: Scenes, shape: tuple[int, int]) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The cells that hold a centre: scene, row and column of each, its object, and its place in the cell (n, 2)."""
+    assert scene.pixels is not None
+    height, width = shape
+    scale = torch.tensor([width, height], device=scene.pixels.device, dtype=scene.pixels.dtype)
+    places = scene.pixels * scale
+    known = scene.present & torch.isfinite(places).all(-1)
+    known = known & (places >= 0).all(-1) & (places < scale).all(-1)
+    b, which = torch.nonzero(known, as_tuple=True)
+    place = places[b, which]
+    # Those in front come last, and what is written last stays; on a GPU that is no promise, so keep one of each cell.
+    key = (b * height + place[:, 1].long()) * width + place[:, 0].long()
+    order = torch.argsort(key * 1.0e3 + place[:, 1].double() * (999 / height), stable=True)
+    key = key[order]
+    last = torch.cat([key[1:] != key[:-1], key.new_ones(1, dtype=torch.bool)]) if len(key) else key.bool()
+    chosen = order[last]
+    place = place[chosen]
+    column, row = place[:, 0].long(), place[:, 1].long()
+    return b[chosen], row, column, which[chosen], place - torch.stack([column, row], 1)
+
+
+def centre_loss(logits: Tensor, scene: Scenes) -> Tensor:
+    """Which cells of a grid hold the centre of an object: logits (B, H, W)."""
+    b, row, column, _, _ = centres(scene, (logits.shape[1], logits.shape[2]))
+    wanted = torch.zeros_like(logits)
+    wanted[b, row, column] = 1.0
+    # One cell in thirty is a centre.
+    return 10 * F.binary_cross_entropy_with_logits(logits, wanted)

@@ -42,30 +42,34 @@ class IepConfig:
     classifier: int = 1024
     stem: tuple[int, ...] = ()
     """Channels of a trainable CNN; none: features come from outside (ResNet-101, 1024x14x14)."""
-    dilation: int = 1
-    """Of the second convolution of every module. ResNet's features have seen the whole picture, those of a small CNN
-    only a part: a wider module makes up for it."""
+    dilations: tuple[int, ...] = (1, 1)
+    """Of the convolutions of every module; those behind the second add to its result. ResNet's features have seen the
+    whole picture, those of a small CNN only a part: (1, 3, 9) see all within 13 cells."""
 
 
 class Unary(nn.Module):
     """One module a token: x (n, C, H, W), which (n,) the token of each -> (n, C, H, W)"""
 
-    def __init__(self, count: int, channels: int, dilation: int = 1) -> None:
+    def __init__(self, count: int, channels: int, dilations: tuple[int, ...] = (1, 1)) -> None:
         super().__init__()
-        self.first = ConvBank(count, channels, channels, 3)
-        self.second = ConvBank(count, channels, channels, 3, dilation)
+        self.layers = nn.ModuleList(ConvBank(count, channels, channels, 3, dilation) for dilation in dilations)
 
     def forward(self, x: Tensor, which: Tensor) -> Tensor:
-        return torch.relu(x + self.second(torch.relu(self.first(x, which)), which))
+        first, *rest = self.layers
+        hidden = first(x, which)
+        for layer in rest:
+            hidden = layer(torch.relu(hidden), which)
+            x = x + hidden
+        return torch.relu(x)
 
 
 class Binary(nn.Module):
     """One module a token: both inputs side by side (n, 2C, H, W), which (n,) -> (n, C, H, W)"""
 
-    def __init__(self, count: int, channels: int, dilation: int = 1) -> None:
+    def __init__(self, count: int, channels: int, dilations: tuple[int, ...] = (1, 1)) -> None:
         super().__init__()
         self.join = ConvBank(count, 2 * channels, channels, 1)
-        self.then = Unary(count, channels, dilation)
+        self.then = Unary(count, channels, dilations)
 
     def forward(self, x: Tensor, which: Tensor) -> Tensor:
         joined: Tensor = self.then(torch.relu(self.join(x, which)), which)
@@ -79,7 +83,7 @@ class Iep(Model):
     PRESETS: ClassVar[dict[str, Any]] = {
         "paper": IepConfig(),
         "compact": IepConfig(96, 160, 1, 40, 32, 128, (48, 64, 64)),
-        "features": IepConfig(64, 144, 1, 40, 20, 128, (), 3),
+        "features": IepConfig(64, 144, 1, 40, 20, 128, (), (1, 3, 9)),
         "tiny": IepConfig(8, 16, 1, 8, 8, 16, (8, 8)),
     }
     learns_from = frozenset({"answer", "program"})
@@ -97,8 +101,8 @@ class Iep(Model):
         )
         self.functions = nn.ModuleDict(
             {
-                "unary": Unary(len(kinds(by_inputs)["unary"]), channels, config.dilation),
-                "binary": Binary(len(kinds(by_inputs)["binary"]), channels, config.dilation),
+                "unary": Unary(len(kinds(by_inputs)["unary"]), channels, config.dilations),
+                "binary": Binary(len(kinds(by_inputs)["binary"]), channels, config.dilations),
             }
         )
         shape = (channels, self.grid.height, self.grid.width)

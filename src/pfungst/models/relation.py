@@ -3,7 +3,9 @@
     answers = f( sum over all pairs i, j of  g([o_i, o_j, q]) )
 
 Pixels: 128x128 -> 4 convolutions of stride 2, 24 channels each -> every cell, with its coordinates, is an object
-(B, 64, 26); question -> words 32 -> LSTM 128; g: 4 layers of 256; f: 256, 256 with dropout 0.5, answers.
+(B, 64, 26); question -> words 32 -> LSTM 128; g: 4 layers of 256; f: 256, 256 with dropout 0.5, answers. With `cells`
+only so many of a finer grid are objects, those that look like the centre of one, which it learns from scenes; as with
+states, pairs with a cell that holds nothing are left out of the sum.
 
 States: the scene as 10 * 6 tokens (x, y, size, shape, material, colour of up to 10 objects, or the empty token), as in
 004_7f4cdb926551102e.txt, section 5 and A.3: each token is projected with a matrix of its kind and a learnt embedding of
@@ -28,6 +30,7 @@ from torch import Tensor, nn
 from pfungst.models._base import Model
 from pfungst.models._batch import Batch, Output, Sizes
 from pfungst.models._layers import Grid, WordReader, coordinates
+from pfungst.models._objects import centre_loss
 from pfungst.models._scene import SceneTokens
 
 
@@ -45,6 +48,10 @@ class RelationConfig:
     dropout: float = 0.5
     stem: tuple[int, ...] = (24, 24, 24, 24)
     """Channels of the CNN."""
+    cells: int = 0
+    """Cells that are objects, at most; 0: all, as published."""
+    object_size: int = 0
+    """Of an object, made of its cell by a layer and a matrix; 0: the cell as it is."""
 
 
 @dataclass(frozen=True)
@@ -94,32 +101,72 @@ class Relation(Model):
     PRESETS: ClassVar[dict[str, Any]] = {
         "paper": RelationConfig(),
         "compact": RelationConfig(64, 128, (256, 256, 256, 256), (256, 256), 0.1, (32, 64, 64, 64)),
-        "features": RelationConfig(64, 128, (256, 256, 256, 256), (256, 256), 0.02, (64,)),
+        "features": RelationConfig(64, 192, (256, 256, 256, 256), (256, 256), 0.02, (), 12, 128),
         "tiny": RelationConfig(8, 12, (16, 16), (16, 16), 0.0, (8, 8)),
     }
 
     def __init__(self, sizes: Sizes, config: RelationConfig) -> None:
         super().__init__(sizes, config)
         self.grid = Grid(sizes, config.stem)
+        size = self.grid.channels + 2
         self.reader = WordReader(sizes.words, config.word_size, config.hidden)
-        self.pairs = Relations(self.grid.channels + 2, config.hidden, config.relation)
+        if config.cells:
+            self.centre = nn.Linear(size, 1)
+            self.learns_from = self.learns_from | {"scene"}
+        if config.object_size:
+            self.token = nn.Sequential(nn.Linear(size, 2 * size), nn.ReLU(), nn.Linear(2 * size, config.object_size))
+        self.pairs = Relations(config.object_size or size, config.hidden, config.relation)
         self.answers = _classifier(config.relation[-1], config.classifier, sizes.answers, config.dropout)
 
     def relations(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """What `Relations` gives; first (B, layers[-1]), after the sum over the pairs."""
-        _, question = self.reader(batch.question)
-        x = self.grid(batch)
-        objects = torch.cat([x, coordinates(x)], 1).flatten(2).transpose(1, 2)
-        there = torch.ones(objects.shape[:2], dtype=torch.bool, device=objects.device)
-        summed: tuple[Tensor, Tensor, Tensor] = self.pairs(objects, there, question)
-        return summed
+        return self._related(batch)[0]
 
     def forward(self, batch: Batch) -> Output:
-        total, each, activity = self.relations(batch)
+        (total, each, activity), where, centres = self._related(batch)
         shape = (self.grid.height, self.grid.width)
-        drawn = torch.unflatten(activity.mean(1) + activity.mean(2), -1, shape)
-        stages = [torch.unflatten(each.transpose(1, 2), -1, shape)]
-        return Output(self.answers(total), {"picture": drawn}, {"stages": stages})
+        drawn = torch.unflatten(_spread(activity.mean(1) + activity.mean(2), where, shape), -1, shape)
+        stage = torch.unflatten(_spread(each.transpose(1, 2), where, shape), -1, shape)
+        extra: dict[str, Any] = {"stages": [stage]}
+        if centres is not None:
+            extra["centres"] = torch.unflatten(centres, -1, shape)
+        return Output(self.answers(total), {"picture": drawn}, extra)
+
+    def cells(self, batch: Batch) -> Tensor:
+        """The cells of the picture with their coordinates, (B, H * W, C + 2)."""
+        x = self.grid(batch)
+        return torch.cat([x, coordinates(x)], 1).flatten(2).transpose(1, 2)
+
+    def _related(self, batch: Batch) -> tuple[tuple[Tensor, Tensor, Tensor], Tensor | None, Tensor | None]:
+        """What `Relations` gives, the cells that are objects (B, K) and how much each looks like one (B, H * W)."""
+        _, question = self.reader(batch.question)
+        objects = self.cells(batch)
+        there = torch.ones(objects.shape[:2], dtype=torch.bool, device=objects.device)
+        where = centres = None
+        if self.config.cells:
+            centres = self.centre(objects)[..., 0]
+            likely, where = centres.topk(min(self.config.cells, objects.shape[1]), -1)
+            objects = objects.gather(1, where[..., None].expand(-1, -1, objects.shape[2]))
+            there = likely > 0
+        if self.config.object_size:
+            objects = self.token(objects)
+        return self.pairs(objects, there, question), where, centres
+
+    def losses(self, batch: Batch, output: Output) -> dict[str, Tensor]:
+        losses = super().losses(batch, output)
+        if "centres" in output.extra:
+            if batch.scene is None or batch.scene.pixels is None:
+                raise ValueError("This model learns where objects are from scenes, and the batch has none.")
+            losses["centres"] = centre_loss(output.extra["centres"], batch.scene)
+        return losses
+
+
+def _spread(values: Tensor, where: Tensor | None, shape: tuple[int, int]) -> Tensor:
+    """Values of some cells (B, ..., K) at their places among all (B, ..., H * W); 0 elsewhere."""
+    if where is None:
+        return values
+    where = where.view(len(where), *(1,) * (values.ndim - 2), -1).expand_as(values)
+    return values.new_zeros(*values.shape[:-1], shape[0] * shape[1]).scatter(-1, where, values)
 
 
 class RelationState(Model):

@@ -21,9 +21,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pfungst.models._base import Model
-from pfungst.models._batch import Batch, Output, Scenes, Sizes
+from pfungst.models._batch import Batch, Output, Sizes
 from pfungst.models._layers import pixels
-from pfungst.models._objects import found_objects, same_objects, true_objects
+from pfungst.models._objects import centre_loss, centres, found_objects, same_objects, true_objects
 from pfungst.models._scene import ORDER
 from pfungst.world.constants import ATTRIBUTES, BOUND
 
@@ -104,17 +104,14 @@ class WorldCnn(Model):
         if batch.scene is None or batch.scene.pixels is None:
             raise ValueError("This model learns from scenes with the centres of their objects, and the batch has none.")
         centre, kinds, rest = (output.extra[name] for name in ("centre", "kinds", "rest"))
-        b, row, column, which, inside = targets(batch.scene, self.shape[1:])
-        wanted = torch.zeros_like(centre)
-        wanted[b, 0, row, column] = 1.0
+        b, row, column, which, inside = centres(batch.scene, self.shape[1:])
         here, there = kinds[b, :, row, column], batch.scene.attributes[b, which] - 1
         attributes = torch.stack(
             [F.cross_entropy(part, there[:, i]) for i, part in enumerate(torch.split(here, list(KINDS), 1))]
         ).sum()
         places = torch.cat([inside, batch.scene.positions[b, which] / BOUND], 1)
         return {
-            # One cell in thirty is a centre.
-            "centre": 10 * F.binary_cross_entropy_with_logits(centre, wanted),
+            "centre": centre_loss(centre[:, 0], batch.scene),
             "attributes": attributes,
             "places": F.l1_loss(rest[b, :, row, column], places.float()) * 4,
         }
@@ -125,24 +122,3 @@ class WorldCnn(Model):
             raise ValueError("This batch has no scenes to compare with.")
         pairs = zip(found_objects(output.logits), true_objects(batch.scene), strict=True)
         return torch.tensor([float(same_objects(a, b)) for a, b in pairs], device=output.logits.device)
-
-
-def targets(scene: Scenes, shape: tuple[int, int]) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """The cells that hold a centre: scene, row and column of each, its object, and its place in the cell (n, 2)."""
-    assert scene.pixels is not None
-    height, width = shape
-    scale = torch.tensor([width, height], device=scene.pixels.device, dtype=scene.pixels.dtype)
-    places = scene.pixels * scale
-    known = scene.present & torch.isfinite(places).all(-1)
-    known = known & (places >= 0).all(-1) & (places < scale).all(-1)
-    b, which = torch.nonzero(known, as_tuple=True)
-    place = places[b, which]
-    # Those in front come last, and what is written last stays; on a GPU that is no promise, so keep one of each cell.
-    key = (b * height + place[:, 1].long()) * width + place[:, 0].long()
-    order = torch.argsort(key * 1.0e3 + place[:, 1].double() * (999 / height), stable=True)
-    key = key[order]
-    last = torch.cat([key[1:] != key[:-1], key.new_ones(1, dtype=torch.bool)]) if len(key) else key.bool()
-    chosen = order[last]
-    place = place[chosen]
-    column, row = place[:, 0].long(), place[:, 1].long()
-    return b[chosen], row, column, which[chosen], place - torch.stack([column, row], 1)

@@ -59,7 +59,8 @@ def train(
     config : preset, mapping or dataclass of the model
     validation : a split, or the share of the training pictures that is held out to choose the best weights
     test : a split that is asked once, at the end, for the card; by default the validation data
-    check_limit : questions of the validation data that every check asks, drawn by the seed; by default all
+    check_limit : questions of the validation data that every check asks, drawn by the seed; by default all. Where the
+        validation data are asked at the end, it is the others
     augment : pixels by which training pictures are shifted at most
     grounding : weight of a loss that asks for the objects which the steps of the program are about, see `grounding`
     cycle : train for cycle consistency too; the question generator is written beside the model
@@ -82,8 +83,11 @@ def train(
         data, held = data.split_by_picture(validation, fit_config.seed)
     asked = prepared.split(test, looks).for_model(model) if test else held
     if check_limit is not None and len(held) > check_limit:
-        some = np.random.default_rng([fit_config.seed, 0xC4EC]).permutation(len(held))[:check_limit]
-        held = held.rows(np.sort(some))
+        mixed = np.random.default_rng([fit_config.seed, 0xC4EC]).permutation(len(held))
+        if test in (None, validation):
+            # What chose the weights does not judge them.
+            asked = held.rows(np.sort(mixed[check_limit:]))
+        held = held.rows(np.sort(mixed[:check_limit]))
     grounded = None
     if grounding:
         from pfungst.training.grounding import Grounding
@@ -203,7 +207,7 @@ def card_text(trained: Trained) -> str:
         f"- accuracy {card['accuracy']:.1%} (95% interval {card['low']:.1%} to {card['high']:.1%}, n = {card['n']}), "
         f"asked: {card['asked']}",
         f"- {card['parameters']:,} parameters",
-        f"- reads: {', '.join(sorted(kind.reads))}; learns from: {', '.join(sorted(kind.learns_from))}",
+        f"- reads: {', '.join(sorted(kind.reads))}; learns from: {', '.join(sorted(trained.model.learns_from))}",
         f"- data: {_data(card['data'])}",
         f"- {card['steps']} steps (ended by {card['ended']}), best at {card['best_step']}; "
         f"{card['seconds']:.0f} s on {card['device']}; seed {card['seed']}",

@@ -15,7 +15,7 @@ import pytest
 from pfungst.core import DataError, PfungstError
 from pfungst.models import Inputs, Vocabulary
 from pfungst.scores import consensus
-from pfungst.training import ArrayData, FitConfig, Prepared
+from pfungst.training import ArrayData, FitConfig, Prepared, evaluate, fit
 from pfungst.training.cycle import (
     HIDDEN,
     TABLE_2,
@@ -29,6 +29,7 @@ from pfungst.training.cycle import (
 )
 from pfungst.training.cycle import _loss as cycle_loss
 from pfungst.training.cycle._splits import one_wording, only_pictures, with_objects
+from pfungst.training.cycle._study import make_model
 from pfungst.training.cycle._table import consensus_by_group, interval
 from pfungst.training.cycle.data import kind_splits
 
@@ -124,6 +125,45 @@ def test_a_study_runs_goes_on_and_tells(prepared: Prepared, tmp_path: Path) -> N
     assert "+ Gating" in as_text(table)
     with pytest.raises(DataError, match="other settings \\(fit\\)"):
         run_study(prepared, tmp_path, dataclasses.replace(TINY, fit=FitConfig(steps=5, batch=8)))
+
+
+def test_the_best_step_is_chosen_on_other_pictures_and_measured_beside_the_last(
+    prepared: Prepared, tmp_path: Path
+) -> None:
+    config = dataclasses.replace(TINY, seeds=1, variants=("base",), early_stop=1)
+    config = dataclasses.replace(config, fit=FitConfig(steps=30, batch=8, rate=0.02))
+    data = load_study(prepared, config)
+    assert data.choose is not None and load_study(prepared, TINY).choose is None
+    chosen, measured = (set(np.asarray(one.arrays["picture"]).tolist()) for one in (data.choose, data.val))
+    assert chosen and measured and not chosen & measured and len(chosen | measured) == 5
+
+    run_study(prepared, tmp_path, config)
+    told = json.loads((tmp_path / "runs" / "butd-base-0.json").read_bytes())
+    model = make_model("butd", data, config, 0)
+    fit_config = dataclasses.replace(config.fit, check_every=1)
+    accuracies: list[float] = []
+
+    def check(now: Any) -> dict[str, float]:
+        accuracies.append(evaluate(now, data.choose.for_model(now)).accuracy)
+        return {"accuracy": accuracies[-1]}
+
+    fit(model, data.train.for_model(model), config=fit_config, check=check, tensorboard=False)
+    assert told["steps"] == 30 and told["best_step"] == 1 + int(np.argmax(accuracies)) < 30
+    with np.load(tmp_path / "runs" / "butd-base-0.npz") as arrays:
+        assert set(arrays["val_picture"].tolist()) == measured
+        best, last = (arrays[f"heldout{ending}"].tolist() for ending in ("_best", ""))
+    assert best == evaluate(model, data.heldout.for_model(model)).correct.tolist()
+    model = make_model("butd", data, config, 0)
+    fit(model, data.train.for_model(model), config=config.fit, tensorboard=False)
+    assert last == evaluate(model, data.heldout.for_model(model)).correct.tolist() != best
+    table = summarise(tmp_path)
+    assert table["rows"][0]["CS(1)"]["value"] == pytest.approx(np.mean(last))
+    assert table["best"][0]["CS(1)"]["value"] == pytest.approx(np.mean(best))
+    assert "at its best step" in as_text(table)
+    with pytest.raises(DataError, match="other settings \\(early_stop\\)"):
+        run_study(prepared, tmp_path, dataclasses.replace(config, early_stop=0))
+    with pytest.raises(PfungstError, match="cannot be negative"):
+        StudyConfig(early_stop=-1)
 
 
 def test_processes_that_share_a_study_leave_alone_what_another_has_begun(prepared: Prepared, tmp_path: Path) -> None:

@@ -127,6 +127,10 @@ class StudyConfig:
     """The words stay as the file has them."""
     hidden: float = HIDDEN
     """Share of the words that the variants with hidden words hide."""
+    early_stop: int = 0
+    """Steps between two looks at the questions about half of the validation pictures. The weights that were best there
+    are measured beside the last ones, both on the other half and on held-out wordings, in all variants alike: what a
+    variant gains may be that it over-trains less. 0: the last weights alone."""
 
     def __post_init__(self) -> None:
         for name in self.variants:
@@ -136,6 +140,8 @@ class StudyConfig:
             raise PfungstError(f"A study sees `image` or `objects`, not {self.see!r}.")
         if not 0 <= self.hidden < 1:
             raise PfungstError(f"The share of hidden words lies between 0 and 1, not {self.hidden}.")
+        if self.early_stop < 0:
+            raise PfungstError(f"Steps between two looks cannot be negative, as in early_stop={self.early_stop}.")
         if self.seeds < 1:
             raise PfungstError("A study needs at least one seed.")
 

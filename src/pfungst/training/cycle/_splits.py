@@ -34,6 +34,9 @@ class StudyData:
     """(N,) their pictures."""
     notes: Mapping[str, Any]
     vocabulary: Vocabulary
+    choose: ArrayData | None = None
+    """Validation questions that the best step is chosen on, about other pictures than those of `val`; None where none
+    is chosen."""
 
 
 def load_study(prepared: Prepared, config: StudyConfig) -> StudyData:
@@ -52,16 +55,19 @@ def load_study(prepared: Prepared, config: StudyConfig) -> StudyData:
         order = np.argsort(np.asarray(train.arrays["picture"]), kind="stable")[: config.questions]
         train = train.rows(np.sort(order))
     train = only_pictures(train)
-    held = parts["heldout"]
+    held, val, choose = parts["heldout"], one_wording(parts["val"]), None
+    if config.early_stop:
+        val, choose = val.split_by_picture(0.5, seed=0)
     return StudyData(
         train,
-        one_wording(parts["val"]),
+        val,
         held,
         sizes,
         np.asarray(held.arrays["group"]).astype(np.int64),
         np.asarray(held.arrays["picture"]).astype(np.int64),
         prepared.notes,
         prepared.vocabulary,
+        choose,
     )
 
 

@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,13 @@ from pfungst.training.cycle._config import HIDES, VARIANTS, StudyConfig
 from pfungst.training.cycle._loss import Cycle, hiding
 from pfungst.training.cycle._splits import StudyData, load_study
 from pfungst.training.words import start_words
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+BEST = "_best"
+"""Ending of what was measured with the weights of the best step instead of the last."""
 
 
 def make_model(name: str, data: StudyData, config: StudyConfig, seed: int) -> Model:
@@ -48,7 +55,16 @@ def run_one(
     name, variant, seed = key
     model = make_model(name, data, config, seed)
     train, val, heldout = (_on(one.for_model(model), device) for one in (data.train, data.val, data.heldout))
-    fit_config = dataclasses.replace(config.fit, seed=seed)
+    fit_config = dataclasses.replace(config.fit, seed=seed, check_every=config.early_stop or config.fit.check_every)
+    size, precision = max(512, fit_config.batch), fit_config.precision
+    last: dict[str, Tensor] = {}
+    choose = _on(data.choose.for_model(model), device) if data.choose is not None else None
+
+    def look(now: Model) -> dict[str, float]:
+        last.update({name: value.detach().clone() for name, value in now.state_dict().items()})
+        assert choose is not None
+        return {"accuracy": evaluate(now, choose, size, device, precision).accuracy}
+
     losses: list[Loss] = [model_losses]
     cycle = None
     changes = VARIANTS[variant]
@@ -66,14 +82,18 @@ def run_one(
         losses=losses,
         modules=cycle.modules if cycle else {},
         transforms=(hiding(config.hidden),) if variant.endswith(HIDES) else (),
+        check=look if choose is not None else None,
         device=device,
         out=out,
         settings={"study": jsonable({"key": list(key), "cycle": config.cycle, "model": model.config})},
         tensorboard=False,
     )
-    size, precision = max(512, fit_config.batch), fit_config.precision
-    asked = evaluate(model, heldout, size, device, precision).correct
-    known = evaluate(model, val, size, device, precision).correct
+    scored: dict[str, Any] = {}
+    for ending, weights in ((BEST, None), ("", last)) if last else (("", None),):
+        if weights:
+            model.load_state_dict(weights)
+        scored[f"val{ending}"] = evaluate(model, val, size, device, precision).correct
+        scored[f"heldout{ending}"] = evaluate(model, heldout, size, device, precision).correct
     if cycle is not None:
         cycle.close()
     return {
@@ -81,11 +101,11 @@ def run_one(
         "variant": variant,
         "seed": seed,
         "steps": fitted.steps,
+        "best_step": fitted.best_step or fitted.steps,
         "parameters": model.parameter_count,
         "gate": cycle.gate_rate() if cycle is not None else None,
         "seconds": round(time.monotonic() - began, 2),
-        "val": known,
-        "heldout": asked,
+        **scored,
     }
 
 
@@ -133,10 +153,10 @@ def run_study(
             continue
         data = data or load_study(prepared, config)
         result = run_one(key, data, config, device)
+        scored = [name for name in result if name.startswith(("val", "heldout"))]
         np.savez_compressed(
             path.with_suffix(".npz"),
-            val=result.pop("val").astype(np.float32),
-            heldout=result.pop("heldout").astype(np.float32),
+            **{name: result.pop(name).astype(np.float32) for name in scored},
             group=data.groups,
             picture=data.pictures,
             val_picture=np.asarray(data.val.arrays["picture"]),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pfungst.core import DataError
 from pfungst.core.files import write_json
 from pfungst.training.cycle._config import HIDES, VARIANTS
-from pfungst.training.cycle._study import of_variant, read_runs
+from pfungst.training.cycle._study import BEST, of_variant, read_runs
 
 DRAWS = 2000
 Floats = NDArray[np.float64]
@@ -73,10 +73,25 @@ def interval(scores: Floats, clusters: NDArray[np.int64], seed: int = 0, draws: 
 
 
 def summarise(out: str | Path) -> dict[str, Any]:
-    """All rows of the table, each with its difference to the base of the same seeds; also written to OUT/table.json."""
+    """All rows of the table, each with its difference to the base of the same seeds; also written to OUT/table.json.
+    `best`: the same where every run is measured at its best step, if the study looked for it."""
     runs = read_runs(out)
     if not runs:
         raise DataError.at(out, "", "no run of the study has finished yet.")
+    result = {
+        "rows": _rows(runs),
+        "how": f"bootstrap over seeds and pictures, {DRAWS} draws; differences paired by both",
+    }
+    stopped = [
+        {**run, **{name: run[name + BEST] for name in ("val", "heldout")}} for run in runs if "val" + BEST in run
+    ]
+    if stopped:
+        result["best"] = _rows(stopped)
+    write_json(Path(out) / "table.json", result)
+    return result
+
+
+def _rows(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     rows = []
     for model in dict.fromkeys(run["model"] for run in runs):
         base = of_variant(runs, model, "base")
@@ -88,9 +103,7 @@ def summarise(out: str | Path) -> dict[str, Any]:
                 if variant.endswith(HIDES) and variant != CONTROL and found.keys() & control.keys():
                     rows[-1]["control"] = CONTROL
                     rows[-1].update(_differences(found, control, "control"))
-    result = {"rows": rows, "how": f"bootstrap over seeds and pictures, {DRAWS} draws; differences paired by both"}
-    write_json(Path(out) / "table.json", result)
-    return result
+    return rows
 
 
 def _row(
@@ -105,6 +118,7 @@ def _row(
         "paired": len(shared) if variant != "base" else 0,
         "seconds": float(np.mean([run["seconds"] for run in found.values()])),
         "gate": _mean([run["gate"] for run in found.values()]),
+        "best_steps": [run.get("best_step") for run in found.values()],
     }
     for name in MEASURES:
         clusters = next(iter(each.values()))[name][1]
@@ -131,21 +145,29 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 def as_text(result: Mapping[str, Any]) -> str:
     """The table for a terminal, in percent; differences to the base in brackets with their 95% intervals."""
+    lines = _lines(result["rows"])
+    if "best" in result:
+        lines += ["", "The same runs, every one at its best step on validation pictures that are not measured:", ""]
+        lines += _lines(result["best"])
+    return "\n".join([*lines, "", f"95% intervals: {result['how']}."])
+
+
+def _lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = [
         f"{'':26}{'seeds':>6}" + "".join(f"{name:>9}" for name in MEASURES) + "   CS(4) - base          val - base"
     ]
-    for row in result["rows"]:
+    for row in rows:
         name = row["model"] if row["variant"] == "base" else f"  {row['variant']}"
         line = f"{name:26}{row['seeds']:>6}" + "".join(f"{100 * row[m]['value']:>9.2f}" for m in MEASURES)
         for m in ("CS(4)", "val"):
             gain = row.get(f"{m} - base")
             line += f"   {_signed(gain):<20}" if gain else ""
         lines.append(line.rstrip())
-    for row in result["rows"]:
+    for row in rows:
         if "control" in row:
             gains = ", ".join(f"{m} {_signed(row[f'{m} - control'])}" for m in ("CS(4)", "REP", "val"))
             lines += ["", f"{row['model']} {row['variant']}, against {row['control']}: {gains}"]
-    return "\n".join([*lines, "", f"95% intervals: {result['how']}."])
+    return lines
 
 
 def _signed(one: Mapping[str, float]) -> str:
