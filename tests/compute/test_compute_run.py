@@ -21,9 +21,9 @@ from pfungst.compute import (
     progress_bar,
     run_shards,
     split_range,
-    write_atomic,
 )
 from pfungst.core import PfungstError
+from pfungst.core.files import write_atomic
 from tests.compute import compute_jobs as jobs
 
 

@@ -13,7 +13,8 @@ import pytest
 
 import pfungst.text
 from pfungst.core import DataError, MissingExtra
-from pfungst.text.encoders import EncoderError, cache_dir, check_encoder, get_encoder, list_encoders
+from pfungst.core.files import cache_root
+from pfungst.text.encoders import EncoderError, check_encoder, get_encoder, list_encoders
 from pfungst.text.encoders import _cache as cache_module
 
 
@@ -135,6 +136,7 @@ KILLED = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
 import test_encoders_encode as t, pfungst.text
+from pfungst.core.files import cache_root
 from pfungst.text.encoders import _cache
 _cache.CHUNK = 10
 class Slow(t.Counting):
@@ -223,7 +225,7 @@ def test_the_cache_folder_is_the_users_own_by_default(monkeypatch, tmp_path):
     monkeypatch.delenv("PFUNGST_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     monkeypatch.setattr(sys, "platform", "linux")
-    assert cache_dir() == tmp_path / "xdg" / "pfungst"
+    assert cache_root() == tmp_path / "xdg" / "pfungst"
 
 
 def test_names_that_are_not_known_are_listed():

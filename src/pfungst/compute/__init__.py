@@ -10,7 +10,6 @@ What is finished is never done again, and the bytes are the same wherever they w
 from pfungst.compute._progress import Progress, ProgressCallback, progress_bar
 from pfungst.compute._run import run_shards
 from pfungst.compute._shards import ComputeError, Shard, ShardFailure, ShardsFailed, Work, make_shards, split_range
-from pfungst.compute._store import write_atomic
 
 __all__ = [
     "ComputeError",
@@ -24,5 +23,4 @@ __all__ = [
     "progress_bar",
     "run_shards",
     "split_range",
-    "write_atomic",
 ]

@@ -9,37 +9,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
 from pfungst.compute._shards import ComputeError, Shard
-
-
-def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file so that it is seen whole or not at all, whatever happens meanwhile."""
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        temporary.write_bytes(data)
-        publish(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def publish(temporary: Path, target: Path) -> None:
-    """Flush `temporary` to the disk and give it its name."""
-    with open(temporary, "rb+") as file:
-        os.fsync(file.fileno())
-    temporary.replace(target)
-    # Without this a power cut may forget the rename itself. Some systems cannot open a folder, and need no such call.
-    with contextlib.suppress(PermissionError):
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+from pfungst.core.files import publish, write_atomic
 
 
 def sha256_of(path: Path) -> str:

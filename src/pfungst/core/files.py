@@ -2,42 +2,58 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
 import os
-import tempfile
+import secrets
+import sys
 from pathlib import Path
 from typing import Any
 
 
-def write_atomic(path: Path, data: bytes) -> None:
+def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
     """Write beside the target, flush to disk, rename: a reader or a killed writer never leaves half a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        # mkstemp makes private files; ours are as readable as any other file of the user.
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(name).chmod(0o666 & ~umask)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        temporary.write_bytes(data)
+        publish(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def publish(temporary: Path, target: Path) -> None:
+    """Flush `temporary` to the disk and give it its name."""
+    with open(temporary, "rb+") as file:
+        os.fsync(file.fileno())
+    temporary.replace(target)
+    # Without this a power cut may forget the rename itself. Some systems cannot open a folder, and need no such call.
+    with contextlib.suppress(PermissionError):
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def cache_root() -> Path:
+    """`$PFUNGST_CACHE`, or the user's cache folder. Everything in it may be deleted at any time."""
+    chosen = os.environ.get("PFUNGST_CACHE")
+    if chosen:
+        return Path(chosen)
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "pfungst"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "pfungst" / "Cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pfungst"
 
 
 def cache_dir(name: str) -> Path:
-    """Folder for what can be made again: below $PFUNGST_CACHE, else in the user's cache folder."""
-    root = os.environ.get("PFUNGST_CACHE")
-    if root:
-        base = Path(root)
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pfungst"
-    folder = base / name
+    """A folder below `cache_root`, made where it is not there."""
+    folder = cache_root() / name
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

@@ -18,7 +18,6 @@ _HOMES = {
     "SkipThoughtsConfig": "_train",
     "TfIdf": "_tfidf",
     "WordVectors": "_word_vectors",
-    "cache_dir": "_cache",
     "check_encoder": "_base",
     "get_encoder": "_registry",
     "list_encoders": "_registry",

@@ -10,12 +10,12 @@ import contextlib
 import hashlib
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from pfungst.core.files import cache_root
 from pfungst.text.encoders._base import Encoder, EncoderError, FloatArray
 
 CHUNK = 2048
@@ -23,18 +23,6 @@ CHUNK = 2048
 
 Progress = Callable[[int, int], None]
 """Called with (sentences encoded, sentences in all)."""
-
-
-def cache_dir() -> Path:
-    """`$PFUNGST_CACHE`, or the user's cache folder. Everything in it may be deleted at any time."""
-    chosen = os.environ.get("PFUNGST_CACHE")
-    if chosen:
-        return Path(chosen)
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "pfungst"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "pfungst" / "Cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pfungst"
 
 
 def content_key(encoder: Encoder, sentences: Sequence[str]) -> str:
@@ -52,7 +40,7 @@ def cached(encoder: Encoder, sentences: Sequence[str], progress: Progress | None
 
     Where the cache folder cannot be written, the vectors are simply calculated.
     """
-    folder = cache_dir() / "vectors" / re.sub(r"[^A-Za-z0-9._+-]", "_", encoder.name)[:80]
+    folder = cache_root() / "vectors" / re.sub(r"[^A-Za-z0-9._+-]", "_", encoder.name)[:80]
     file = folder / f"{content_key(encoder, sentences)}.npy"
     shape = (len(sentences), encoder.dim)
     found = _open(file, shape)

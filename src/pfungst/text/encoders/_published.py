@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from pfungst.core import DataError
+from pfungst.core.files import cache_root
 from pfungst.text.encoders._base import EncoderError, FloatArray, best_device
-from pfungst.text.encoders._cache import cache_dir
 from pfungst.text.encoders._gru import GRUWeights
 from pfungst.text.encoders._pickled_table import read_table
 from pfungst.text.encoders._skip_thoughts import Part, SkipThoughts
@@ -88,7 +88,7 @@ def _table(path: Path, rows: int) -> FloatArray:
 
 
 def _converted(path: Path, rows: int) -> FloatArray:
-    folder = cache_dir() / "skip-thoughts"
+    folder = cache_root() / "skip-thoughts"
     target = folder / f"{_content([path])}.npy"
     if not target.is_file():
         table = read_table(path, rows)
