@@ -12,7 +12,9 @@ from pfungst.models._names import SHIPPED
 from pfungst.players import resolve
 from pfungst.world import embedded
 
-ON_WORLD = ["ban", "film", "iep", "mdetr", "rn", "rn-state", "san", "state-transformer", "tbd"]
+ON_WORLD = [
+    "ban", "butd", "film", "iep", "lstm-qi", "mdetr", "mutan", "pythia", "rn", "rn-state", "san", "state-transformer", "tbd",
+]  # fmt: skip
 
 
 def test_all_together_they_are_light() -> None:
