@@ -13,7 +13,8 @@ from pfungst.players import resolve
 from pfungst.world import embedded
 
 ON_WORLD = [
-    "ban", "butd", "film", "iep", "lstm-qi", "mdetr", "mutan", "pythia", "rn", "rn-state", "san", "state-transformer", "tbd",
+    "ban", "butd", "film", "iep", "lstm-qi", "mdetr", "mutan", "pythia", "rn", "rn-state", "san",
+    "state-transformer", "tbd",
 ]  # fmt: skip
 
 

@@ -10,7 +10,9 @@ from pfungst.models import load_shipped
 from pfungst.players import resolve
 from pfungst.probes.game import GAMES, Asker, GameRules, MiniGame, boards_of
 from pfungst.probes.game.adversaries import ADVERSARIES, get_adversary
-from pfungst.probes.game.adversaries.committee import Judge
+from pfungst.probes.game.adversaries.committee import Bench, Committee, Judge, log_odds
+from pfungst.probes.game.asker import Asking
+from pfungst.probes.game.board import Board, Floats
 from tests.probes.game.scripted import ScenePlayer, first_object_in
 
 torch = pytest.importorskip("torch")
@@ -233,6 +235,36 @@ def test_a_player_does_not_sit_in_the_committee_against_itself(small: list[Examp
         get_adversary("committee", members="rn-state").attack(game, np.random.default_rng(0))
     with pytest.raises(ProbeError, match="no members"):
         get_adversary("committee", members="").attack(game, np.random.default_rng(0))
+
+
+def test_a_committee_goes_by_the_mean_over_its_bench_whoever_sits_there(small: list[Example]) -> None:
+    class Westward:
+        """Two members who find it hard when object 0 stands in the west; one of them doubts four times as much."""
+
+        def sure(self, board: Board, layouts: Floats) -> Floats:
+            assert game.enforcers.allow(board, layouts).all()
+            return np.stack([4 * layouts[:, 0, 0], -layouts[:, 0, 0]])
+
+    class Elsewhere(Committee):
+        def bench(self, asker: Asking) -> Bench:
+            return Westward()
+
+    game = MiniGame(boards_of(small[:2], PAPER)[0], Asker(ScenePlayer(small)), PAPER, budget=6)
+    Elsewhere(candidates=40).attack(game, np.random.default_rng(0))
+    for number in range(2):
+        west = [move.positions[0, 0] for move in game.moves() if move.board == number]
+        assert west == sorted(west) and west[0] < west[-1] and len(west) == 6
+
+
+def test_odds_tell_layouts_apart_on_which_a_member_is_all_but_certain() -> None:
+    trained = load_shipped("rn-state")
+    logits = torch.zeros(3, len(trained.vocabulary.answers))
+    yes = trained.vocabulary.answer_number("yes")
+    logits[:, yes] = torch.tensor([1.0, 30.0, 40.0])
+    found = log_odds(trained, logits, ["yes"] * 3)
+    others = len(trained.vocabulary.answers) - 1
+    assert found == pytest.approx(np.array([1.0, 30.0, 40.0]) - np.log(others), abs=1e-5)
+    assert log_odds(trained, logits, ["yes", "an answer that nobody gives", "yes"])[1] == 0.0
 
 
 def test_members_that_look_at_pictures_and_at_scenes_sit_together(small: list[Example]) -> None:

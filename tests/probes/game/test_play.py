@@ -1,6 +1,8 @@
 import json
 import math
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +224,13 @@ def test_tables_have_the_layout_of_the_paper(small: list[Example], tmp_path: Pat
         results[1].p_value("consistency_drop"), abs=1e-3
     )
     assert len(table_b1(results).rows[0]) == 6 and "rsg: accuracy (drop)" in table_b3(results).columns
+    assert table_b3(results).columns[-1] == "one scene, cross-entropy less rsg"
+    assert table_b3(results).rows[0][-1] == ""  # it commits itself to no scene
+    half = [replace(one, committed=number % 2 == 0) for number, one in enumerate(results[0].boards)]
+    right = [replace(one, committed=True) for one in results[1].boards]
+    shown = table_b3([replace(results[0], boards=tuple(half)), replace(results[1], boards=tuple(right))])
+    change, low, high = re.findall(r"[+-]?[\d.]+", str(shown.rows[0][-1]))
+    assert change == "-50.0" and -100 <= float(low) < -50 < float(high) <= 0
     assert read_round(tmp_path / "rsg" / "rounds" / "round-00000.parquet").boards
     with pytest.raises(PfungstError, match=r"no game\.json"):
         read_result(tmp_path)

@@ -66,6 +66,8 @@ class Result:
     """Questions that could not be played, by reason."""
     failed: tuple[tuple[str, str], ...] = ()
     """Mini-games that could not be finished, and why."""
+    boards: tuple[BoardSummary, ...] = ()
+    """What became of every question, in the order played."""
 
     def average(self, name: str) -> float:
         """Mean of a number over the mini-games that have it, NaN where none has."""
@@ -91,7 +93,7 @@ class Result:
         return t_test([getattr(one, name) for one in self.runs])
 
     def to_json(self) -> dict[str, Any]:
-        about = {name: value for name, value in vars(self).items() if name != "findings"}
+        about = {name: value for name, value in vars(self).items() if name not in ("findings", "boards")}
         about["worst"] = self.worst
         out: dict[str, Any] = jsonable({"findings": [self.findings], "game": about})
         return out
@@ -155,7 +157,7 @@ def results_of(
     counts = _counts(rounds, boards)
     return Result(
         player, settings.adversary, settings.preset + ("+ood" if settings.ood else ""), settings.size, runs,
-        _findings(player, rounds, boards, runs, settings), counts, dict(left_out or {}), tuple(failed),
+        _findings(player, rounds, boards, runs, settings), counts, dict(left_out or {}), tuple(failed), tuple(boards),
     )  # fmt: skip
 
 

@@ -8,9 +8,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pfungst.core import PfungstError, Table
+from pfungst.core.stats import bootstrap
 from pfungst.probes.game.playing import PlaySettings
 from pfungst.probes.game.results import Result, results_of
 from pfungst.probes.game.rows import read_round
+
+BASELINE = "rsg"
+"""The adversary that knows nothing: others stand beside it."""
 
 
 def read_result(folder: Path) -> Result:
@@ -125,22 +129,26 @@ def table_b1(results: Sequence[Result]) -> Table:
 def table_b3(results: Sequence[Result]) -> Table:
     """Appendix B.3: every adversary beside the random scene generator."""
     names = list(dict.fromkeys(one.adversary for one in results))
+    others = [name for name in names if name != BASELINE] if BASELINE in names else []
     rows = []
     for player, size, found in _by_player(results):
         cells = [_relative(found[n].average("before"), found[n].average("after")) if n in found else "" for n in names]
         spent = [f"{found[n].average('queries') / size:.0f}" if n in found else "" for n in names]
         once = [_once(found.get(name)) for name in names]
-        rows.append((player, size, *cells, " / ".join(spent), *once))
+        beside = [_beside(found.get(name), found.get(BASELINE)) for name in others]
+        rows.append((player, size, *cells, " / ".join(spent), *once, *beside))
     columns = (
         "Model",
         "Mini-game size",
         *(f"{name}: accuracy (drop)" for name in names),
         "queries a question",
         *(f"{name}: accuracy on one scene (drop)" for name in names),
+        *(f"one scene, {name} less {BASELINE}" for name in others),
     )
     note = (
         "One scene: the one the adversary would show if it had a single try (rsg: a random legal one). Questions that "
-        "come out right there count for the player: the drop is what the adversary knows."
+        "come out right there count for the player: the drop is what the adversary knows. Differences are of the same "
+        "questions, with cluster bootstraps over images."
     )
     return Table("Adversaries side by side (B.3)", columns, tuple(rows), note)
 
@@ -149,6 +157,29 @@ def _once(found: Result | None) -> str:
     if found is None or math.isnan(found.average("one_scene")):
         return ""
     return _relative(found.average("one_before"), found.average("one_scene"))
+
+
+def _beside(found: Result | None, baseline: Result | None) -> str:
+    """Accuracy on the one scene of an adversary less that on the baseline's, on questions that both played."""
+    if found is None or baseline is None:
+        return ""
+    ours, theirs = one_scenes(found), one_scenes(baseline)
+    both = [name for name in ours if name in theirs]
+    if not both:
+        return ""
+    change = bootstrap([ours[name] - theirs[name] for name in both], [name[0] for name in both])
+    shown = f"{100 * change.value:+.1f}"
+    return shown if math.isnan(change.low) else f"{shown} [{100 * change.low:.1f}, {100 * change.high:.1f}]"
+
+
+def one_scenes(found: Result) -> dict[tuple[str, str], float]:
+    """Whether the player was right on the scene that the adversary committed itself to, by (image, question); the mean
+    where a question was played several times."""
+    right: dict[tuple[str, str], list[bool]] = {}
+    for one in found.boards:
+        if one.committed is not None and one.old_answer is not None:
+            right.setdefault((one.image_id, one.example_id), []).append(one.committed)
+    return {name: sum(some) / len(some) for name, some in right.items()}
 
 
 def budget_table(results: Sequence[Result]) -> Table:

@@ -1,11 +1,51 @@
-"""Asking about layouts that are ranked already."""
+"""Adversaries that know before they ask: they rank many legal layouts and ask about the worst first."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-from pfungst.probes.game.board import Floats
+import numpy as np
+import numpy.typing as npt
+
+from pfungst.probes.game.board import Board, Floats
+from pfungst.probes.game.layouts import fair_layouts
 from pfungst.probes.game.minigame import MiniGame
+
+BUDGET = 20
+"""Queries a question: they are made for few."""
+
+Ranker: TypeAlias = Callable[[Board, Floats], npt.NDArray[np.floating[Any]]]
+"""A board and layouts (layouts, objects, 2) to (layouts,): the higher, the likelier is a wrong answer."""
+
+
+@dataclass(frozen=True)
+class Ordered(ABC):
+    """Draws many legal layouts of a question, which costs no query, and asks about those it ranks highest."""
+
+    name: str = ""
+    budget: int = BUDGET
+    candidates: int = 400
+    """Legal layouts of a question it chooses among."""
+    batch: int = 5
+    """Scenes of a question asked about at once, the worst first."""
+
+    @abstractmethod
+    def ranker(self, game: MiniGame) -> Ranker:
+        """What ranks the layouts of this mini-game's boards."""
+
+    def attack(self, game: MiniGame, rng: np.random.Generator) -> None:
+        rank = self.ranker(game)
+        chances = rng.spawn(len(game.boards))
+        ranked: dict[int, Floats] = {}
+        for number in game.live():
+            board = game.boards[number]
+            fair = fair_layouts(board, game.enforcers, chances[number], self.candidates)
+            if len(fair):
+                ranked[number] = fair[np.argsort(-rank(board, fair), kind="stable")]
+        ask_in_order(game, ranked, self.batch)
 
 
 def ask_in_order(game: MiniGame, ranked: Mapping[int, Floats], batch: int) -> None:

@@ -10,74 +10,90 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from pfungst.core import Image, MissingExtra, ProbeError
-from pfungst.probes.game.adversaries._ordered import ask_in_order
+from pfungst.probes.game.adversaries._ordered import Ordered, Ranker
+from pfungst.probes.game.asker import Asking
 from pfungst.probes.game.board import Board, Floats
-from pfungst.probes.game.layouts import fair_layouts
 from pfungst.probes.game.minigame import MiniGame
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from pfungst.models import Trained
 
-BUDGET = 20
-"""Queries a question: it is made for few."""
 _CHUNK = 64
 
 
+class Bench(Protocol):
+    """Where the members sit."""
+
+    def sure(self, board: Board, layouts: Floats) -> Floats:
+        """(members, layouts): the logarithm of the odds that each member gives to the right answer."""
+        ...
+
+
 @dataclass(frozen=True)
-class Committee:
+class Committee(Ordered):
     """Draws many legal layouts of a question and asks about those on which others are least sure of the truth."""
 
     name: str = "committee"
-    budget: int = BUDGET
+    candidates: int = 100
     members: str = "film+mdetr+tbd+rn-state"
     """Models of the zoo, or folders with trained ones, joined by +. The player itself is left out."""
-    candidates: int = 60
-    """Legal layouts of a question it chooses among."""
-    batch: int = 5
-    """Scenes of a question asked about at once, the worst first."""
 
     @property
     def fingerprint(self) -> str:
-        """Content of the members' weights."""
-        every = " ".join(one.fingerprint for one in self._load())
+        """How it ranks, and the content of the members' weights."""
+        every = " ".join(["log odds", str(self.candidates), *(one.fingerprint for one in self._load())])
         return hashlib.sha256(every.encode()).hexdigest()
 
     @property
     def about(self) -> str:
         """A line about who sits in it."""
-        return f"asks other players first: {self.members.replace('+', ', ')}"
+        return f"asks other players first: {', '.join(self.names)}"
+
+    @property
+    def names(self) -> list[str]:
+        """Of the members. Raises ProbeError where there are none."""
+        names = [name for name in self.members.split("+") if name]
+        if not names:
+            raise ProbeError("The committee has no members: --setting members=film+tbd names some.")
+        return names
 
     def _load(self) -> list[Trained]:
         try:
             from pfungst.models import Trained, load_shipped, shipped
         except ImportError as error:  # pragma: no cover
             raise MissingExtra("The committee", "torch") from error
-        names = [name for name in self.members.split("+") if name]
-        if not names:
-            raise ProbeError("The committee has no members: --setting members=film+tbd names some.")
-        return [load_shipped(name) if name in shipped() else Trained.load(name) for name in names]
+        return [load_shipped(name) if name in shipped() else Trained.load(name) for name in self.names]
 
-    def attack(self, game: MiniGame, rng: np.random.Generator) -> None:
-        members = [one for one in self._load() if one.fingerprint not in game.asker.fingerprint]
+    def bench(self, asker: Asking) -> Bench:
+        """The members that judge; the player that `asker` asks is none of them."""
+        members = [one for one in self._load() if one.fingerprint not in asker.fingerprint]
         if not members:
             raise ProbeError("The committee has no member but the player: --setting members=film+tbd names others.")
-        judges = [Judge(one) for one in members]
-        chances = rng.spawn(len(game.boards))
-        ranked: dict[int, Floats] = {}
-        for number in game.live():
-            board = game.boards[number]
-            fair = fair_layouts(board, game.enforcers, chances[number], self.candidates)
-            if len(fair):
-                # Drawn once for all who look.
-                pictures = [board.image(one).fixed() for one in fair] if any(j.looks for j in judges) else []
-                sure = np.mean([judge.sure(board, fair, pictures) for judge in judges], axis=0)
-                ranked[number] = fair[np.argsort(sure, kind="stable")]
-        ask_in_order(game, ranked, self.batch)
+        return Judges(members)
+
+    def ranker(self, game: MiniGame) -> Ranker:
+        bench = self.bench(game.asker)
+        return lambda board, layouts: -bench.sure(board, layouts).mean(axis=0)
+
+
+class Judges:
+    """Members in this process."""
+
+    def __init__(self, members: Sequence[Trained]) -> None:
+        self._judges = [Judge(one) for one in members]
+        self._looks = any(one.looks for one in self._judges)
+
+    def sure(self, board: Board, layouts: Floats) -> Floats:
+        # Drawn once for all who look.
+        pictures = [board.image(one).fixed() for one in layouts] if self._looks else []
+        return np.stack([judge.sure(board, layouts, pictures) for judge in self._judges])
 
 
 class Judge:
@@ -90,13 +106,10 @@ class Judge:
         self.looks = "image" in trained.model.reads
 
     def sure(self, board: Board, layouts: Floats, pictures: Sequence[Image]) -> Floats:
-        """(layouts,): the logarithm of the chance that it gives to the truth."""
+        """(layouts,): the logarithm of the odds that it gives to the truth."""
         import torch
 
         model = self.trained.model.eval()
-        truth = self.trained.vocabulary.answer_number(board.truth_text)
-        if truth < 0:
-            return np.zeros(len(layouts))
         reads_scenes = "scene" in model.reads
         parts = []
         for start in range(0, len(layouts), _CHUNK):
@@ -108,5 +121,22 @@ class Judge:
                 [()] * len(some),
             )
             with torch.inference_mode():
-                parts.append(model(batch).logits.float().log_softmax(-1)[:, truth].numpy())
-        return np.concatenate(parts).astype(np.float64)
+                parts.append(log_odds(self.trained, model(batch).logits, [board.truth_text] * len(some)))
+        return np.concatenate(parts)
+
+
+def log_odds(trained: Trained, logits: Tensor, truths: Sequence[str]) -> Floats:
+    """(rows,): the logarithm of the odds that a model gives to the right answers, from its logits (rows, answers).
+
+    Odds tell layouts apart on which it is all but certain; the logarithm of the chance is 0 on all of them. 0 where the
+    model does not know the answer: it can have no opinion then.
+    """
+    import torch
+
+    numbers = [trained.vocabulary.answer_number(truth) for truth in truths]
+    every, right = torch.arange(len(truths), device=logits.device), torch.tensor(numbers, device=logits.device)
+    others = logits.float().clone()
+    others[every, right.clamp(min=0)] = -torch.inf
+    odds = logits.float()[every, right.clamp(min=0)] - others.logsumexp(-1)
+    found: Floats = torch.where(right >= 0, odds, 0.0).cpu().numpy().astype(np.float64)
+    return found

@@ -3,18 +3,19 @@
 import numpy as np
 import pytest
 
-from pfungst.core import Example
-from pfungst.probes.game import _without_numba as plain
 from pfungst.probes.game.board import Board
 from pfungst.probes.game.layouts import Layouts
 from pfungst.probes.game.rules import rules_of
+from pfungst.world import _without_numba as plain
+from pfungst.world import embedded
 from pfungst.world.legal import Rules, is_legal
 
 kernels = pytest.importorskip("pfungst.world._kernels")
 
 
-@pytest.fixture
-def boards(examples: list[Example]) -> list[Board]:
+@pytest.fixture(scope="module")
+def boards() -> list[Board]:
+    examples = [one for one in embedded(scenes=12, seed=5, cache=False) if one.id == one.group]
     return [Board.of(one, rules_of("paper")) for one in examples]
 
 

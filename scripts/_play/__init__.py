@@ -1,0 +1,1 @@
+"""The parts of scripts/play_zoo.py."""
