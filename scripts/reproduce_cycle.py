@@ -59,6 +59,9 @@ def main() -> int:
     parser.add_argument("--words", default="", help="file of word vectors that the models' words start from")
     parser.add_argument("--fixed-words", action="store_true", help="these do not learn")
     parser.add_argument("--hidden", type=float, default=HIDDEN, help="share of hidden words, where a variant has them")
+    parser.add_argument(
+        "--early-stop", type=int, default=0, metavar="N", help="measure the best step on half of val too, every N"
+    )
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--jobs", type=int, default=1, help="processes at once")
     parser.add_argument("--seconds", type=float, default=0.0, help="after so many no further run is begun")
@@ -94,6 +97,7 @@ def _go(given: argparse.Namespace) -> int:
         words=given.words,
         fixed_words=given.fixed_words,
         hidden=given.hidden,
+        early_stop=given.early_stop,
     )
     prepared = Prepared.load(given.export)
     began = time.monotonic()
