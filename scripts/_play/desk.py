@@ -98,8 +98,9 @@ class TruthfulPlayer(ZooPlayer):
             output = self._ask(part, offered)
             sure = log_odds(self.trained, output.logits, truths[start : start + self.batch_size]).tolist()
             chances = self._chances(output.logits, offered)
-            for query, choices, row, odds in zip(part, offered, chances, sure, strict=True):
-                answer = self._one(query, choices, row)
+            likeliest = output.logits.argmax(-1).tolist()
+            for *about, odds in zip(part, offered, chances, likeliest, sure, strict=True):
+                answer = self._one(*about)
                 said.append(Said(answer.text, answer.confidence, odds))
         return said
 

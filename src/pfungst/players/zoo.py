@@ -14,6 +14,7 @@ from torch import Tensor
 
 from pfungst.core import Answer, PlayerError, Query
 from pfungst.models import MODELS, Batch, Output, Trained, load_shipped, shipped
+from pfungst.models._quick import quick
 from pfungst.models._vocabulary import plain_answer
 from pfungst.models.encode import Encoder
 from pfungst.models.features import load_regions
@@ -57,7 +58,7 @@ class ZooPlayer:
         self.batch_size = batch_size
         self.reads_scenes = "scene" in trained.model.reads
         self._device = device
-        self._model = trained.model.to(device).eval()
+        self._model = quick(trained.model).to(device)
         self._encoder = Encoder(trained, device, regions)
         self._chooses = trained.model.objective == "choice"
         self._numbers = {plain_answer(text): i for i, text in reversed(list(enumerate(trained.vocabulary.answers)))}
@@ -68,8 +69,8 @@ class ZooPlayer:
             part = queries[start : start + self.batch_size]
             offered = [self._offered(query) for query in part]
             output = self._ask(part, offered)
-            chances = self._chances(output.logits, offered)
-            answers += [self._one(*row) for row in zip(part, offered, chances, strict=True)]
+            chances, likeliest = self._chances(output.logits, offered), output.logits.argmax(-1).tolist()
+            answers += [self._one(*row) for row in zip(part, offered, chances, likeliest, strict=True)]
         return answers
 
     def look(self, queries: Sequence[Query]) -> dict[str, Tensor]:
@@ -110,19 +111,18 @@ class ZooPlayer:
         rows: list[list[float]] = shares.cpu().tolist()
         return [row[: len(choices)] for row, choices in zip(rows, offered, strict=True)] if self._chooses else rows
 
-    def _one(self, query: Query, offered: Sequence[str], chances: list[float]) -> Answer:
+    def _one(self, query: Query, offered: Sequence[str], chances: list[float], likeliest: int) -> Answer:
         if self._chooses:
-            best = max(range(len(chances)), key=chances.__getitem__)
+            best = likeliest
             scores = tuple(chances) if query.choices else None
             return Answer(offered[best], confidence=min(1.0, chances[best]), scores=scores)
         places = [self._numbers.get(plain_answer(choice)) for choice in query.choices]
-        if any(place is not None for place in places):
+        if query.choices and any(place is not None for place in places):
             scores = tuple(0.0 if place is None else chances[place] for place in places)
             best = max(range(len(scores)), key=lambda i: (places[i] is not None, scores[i]))
             total = sum(scores)
             return Answer(query.choices[best], confidence=scores[best] / total if total else None, scores=scores)
-        best = max(range(len(chances)), key=chances.__getitem__)
-        return Answer(self.trained.vocabulary.answers[best], confidence=min(1.0, chances[best]))
+        return Answer(self.trained.vocabulary.answers[likeliest], confidence=min(1.0, chances[likeliest]))
 
 
 def load(argument: str, *, name: str = "", device: str = "cpu", batch_size: int = 64, regions: str = "") -> ZooPlayer:

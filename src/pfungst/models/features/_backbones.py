@@ -108,6 +108,7 @@ class World:
     """Features of the world's own CNN (`pfungst.models.world_cnn`), with the weights of the package or of a folder."""
 
     def __init__(self, name: str = "world", device: str = "cpu") -> None:
+        from pfungst.models._quick import quick
         from pfungst.models._trained import Trained, load_shipped
 
         place = name.partition(":")[2]
@@ -115,7 +116,7 @@ class World:
         if not hasattr(trained.model, "features"):
             raise PfungstError(f"The picture backbone {name} is a {trained.name}; it must be a world-cnn.")
         self.name, self._device, self._inputs = name, device, trained.inputs
-        cnn: Any = trained.model.eval().to(device)
+        cnn: Any = quick(trained.model).to(device)
         self._model = cnn
         self.shape: tuple[int, int, int] = cnn.shape
         self.fingerprint = f"world 1 {trained.fingerprint}"
