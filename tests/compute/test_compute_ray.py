@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pfungst.compute import ComputeError, ShardsFailed, make_shards, run_shards
+from pfungst.compute._ray import _connect
 from tests.compute import compute_jobs as jobs
 
 ray = pytest.importorskip("ray")
@@ -81,6 +82,33 @@ def test_the_cluster_is_reached_through_ray_client_too(cluster, tmp_path):
     shards = make_shards(range(4), seed=5)
     files = run_shards(jobs.draw, shards, tmp_path, on=cluster.client_address)
     assert [file.read_bytes() for file in files] == [jobs.draw(shard) for shard in shards]
+
+
+class BusyRay:
+    """Stands in for a cluster whose server for Ray Client starts too late `slow` times."""
+
+    def __init__(self, slow: int) -> None:
+        self.slow, self.tries, self.ended = slow, 0, 0
+
+    def init(self, **settings: object) -> None:
+        self.tries += 1
+        if self.tries <= self.slow:
+            raise ConnectionAbortedError("Starting Ray client server failed.")
+
+    def shutdown(self) -> None:
+        self.ended += 1
+
+
+def test_a_busy_cluster_is_asked_once_more():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = f"ray://127.0.0.1:{listening.getsockname()[1]}"
+        late = BusyRay(1)
+        _connect(late, address, None)
+        assert (late.tries, late.ended) == (2, 1)
+        dead = BusyRay(9)
+        with pytest.raises(ComputeError, match="Starting Ray client server failed"):
+            _connect(dead, address, None)
+        assert dead.tries == 2
 
 
 def test_ray_started_for_the_call_gives_the_same_bytes(tmp_path):

@@ -50,7 +50,13 @@ def _connect(ray: Any, on: str, workers: int | None) -> None:
             host, _, port = address.removeprefix("ray://").rpartition(":")
             if host:
                 socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK_SECONDS).close()
-            ray.init(address=address, **quiet)
+            try:
+                ray.init(address=address, **quiet)
+            except ConnectionAbortedError:
+                # A cluster gives its server for Ray Client half a minute to start, which can be too short where all is
+                # busy: it is tried once more.
+                ray.shutdown()
+                ray.init(address=address, **quiet)
     except (ConnectionError, RuntimeError, ValueError, OSError, ImportError) as error:
         raise ComputeError(f"No Ray cluster could be reached with {on!r}: {error}") from error
 
