@@ -4,7 +4,8 @@
 
 EXPORT is what scripts/export_world.py wrote. Stages, each skipped where its result is there: draw the pictures, train
 the world's CNN and the program generator of IEP and TbD, take the features, then train the models, several at once in
-processes of their own. RN begins with the relations of RN on states, and with cells that say what objects say there.
+processes of their own. With `--from` a folder that has rn-state, RN begins with its relations, and with cells that say
+what objects say there.
 OUT/NAME.safetensors (fp16), OUT/NAME.json and OUT/NAME.md (the card) are what the package ships; OUT/run/NAME holds
 checkpoints and curves. A second call goes on where the first was stopped.
 """

@@ -33,12 +33,11 @@ def begin(name: str, data: Path, kept: Path, start: Path | None, generator: Path
     model: Any = build(
         name, prepared.sizes(), kind.PRESETS["features" if "features" in kind.PRESETS else "compact"], seed=seed
     )
-    begun = False
-    for path in [] if start is None else [start / f"{name}.safetensors"]:
-        before = Trained.load(path).model if path.exists() else None
-        if before is not None and before.config == model.config:
-            model.load_state_dict(before.state_dict())
-            begun = True
+    before = start / f"{name}.safetensors" if start is not None else None
+    trained = Trained.load(before).model if before is not None and before.exists() else None
+    begun = trained is not None and trained.config == model.config
+    if trained is not None and begun:
+        model.load_state_dict(trained.state_dict())
     if name in WRITERS and generator.exists():
         model.generator.load_state_dict(load_tensors(generator)[0])
         begun = True

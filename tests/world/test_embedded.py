@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from pfungst.core import DataError
+from pfungst.core.files import cache_root
 from pfungst.world import _embedded as embedding
 from pfungst.world import answer, answer_text
-from pfungst.world._embedded import cache_folder, embedded, scene_image
+from pfungst.world._embedded import embedded, scene_image
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +97,7 @@ def test_the_cache_lies_where_the_user_keeps_caches(tmp_path, monkeypatch):
     monkeypatch.delenv("PFUNGST_CACHE", raising=False)
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / "pfungst"
+    assert cache_root() == tmp_path / "pfungst"
 
 
 def test_splits_have_other_scenes_and_train_only_train_wordings(cache):

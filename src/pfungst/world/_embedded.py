@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,7 +15,7 @@ from typing import Any
 
 from pfungst import __version__
 from pfungst.core import DataError, Dataset, Example, LazyImage
-from pfungst.core.files import write_atomic
+from pfungst.core.files import cache_root, write_atomic
 from pfungst.world._make import FORMAT, draw_scene, renderer_version
 from pfungst.world._make_files import compact
 from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH
@@ -74,7 +72,7 @@ def embedded(
         height,
     ]
     name = hashlib.sha256(compact(key).encode()).hexdigest()
-    path = cache_folder() / "world" / f"{name[:32]}.json" if cache else None
+    path = cache_root() / "world" / f"{name[:32]}.json" if cache else None
     content = None if path is None else _read(path)
     if content is None:
         drawn = [draw_scene(i, split=split, seed=seed, width=width, height=height) for i in range(scenes)]
@@ -142,18 +140,6 @@ def _examples(
             )
         )
     return examples
-
-
-def cache_folder() -> Path:
-    """Where things that can be made again are kept: $PFUNGST_CACHE, else the user's cache folder."""
-    given = os.environ.get("PFUNGST_CACHE")
-    if given:
-        return Path(given)
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "pfungst"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "pfungst" / "Cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pfungst"
 
 
 def _read(path: Path) -> dict[str, Any] | None:
