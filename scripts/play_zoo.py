@@ -29,6 +29,7 @@ from _play.collect import collect  # noqa: E402
 from _play.export import prepare  # noqa: E402
 from _play.tasks import BUDGETS  # noqa: E402
 
+from pfungst.core import PfungstError  # noqa: E402
 from pfungst.probes.game.adversaries.committee import Committee  # noqa: E402
 
 
@@ -77,7 +78,13 @@ def main() -> int:
     three.add_argument("out", type=Path)
     three.add_argument("runs", type=Path)
     given = parser.parse_args()
-    {"prepare": prepare, "play": play, "collect": collect}[given.what](given)
+    if given.what != "prepare" and not (given.export / "test.json.gz").exists():
+        parser.error(f"{given.export}: nothing was prepared here. `play_zoo.py prepare WORLD {given.export}` does it.")
+    try:
+        {"prepare": prepare, "play": play, "collect": collect}[given.what](given)
+    except PfungstError as error:
+        print(f"play_zoo: {error}", file=sys.stderr)
+        return 1
     return 0
 
 
