@@ -142,7 +142,8 @@ def test_damaged_structure(name: str, data: st.DataObject) -> None:
                 parent = parent[key]
             action = data.draw(st.sampled_from(["odd", "drop", "twice"]))
             if action == "odd":
-                parent[path[-1]] = data.draw(ODD)
+                # A copy: the next damage may be done inside it, and the sample must stay what it is.
+                parent[path[-1]] = copy.deepcopy(data.draw(ODD))
             elif action == "drop":
                 del parent[path[-1]]
             elif isinstance(parent, list):
