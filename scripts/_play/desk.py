@@ -149,8 +149,12 @@ def write_seen(out: Path, adversaries: Sequence[str], boards: Sequence[Board], p
             rows = Features(trained)(boards)
         else:
             model: Any = trained.model.to(pictures.device).eval()
-            images = [board.image(np.asarray(board.start)) for board in boards]
-            batch = drawn_batch(trained, pictures, [board.example.question for board in boards], images)
-            with torch.inference_mode():
-                rows = model.relations(batch)[0].float().cpu()
+            some = []
+            for start in range(0, len(boards), 64):  # all pairs of cells of a picture take room
+                part = boards[start : start + 64]
+                images = [board.image(np.asarray(board.start)) for board in part]
+                batch = drawn_batch(trained, pictures, [board.example.question for board in part], images)
+                with torch.inference_mode():
+                    some.append(model.relations(batch)[0].float().cpu())
+            rows = torch.cat(some)
         np.savez_compressed(path, ids=np.array([b.example.id for b in boards]), rows=rows.numpy().astype(np.float32))

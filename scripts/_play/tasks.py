@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from pfungst.core import ProbeError
+
 from .export import TEST, Exported
 
 ON_SCENES = ("rn-state", "state-transformer")
@@ -42,19 +44,19 @@ class Task:
 def tasks_of(given: Namespace, exported: Exported) -> list[Task]:
     """What there is to do, the most wanted first; players take turns."""
     tasks = [Task(player, LEARN) for player in given.players if "universal" in given.adversaries]
-    games = len(exported.splits[TEST]) // 10
+    questions = len(exported.splits[TEST])
+    if questions < given.size:
+        raise ProbeError(f"{questions} questions were prepared, too few for a mini-game of {given.size}: see --test.")
+    games = questions // given.size
     committee = (("members", given.members), ("candidates", given.candidates))
     for phase in PHASES:
         for run in range(min(given.seeds, games)):
             for adversary in (one for one in phase if one in given.adversaries):
                 budget = given.budget or BUDGETS[adversary]
                 settings = committee if adversary == "committee" else ()
-                tasks += [Task(player, adversary, run, 10, budget, settings) for player in given.players]
+                tasks += [Task(player, adversary, run, given.size, budget, settings) for player in given.players]
     for run in range(min(given.long_games, games)):
-        tasks += [Task(player, "rsg", run, 10, 5000) for player in given.players]
-    for run in range(given.large_games):
-        for adversary in ("a2c", "rsg"):
-            tasks += [Task(player, adversary, run, 100, 100) for player in given.players if player in ON_SCENES]
+        tasks += [Task(player, "rsg", run, given.size, 5000) for player in given.players]
     return [task for task in tasks if not tape_of(given.out, task).exists()]
 
 
@@ -71,7 +73,7 @@ def network_of(out: Path, player: str) -> Path:
 
 
 def sample_number(exported: Exported, task: Task) -> int:
-    return task.run % max(1, len(exported.splits[TEST]) // task.size)
+    return task.run % (len(exported.splits[TEST]) // task.size)
 
 
 def sample(exported: Exported, task: Task) -> list[str]:

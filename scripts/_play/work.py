@@ -114,8 +114,8 @@ def adversary_of(task: Task, line: Any, given: Namespace) -> Adversary:
     """Who plays this mini-game."""
     if task.adversary == "committee":
         return DeskCommittee(line=line, player=task.player, **dict(task.options))
-    # Questions that have hardly a legal layout are given up early.
-    quick = {"patience": 6, "max_steps": 60}
+    # Questions that have hardly a legal layout are given up early; 64 take part in one update.
+    quick = {"patience": 20, "max_steps": 100 * -(-task.size // 64)}
     settings: dict[str, Any] = {}
     if task.adversary == "universal":
         settings = {"weights": str(network_of(given.out, task.player))}
@@ -124,8 +124,9 @@ def adversary_of(task: Task, line: Any, given: Namespace) -> Adversary:
     elif task.adversary == "a2c-pixel":
         settings = {"features": str(given.out / "seen-rn.npz"), **quick}
     elif task.adversary == "rsg" and task.budget <= 100:
+        # All at once, so that no question's scenes end with the one that fooled: their mean is that of random scenes.
         # Where so many draws found no more layouts there are none.
-        settings = {"patience": 1}
+        settings = {"patience": 1, "batch": task.budget}
     return get_adversary(task.adversary, **settings)
 
 

@@ -153,7 +153,7 @@ def test_the_most_queries_bound_what_a_paid_player_is_asked(small: list[Example]
     settings = PlaySettings(size=2, seeds=2, adversary="rsg", max_queries=40)
     player = ScenePlayer(small)
     play(player, data_of(small), tmp_path, settings)
-    assert settings.queries_each() == 6 and 20 < len(player.seen) <= 40 == settings.most_queries()
+    assert settings.queries_each() == 5 and 20 < len(player.seen) <= 40 == settings.most_queries()
     with pytest.raises(ProbeError, match="too few"):
         PlaySettings(max_queries=10).queries_each()
 

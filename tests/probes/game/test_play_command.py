@@ -51,7 +51,7 @@ def run(*words: str, code: int = 0) -> str:
 
 def test_it_plays_prints_its_tables_and_writes_the_run_folder(here: Path) -> None:
     said = run(*WORDS, "--out", "run", "--strips", "1", "--fairness", "none")
-    assert "at most 76 questions to weak: 2 x 2 x 15" in said
+    assert "at most 80 questions to weak: 2 x 2 x 15" in said
     assert "Results of the games (Table 2)" in said and "a drop of" in said
     assert {"game.json", "answers.sqlite", "games.parquet", "findings.json"} <= {p.name for p in Path("run").iterdir()}
     assert list(Path("run/strips").glob("*.png"))

@@ -130,7 +130,7 @@ def test_the_player_does_not_sit_at_the_desk_against_itself(boards: list[Board],
 def test_finished_mini_games_are_not_to_do_and_tapes_say_who_sat_in_the_committee(tmp_path: Path) -> None:
     given = Namespace(
         players=["film", "rn-state"], adversaries=["committee", "rsg"], budget=20, seeds=2, members="film+tbd",
-        candidates=60, long_games=0, large_games=0, out=tmp_path,
+        candidates=60, long_games=0, size=10, out=tmp_path,
     )  # fmt: skip
     exported: Any = Namespace(splits={"test": [str(number) for number in range(30)]})
     todo = tasks_of(given, exported)
@@ -144,6 +144,10 @@ def test_finished_mini_games_are_not_to_do_and_tapes_say_who_sat_in_the_committe
     done.touch()
     assert tasks_of(given, exported) == todo[1:]
     assert Task("film", "rsg").folder == "film-rsg-10"
+    larger = tasks_of(Namespace(**{**vars(given), "size": 15}), exported)
+    assert {one.run for one in larger} == {0, 1} and larger[0].folder == "film-committee-15"
+    with pytest.raises(ProbeError, match="30 questions were prepared, too few for a mini-game of 100"):
+        tasks_of(Namespace(**{**vars(given), "size": 100}), exported)
 
 
 @pytest.mark.slow

@@ -151,6 +151,21 @@ class Layouts:
         whole[left] = False
         return chosen, masks, whole
 
+    def greedy(self, weights: Floats) -> Ints:
+        """One layout (1, objects), the surest object first: each on the likeliest cell that the earlier ones leave.
+
+        weights: (objects, cells), any numbers. (0, objects) comes back where an object finds no room.
+        """
+        chosen = np.zeros((1, len(weights)), dtype=np.int64)
+        left = self.inside.copy()
+        for mover in np.argsort(-weights.max(axis=1), kind="stable"):
+            if not left[mover].any():
+                return chosen[:0]
+            cell = int(np.where(left[mover], weights[mover], -np.inf).argmax())
+            chosen[0, mover] = cell
+            left &= self._rooms_of[mover][cell]
+        return chosen
+
     @cached_property
     def _tightness(self) -> Floats:
         n = len(self.board)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pfungst.core import Answer, ProbeError, Query
 from pfungst.probes.game.asker import Asking
-from pfungst.probes.game.board import Board, Floats
+from pfungst.probes.game.board import Board, Bools, Floats
 from pfungst.probes.game.enforcers import Enforcers
 from pfungst.probes.game.rules import CHANGED, FOOLED, INVALID, SAME, UNANSWERED, GameRules, Rewards
 from pfungst.scores._exact import normalise
@@ -138,6 +138,11 @@ class MiniGame:
         """Moved scenes asked about so far."""
         return self._seats[board].queries
 
+    def tried(self, board: int, layouts: Floats) -> Bools:
+        """Which layouts (layouts, objects, 2) were tried before: they would cost no query and tell nothing new."""
+        known = self._seats[board].known
+        return np.array([one.tobytes() in known for one in np.ascontiguousarray(layouts)], dtype=np.bool_)
+
     def left(self, board: int) -> int:
         """Questions the budget still allows on a board."""
         return (1 << 60) if self.budget is None else self.budget - self._seats[board].queries
@@ -152,21 +157,27 @@ class MiniGame:
 
     def committed(self, board: int) -> bool | None:
         """Whether the player is right on the scene that the adversary committed itself to; None where it did not."""
-        seat = self._seats[board]
-        if seat.committed is None or seat.committed.answer is None:
-            return None
-        return normalise(seat.committed.answer) == normalise(seat.board.truth_text)
+        move = self._seats[board].committed
+        wrong = None if move is None else self.was_wrong_on(move)
+        return None if wrong is None else not wrong
 
     def committed_to(self, board: int) -> Floats | None:
         """The scene that the adversary committed itself to, (objects, 2)."""
         seat = self._seats[board]
         return None if seat.committed is None else seat.committed.positions
 
+    def was_wrong_on(self, move: Move) -> bool | None:
+        """Whether the player is wrong on a moved scene, whatever it said before; None where it was not asked."""
+        if move.answer is None:
+            return None
+        return normalise(move.answer) != normalise(self._seats[move.board].board.truth_text)
+
     def commit(self, layouts: Mapping[int, npt.ArrayLike]) -> None:
         """Ask about one scene for each of these boards: what the adversary would show if it had a single try.
 
         layouts: board -> (objects, 2). Not counted as queries of the search, and nothing is won by it: it tells how
-        right the player is on scenes of this adversary, whatever it said before. Refused scenes commit to nothing.
+        right the player is on scenes of this adversary, whatever it said before. Refused scenes commit to nothing; a
+        scene that was tried is not asked about again.
         """
         placed = {number: np.ascontiguousarray(one, dtype=np.float64) for number, one in layouts.items()}
         open_ones: list[int] = []

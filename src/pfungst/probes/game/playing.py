@@ -34,7 +34,7 @@ from pfungst.probes.game.results import Result, results_of
 from pfungst.probes.game.rows import Round, read_round, settle, write_round
 from pfungst.probes.game.rules import GameRules, rules_of
 
-VERSION = "game-2"
+VERSION = "game-3"
 """Changes when the same settings give another game."""
 
 
@@ -79,8 +79,9 @@ class PlaySettings:
 
     @property
     def repeats(self) -> int:
-        """Questions besides the search: the original, the scene the adversary commits itself to, two repetitions."""
-        return 4 if self.control else 2
+        """Questions besides the search: the original, the scene the adversary commits itself to, and with `control`
+        these and the fooling scene again."""
+        return 5 if self.control else 2
 
     def queries_each(self) -> int:
         """Moved scenes for each question, after `max_queries`. Raises ProbeError where nothing is left."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -43,6 +43,11 @@ class RunNumbers:
     """Accuracy on the one scene of each question that the adversary committed itself to, and `one_before` on the same
     questions as they stood. Unlike `drop` this counts answers that came out right as well."""
     one_before: float = math.nan
+    scenes: float = math.nan
+    """Accuracy on all scenes the adversary asked about, the mean over questions of the mean over their scenes; `late`
+    on the last quarter of each question's, and `scenes_before` on the same questions as they stood."""
+    late: float = math.nan
+    scenes_before: float = math.nan
 
     @property
     def relative(self) -> float:
@@ -129,7 +134,8 @@ def numbers_of(played: Round) -> RunNumbers:
     before = sum(one.right for one in boards) / n
     drop = sum(is_won(one) for one in boards) / n
     changed = sum(is_changed(one) for one in boards) / n
-    shown = [one for one in boards if one.committed is not None]
+    shown = [one for one in boards if one.one_scene is not None]
+    asked = [one for one in boards if one.scenes is not None]
     return RunNumbers(
         played.run,
         played.game,
@@ -139,9 +145,14 @@ def numbers_of(played: Round) -> RunNumbers:
         drop,
         changed,
         sum(one.queries for one in boards),
-        float(np.mean([one.committed for one in shown])) if shown else math.nan,
-        float(np.mean([one.right for one in shown])) if shown else math.nan,
+        *(_mean(getattr(one, name) for one in shown) for name in ("one_scene", "right")),
+        *(_mean(getattr(one, name) for one in asked) for name in ("scenes", "late", "right")),
     )
+
+
+def _mean(values: Iterable[Any]) -> float:
+    numbers = [float(value) for value in values]
+    return float(np.mean(numbers)) if numbers else math.nan
 
 
 def results_of(
@@ -218,13 +229,16 @@ def _findings(
         if told
         else f"{player} answered none of the questions."
     )
-    shown = [one for one in told if one.committed is not None]
+    shown = [one for one in told if one.one_scene is not None]
     one_scene = _share(
         "one scene a question: right before less right on it",
         shown,
-        [float(one.right) - float(bool(one.committed)) for one in shown],
+        [float(one.right) - float(bool(one.one_scene)) for one in shown],
     )
-    rows = (clean, after, drop, changed, control, checked, one_scene)
+    asked = [one for one in told if one.scenes is not None]
+    scenes = _share("accuracy on all scenes it asked about", asked, [float(one.scenes or 0.0) for one in asked])
+    late = _share("the same, the last quarter of each question's", asked, [float(one.late or 0.0) for one in asked])
+    rows = (clean, after, drop, changed, control, checked, one_scene, scenes, late)
     tables = (type_table(boards), rarity_table(rounds))
     figures = (
         budget_figure(boards), type_figure(boards), convergence_figure(rounds), distribution_figure(runs)

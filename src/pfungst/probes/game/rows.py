@@ -12,7 +12,7 @@ import numpy as np
 
 from pfungst.core import PfungstError
 from pfungst.core.files import jsonable, storable
-from pfungst.probes.game.board import Board
+from pfungst.probes.game.board import Board, Floats
 from pfungst.probes.game.minigame import MiniGame, Move
 from pfungst.probes.game.rules import CHANGED, FOOLED, INVALID, GameRules
 from pfungst.probes.game.verifier import Limits, Verdict, verify
@@ -57,6 +57,21 @@ class BoardSummary:
     """Distinct scenes that fooled the player."""
     committed: bool | None = None
     """Whether the player is right on the one scene that the adversary committed itself to; None where it did not."""
+    committed_confirmed: bool | None = None
+    """Whether it was wrong on that scene again, and `committed_verified` whether the verifier finds the scene fair;
+    None where it was right or that was not asked."""
+    committed_verified: bool | None = None
+    scenes: float | None = None
+    """Accuracy on all moved scenes it was asked about in the search, and `late` on the last quarter of them; None where
+    there are none."""
+    late: float | None = None
+
+    @property
+    def one_scene(self) -> bool | None:
+        """`committed`, where a wrong answer counts if it was given again, and an unfair scene not at all."""
+        if self.committed is False and self.committed_verified is False:
+            return None
+        return True if self.committed is False and self.committed_confirmed is False else self.committed
 
 
 @dataclass(frozen=True)
@@ -98,21 +113,21 @@ def limits_of(rules: GameRules) -> Limits:
 def settle(game: MiniGame, control: bool) -> Round:
     """Verify what fooled the player, ask once more where `control`, and write everything down."""
     boards, limits = game.boards, limits_of(game.rules)
-    again, confirmed = ask_again(game) if control else ({}, {})
+    again, confirmed, repeated = ask_again(game) if control else ({}, {}, {})
     moves = game.moves()
     verdicts: dict[int, Verdict] = {}
     for at, move in enumerate(moves):
         if move.status in (FOOLED, CHANGED):
-            board = boards[move.board]
-            before, after = board.record(np.asarray(board.start)), board.record(move.positions)
-            program = board.program.to_json()
-            verdicts[at] = verify(before, after, program, board.truth_text, limits)
+            verdicts[at] = _verdict(boards[move.board], move.positions, limits)
     rows = [_row(game, move, verdicts.get(at), confirmed) for at, move in enumerate(moves)]
     summaries = []
     for number, board in enumerate(boards):
         mine = [(at, move) for at, move in enumerate(moves) if move.board == number]
         old, fooled, changed = game.old_answer(number), game.fooled(number), game.changed(number)
         checked = [verdicts[at].fair for at, move in mine if move is fooled]
+        wrong = [game.was_wrong_on(move) for _, move in sorted(mine, key=lambda one: one[1].query)]
+        right = [1.0 - answer for answer in wrong if answer is not None]
+        shown = game.committed_to(number) if game.committed(number) is False else None
         summaries.append(
             BoardSummary(
                 board.example.id,
@@ -132,6 +147,10 @@ def settle(game: MiniGame, control: bool) -> Round:
                 sum(move.status != INVALID for _, move in mine),
                 sum(move.status == FOOLED for _, move in mine),
                 game.committed(number),
+                repeated.get(number),
+                None if shown is None else _verdict(board, shown, limits).fair,
+                float(np.mean(right)) if right else None,
+                float(np.mean(right[-max(1, len(right) // 4) :])) if right else None,
             )
         )
     asker = game.asker
@@ -142,29 +161,37 @@ def settle(game: MiniGame, control: bool) -> Round:
     )  # fmt: skip
 
 
-def ask_again(game: MiniGame) -> tuple[dict[int, bool], dict[int, bool]]:
-    """Ask a second time: which originals get the same answer, which fooling scenes a wrong one."""
+def _verdict(board: Board, positions: Floats, limits: Limits) -> Verdict:
+    before, after = board.record(np.asarray(board.start)), board.record(positions)
+    return verify(before, after, board.program.to_json(), board.truth_text, limits)
+
+
+def ask_again(game: MiniGame) -> tuple[dict[int, bool], dict[int, bool], dict[int, bool]]:
+    """Ask a second time: which originals get the same answer, and which fooling scenes and which scenes that the
+    adversary committed itself to, where they got a wrong one, a wrong one again."""
     numbers = range(len(game.boards))
-    first = {n: game.fooled(n) for n in numbers if game.fooled(n) is not None}
-    return _ask_again(game, numbers, None), _ask_again(game, first, first)
+    old = {n: game.old_answer(n) for n in numbers}
+    starts = {n: np.asarray(game.boards[n].start) for n in numbers if old[n] is not None}
+    again = {n: normalise(text) == normalise(old[n].text) for n, text in _ask_again(game, starts).items()}  # type: ignore[union-attr]
+    fooled = {n: move.positions for n in numbers if (move := game.fooled(n)) is not None}
+    confirmed = _wrong_again(game, fooled)
+    shown = {n: one for n in numbers if game.committed(n) is False and (one := game.committed_to(n)) is not None}
+    same = {n for n in shown if n in fooled and np.array_equal(shown[n], fooled[n])}
+    repeated = _wrong_again(game, {n: one for n, one in shown.items() if n not in same})
+    return again, confirmed, {**repeated, **{n: confirmed[n] for n in same if n in confirmed}}
 
 
-def _ask_again(game: MiniGame, numbers: Any, moves: Mapping[int, Move | None] | None) -> dict[int, bool]:
-    """For each board whether a second answer (take 1) is the old one; with `moves` whether it is wrong again."""
-    asked = [n for n in numbers if game.old_answer(n) is not None]
-    queries = []
-    for number in asked:
-        board, move = game.boards[number], None if moves is None else moves[number]
-        places = board.start if move is None else move.positions
-        queries.append(board.query(np.asarray(places), game.asker.reads_scenes, take=1))
-    outcome = {}
-    for number, answer in zip(asked, game.asker.ask(queries), strict=True):
-        old = game.old_answer(number)
-        if answer is None or old is None:
-            continue
-        wrong = normalise(answer.text) != normalise(game.boards[number].truth_text)
-        outcome[number] = wrong if moves is not None else normalise(answer.text) == normalise(old.text)
-    return outcome
+def _wrong_again(game: MiniGame, layouts: Mapping[int, Floats]) -> dict[int, bool]:
+    said = _ask_again(game, layouts)
+    return {n: normalise(text) != normalise(game.boards[n].truth_text) for n, text in said.items()}
+
+
+def _ask_again(game: MiniGame, layouts: Mapping[int, Floats]) -> dict[int, str]:
+    """Second answers (take 1) by board, without those that the player failed to give."""
+    reads = game.asker.reads_scenes
+    queries = [game.boards[number].query(places, reads, take=1) for number, places in layouts.items()]
+    answers = game.asker.ask(queries)
+    return {number: answer.text for number, answer in zip(layouts, answers, strict=True) if answer is not None}
 
 
 def _row(game: MiniGame, move: Move, verdict: Verdict | None, confirmed: Mapping[int, bool]) -> dict[str, Any]:

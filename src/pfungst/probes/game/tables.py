@@ -135,20 +135,23 @@ def table_b3(results: Sequence[Result]) -> Table:
         cells = [_relative(found[n].average("before"), found[n].average("after")) if n in found else "" for n in names]
         spent = [f"{found[n].average('queries') / size:.0f}" if n in found else "" for n in names]
         once = [_once(found.get(name)) for name in names]
+        every = [_every(found.get(name)) for name in names]
         beside = [_beside(found.get(name), found.get(BASELINE)) for name in others]
-        rows.append((player, size, *cells, " / ".join(spent), *once, *beside))
+        rows.append((player, size, *cells, " / ".join(spent), *once, *every, *beside))
     columns = (
         "Model",
         "Mini-game size",
         *(f"{name}: accuracy (drop)" for name in names),
         "queries a question",
         *(f"{name}: accuracy on one scene (drop)" for name in names),
+        *(f"{name}: accuracy on all its scenes (drop)" for name in names),
         *(f"one scene, {name} less {BASELINE}" for name in others),
     )
     note = (
         "One scene: the one the adversary would show if it had a single try (rsg: a random legal one). Questions that "
-        "come out right there count for the player: the drop is what the adversary knows. Differences are of the same "
-        "questions, with cluster bootstraps over images."
+        "come out right there count for the player: the drop is what the adversary knows. All its scenes: the mean "
+        "over those it asked about in the search. Differences are of the same questions, with cluster bootstraps over "
+        "images."
     )
     return Table("Adversaries side by side (B.3)", columns, tuple(rows), note)
 
@@ -157,6 +160,12 @@ def _once(found: Result | None) -> str:
     if found is None or math.isnan(found.average("one_scene")):
         return ""
     return _relative(found.average("one_before"), found.average("one_scene"))
+
+
+def _every(found: Result | None) -> str:
+    if found is None or math.isnan(found.average("scenes")):
+        return ""
+    return _relative(found.average("scenes_before"), found.average("scenes"))
 
 
 def _beside(found: Result | None, baseline: Result | None) -> str:
@@ -177,8 +186,8 @@ def one_scenes(found: Result) -> dict[tuple[str, str], float]:
     where a question was played several times."""
     right: dict[tuple[str, str], list[bool]] = {}
     for one in found.boards:
-        if one.committed is not None and one.old_answer is not None:
-            right.setdefault((one.image_id, one.example_id), []).append(one.committed)
+        if one.one_scene is not None and one.old_answer is not None:
+            right.setdefault((one.image_id, one.example_id), []).append(one.one_scene)
     return {name: sum(some) / len(some) for name, some in right.items()}
 
 

@@ -9,9 +9,11 @@
 Read it from top to bottom: settings, the game (Algorithm 3), the update (Algorithm 2); the networks are in `_policy`.
 
 Where it goes beyond the paper: objects are placed one after the other, each distribution restricted to the cells that
-gap and margin leave (`mask`), and moves that keep the answer go first (`redraw`). Both are matters of geometry, known
-without asking the player; without them nearly all moves of scenes with many objects are invalid. `a2c-plain` does
-without, as the paper does.
+gap and margin leave (`mask`), and new moves that keep the answer go first (`redraw`). Both are known without asking
+the player; without them nearly all moves of scenes with many objects are invalid. And it imitates what fooled the
+player (`imitate`, `_memory.py`), until it plays that: the paper trains until the policy converges, and does not say in
+how many queries; a hundred a question are too few to converge by policy gradient alone. `a2c-plain` does without all
+this, as the paper does.
 """
 
 from __future__ import annotations
@@ -25,15 +27,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.core import MissingExtra, PfungstError, ProbeError
+from pfungst.core import MissingExtra, PfungstError
+from pfungst.probes.game.adversaries._memory import Memory
 from pfungst.probes.game.adversaries._policy import Policy, make_policy, save_policy
-from pfungst.probes.game.adversaries._pretrained import Features, Seen, find_features
-from pfungst.probes.game.board import Board
-from pfungst.probes.game.enforcers import Enforcers
-from pfungst.probes.game.layouts import Layouts
+from pfungst.probes.game.adversaries._pretrained import find_features
+from pfungst.probes.game.adversaries._table import Table, joint
 from pfungst.probes.game.minigame import UNASKED, MiniGame
-from pfungst.probes.game.observe import object_features, question_tokens
-from pfungst.world.constants import MAX_OBJECTS
+from pfungst.probes.game.rules import FOOLED
 
 try:
     import torch
@@ -42,12 +42,12 @@ except ImportError as error:  # pragma: no cover
     raise MissingExtra("The A2C adversary", "torch") from error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 __all__ = ["A2C", "PixelA2C", "PlainA2C", "Policy", "make_policy", "save_policy", "train"]
 
-QUESTION_LENGTH = 50
-PICTURE_SIDE = 64
+BEST_OF = 4
+"""Times `samples` moves that are drawn to find the likeliest legal one."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class A2C:
     """Place the objects one after the other, each where gap and margin leave room."""
     samples: int = 4
     """Moves tried on a question in one update."""
-    redraw: int = 4
-    """With `mask`, draw so many times as many moves and try those first that keep the question's answer."""
+    redraw: int = 16
+    """With `mask`, draw so many times as many moves and try those first that keep the question's answer and are new."""
     boards: int = 64
     """Questions in one update, at most."""
     learning_rate: float = 2e-3
@@ -90,6 +90,11 @@ class A2C:
     """A safetensors file of `save_policy`: a whole policy, trained before."""
     learn: bool = True
     """False plays a policy from `weights` on questions it has not seen: the universal adversary."""
+    imitate: float = 1.0
+    """Weight of the self-imitation loss: in every update, and then alone until the policy plays what it found; 0 leaves
+    it out."""
+    settle: int = 2000
+    """Updates that learn from imitation alone, at most, when the queries are spent. They ask nothing."""
     leave_fooled: bool = True
     """Spend nothing more on a question that is won. False goes on learning from it."""
     max_steps: int = 5000
@@ -137,52 +142,17 @@ class PlainA2C(A2C):
     learning_rate: float = 5e-4
     explore: float = 0.0
     entropy: float = 0.0
+    imitate: float = 0.0
     patience: int = 400
 
 
 # --- the game (Algorithm 3) -------------------------------------------------------------------------------------------
 
 
-class _Table:
-    """What the policy sees of the boards, and which head moves which object."""
-
-    def __init__(
-        self,
-        boards: Sequence[Board],
-        enforcers: Enforcers,
-        settings: A2C,
-        network: Features | Seen | None,
-        rng: np.random.Generator,
-    ) -> None:
-        big = next((board for board in boards if len(board) > MAX_OBJECTS), None)
-        if big is not None:
-            raise ProbeError(
-                f"The scene of {big.example.id} has {len(big)} objects; the A2C adversary has {MAX_OBJECTS} heads."
-            )
-        # "Each head is randomly assigned to a unique object" (section 5). A head that sees its object needs no lot.
-        lots = settings.heads == "paper"
-        self.heads = [(rng.permutation(MAX_OBJECTS) if lots else np.arange(MAX_OBJECTS))[: len(b)] for b in boards]
-        self.layouts = [Layouts(board) for board in boards]
-        self.cheap = enforcers.without("pixels")
-        self.tokens = torch.tensor(np.stack([question_tokens(b.example.question, QUESTION_LENGTH) for b in boards]))
-        self.objects = torch.tensor(np.stack([object_features(board.scene) for board in boards]))
-        self.seen = self.objects
-        if network is not None:
-            self.seen = network(boards)
-        elif settings.sees == "pixels":
-            self.seen = torch.tensor(np.stack([_picture(board) for board in boards]))
-
-
-def _picture(board: Board) -> Any:
-    """(3, 64, 64) in [-1, 1]"""
-    small = board.image(board.start).pil().resize((PICTURE_SIDE, PICTURE_SIDE))
-    return (np.asarray(small, dtype=np.float32) / 127.5 - 1.0).transpose(2, 0, 1)
-
-
 def _sample(
     settings: A2C,
     game: MiniGame,
-    table: _Table,
+    table: Table,
     number: int,
     x: torch.Tensor,
     y: torch.Tensor,
@@ -192,24 +162,24 @@ def _sample(
 
     x, y: log-probabilities (10, bins) of the heads.
     """
-    heads = torch.from_numpy(table.heads[number])
-    joint = (x[heads, :, None] + y[heads, None, :]).flatten(1)  # (objects, cells): conditionally independent
+    logs = joint(table, number, x, y)
     if settings.explore:
-        joint = torch.log((1 - settings.explore) * joint.exp() + settings.explore / joint.shape[1])
-    odds = joint.detach().exp().double().numpy()
+        logs = torch.log((1 - settings.explore) * logs.exp() + settings.explore / logs.shape[1])
+    odds = logs.detach().exp().double().numpy()
     if settings.mask:
         cells, masks, _ = table.layouts[number].sequential(rng, odds, settings.samples * settings.redraw)
         board = game.boards[number]
-        refused = table.cheap.judge(board, board.positions(cells)) >= 0
-        first = np.argsort(refused, kind="stable")[: settings.samples]
+        places = board.positions(cells)
+        refused = table.cheap.judge(board, places) >= 0
+        first = np.argsort(2 * refused + game.tried(number, places), kind="stable")[: settings.samples]
         cells, open_cells = cells[first], torch.from_numpy(masks[first])
-        normaliser = joint[None].masked_fill(~open_cells, -torch.inf).logsumexp(-1)
+        normaliser = logs[None].masked_fill(~open_cells, -torch.inf).logsumexp(-1)
     else:
         total = odds.cumsum(1)
         draws = rng.random((settings.samples, len(odds), 1)) * total[None, :, -1:]
         cells = np.minimum((total[None] <= draws).sum(-1), odds.shape[1] - 1)
-        normaliser = joint.new_zeros(())
-    chosen = joint[None].expand(len(cells), -1, -1).gather(-1, torch.from_numpy(cells)[..., None]).squeeze(-1)
+        normaliser = logs.new_zeros(())
+    chosen = logs[None].expand(len(cells), -1, -1).gather(-1, torch.from_numpy(cells)[..., None]).squeeze(-1)
     return cells, (chosen - normaliser).sum(-1)
 
 
@@ -219,9 +189,18 @@ def _sample(
 def train(settings: A2C, game: MiniGame, rng: np.random.Generator) -> Policy:
     """Play until every question is won, the budget is spent or nothing new is tried; returns the policy."""
     policy, network = make_policy(settings, game.rules.bins, int(rng.integers(1 << 31)))
-    table = _Table(game.boards, game.enforcers, settings, network, rng)
+    table = Table(game.boards, game.enforcers, settings, network, rng)
+    memory = Memory(table.seen, table.tokens, table.objects, table.heads, game.rules.bins)
     learning = list(policy.parameters())
     optimiser = torch.optim.AdamW(learning, lr=settings.learning_rate, weight_decay=settings.weight_decay)
+
+    def learn(loss: torch.Tensor) -> None:
+        with _one_thread():
+            optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            nn.utils.clip_grad_norm_(learning, settings.clip)
+            optimiser.step()
+
     idle = [0] * len(game.boards)
     for _ in range(settings.max_steps):
         live = game.live()
@@ -233,24 +212,32 @@ def train(settings: A2C, game: MiniGame, rng: np.random.Generator) -> Policy:
         if len(live) > settings.boards:
             live = sorted(rng.choice(live, settings.boards, replace=False).tolist())
         before = [game.queries(number) for number in live]
-        loss = _round(settings, game, table, policy, live, rng)
+        loss = _round(settings, game, table, policy, memory, live, rng)
         if settings.learn and loss is not None:
-            with _one_thread():
-                optimiser.zero_grad()
-                loss.backward()  # type: ignore[no-untyped-call]
-                nn.utils.clip_grad_norm_(learning, settings.clip)
-                optimiser.step()
+            if settings.imitate and memory.numbers:
+                some = memory.numbers
+                if len(some) > settings.boards:
+                    some = rng.choice(some, settings.boards, replace=False).tolist()
+                loss = loss + settings.imitate * memory.loss(policy, some)
+            learn(loss)
         for number, asked in zip(live, before, strict=True):
             idle[number] = 0 if game.queries(number) > asked else idle[number] + 1
+    if settings.learn and settings.imitate:
+        with _one_thread():
+            memory.settle(policy, learn, settings.settle, rng)
     game.commit(_best(settings, game, table, policy, rng))
     return policy
 
 
 @torch.no_grad()
 def _best(
-    settings: A2C, game: MiniGame, table: _Table, policy: Policy, rng: np.random.Generator
+    settings: A2C, game: MiniGame, table: Table, policy: Policy, rng: np.random.Generator
 ) -> dict[int, npt.NDArray[np.float64]]:
-    """Of a few moves the likeliest legal one, for every board: what the policy would do if it had a single try."""
+    """The likeliest legal move of every board: what the policy would do if it had a single try.
+
+    The likeliest cell of every object; with `mask` also the likeliest that the surer objects leave; and what a few
+    draws bring.
+    """
     known = [number for number in range(len(game.boards)) if game.old_answer(number) is not None]
     best = {}
     if not known:
@@ -259,11 +246,17 @@ def _best(
         features = policy.features(table.seen[known], table.tokens[known])
         x, y, _ = policy.decide(features, table.objects[known])
         for at, number in enumerate(known):
-            cells, log_p = _sample(settings, game, table, number, x[at], y[at], rng)
+            odds = joint(table, number, x[at], y[at]).numpy()
+            tries = [odds.argmax(1)[None]]
+            if settings.mask:
+                tries.append(table.layouts[number].greedy(odds))
+            tries += [_sample(settings, game, table, number, x[at], y[at], rng)[0] for _ in range(BEST_OF)]
+            cells = np.concatenate(tries)
             places = game.boards[number].positions(cells)
             legal = game.enforcers.allow(game.boards[number], places)
             if legal.any():
-                best[number] = places[int(np.where(legal, log_p.numpy(), -np.inf).argmax())]
+                likely = odds[np.arange(len(odds)), cells].sum(1)
+                best[number] = places[int(np.where(legal, likely, -np.inf).argmax())]
     return best
 
 
@@ -281,22 +274,28 @@ def _one_thread() -> Iterator[None]:
 def _round(
     settings: A2C,
     game: MiniGame,
-    table: _Table,
+    table: Table,
     policy: Policy,
+    memory: Memory,
     live: list[int],
     rng: np.random.Generator,
 ) -> torch.Tensor | None:
-    """One batch of moves and its loss."""
+    """One batch of moves and its loss; what fooled is remembered."""
     with _one_thread():
         features = policy.features(table.seen[live], table.tokens[live])
         x, y, values = policy.decide(features, table.objects[live])
-        which, layouts, logs = [], [], []
+        which: list[int] = []
+        drawn, layouts, logs = [], [], []
         for at, number in enumerate(live):
             cells, log_p = _sample(settings, game, table, number, x[at], y[at], rng)
             which += [number] * len(cells)
+            drawn += list(cells)
             layouts += list(game.boards[number].positions(cells))
             logs.append(log_p)
     moves = game.step(which, layouts)
+    for move, cells in zip(moves, drawn, strict=True):
+        if move.status == FOOLED:
+            memory.add(move.board, cells, move.reward)
     counts = torch.tensor([move.status != UNASKED for move in moves])
     if not counts.any():
         return None
