@@ -3,8 +3,8 @@
     python scripts/reproduce_cycle.py EXPORT OUT --see objects --questions 20000 --device cuda --jobs 6
 
 EXPORT is a folder of prepared arrays with the splits train, val and heldout (scripts/export_world.py, or
-`pfungst reproduce cycle --prepare-only`). OUT/runs holds one file a run; a second call goes on with what is missing and
-prints the table, which also lies in OUT/table.json.
+`pfungst reproduce cycle --prepare-only`). OUT/runs holds one file a run; a second call goes on where the first was
+stopped and prints the table, which also lies in OUT/table.json.
 """
 
 from __future__ import annotations

@@ -106,6 +106,52 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None
         assert all(torch.equal(one[key], other[key]) for key in one), name
 
 
+@pytest.mark.parametrize("when", ["before the gradient", "while the weights change"])
+def test_an_interrupted_run_does_its_step_whole_and_goes_on_exactly(
+    when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = model()
+    fit(whole, colours(), config=config(steps=20), out=tmp_path / "whole", tensorboard=False)
+    before = signal.getsignal(signal.SIGINT)
+    count = 0
+
+    def press(*_: Any) -> None:
+        nonlocal count
+        count += 1
+        if count == 8:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def losses(moment: Moment) -> Mapping[str, Tensor]:
+        if when == "before the gradient":
+            press()
+        return model_losses(moment)
+
+    place = tmp_path / "stopped"
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        if when == "while the weights change":
+            plain = torch.optim.AdamW.step
+            patch.setattr(torch.optim.AdamW, "step", lambda *a, **k: (plain(*a, **k), press())[0])
+        fit(model(), colours(), config=config(steps=20), out=place, losses=(losses,), tensorboard=False)
+    assert signal.getsignal(signal.SIGINT) is before
+    _, metadata = load_tensors(place / "checkpoint.safetensors")
+    assert json.loads(metadata["state"])["step"] == 8  # the eighth step is done whole
+    net = model()
+    fit(net, colours(), config=config(steps=20), out=place, tensorboard=False)
+    assert all(torch.equal(a, b) for a, b in zip(net.parameters(), whole.parameters(), strict=True))
+    assert read_curves(place) == read_curves(tmp_path / "whole")
+
+
+def test_who_presses_twice_does_not_wait_for_the_step(tmp_path: Path) -> None:
+    def losses(moment: Moment) -> Mapping[str, Tensor]:
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+        raise AssertionError("the second one is raised at once")
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(model(), colours(), config=config(steps=20), out=tmp_path, losses=(losses,), tensorboard=False)
+    assert not (tmp_path / "checkpoint.safetensors").exists()
+
+
 def test_a_run_that_is_done_is_not_done_again(tmp_path: Path) -> None:
     first = fit(model(), colours(), validation=colours(seed=9), config=QUICK, out=tmp_path)
     net = model(seed=7)

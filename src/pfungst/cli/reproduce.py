@@ -55,6 +55,12 @@ def cycle(
         list[str] | None, typer.Option("--cycle-set", help="A setting of the cycle, key=value: feedback=sample ...")
     ] = None,
     setting: Annotated[list[str] | None, typer.Option("--set", help="A size of the models, key=value.")] = None,
+    early_stop: Annotated[
+        int,
+        typer.Option(
+            help="Look every so many steps at half of the validation pictures: the best step is measured too."
+        ),
+    ] = 0,
     prepare_only: Annotated[bool, typer.Option("--prepare-only", help="Write the arrays, train nothing.")] = False,
     seconds: Annotated[float, typer.Option(help="After so many no further run is begun; 0: never.")] = 0.0,
     limit: Limit = None,
@@ -106,6 +112,7 @@ def cycle(
             changes=parse_options(setting or []),
             words=str(_vectors(prepared.folder, words)) if words else "",
             fixed_words=fixed_words,
+            early_stop=early_stop,
         )
         missing = run_study(prepared, out, config, device=device, seconds=seconds, progress=progress)
     result = summarise(out)

@@ -79,5 +79,11 @@ def load_checkpoint(
     return state
 
 
+def last_weights(path: Path) -> dict[str, Tensor]:
+    """The model's weights when the checkpoint was written, averaged where the run averages them."""
+    tensors, _ = load_tensors(path)
+    return _below(tensors, "average") or _below(tensors, "model")
+
+
 def _below(tensors: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
     return {key[len(name) + 1 :]: value for key, value in tensors.items() if key.startswith(f"{name}/")}

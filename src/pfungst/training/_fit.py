@@ -24,6 +24,7 @@ from pfungst.training._config import FitConfig
 from pfungst.training._curves import Curves
 from pfungst.training._data import Data
 from pfungst.training._evaluate import autocast, evaluate
+from pfungst.training._interrupt import deferred
 from pfungst.training._optimizer import make_optimizer
 
 SETTINGS = "fit.json"
@@ -157,7 +158,7 @@ class _Run:
         began = time.monotonic() - state.seconds
         why = state.finished
         try:
-            with _own_randomness(self.device):
+            with _own_randomness(self.device), deferred() as interrupted:
                 while not why:
                     self.step(losses, transforms)
                     state.step += 1
@@ -170,13 +171,13 @@ class _Run:
                     why = "steps" if last else why
                     out_of_time = bool(config.seconds) and state.seconds >= config.seconds
                     state.finished = why
-                    if why or out_of_time or state.step % config.checkpoint_every == 0:
+                    stop = interrupted()
+                    if why or out_of_time or stop or state.step % config.checkpoint_every == 0:
                         self.checkpoint()
+                    if stop:
+                        raise KeyboardInterrupt
                     why = why or ("seconds" if out_of_time else "")
                     progress(f"training · {self.told()}", state.step, self.total)
-        except KeyboardInterrupt:
-            self.checkpoint()
-            raise
         finally:
             self.curves.close()
         self.finish(measure is not None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,11 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from pfungst.cli.app import app
 from pfungst.core import DataError, PfungstError
 from pfungst.models import Inputs, Vocabulary
 from pfungst.scores import consensus
-from pfungst.training import ArrayData, FitConfig, Prepared, evaluate, fit
+from pfungst.training import ArrayData, FitConfig, Prepared, evaluate, fit, model_losses
 from pfungst.training.cycle import (
     HIDDEN,
     TABLE_2,
@@ -29,7 +32,7 @@ from pfungst.training.cycle import (
 )
 from pfungst.training.cycle import _loss as cycle_loss
 from pfungst.training.cycle._splits import one_wording, only_pictures, with_objects
-from pfungst.training.cycle._study import make_model
+from pfungst.training.cycle._study import make_model, run_one
 from pfungst.training.cycle._table import consensus_by_group, interval
 from pfungst.training.cycle.data import kind_splits
 
@@ -166,6 +169,73 @@ def test_the_best_step_is_chosen_on_other_pictures_and_measured_beside_the_last(
         StudyConfig(early_stop=-1)
 
 
+def test_held_out_wordings_about_pictures_that_the_best_step_is_chosen_on_are_left_out(
+    prepared: Prepared, tmp_path: Path
+) -> None:
+    """As where a data set is rephrased: the held-out pictures are those of the validation questions."""
+    shutil.copytree(prepared.folder, tmp_path, dirs_exist_ok=True)
+    order = np.array([4, 2, 0, 1, 3])  # the splits count pictures apart
+    for name in ("attributes", "positions"):
+        mine = np.load(tmp_path / "heldout" / f"{name}.npy")
+        mine[:5] = np.load(tmp_path / "val" / f"{name}.npy")[order]
+        np.save(tmp_path / "heldout" / f"{name}.npy", mine)
+    again = Prepared.load(tmp_path)
+    assert len(load_study(again, TINY).heldout) == 48
+    data = load_study(again, dataclasses.replace(TINY, early_stop=1))
+    assert data.choose is not None
+    chosen = set(np.asarray(data.choose.arrays["picture"]).tolist())
+    expected = [number for number in range(6) if number == 5 or order[number] not in chosen]
+    assert sorted(set(data.pictures.tolist())) == expected != list(range(6))
+    assert len(data.heldout) == len(data.groups) == 8 * len(expected)
+
+
+@pytest.mark.parametrize("average", [0.0, 0.9])
+def test_a_run_that_goes_on_after_any_step_tells_best_and_last_apart_as_one_that_never_stopped(
+    prepared: Prepared, tmp_path: Path, average: float
+) -> None:
+    fit_config = FitConfig(steps=40, batch=8, rate=0.03, checkpoint_every=10, average=average)
+    config = dataclasses.replace(TINY, early_stop=1, fit=fit_config, cycle=CycleConfig(start=0.2))
+    data, key = load_study(prepared, config), ("butd", "+ Gating", 0)
+    plain = run_one(key, data, config)
+    assert plain["heldout"].tolist() != plain["heldout_best"].tolist()
+
+    class Stopped(Exception):
+        pass
+
+    def stop(moment: Any) -> Any:
+        if moment.step == 17:
+            raise Stopped
+        return model_losses(moment)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
+        patch.setattr("pfungst.training.cycle._study.model_losses", stop)
+        run_one(key, data, config, out=tmp_path)
+    for _ in ("goes on", "was finished"):
+        again = run_one(key, data, config, out=tmp_path)
+        for name in plain.keys() - {"seconds"}:
+            assert np.array_equal(again[name], plain[name]), name
+
+
+def test_a_study_killed_in_the_middle_of_a_run_goes_on_there(prepared: Prepared, tmp_path: Path) -> None:
+    config = dataclasses.replace(TINY, seeds=1, variants=("base",), fit=FitConfig(steps=6, batch=8, checkpoint_every=2))
+    asked: list[int] = []
+
+    def stop(moment: Any) -> Any:
+        asked.append(moment.step)
+        if asked == [0, 1, 2, 3, 4]:
+            raise KeyboardInterrupt
+        return model_losses(moment)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pfungst.training.cycle._study.model_losses", stop)
+        with pytest.raises(KeyboardInterrupt):
+            run_study(prepared, tmp_path, config)
+        assert not list((tmp_path / "runs").glob("*.json"))
+        assert run_study(prepared, tmp_path, config) == 0
+    assert asked == [0, 1, 2, 3, 4, 4, 5]
+    assert not list((tmp_path / "begun").iterdir())  # checkpoints of finished runs only take room
+
+
 def test_processes_that_share_a_study_leave_alone_what_another_has_begun(prepared: Prepared, tmp_path: Path) -> None:
     few = dataclasses.replace(TINY, seeds=1, variants=("base", "+ Q-consistency"))
     (tmp_path / "runs").mkdir()
@@ -215,6 +285,33 @@ def test_data_without_groups_and_wrong_settings_are_told(prepared: Prepared) -> 
         StudyConfig(see="smell")
     with pytest.raises(DataError, match="has not|no run"):
         summarise(prepared.folder)
+
+
+def test_the_command_and_the_script_do_the_same_study_with_early_stop(prepared: Prepared, tmp_path: Path) -> None:
+    """Begun by the command, gone on with by Python: the folder takes both, and both tell of the best step."""
+    words = [
+        "reproduce",
+        "cycle",
+        "--data",
+        str(prepared.folder),
+        "--see",
+        "objects",
+        "--models",
+        "butd",
+        "--seeds",
+        "1",
+    ]
+    words += ["--steps", "6", "--batch", "8", "--early-stop", "2", "--out", str(tmp_path)]
+    told = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert told.exit_code == 0, told.output
+    assert "at its best step" in told.output
+    found = json.loads(CliRunner().invoke(app, [*words, "--json"], catch_exceptions=False).stdout)
+    assert found["missing"] == 0 and [row["variant"] for row in found["best"]] == list(TABLE_2)
+    fit_config = FitConfig(steps=6, batch=8, rate=1e-3)
+    same = StudyConfig(models=("butd",), seeds=1, see="objects", fit=fit_config, early_stop=2)
+    assert run_study(prepared, tmp_path, same, seconds=1e-9) == 0
+    refused = CliRunner().invoke(app, [one if one != "2" else "3" for one in words])
+    assert "other settings (early_stop)" in str(refused.exception)
 
 
 @pytest.mark.slow

@@ -130,7 +130,8 @@ class StudyConfig:
     early_stop: int = 0
     """Steps between two looks at the questions about half of the validation pictures. The weights that were best there
     are measured beside the last ones, both on the other half and on held-out wordings, in all variants alike: what a
-    variant gains may be that it over-trains less. 0: the last weights alone."""
+    variant gains may be that it over-trains less. Held-out wordings of questions about pictures that were looked at are
+    left out. 0: the last weights alone."""
 
     def __post_init__(self) -> None:
         for name in self.variants:

@@ -26,6 +26,22 @@ MODULE = "generator"
 """Name of G in checkpoints and among the modules of `fit`."""
 
 
+class Kept(torch.nn.Module):
+    """How many generated questions passed the gate. A module, so that a checkpoint can hold it: a run that goes on
+    goes on counting."""
+
+    counts: Tensor
+    """Sum of the shares of all steps, and steps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("counts", torch.zeros(2))
+
+    @torch.no_grad()
+    def add(self, keep: Tensor) -> None:
+        self.counts += torch.stack([keep.float().mean(), self.counts.new_ones(())])
+
+
 class Cycle:
     """Cycle-consistent training of any model: a loss for `fit`, and the generator that learns along.
 
@@ -40,8 +56,8 @@ class Cycle:
         self.generator, self.config = generator, config
         self.start = config.start_step(steps)
         self.tap = Tap(model)
-        self.kept: list[Tensor] = []
-        """Share of the generated questions that passed the gate, a step; `gate_rate` reads and empties it."""
+        self.kept = Kept().to(next(generator.parameters()).device)
+        """What `gate_rate` is taken of; give it to `fit` as a module too where the rate must outlive a stop."""
 
     @classmethod
     def of(
@@ -103,14 +119,13 @@ class Cycle:
         keep = torch.ones(len(batch), dtype=torch.bool, device=again.device)
         if config.gating:
             keep = gate(moment.model, other, output, encoding, self.tap.encoding, config.t_sim)
-        self.kept.append(keep.float().mean().detach())
+        self.kept.add(keep)
         return masked_answer_loss(output.logits, _answer(batch), moment.model.objective, keep)
 
     def gate_rate(self) -> float:
-        """Share of generated questions that were kept since the last call; NaN where none was generated."""
-        rate = float(torch.stack(self.kept).mean()) if self.kept else float("nan")
-        self.kept = []
-        return rate
+        """Share of the generated questions that passed the gate; NaN where none was generated."""
+        total, steps = self.kept.counts.tolist()
+        return float(total / steps) if steps else float("nan")
 
     def save(self, folder: str | Path) -> None:
         """Write G beside the model: generator.safetensors and generator.json."""

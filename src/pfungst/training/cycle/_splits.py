@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -58,6 +59,7 @@ def load_study(prepared: Prepared, config: StudyConfig) -> StudyData:
     held, val, choose = parts["heldout"], one_wording(parts["val"]), None
     if config.early_stop:
         val, choose = val.split_by_picture(0.5, seed=0)
+        held = about_others(held, choose)
     return StudyData(
         train,
         val,
@@ -87,6 +89,24 @@ def only_pictures(data: ArrayData) -> ArrayData:
         for name, array in data.arrays.items()
     }
     return dataclasses.replace(data, arrays={**arrays, "picture": places.astype(np.int32)})
+
+
+def about_others(data: ArrayData, chosen: ArrayData) -> ArrayData:
+    """Without the questions about pictures that `chosen` asks about: where a data set is rephrased, validation and
+    held-out wordings ask about the same ones. Pictures are compared by content, as splits count them apart."""
+    taken = set(_contents(chosen).values())
+    same = [number for number, content in _contents(data).items() if content in taken]
+    kept = np.flatnonzero(~np.isin(np.asarray(data.arrays["picture"]), same))
+    if not len(kept):
+        raise DataError("No held-out question is left for a best step: all are about pictures that it is chosen on.")
+    return data.rows(kept) if same else data
+
+
+def _contents(data: ArrayData) -> dict[int, bytes]:
+    """Number of every picture asked about -> hash of all that is known of it; none where nothing is."""
+    known = [np.asarray(array) for name, array in sorted(data.arrays.items()) if name not in PARTS and len(array)]
+    asked = np.unique(np.asarray(data.arrays["picture"])).tolist() if known else []
+    return {number: hashlib.sha256(b"".join(one[number].tobytes() for one in known)).digest() for number in asked}
 
 
 def with_objects(data: ArrayData) -> ArrayData:

@@ -1,12 +1,14 @@
 """The ablation of Table 2 on any prepared data: base, + Q-consistency, + A-consistency, + gating, over several seeds.
 
-Needs torch and numpy alone. Every finished run lies in OUT/runs; a study that was stopped goes on with what is missing.
+Needs torch and numpy alone. Every finished run lies in OUT/runs, the checkpoints of begun ones in OUT/begun; a study
+that was stopped goes on where it was.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +19,7 @@ import numpy as np
 from pfungst.core import DataError
 from pfungst.core.files import jsonable, write_json
 from pfungst.models import MODELS, Model, build, get_config
+from pfungst.training._checkpoint import CHECKPOINT, last_weights
 from pfungst.training._data import ArrayData, Prepared
 from pfungst.training._evaluate import evaluate
 from pfungst.training._fit import Loss, fit, model_losses
@@ -51,7 +54,7 @@ def make_model(name: str, data: StudyData, config: StudyConfig, seed: int) -> Mo
 def run_one(
     key: tuple[str, str, int], data: StudyData, config: StudyConfig, device: str = "cpu", out: Path | None = None
 ) -> dict[str, Any]:
-    """Train one model in one variant and measure it; with `out`, its checkpoints lie there."""
+    """Train one model in one variant and measure it; with `out`, its checkpoints lie there and it can go on."""
     name, variant, seed = key
     model = make_model(name, data, config, seed)
     train, val, heldout = (_on(one.for_model(model), device) for one in (data.train, data.val, data.heldout))
@@ -61,7 +64,8 @@ def run_one(
     choose = _on(data.choose.for_model(model), device) if data.choose is not None else None
 
     def look(now: Model) -> dict[str, float]:
-        last.update({name: value.detach().clone() for name, value in now.state_dict().items()})
+        if out is None:
+            last.update({name: value.detach().clone() for name, value in now.state_dict().items()})
         assert choose is not None
         return {"accuracy": evaluate(now, choose, size, device, precision).accuracy}
 
@@ -74,13 +78,12 @@ def run_one(
         wanted = dataclasses.replace(config.cycle, **changes)
         cycle = Cycle.of(model.to(device), train, wanted, fit_config.total(len(train)), seed, _allowed(data, config))
         losses.append(cycle)
-    began = time.monotonic()
     fitted = fit(
         model,
         train,
         config=fit_config,
         losses=losses,
-        modules=cycle.modules if cycle else {},
+        modules={**cycle.modules, "gate": cycle.kept} if cycle else {},
         transforms=(hiding(config.hidden),) if variant.endswith(HIDES) else (),
         check=look if choose is not None else None,
         device=device,
@@ -88,6 +91,8 @@ def run_one(
         settings={"study": jsonable({"key": list(key), "cycle": config.cycle, "model": model.config})},
         tensorboard=False,
     )
+    if choose is not None and out is not None:
+        last = last_weights(out / CHECKPOINT)  # whoever calls a finished run again has not looked at any step
     scored: dict[str, Any] = {}
     for ending, weights in ((BEST, None), ("", last)) if last else (("", None),):
         if weights:
@@ -104,7 +109,7 @@ def run_one(
         "best_step": fitted.best_step or fitted.steps,
         "parameters": model.parameter_count,
         "gate": cycle.gate_rate() if cycle is not None else None,
-        "seconds": round(time.monotonic() - began, 2),
+        "seconds": round(fitted.seconds, 2),
         **scored,
     }
 
@@ -132,7 +137,7 @@ def run_study(
     seconds: float = 0.0,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> int:
-    """Do the runs that are missing; how many still are.
+    """Do the runs that are missing; how many still are. One that was cut short goes on from its last checkpoint.
 
     shared : several processes do this at once; each leaves alone what another has begun, see `unclaim`
     seconds : after so many no further run is begun
@@ -152,7 +157,8 @@ def run_study(
         if shared and not _claim_run(path):
             continue
         data = data or load_study(prepared, config)
-        result = run_one(key, data, config, device)
+        begun = folder / "begun" / run_name(key)
+        result = run_one(key, data, config, device, begun)
         scored = [name for name in result if name.startswith(("val", "heldout"))]
         np.savez_compressed(
             path.with_suffix(".npz"),
@@ -162,6 +168,7 @@ def run_study(
             val_picture=np.asarray(data.val.arrays["picture"]),
         )
         write_json(path, result)  # last: a result that is there is whole
+        shutil.rmtree(begun)
         if progress is not None:
             progress(" ".join(map(str, key)), number + 1, len(keys))
     return sum(not (folder / "runs" / f"{run_name(key)}.json").exists() for key in keys)
