@@ -11,6 +11,7 @@ import torch
 
 from pfungst.core import DataError, PfungstError
 from pfungst.models import Inputs, Trained, Vocabulary, load_shipped, load_tensors, save_tensors
+from pfungst.models._trained import share
 from tests.models.tiny import SIZES, make, tiny_batch
 
 TENSORS = {
@@ -95,6 +96,32 @@ def test_half_precision_takes_half_the_space(tmp_path: Path) -> None:
     with torch.no_grad():
         difference = Trained.load(tmp_path / "half.safetensors").model(batch).logits - trained.model(batch).logits
     assert difference.abs().max() < 0.01
+
+
+def test_two_models_can_share_a_part_that_is_stored_once(tmp_path: Path) -> None:
+    one, other = tmp_path / "tbd.safetensors", tmp_path / "iep.safetensors"
+    _trained("iep").save(other)
+    mine = _trained("tbd")
+    with torch.no_grad():
+        for value in mine.model.get_submodule("generator").parameters():
+            value.add_(1.0)
+    mine.save(one)
+    before, size = Trained.load(one), one.stat().st_size
+    share(one, "generator", other)
+    after, giver = Trained.load(one), Trained.load(other)
+    assert one.stat().st_size < size
+    assert after.fingerprint != before.fingerprint
+    for key, value in after.model.state_dict().items():
+        whose = giver if key.startswith("generator.") else before
+        torch.testing.assert_close(value, whose.model.state_dict()[key])
+    # It is part of what the model is: who changes it there changes both.
+    giver.save(other, half=True)
+    assert Trained.load(one).fingerprint != after.fingerprint
+    with pytest.raises(DataError, match="this part does not fit"):
+        share(other, "functions", one)
+    other.unlink()
+    with pytest.raises(DataError, match=r"iep\.safetensors"):
+        Trained.load(one)
 
 
 def test_weights_that_do_not_fit_their_description_are_told(tmp_path: Path) -> None:

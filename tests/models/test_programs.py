@@ -173,9 +173,9 @@ def conv(bank: ConvBank, which: int, x: Tensor) -> Tensor:
     return F.conv2d(x, bank.weight[which], bias, padding=padding, dilation=bank.dilation)
 
 
-@pytest.mark.parametrize("dilations", [(1, 1), (1, 3, 9)])
-def test_iep_runs_a_batch_as_it_runs_the_programs_one_by_one(dilations: tuple[int, ...]) -> None:
-    model = make("iep", dilations=dilations).eval()
+@pytest.mark.parametrize(("dilations", "tells"), [((1, 1), False), ((1, 3, 9), False), ((1, 3, 9), True)])
+def test_iep_runs_a_batch_as_it_runs_the_programs_one_by_one(dilations: tuple[int, ...], tells: bool) -> None:
+    model = make("iep", dilations=dilations, tells=tells).eval()
     batch = tiny_batch(6)
     picture = model.enter(model.grid(batch))
 
@@ -191,10 +191,14 @@ def test_iep_runs_a_batch_as_it_runs_the_programs_one_by_one(dilations: tuple[in
             inputs = [torch.relu(conv(module.join, which, torch.cat(inputs, 1)))]
             module = module.then
         total = inputs[0]
-        hidden = conv(module.layers[0], which, total)
+        found = hidden = conv(module.layers[0], which, total)
         for layer in module.layers[1:]:
             hidden = conv(layer, which, torch.relu(hidden))
             total = total + hidden
+        if tells:
+            strongest = torch.relu(found).flatten(2).max(-1).values[..., None, None]
+            told = total + conv(module.tell, which, strongest)
+            total = total + conv(module.compare, which, torch.relu(told))
         return torch.relu(total)
 
     _, _, together = model.run(picture, batch.program)

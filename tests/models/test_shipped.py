@@ -13,7 +13,7 @@ from pfungst.players import resolve
 from pfungst.world import embedded
 
 ON_WORLD = [
-    "ban", "butd", "film", "iep", "lstm-qi", "mdetr", "mutan", "pythia", "rn", "rn-state", "san",
+    "attention", "ban", "butd", "film", "iep", "lstm-qi", "mdetr", "mlb", "mutan", "pythia", "rn", "rn-state", "san",
     "state-transformer", "tbd",
 ]  # fmt: skip
 
@@ -54,9 +54,18 @@ def originals() -> list[Example]:
 
 @pytest.mark.parametrize("name", ON_WORLD)
 def test_a_player_of_the_world_is_as_good_as_its_card_says(name: str, originals: list[Example]) -> None:
-    player = resolve(name)
-    scenes = player.reads_scenes
-    answers = player.answer([Query(one.question, one.image, (), one.scene if scenes else None) for one in originals])
+    player, reads = resolve(name), load_shipped(name).model.reads
+    answers = player.answer(
+        [
+            Query(
+                one.question,
+                one.image,
+                one.choices if "choices" in reads else (),
+                one.scene if player.reads_scenes else None,
+            )
+            for one in originals
+        ]
+    )
     right = sum(answer.text == one.target for answer, one in zip(answers, originals, strict=True))
     # 150 questions: three standard errors.
     assert right / len(originals) == pytest.approx(load_shipped(name).card["accuracy"], abs=0.12)

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from pfungst.core import DataError, PfungstError
 from pfungst.core.files import write_json
 from pfungst.models._base import Model
@@ -91,15 +93,40 @@ class Trained:
         if record.get("format") != FORMAT:
             raise DataError.at(path, "", f"this is format {record.get('format')}; this version reads {FORMAT}.")
         model = build(name, sizes, config)
-        tensors, _ = load_tensors(weights)
+        tensors, content = load_tensors(weights)[0], text + weights.read_bytes()
+        for part, other in record.get("shared", {}).items():
+            tensors |= _part(place := weights.with_name(f"{other}.safetensors"), part)
+            content += place.read_bytes()
         own = model.state_dict()
         wrong = sorted(own.keys() ^ tensors.keys()) or [k for k in own if own[k].shape != tensors[k].shape]
         if wrong:
             raise DataError.at(weights, wrong[0], "the weights do not fit the model that model.json describes.")
         model.load_state_dict({key: value.to(own[key].dtype) for key, value in tensors.items()})
         model.eval()
-        digest = hashlib.sha256(text + weights.read_bytes()).hexdigest()
-        return cls(name, model, vocabulary, inputs, card, digest)
+        return cls(name, model, vocabulary, inputs, card, hashlib.sha256(content).hexdigest())
+
+
+def share(place: Path, part: str, other: Path) -> None:
+    """Let the model `place` (NAME.safetensors) have a part of another one beside it instead of its own.
+
+    It is stored once then, as the program generator of IEP and TbD is.
+    """
+    Trained.load(other)
+    weights, record = places(place)
+    tensors, metadata = load_tensors(weights)
+    mine, given = ({k: v.shape for k, v in one.items()} for one in (_below(tensors, part), _part(other, part)))
+    if not given or mine != given:
+        raise DataError.at(other, part, f"this part does not fit {place.name}.")
+    save_tensors(weights, {key: value for key, value in tensors.items() if key not in mine}, metadata)
+    write_json(record, {**json.loads(record.read_bytes()), "shared": {part: other.stem}})
+
+
+def _part(weights: Path, part: str) -> dict[str, Tensor]:
+    return _below(load_tensors(weights)[0], part)
+
+
+def _below(tensors: Mapping[str, Tensor], part: str) -> dict[str, Tensor]:
+    return {key: value for key, value in tensors.items() if key.startswith(f"{part}.")}
 
 
 def places(place: Path) -> tuple[Path, Path]:

@@ -45,31 +45,39 @@ class IepConfig:
     dilations: tuple[int, ...] = (1, 1)
     """Of the convolutions of every module; those behind the second add to its result. ResNet's features have seen the
     whole picture, those of a small CNN only a part: (1, 3, 9) see all within 13 cells."""
+    tells: bool = False
+    """Whether a module tells every cell what its first convolution found anywhere, so that the cell can compare it with
+    what it has itself: "the same colour as that one" is hard to learn otherwise."""
 
 
 class Unary(nn.Module):
     """One module a token: x (n, C, H, W), which (n,) the token of each -> (n, C, H, W)"""
 
-    def __init__(self, count: int, channels: int, dilations: tuple[int, ...] = (1, 1)) -> None:
+    def __init__(self, count: int, channels: int, dilations: tuple[int, ...] = (1, 1), tells: bool = False) -> None:
         super().__init__()
         self.layers = nn.ModuleList(ConvBank(count, channels, channels, 3, dilation) for dilation in dilations)
+        self.tell = ConvBank(count, channels, channels, 1) if tells else None
+        self.compare = ConvBank(count, channels, channels, 1) if tells else None
 
     def forward(self, x: Tensor, which: Tensor) -> Tensor:
         first, *rest = self.layers
-        hidden = first(x, which)
+        hidden = found = first(x, which)
         for layer in rest:
             hidden = layer(torch.relu(hidden), which)
             x = x + hidden
+        if self.tell is not None and self.compare is not None:
+            anywhere = torch.relu(found.amax((2, 3), keepdim=True))
+            x = x + self.compare(torch.relu(x + self.tell(anywhere, which)), which)
         return torch.relu(x)
 
 
 class Binary(nn.Module):
     """One module a token: both inputs side by side (n, 2C, H, W), which (n,) -> (n, C, H, W)"""
 
-    def __init__(self, count: int, channels: int, dilations: tuple[int, ...] = (1, 1)) -> None:
+    def __init__(self, count: int, channels: int, dilations: tuple[int, ...] = (1, 1), tells: bool = False) -> None:
         super().__init__()
         self.join = ConvBank(count, 2 * channels, channels, 1)
-        self.then = Unary(count, channels, dilations)
+        self.then = Unary(count, channels, dilations, tells)
 
     def forward(self, x: Tensor, which: Tensor) -> Tensor:
         joined: Tensor = self.then(torch.relu(self.join(x, which)), which)
@@ -83,7 +91,7 @@ class Iep(Model):
     PRESETS: ClassVar[dict[str, Any]] = {
         "paper": IepConfig(),
         "compact": IepConfig(96, 160, 1, 40, 32, 128, (48, 64, 64)),
-        "features": IepConfig(64, 144, 1, 40, 20, 128, (), (1, 3, 9)),
+        "features": IepConfig(64, 144, 1, 40, 20, 128, (), (1, 3, 9), True),
         "tiny": IepConfig(8, 16, 1, 8, 8, 16, (8, 8)),
     }
     learns_from = frozenset({"answer", "program"})
@@ -101,8 +109,8 @@ class Iep(Model):
         )
         self.functions = nn.ModuleDict(
             {
-                "unary": Unary(len(kinds(by_inputs)["unary"]), channels, config.dilations),
-                "binary": Binary(len(kinds(by_inputs)["binary"]), channels, config.dilations),
+                "unary": Unary(len(kinds(by_inputs)["unary"]), channels, config.dilations, config.tells),
+                "binary": Binary(len(kinds(by_inputs)["binary"]), channels, config.dilations, config.tells),
             }
         )
         shape = (channels, self.grid.height, self.grid.width)

@@ -57,7 +57,7 @@ class StateTransformer(Model):
     Config = StateTransformerConfig
     PRESETS: ClassVar[dict[str, Any]] = {
         "paper": StateTransformerConfig(),
-        "compact": StateTransformerConfig(160, 8, 5, 3, 50, 448, 192, 0.1),
+        "compact": StateTransformerConfig(160, 8, 5, 3, 50, 448, 192, 0.0),
         "tiny": StateTransformerConfig(16, 2, 2, 3, 12, 32, 16, 0.0),
     }
     reads = frozenset({"question", "scene"})
