@@ -76,6 +76,8 @@ def test_every_kind_of_part_is_listed(folder):
     assert {"control", "blind", "noise", "rephrase"} <= {name for name, _ in found["probes"]}
     assert {"oracle", "openai", "hf"} <= {name for name, _ in found["players"]}
     assert "lasso" in {name for name, _ in found["rankers"]}
+    assert {"rules", "vqg"} <= {name for name, line in found["rephrasers"] if line}
+    assert {"a2c", "committee", "rsg"} <= {name for name, line in found["adversaries"] if line}
 
 
 def test_a_good_data_set_passes_the_check_and_a_bad_one_exits_with_3(folder):

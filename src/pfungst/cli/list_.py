@@ -10,7 +10,7 @@ from pfungst.cli.examine import Json
 
 
 def list_parts(
-    kind: Annotated[str | None, typer.Argument(help="One kind: probes, players, metrics, data ...")] = None,
+    kind: Annotated[str | None, typer.Argument(help="One kind: probes, players, models, adversaries ...")] = None,
     as_json: Json = False,
 ) -> None:
     """List the parts that can be named on the command line, third parties' included."""
