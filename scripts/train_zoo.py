@@ -40,7 +40,7 @@ COMMON: dict[str, Any] = {
 }  # fmt: skip
 RECIPES: dict[str, dict[str, Any]] = {
     "world-cnn": {"steps": 6_000, "batch": 256, "rate": 2e-3},
-    "slot-attention": {"steps": 6_000, "batch": 128, "rate": 5e-4, "warmup": 0.05},
+    "slot-attention": {"steps": 12_000, "batch": 64, "clip": 1.0},
     "film": {"steps": 12_000, "batch": 2048, "grounding": 1.0},
     "rn": {"steps": 12_000, "batch": 2048, "rate": 7e-4, "grounding": 0.5},
     "rn-state": {"steps": 20_000, "batch": 2048, "rate": 7e-4, "grounding": 0.5},
@@ -74,7 +74,7 @@ LANES = (
 NOT_COMPILED = ("iep", "tbd", "slot-attention", "hiecoatt", "hiecoatt-mc")
 """Their work differs from batch to batch."""
 SPENT, GENERATOR = "spent.json", "generator"
-ON_PIXELS = ("slot-attention", "world-cnn")
+ON_PIXELS = ("world-cnn",)
 ON_SCENES = ("rn-state", "state-transformer")
 
 
@@ -189,7 +189,8 @@ def one(name: str, given: argparse.Namespace) -> None:
         fit_config=config,
         validation="val",
         test="val",
-        check_limit=given.check,
+        # Of 1,500 scenes few may choose the weights: the others judge them.
+        check_limit=given.check if "question" in kind.reads else min(given.check, 300),
         augment=4 if name in ON_PIXELS else 0,
         grounding=grounding,
         device=given.device,

@@ -107,6 +107,11 @@ class ArrayData:
         ids = tuple(self.ids[i] for i in rows) if self.ids else ()
         return dataclasses.replace(self, arrays=chosen, ids=ids)
 
+    def each_picture(self) -> ArrayData:
+        """The first question about every picture: for models that read no question."""
+        _, first = np.unique(np.asarray(self.arrays["picture"]), return_index=True)
+        return self.rows(np.sort(first))
+
     def split_by_picture(self, share: float, seed: int) -> tuple[ArrayData, ArrayData]:
         """Two parts without a common picture; the second has about `share` of the pictures."""
         picture = np.asarray(self.arrays["picture"])

@@ -44,7 +44,7 @@ def _evaluate(model: Model, data: Data, batch: int, device: torch.device | str, 
         with autocast(torch.device(device), precision):
             output = model(part)
         scores.append(model.correct(part, output).float())
-    correct = torch.cat(scores).double().cpu().numpy() if scores else np.zeros(0)
+    correct = torch.cat(scores).cpu().double().numpy() if scores else np.zeros(0)
     return Evaluation(float(correct.mean()) if len(correct) else math.nan, correct)
 
 

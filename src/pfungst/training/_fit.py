@@ -143,7 +143,9 @@ class _Run:
                 if self.state.scaler:
                     self.scaler.load_state_dict(self.state.scaler)
         self.curves = Curves(folder, self.state.step, tensorboard)
-        self.sums = {k: torch.tensor(v, dtype=torch.float64, device=device) for k, v in self.state.sums.items()}
+        # Apple's GPUs have no float64.
+        self.exact = torch.float32 if torch.device(device).type == "mps" else torch.float64
+        self.sums = {k: torch.tensor(v, dtype=self.exact, device=device) for k, v in self.state.sums.items()}
         self.best: dict[str, Tensor] = {}
         self.order: tuple[int, NDArray[np.int64]] = (-1, np.zeros(0, np.int64))
 
@@ -218,7 +220,7 @@ class _Run:
             "steps": total.new_ones(()),
         }.items():
             kept = self.sums.get(name)
-            value = value.detach().double()
+            value = value.detach().to(self.exact)
             self.sums[name] = value if kept is None else kept + value
 
     def rows(self, step: int) -> NDArray[np.int64]:
