@@ -26,14 +26,14 @@ from pfungst.training._train import card_text
 SIZES = {
     "lstm-qi": {"word_size": 48, "hidden": 56, "fusion": 96, "classifier": 80},
     "hiecoatt": {"hidden": 72, "top": 96},
-    "mutan": {"word_size": 48, "hidden": 80, "question_core": 56, "picture_core": 56, "output_core": 64},
+    "mutan": {"word_size": 64, "hidden": 128, "question_core": 80, "picture_core": 80, "output_core": 80},
     "mutan-att": {
         "word_size": 48, "hidden": 80, "attention_core": 40, "attention_output": 48, "question_core": 48,
         "picture_core": 40, "output_core": 56,
     },
     "mlb": {"word_size": 48, "hidden": 80, "joint": 48},
     "butd": {"word_size": 48, "hidden": 72},
-    "pythia": {"word_size": 48, "hidden": 64, "joint": 80, "picture_branch": 64},
+    "pythia": {"word_size": 64, "hidden": 96, "joint": 128, "picture_branch": 96},
     "ban": {"word_size": 48, "hidden": 40, "glimpses": 2},
 }  # fmt: skip
 """Small: all weights of the package together have 30 MB."""
