@@ -40,7 +40,7 @@ COMMON: dict[str, Any] = {
 }  # fmt: skip
 RECIPES: dict[str, dict[str, Any]] = {
     "world-cnn": {"steps": 6_000, "batch": 256, "rate": 2e-3},
-    "slot-attention": {"steps": 12_000, "batch": 64, "clip": 1.0},
+    "slot-attention": {"steps": 8_000, "batch": 64, "rate": 1e-3, "clip": 1.0},
     "film": {"steps": 12_000, "batch": 2048, "grounding": 1.0},
     "rn": {"steps": 12_000, "batch": 2048, "rate": 7e-4, "grounding": 0.5},
     "rn-state": {"steps": 20_000, "batch": 2048, "rate": 7e-4, "grounding": 0.5},

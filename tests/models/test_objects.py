@@ -145,3 +145,13 @@ def test_where_objects_are_is_learnt_from_scenes() -> None:
     assert torch.equal(model(batch).extra["centres"] > 0, wanted)
     with pytest.raises(ValueError, match="learns where objects are"):
         model.losses(replace(batch, scene=None), model(batch))
+
+
+def test_slots_that_say_the_same_of_the_same_place_are_one_object() -> None:
+    one, other = [3, 1, 2, 1], [3, 2, 2, 1]
+    slots = torch.tensor([[one, one, other, one, [0, 1, 1, 1]]])
+    logits = torch.cat([torch.nn.functional.one_hot(slots[..., i], n) * 9.0 for i, n in enumerate(CLASSES)], -1)
+    # The second is the first again; the third is something else there; the fourth is near in one direction alone.
+    places = torch.tensor([[[0.5, 0.5], [0.51, 0.49], [0.5, 0.5], [0.5, 0.7], [0.5, 0.5]]])
+    assert [o["shape"] for o in found_objects(logits, places, (0.05, 0.05))[0]] == ["cube", "sphere", "cube"]
+    assert len(found_objects(logits)[0]) == 4

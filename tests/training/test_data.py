@@ -234,3 +234,15 @@ def test_questions_that_chose_the_weights_do_not_judge_them(tmp_path: Path) -> N
     named = train("lstm-qi", prepared, tmp_path / "named", check_limit=5, test="val", **settings)
     other = train("lstm-qi", prepared, tmp_path / "other", check_limit=5, test="train", **settings)
     assert [one.card["n"] for one in (every, some, named, other)] == [16, 11, 11, 12]
+
+
+def test_a_model_that_reads_no_question_is_asked_once_a_picture(tmp_path: Path) -> None:
+    from pfungst.world import embedded
+
+    data = embedded(scenes=3, rephrasings=1)
+    assert len(data) > 3
+    prepared = prepare({"train": data, "val": data}, tmp_path / "data", inputs=Inputs(width=32, height=32))
+    settings = {"config": "tiny", "validation": "val", "fit_config": FitConfig(steps=1, batch=4, check_every=1)}
+    assert train("slot-attention", prepared, tmp_path / "every", **settings).card["n"] == 3
+    # One picture chose the weights, so it does not judge them.
+    assert train("slot-attention", prepared, tmp_path / "some", check_limit=1, **settings).card["n"] == 2

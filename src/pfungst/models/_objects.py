@@ -129,15 +129,25 @@ def detection_losses(
     return {"attributes": loss, "places": 5 * off.sum() / known.sum().clamp(min=1)}
 
 
-def found_objects(logits: Tensor) -> list[list[dict[str, str]]]:
-    """Logits (B, K, 19) -> the objects of every picture: their attributes in words, as in a scene."""
-    chosen = torch.stack([part.argmax(-1) for part in torch.split(logits, list(CLASSES), -1)], -1).tolist()
-    result = []
-    for slots in chosen:
-        # A slot that is no object by any of the four attributes is none: half an object answers no question.
-        found = [slot for slot in slots if all(number > 0 for number in slot)]
-        result.append([{name: ATTRIBUTES[name][n - 1] for name, n in zip(ORDER, s, strict=True)} for s in found])
-    return result
+def found_objects(
+    logits: Tensor, places: Tensor | None = None, near: tuple[float, float] = (0.0, 0.0)
+) -> list[list[dict[str, str]]]:
+    """Logits (B, K, 19) -> the objects of every picture: their attributes in words, as in a scene.
+
+    With places (B, K, 2), slots that say the same of the same place are one object: less than `near` apart in both
+    directions.
+    """
+    chosen = torch.stack([part.argmax(-1) for part in torch.split(logits, list(CLASSES), -1)], -1)
+    # A slot that is no object by any of the four attributes is none: half an object answers no question.
+    there = (chosen > 0).all(-1)
+    if places is not None:
+        same = (chosen[:, :, None] == chosen[:, None]).all(-1)
+        same &= ((places[:, :, None] - places[:, None]).abs() < places.new_tensor(near)).all(-1)
+        there &= ~(same & there[:, None]).tril(-1).any(-1)
+    return [
+        [{name: ATTRIBUTES[name][n - 1] for name, n in zip(ORDER, slot, strict=True)} for slot in slots[found].tolist()]
+        for slots, found in zip(chosen, there, strict=True)
+    ]
 
 
 def same_objects(one: list[dict[str, str]], other: list[dict[str, str]]) -> bool:

@@ -83,7 +83,7 @@ def train(
         data, held = data.split_by_picture(validation, fit_config.seed)
     asked = prepared.split(test, looks).for_model(model) if test else held
     if "question" not in model.reads:
-        # One look at every picture, however many questions there are about it: what chose the weights must not judge them.
+        # A picture once, however many questions there are about it: else what chose the weights would judge them.
         held, asked = (one.each_picture() for one in (held, asked))
     if check_limit is not None and len(held) > check_limit:
         mixed = np.random.default_rng([fit_config.seed, 0xC4EC]).permutation(len(held))
