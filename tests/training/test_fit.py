@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +106,15 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None
         assert all(torch.equal(one[key], other[key]) for key in one), name
 
 
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """Ctrl-C as a shell leaves it: where tests run in the background it may be ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("when", ["before the gradient", "while the weights change"])
 def test_an_interrupted_run_does_its_step_whole_and_goes_on_exactly(
     when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -141,6 +150,7 @@ def test_an_interrupted_run_does_its_step_whole_and_goes_on_exactly(
     assert read_curves(place) == read_curves(tmp_path / "whole")
 
 
+@pytest.mark.usefixtures("heard")
 def test_who_presses_twice_does_not_wait_for_the_step(tmp_path: Path) -> None:
     def losses(moment: Moment) -> Mapping[str, Tensor]:
         for _ in range(2):
