@@ -17,7 +17,7 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constr
 
 exam: .venv/exam.stamp
 	$(BIN)/pfungst examine film --data world --limit 600 --probe control --probe blind --probe rephrase \
-		--probe noise --probe decoys --probe game:size=10,seeds=2 --out runs/exam
+		--probe noise --probe decoys --probe game:size=10,seeds=2,budget=40 --out runs/exam
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff format --check .
