@@ -19,14 +19,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.core import MissingExtra
 from pfungst.probes.game.adversaries._policy import Policy
+from pfungst.probes.game.adversaries._torch import torch
 from pfungst.world.constants import MAX_OBJECTS
-
-try:
-    import torch
-except ImportError as error:  # pragma: no cover
-    raise MissingExtra("The A2C adversary", "torch") from error
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,16 +7,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pfungst.core import MissingExtra, PfungstError, ProbeError
+from pfungst.core import PfungstError, ProbeError
 from pfungst.probes.game.adversaries._pretrained import Features, Seen, find_features
+from pfungst.probes.game.adversaries._torch import nn, torch
 from pfungst.probes.game.observe import OBJECT_FEATURES, TOKENS
 from pfungst.world.constants import MAX_OBJECTS
-
-try:
-    import torch
-    from torch import nn
-except ImportError as error:  # pragma: no cover
-    raise MissingExtra("The A2C adversary", "torch") from error
 
 if TYPE_CHECKING:
     from pfungst.probes.game.adversaries.a2c import A2C

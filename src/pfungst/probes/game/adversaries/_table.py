@@ -7,18 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pfungst.core import MissingExtra, ProbeError
+from pfungst.core import ProbeError
 from pfungst.probes.game.adversaries._pretrained import Features, Seen
+from pfungst.probes.game.adversaries._torch import torch
 from pfungst.probes.game.board import Board
 from pfungst.probes.game.enforcers import Enforcers
 from pfungst.probes.game.layouts import Layouts
 from pfungst.probes.game.observe import object_features, question_tokens
 from pfungst.world.constants import MAX_OBJECTS
-
-try:
-    import torch
-except ImportError as error:  # pragma: no cover
-    raise MissingExtra("The A2C adversary", "torch") from error
 
 if TYPE_CHECKING:
     from pfungst.probes.game.adversaries.a2c import A2C

@@ -27,19 +27,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.core import MissingExtra, PfungstError
+from pfungst.core import PfungstError
 from pfungst.probes.game.adversaries._memory import Memory
 from pfungst.probes.game.adversaries._policy import Policy, make_policy, save_policy
 from pfungst.probes.game.adversaries._pretrained import find_features
 from pfungst.probes.game.adversaries._table import Table, joint
+from pfungst.probes.game.adversaries._torch import nn, torch
 from pfungst.probes.game.minigame import UNASKED, MiniGame
 from pfungst.probes.game.rules import FOOLED
-
-try:
-    import torch
-    from torch import nn
-except ImportError as error:  # pragma: no cover
-    raise MissingExtra("The A2C adversary", "torch") from error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
