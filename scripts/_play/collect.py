@@ -14,11 +14,13 @@ from .tasks import Task, network_of
 
 def collect(given: Namespace) -> None:
     """Replay and verify all tapes; RUNS/PLAYER-ADVERSARY-SIZE are folders as `pfungst play` leaves them."""
+    from pfungst.cli.play import Source
     from pfungst.players.zoo import load as zoo
     from pfungst.probes.game.playing import PlaySettings, finish, write_config
     from pfungst.probes.game.rows import read_round
 
     examples = read_examples(given.export, TEST)
+    world = read_json_gz(given.export / f"{TEST}.json.gz")["world"]
     by_id = {one.id: one for one in examples}
     began = time.monotonic()
     for folder in sorted((given.out / "tapes").iterdir()):
@@ -36,7 +38,8 @@ def collect(given: Namespace) -> None:
             options["weights"] = str(network_of(given.out, task.player))
         settings = PlaySettings(task.size, len(rounds), adversary=task.adversary, budget=task.budget, options=options)
         games = len({one.game for one in rounds})
-        write_config(run, zoo(task.player), examples, settings, len(examples), {}, games, {})
+        words = Source(f"zoo:{task.player}", world, (), (), None, open_questions=True).words()
+        write_config(run, zoo(task.player), examples, settings, len(examples), {}, games, words)
         result = finish(run, f"zoo:{task.player}", rounds, settings)
         print(f"{folder.name}: {result.findings.verdict} ({time.monotonic() - began:.0f} s)", flush=True)
 

@@ -32,7 +32,8 @@ def prepare(given: Namespace) -> None:
     for split, examples in questions.items():
         scenes = {one.image_id: one.scene for one in examples}
         records = [{**asdict(replace(one, scene=None, image=None)), "answers": list(one.answers)} for one in examples]
-        write_json_gz(given.export / f"{split}.json.gz", {"scenes": scenes, "questions": records})
+        known = {"world": str(given.world.resolve()), "scenes": scenes, "questions": records}
+        write_json_gz(given.export / f"{split}.json.gz", known)
     began = time.monotonic()
     if not (given.export / "sights.npz").exists():
         _save(given.export / "sights.npz", _sights(questions[TEST]))

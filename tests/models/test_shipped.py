@@ -15,8 +15,8 @@ from pfungst.players import resolve
 from pfungst.world import embedded
 
 ON_WORLD = [
-    "attention", "ban", "butd", "film", "iep", "lstm-qi", "mdetr", "mlb", "mutan", "pythia", "rn", "rn-state", "san",
-    "state-transformer", "tbd",
+    "attention", "ban", "butd", "film", "hiecoatt", "hiecoatt-mc", "iep", "lstm-qi", "mdetr", "mlb", "mutan",
+    "mutan-att", "pythia", "rn", "rn-state", "san", "state-transformer", "tbd",
 ]  # fmt: skip
 
 
