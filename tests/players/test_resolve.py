@@ -262,13 +262,13 @@ def test_a_partial_is_told_apart_by_its_arguments() -> None:
     [
         ("orcale", "Did you mean oracle"),
         ("openia:gpt@http://x/v1", "Did you mean openai"),
-        ("nothing_at_all", "There are: oracle"),
-        ("no_such_module_x:answer", "no player 'no_such_module_x:answer'"),
+        ("nothing_at_all", "There are: .*oracle"),
+        ("no_such_module_x:answer", "no player called 'no_such_module_x:answer'"),
         ("json:answr", "json has nothing called 'answr'"),
         ("json:loadz", "Did you mean load"),
         ("./no/such/file.py:answer", "There is no file"),
         ("oracle:3", "nothing after a colon"),
-        ("", "no player ''"),
+        ("", "no player called ''"),
     ],
 )
 def test_a_word_that_names_no_player_is_answered_with_what_there_is(spec: str, sentence: str) -> None:
@@ -307,7 +307,7 @@ def test_a_module_without_function_says_which_to_name(tmp_path: Path, monkeypatc
 
 
 def test_a_registered_name_takes_argument_data_and_typed_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_registry, "_MAKERS", dict(_registry._MAKERS))
+    monkeypatch.setitem(_registry._MAKERS, "parrot", None)  # taken back at the end
 
     @register("parrot")
     def parrot(argument: str, *, data: Dataset | None = None, loud: bool = False) -> Player:
@@ -335,7 +335,7 @@ def test_other_packages_bring_players_by_entry_points(tmp_path: Path, monkeypatc
     assert {"third", "broken"} <= set(available())
     with pytest.raises(PfungstError, match="no_such_package_z"):
         resolve("broken")
-    assert any(isinstance(point, EntryPoint) for point in _registry._third_parties())
+    assert isinstance(_registry.PLAYERS.others()["third"], EntryPoint)
 
 
 def test_listing_players_imports_neither_torch_nor_httpx() -> None:

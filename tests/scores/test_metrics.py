@@ -79,7 +79,7 @@ def test_where_no_choice_is_named_the_scores_decide() -> None:
 
 
 def test_an_unknown_metric_is_an_error_that_lists_the_known_ones() -> None:
-    with pytest.raises(PfungstError, match="There is no metric 'bleu'. Known metrics: .*vqa-paper"):
+    with pytest.raises(PfungstError, match="There is no metric called 'bleu'. There are: .*vqa-paper"):
         get_metric("bleu")
     assert get_metric("vqa") is METRICS["vqa"]
 
@@ -93,7 +93,7 @@ def test_installed_packages_can_register_metrics(monkeypatch: pytest.MonkeyPatch
             importlib.metadata.EntryPoint("number", "math:pi", group),
         ]
     )
-    monkeypatch.setattr("pfungst.scores._metrics.entry_points", lambda group: found.select(group=group))
+    monkeypatch.setattr("pfungst.core.registry.entry_points", lambda group: found.select(group=group))
     assert get_metric("length") is len
     with pytest.raises(PfungstError, match="cannot be loaded"):
         get_metric("broken")

@@ -229,7 +229,7 @@ def test_the_cache_folder_is_the_users_own_by_default(monkeypatch, tmp_path):
 
 
 def test_names_that_are_not_known_are_listed():
-    with pytest.raises(EncoderError, match=r"no encoder named 'nothing'.*minilm, .*skip-thoughts"):
+    with pytest.raises(EncoderError, match=r"no encoder called 'nothing'.*minilm, .*skip-thoughts"):
         get_encoder("nothing")
     with pytest.raises(EncoderError, match="words:FILE"):
         get_encoder("words")
@@ -258,7 +258,7 @@ def test_a_third_party_encoder_is_found_by_its_entry_point(tmp_path, monkeypatch
     assert "mine" in list_encoders()
     assert get_encoder("mine:x").argument == "x"
     assert pfungst.text.encode(["a"], "mine:y").shape == (1, 3)
-    with pytest.raises(EncoderError, match="did not return an encoder"):
+    with pytest.raises(EncoderError, match="encoder broken returned none"):
         get_encoder("broken")
 
 

@@ -39,7 +39,7 @@ def test_ours_are_there():
 
 
 def test_an_unknown_name_gets_a_sentence_with_the_known_ones():
-    with pytest.raises(PfungstError, match=r"'povray'; known are .*raycast"):
+    with pytest.raises(PfungstError, match=r"'povray'. There are: .*raycast"):
         renderer("povray")
 
 
@@ -61,9 +61,9 @@ def test_the_check_finds_what_is_wrong():
 
 
 def test_a_third_party_registers_through_an_entry_point(monkeypatch):
-    ours = EntryPoint("grey", f"{__name__}:Grey", registry.GROUP)
-    broken = EntryPoint("broken", "no_such_module_anywhere:Thing", registry.GROUP)
-    monkeypatch.setattr(registry, "entry_points", lambda group: [ours, broken])
+    ours = EntryPoint("grey", f"{__name__}:Grey", registry.RENDERERS.group)
+    broken = EntryPoint("broken", "no_such_module_anywhere:Thing", registry.RENDERERS.group)
+    monkeypatch.setattr("pfungst.core.registry.entry_points", lambda group: [ours, broken])
     monkeypatch.setattr(EntryPoint, "load", lambda self: Grey if self.name == "grey" else __import__("no_such_module"))
     assert "grey" in renderer_names() and renderer("grey").name == "grey"
     with pytest.raises(PfungstError, match=r"'broken' .* cannot be loaded"):

@@ -1,6 +1,6 @@
 """Named parts: ours by a table, third parties' by Python entry points.
 
-A table maps a name to "module:attribute", so that listing the names imports nothing.
+A table may map a name to "module:attribute", so that listing the names imports nothing.
 """
 
 from __future__ import annotations
@@ -8,17 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from pfungst.core.errors import PfungstError
-
-
-@cache
-def _third_party(group: str) -> Mapping[str, EntryPoint]:
-    return {entry.name: entry for entry in entry_points(group=group)}
 
 
 @dataclass(frozen=True)
@@ -29,22 +23,38 @@ class Registry:
     """Singular, for messages: `probe`, `metric` ..."""
     group: str
     """Entry point group of third parties, for example `pfungst.probes`."""
-    builtin: Mapping[str, str]
-    """Name to "module:attribute"."""
+    builtin: Mapping[str, Any]
+    """Name to "module:attribute", or to the part itself."""
+    error: type[PfungstError] = PfungstError
+    """What is raised."""
 
     def names(self) -> list[str]:
-        return sorted({*self.builtin, *_third_party(self.group)})
+        return sorted({*self.builtin, *self.others()})
+
+    def others(self) -> Mapping[str, EntryPoint]:
+        """Those of third parties, not imported."""
+        return {entry.name: entry for entry in entry_points(group=self.group)}
 
     def get(self, name: str) -> Any:
         """The part of this name; ours win over third parties'."""
         if name in self.builtin:
-            module, _, attribute = self.builtin[name].partition(":")
+            part = self.builtin[name]
+            if not isinstance(part, str):
+                return part
+            module, _, attribute = part.partition(":")
             return getattr(import_module(module), attribute)
-        if name in _third_party(self.group):
-            try:
-                return _third_party(self.group)[name].load()
-            except Exception as error:
-                raise PfungstError(f"The {self.kind} {name} is installed but cannot be loaded: {error}.") from error
+        entry = self.others().get(name)
+        if entry is None:
+            raise self.unknown(name)
+        try:
+            return entry.load()
+        except Exception as error:
+            raise self.error(
+                f"The {self.kind} {name!r} comes from {entry.value}, which cannot be loaded: {error}."
+            ) from error
+
+    def unknown(self, name: str, asked: str = "") -> PfungstError:
+        """The sentence for a name that nobody has; `asked` is what the user wrote, if more than the name."""
         near = get_close_matches(name, self.names(), n=3, cutoff=0.5)
         hint = f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(self.names())}."
-        raise PfungstError(f"There is no {self.kind} called {name!r}. {hint}")
+        return self.error(f"There is no {self.kind} called {(asked or name)!r}. {hint}")

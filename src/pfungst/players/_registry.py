@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
-from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from pfungst.core import Dataset, Player, PlayerError
+from pfungst.core.registry import Registry
 from pfungst.players._options import coerce
-
-GROUP = "pfungst.players"
-"""Entry point group of third parties: `my_name = "my_package:make"`."""
 
 Maker = Callable[..., Player]
 """`make(argument, *, data, **options)`: argument is what follows the colon in `name:argument`, empty if nothing."""
 
 _MAKERS: dict[str, Maker] = {}
+PLAYERS = Registry("player", "pfungst.players", _MAKERS, PlayerError)
+"""Third parties declare an entry point: `my_name = "my_package:make"`."""
 
 
 def register(name: str, maker: Maker | None = None) -> Callable[[Maker], Maker]:
@@ -40,18 +38,7 @@ def register(name: str, maker: Maker | None = None) -> Callable[[Maker], Maker]:
 
 def find(name: str) -> Maker | None:
     """The maker of that name, None if nobody has registered it."""
-    if name in _MAKERS:
-        return _MAKERS[name]
-    for point in _third_parties():
-        if point.name == name:
-            try:
-                loaded: Maker = point.load()
-            except Exception as error:
-                raise PlayerError(
-                    f"The player '{name}' comes from '{point.value}', which cannot be imported: {error}"
-                ) from error
-            return loaded
-    return None
+    return PLAYERS.get(name) if name in PLAYERS.names() else None
 
 
 def make(maker: Maker, name: str, argument: str, data: Dataset | None, options: dict[str, Any]) -> Player:
@@ -61,19 +48,10 @@ def make(maker: Maker, name: str, argument: str, data: Dataset | None, options: 
 def available() -> dict[str, str]:
     """Every registered name and the first line of its description; other packages are not imported for it."""
     own = {name: (maker.__doc__ or "").strip().split("\n")[0] for name, maker in _MAKERS.items()}
-    others = {point.name: f"from {point.value}" for point in _third_parties() if point.name not in own}
+    others = {name: f"from {entry.value}" for name, entry in PLAYERS.others().items() if name not in own}
     return {**own, **dict(sorted(others.items()))}
 
 
 def unknown(spec: str) -> PlayerError:
-    name = spec.partition(":")[0]
-    names = list(available())
-    close = get_close_matches(name, names, 3, cutoff=0.5)
-    hint = f"Did you mean {' or '.join(close)}?" if close else f"There are: {', '.join(names)}."
-    return PlayerError(
-        f"There is no player '{spec}'. {hint} For your own code give module:function or path/to/file.py:function."
-    )
-
-
-def _third_parties() -> list[EntryPoint]:
-    return list(entry_points(group=GROUP))
+    known = PLAYERS.unknown(spec.partition(":")[0], spec)
+    return PlayerError(f"{known} For your own code give module:function or path/to/file.py:function.")

@@ -6,15 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib.metadata import entry_points
 
 from pfungst.core import Answer, Example, PfungstError
+from pfungst.core.registry import Registry
 from pfungst.scores._exact import choice_by_scores, exact_match, normalise
 from pfungst.scores._vqa import Variant, vqa_accuracy
 
 Metric = Callable[[Example, Answer], float]
-
-ENTRY_POINTS = "pfungst.metrics"
 
 
 def wups_accuracy(predictions: Sequence[str], truths: Sequence[str], threshold: float = 0.9) -> float:
@@ -92,17 +90,7 @@ METRICS: dict[str, Metric] = {
 
 def get_metric(name: str) -> Metric:
     """The metric of that name: one of `METRICS`, or one that an installed package registers as a `pfungst.metrics`."""
-    if name in METRICS:
-        return METRICS[name]
-    registered = entry_points(group=ENTRY_POINTS)
-    for entry in registered:
-        if entry.name == name:
-            try:
-                metric = entry.load()
-            except Exception as error:
-                raise PfungstError(f"The metric {name!r} of {entry.value} cannot be loaded: {error}.") from error
-            if not callable(metric):
-                raise PfungstError(f"The metric {name!r} of {entry.value} is not a function of example and answer.")
-            return metric  # type: ignore[no-any-return]
-    known = ", ".join(sorted({*METRICS, *(entry.name for entry in registered)}))
-    raise PfungstError(f"There is no metric {name!r}. Known metrics: {known}.")
+    metric: Metric = Registry("metric", "pfungst.metrics", METRICS).get(name)
+    if not callable(metric):
+        raise PfungstError(f"The metric {name!r} is not a function of example and answer.")
+    return metric

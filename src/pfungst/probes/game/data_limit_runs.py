@@ -56,6 +56,9 @@ class LimitPlan:
     """`pixels`: each model learns to see as well. `world`: all look at features of the world's own CNN, which comes
     with the package, fixed (pictures then have its size), as the paper's FiLM and TbD look at those of a ResNet;
     `world:FOLDER` takes another one."""
+    begin: float = 1.0
+    """Training begins with this percentage of all layouts and takes in more of its share until half of the steps are
+    done: thousands of layouts from the first step on leave RN and TbD at the most frequent answer. 0: all at once."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -212,7 +215,7 @@ def train_cell(plan: LimitPlan, cell: Cell, data: LimitData) -> CellResult:
         share = min(1.0, (step + 1) / warm) * (0.5 + 0.5 * math.cos(math.pi * step / plan.steps))
         for group in optimiser.param_groups:
             group["lr"] = plan.rate * max(share, 0.01)
-        rows = seen[torch.randint(len(seen), (plan.batch,), generator=draw)]
+        rows = seen[torch.randint(_open(plan, step, layouts, count), (plan.batch,), generator=draw)]
         which = torch.randint(asked, (plan.batch,), generator=draw)
         batch = data.batch(cell.hops, rows.to(data.device), which.to(data.device), programs)
         with torch.autocast(data.device.partition(":")[0], torch.bfloat16, enabled=data.device.startswith("cuda")):
@@ -227,6 +230,14 @@ def train_cell(plan: LimitPlan, cell: Cell, data: LimitData) -> CellResult:
     most = torch.stack([(answers == number).float().mean(0) for number in range(len(data.vocabulary.answers))])
     majority = float(most.max(0).values.mean())
     return CellResult(cell, right_seen, right_unseen, majority, layouts, time.monotonic() - began)
+
+
+def _open(plan: LimitPlan, step: int, layouts: int, count: int) -> int:
+    """How many of the `count` layouts that may be seen are drawn from at a step."""
+    few = max(1, round(layouts * plan.begin / 100))
+    if not plan.begin or few >= count:
+        return count
+    return round(float(few * (count / few) ** min(1.0, 2 * step / plan.steps)))
 
 
 def _accuracy(model: Any, data: LimitData, hops: str, layouts: torch.Tensor, draw: torch.Generator) -> float:
@@ -305,7 +316,8 @@ def _drawer(device: str) -> str | None:
 
 def _claim(out: Path, plan: LimitPlan) -> None:
     """Note how cells are trained, or refuse to mix them with others. What is run may grow."""
-    known = {name: getattr(plan, name) for name in ("steps", "batch", "rate", "width", "height", "sees", "seed")}
+    names = ("steps", "batch", "rate", "width", "height", "sees", "begin", "seed")
+    known = {name: getattr(plan, name) for name in names}
     path = out / "plan.json"
     if path.exists():
         before = json.loads(path.read_text("utf-8"))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from functools import lru_cache
-from importlib.metadata import entry_points
 from pathlib import Path
 
+from pfungst.core.registry import Registry
 from pfungst.text.encoders._base import Encoder, EncoderError, best_device
 
-GROUP = "pfungst.encoders"
 DEFAULT = "skip-thoughts"
 EMBEDDED = Path(__file__).parent / "weights" / "questions.safetensors"
 
@@ -59,7 +58,7 @@ def _required(name: str, argument: str, what: str) -> str:
     return argument
 
 
-ENCODERS: dict[str, Callable[[str], Encoder]] = {
+_BUILTIN: dict[str, Callable[[str], Encoder]] = {
     "skip-thoughts": _skip_thoughts,
     "minilm": _minilm,
     "sentence-transformers": _sentence_transformers,
@@ -67,6 +66,7 @@ ENCODERS: dict[str, Callable[[str], Encoder]] = {
     "tfidf": _tfidf,
 }
 """name -> factory, called with what follows the colon (empty if nothing does)."""
+ENCODERS = Registry("encoder", "pfungst.encoders", _BUILTIN, EncoderError)
 
 
 def get_encoder(name: str = DEFAULT) -> Encoder:
@@ -98,18 +98,12 @@ def get_encoder(name: str = DEFAULT) -> Encoder:
 def _load(name: str, stamp: tuple[int, int] | None) -> Encoder:
     """Loaded once, and again when its file (`stamp`) has changed."""
     kind, _, argument = name.partition(":")
-    if kind in ENCODERS:
-        return ENCODERS[kind](argument)
-    for point in entry_points(group=GROUP, name=kind):
-        encoder = point.load()(argument)
-        if not isinstance(encoder, Encoder):
-            raise EncoderError(
-                f"The entry point {point.value} did not return an encoder (name, fingerprint, dim, encode)."
-            )
-        return encoder
-    raise EncoderError(f"There is no encoder named {name!r}. Known: {', '.join(list_encoders())}.")
+    encoder = ENCODERS.get(kind)(argument)
+    if not isinstance(encoder, Encoder):
+        raise EncoderError(f"What makes the encoder {kind} returned none (name, fingerprint, dim, encode).")
+    return encoder
 
 
 def list_encoders() -> list[str]:
     """Names for `get_encoder`, those of other packages included."""
-    return sorted({*ENCODERS, *(point.name for point in entry_points(group=GROUP))})
+    return ENCODERS.names()

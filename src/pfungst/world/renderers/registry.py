@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from pfungst.core import PfungstError
+from pfungst.core.registry import Registry
 from pfungst.world.scene import Scene
 
-GROUP = "pfungst.renderers"
-
-_BUILT_IN = {"raycast": "pfungst.world.renderers.raycast:Raycast", "blender": "pfungst.world.renderers.blender:Blender"}
+RENDERERS = Registry(
+    "renderer",
+    "pfungst.renderers",
+    {"raycast": "pfungst.world.renderers.raycast:Raycast", "blender": "pfungst.world.renderers.blender:Blender"},
+)
 
 
 @runtime_checkable
@@ -51,23 +52,12 @@ class Renderer(Protocol):
 
 def renderer_names() -> list[str]:
     """Names that `renderer` knows, sorted."""
-    return sorted({*_BUILT_IN, *(one.name for one in entry_points(group=GROUP))})
+    return RENDERERS.names()
 
 
 def renderer(name: str, **options: Any) -> Renderer:
     """Make the renderer of a name; options go to its constructor. Ours come before those of third parties."""
-    factory: Callable[..., Renderer]
-    if name in _BUILT_IN:
-        module, _, attribute = _BUILT_IN[name].partition(":")
-        factory = getattr(import_module(module), attribute)
-    else:
-        found = [one for one in entry_points(group=GROUP) if one.name == name]
-        if not found:
-            raise PfungstError(f"There is no renderer {name!r}; known are {', '.join(renderer_names())}.")
-        try:
-            factory = found[0].load()
-        except (ImportError, AttributeError) as error:
-            raise PfungstError(f"The renderer {name!r} ({found[0].value}) cannot be loaded: {error}.") from error
+    factory: Callable[..., Renderer] = RENDERERS.get(name)
     try:
         return factory(**options)
     except TypeError as error:
