@@ -243,6 +243,9 @@ def test_scenes_found_against_one_player_are_tried_on_the_others(small: list[Exa
     matrix = transfer_matrix({"corner": rows}, players, small)
     assert matrix.columns == ("found against", "scenes", "engine", "perfect")
     assert (matrix.rows[0][2].value, matrix.rows[0][3].value) == (1.0, 0.0)
+    # Other data may use the same ids for other questions: those scenes are not tried.
+    others = [replace(one, question="Is it?") if one.id == rows[0]["example_id"] else one for one in small]
+    assert transfer_matrix({"corner": rows}, players, others).rows[0][1] == len(rows) - 1
 
 
 def test_strips_show_before_and_after(small: list[Example], tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pfungst.core import Example, Finding, Player, Table
+from pfungst.core.files import storable
 from pfungst.core.stats import bootstrap
 from pfungst.core.store import AnswerStore
 from pfungst.probes.game.asker import Asker
@@ -74,9 +75,9 @@ class Tried:
         rules: GameRules | str = "paper",
         store: AnswerStore | None = None,
     ) -> Tried:
-        """Try them. Questions that `examples` lacks are left out."""
-        known = {example.id for example in examples}
-        mine = [row for row in rows if row["example_id"] in known]
+        """Try them. Questions that `examples` lacks are left out; two data sets may give one id to two questions."""
+        known = {(example.id, example.image_id, storable(example.question)) for example in examples}
+        mine = [row for row in rows if (row["example_id"], row["image_id"], row["question"]) in known]
         return cls(found_against, len(mine), player.name, try_scenes(mine, player, examples, rules, store))
 
 
