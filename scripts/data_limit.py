@@ -18,7 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 import torch
 
 from pfungst.probes.game.data_limit import HOPS
-from pfungst.probes.game.data_limit_runs import MODELS, PERCENTS, LimitPlan, keep_pictures, run_plan
+from pfungst.probes.game.data_limit_plan import MODELS, PERCENTS, LimitPlan
+from pfungst.probes.game.data_limit_runs import keep_pictures, run_plan
 
 
 def main() -> int:

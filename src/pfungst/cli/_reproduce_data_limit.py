@@ -37,7 +37,8 @@ def data_limit(
     from pfungst.cli.show import print_json, progress_bar
     from pfungst.core.files import jsonable, write_atomic, write_json
     from pfungst.probes.game.data_limit import HOPS
-    from pfungst.probes.game.data_limit_runs import MODELS, PERCENTS, LimitPlan, read_cells, run_plan, summarise
+    from pfungst.probes.game.data_limit_plan import MODELS, PERCENTS, LimitPlan, read_cells, summarise
+    from pfungst.probes.game.data_limit_runs import run_plan
     from pfungst.report.plots import draw
 
     plan = LimitPlan(

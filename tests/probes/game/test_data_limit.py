@@ -8,19 +8,12 @@ from typer.testing import CliRunner
 
 from pfungst.core import PfungstError
 from pfungst.probes.game.data_limit import ANSWERS, LimitWorld, draw_layouts
+from pfungst.probes.game.data_limit_plan import Cell, CellResult, LimitPlan, LimitResult
 from pfungst.world import answer, answer_text
 
 torch = pytest.importorskip("torch")
 
-from pfungst.probes.game.data_limit_runs import (  # noqa: E402
-    Cell,
-    CellResult,
-    LimitData,
-    LimitPlan,
-    LimitResult,
-    run_plan,
-    train_cell,
-)
+from pfungst.probes.game.data_limit_runs import LimitData, open_layouts, run_plan, train_cell  # noqa: E402
 
 
 def test_every_layout_is_there_once_and_no_two_objects_share_a_cell() -> None:
@@ -147,3 +140,11 @@ def test_pictures_show_the_layout() -> None:
     object.__setattr__(small, "cells", world.cells[[0, 2000]])
     first, second = draw_layouts(small, 32, 24)
     assert first.shape == (3, 24, 32) and (first != second).any()
+
+
+def test_training_begins_with_few_layouts_and_has_all_of_its_share_after_half_of_the_steps() -> None:
+    plan = LimitPlan(steps=100, begin=1.0)
+    grown = [open_layouts(plan, step, layouts=2352, count=1176) for step in range(100)]
+    assert grown[0] == 24 and grown == sorted(grown) and 24 < grown[25] < 1176 and set(grown[50:]) == {1176}
+    assert {open_layouts(plan, step, 2352, 24) for step in range(100)} == {24}  # a small share is taken at once
+    assert {open_layouts(LimitPlan(steps=100, begin=0.0), step, 2352, 1176) for step in range(100)} == {1176}
