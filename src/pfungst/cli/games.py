@@ -26,10 +26,10 @@ def games(
     from pfungst.cli.play import show_table
     from pfungst.cli.show import print_json
     from pfungst.probes.game import read_result, table_2, table_4, table_b1, table_b3
-    from pfungst.probes.game.tables import budget_table
+    from pfungst.probes.game.tables import apart, budget_table
 
     sys.path.insert(0, "")
-    results = [read_result(run) for run in runs]
+    results = apart([read_result(run) for run in runs])
     tables: list[Table] = [table_2(results)]
     tables += [table_4(results, name) for name in dict.fromkeys(one.adversary for one in results)]
     tables += [table_b1(results), table_b3(results), budget_table(results)]

@@ -18,17 +18,21 @@ def print_json(value: Any) -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Nothing is cut off: cells are folded in a terminal, and a file or pipe gets the table as wide as it is."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(title=title or None, title_justify="left")
     for name in columns:
-        table.add_column(name)
+        table.add_column(name, overflow="fold")
     for row in rows:
         # Text objects: what comes from a data set must not be read as markup.
         table.add_row(*(Text(str(cell)) for cell in row))
-    Console(soft_wrap=False).print(table)
+    console = Console()
+    if not console.is_terminal:
+        console.width = max(console.width, Console(width=10_000).measure(table).maximum)
+    console.print(table)
 
 
 @contextmanager

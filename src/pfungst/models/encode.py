@@ -59,13 +59,15 @@ class Encoder:
         if "scene" in reads:
             given = [i for i, scene in enumerate(scenes) if scene is not None]
             known = encode_scenes([scenes[i] or {} for i in given], inputs.objects)
-            arrays = {
-                name: np.full((len(scenes), *values.shape[1:]), np.nan if name == "pixels" else 0, values.dtype)
-                for name, values in known.items()
-            }
-            for name, values in known.items():
-                arrays[name][given] = values
-            batch = dataclasses.replace(batch, scene=to_scenes(arrays))
+            if len(given) < len(scenes):
+                rows = {
+                    name: np.full((len(scenes), *values.shape[1:]), np.nan if name == "pixels" else 0, values.dtype)
+                    for name, values in known.items()
+                }
+                for name, values in known.items():
+                    rows[name][given] = values
+                known = rows
+            batch = dataclasses.replace(batch, scene=to_scenes(known))
         return batch.to(self._device)
 
     def _numbers(self, texts: Sequence[str], length: int) -> Tensor:

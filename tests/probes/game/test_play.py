@@ -17,6 +17,7 @@ from pfungst.probes.game import PlaySettings, fooled_rows, play, read_result, ta
 from pfungst.probes.game.playing import playable, sample_games
 from pfungst.probes.game.results import rarity, success_by_budget, t_test
 from pfungst.probes.game.rows import COLUMNS, BoardSummary, read_round, scene_after
+from pfungst.probes.game.tables import apart
 from pfungst.probes.game.transfer import transfer_matrix
 from pfungst.world import answer, answer_text
 from tests.probes.game.scripted import ChancePlayer, ScenePlayer, first_object_in
@@ -226,6 +227,14 @@ def test_tables_have_the_layout_of_the_paper(small: list[Example], tmp_path: Pat
     assert len(table_b1(results).rows[0]) == 6 and "rsg: accuracy (drop)" in table_b3(results).columns
     assert table_b3(results).columns[-1] == "one scene, cross-entropy less rsg"
     assert table_b3(results).rows[0][-1] == ""  # it commits itself to no scene
+    # A run with more queries stands beside, not in place of, the one with fewer.
+    longer = replace(results[1], budget=5000)
+    assert [one.adversary for one in apart([*results, longer])] == ["cross-entropy", "rsg", "rsg, 5000 queries"]
+    assert "rsg, 5000 queries: accuracy (drop)" in table_b3(apart([longer, *results])).columns
+    with pytest.raises(PfungstError, match="against rsg in mini-games of 2 .* give one of them"):
+        table_2([*results, results[1]])
+    single = replace(results[1], runs=results[1].runs[:1])
+    assert table_4([single], "rsg").rows[0][4:] == ("", "")  # no t-test over one mini-game
     half = [replace(one, committed=number % 2 == 0) for number, one in enumerate(results[0].boards)]
     right = [replace(one, committed=True) for one in results[1].boards]
     shown = table_b3([replace(results[0], boards=tuple(half)), replace(results[1], boards=tuple(right))])

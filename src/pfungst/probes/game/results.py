@@ -73,6 +73,8 @@ class Result:
     """Mini-games that could not be finished, and why."""
     boards: tuple[BoardSummary, ...] = ()
     """What became of every question, in the order played."""
+    budget: int | None = None
+    """Queries a question, as asked for; None: what the adversary is made for."""
 
     def average(self, name: str) -> float:
         """Mean of a number over the mini-games that have it, NaN where none has."""
@@ -169,6 +171,7 @@ def results_of(
     return Result(
         player, settings.adversary, settings.preset + ("+ood" if settings.ood else ""), settings.size, runs,
         _findings(player, rounds, boards, runs, settings), counts, dict(left_out or {}), tuple(failed), tuple(boards),
+        settings.budget,
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pfungst.core import PfungstError, Table
@@ -13,6 +14,7 @@ from pfungst.probes.game.playing import PlaySettings
 from pfungst.probes.game.results import Result, results_of
 from pfungst.probes.game.rows import read_round
 
+_T_TEST = "One-sided t-test over mini-games, H0: no drop; none where there is a single one."
 BASELINE = "rsg"
 """The adversary that knows nothing: others stand beside it."""
 
@@ -33,6 +35,24 @@ def read_result(folder: Path) -> Result:
     return results_of(config["player"]["name"], rounds, settings, config["questions"]["left out"])
 
 
+def apart(results: Sequence[Result]) -> list[Result]:
+    """The same, where an adversary played with several budgets with all but the smallest in its name."""
+    budgets: dict[tuple[str, int, str], set[float]] = {}
+    for one in results:
+        budgets.setdefault((one.player, one.size, one.adversary), set()).add(_budget(one))
+    least = {name: min(found) for (_, _, name), found in budgets.items() if len(found) > 1}
+    return [
+        replace(one, adversary=f"{one.adversary}, {one.budget or 'its own number of'} queries")
+        if _budget(one) > least.get(one.adversary, math.inf)
+        else one
+        for one in results
+    ]
+
+
+def _budget(one: Result) -> float:
+    return math.inf if one.budget is None else one.budget
+
+
 def _percent(value: float) -> str:
     return f"{100 * value:.1f}"
 
@@ -45,7 +65,13 @@ def _by_player(results: Sequence[Result]) -> list[tuple[str, int, dict[str, Resu
     """Rows of the tables: player and size, with one result an adversary."""
     rows: dict[tuple[str, int], dict[str, Result]] = {}
     for one in results:
-        rows.setdefault((one.player, one.size), {})[one.adversary] = one
+        row = rows.setdefault((one.player, one.size), {})
+        if one.adversary in row:
+            raise PfungstError(
+                f"Two runs are of {one.player} against {one.adversary} in mini-games of {one.size} with as many "
+                "queries: give one of them."
+            )
+        row[one.adversary] = one
     return [(player, size, found) for (player, size), found in rows.items()]
 
 
@@ -96,8 +122,7 @@ def table_4(results: Sequence[Result], adversary: str = "a2c") -> Table:
             one.size,
             f"{-100 * one.average('consistency_drop'):.1f}",
             f"{-100 * one.average('drop') / one.average('before'):.1f}" if one.average("before") else "",
-            f"{one.p_value('consistency_drop'):.3f}",
-            f"{one.p_value('drop'):.3f}",
+            *("" if math.isnan(p) else f"{p:.3f}" for p in (one.p_value("consistency_drop"), one.p_value("drop"))),
         )
         for one in results
         if one.adversary == adversary
@@ -111,7 +136,7 @@ def table_4(results: Sequence[Result], adversary: str = "a2c") -> Table:
         "p Accuracy Drop",
     )
     number = {"a2c": "Table 4", "a2c-pixel": "Table 5"}.get(adversary, adversary)
-    return Table(f"Average drops ({number})", columns, tuple(rows), "One-sided t-test over mini-games, H0: no drop.")
+    return Table(f"Average drops ({number})", columns, tuple(rows), _T_TEST)
 
 
 def table_b1(results: Sequence[Result]) -> Table:
