@@ -231,3 +231,16 @@ def test_own_queries_are_asked_instead() -> None:
 def test_checking_twice_finds_the_same() -> None:
     player = ChangesScenes()
     assert check_player(player) == check_player(player)
+
+
+class ReadsScenes(Good):
+    reads_scenes = True
+
+    def answer(self, queries: Sequence[Query]) -> Any:
+        assert all(isinstance(one, dict) for query in queries for one in query.scene["objects"])  # type: ignore[index]
+        return super().answer(queries)
+
+
+def test_a_player_that_changes_its_scene_does_not_spoil_the_next_check() -> None:
+    assert check_player(ChangesScenes())
+    assert check_player(ReadsScenes()) == []

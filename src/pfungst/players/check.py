@@ -202,7 +202,8 @@ def _blame(player: Any, queries: Sequence[Query], problems: list[str]) -> None:
 
 
 def _built_in(scenes: bool) -> list[Query]:
-    scene = _SCENE if scenes else None
+    # A copy: a player that changes its scene shall not spoil the check of the next one.
+    scene = copy.deepcopy(_SCENE) if scenes else None
     red, blue = _picture((200, 30, 30), (64, 48)), _picture((30, 30, 200), (40, 80))
     return [
         Query("What color is this?", red, scene=scene),
