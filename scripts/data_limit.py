@@ -55,7 +55,8 @@ def main() -> int:
     lane = max(given.lane, 0)
 
     def told(what: str, done: int, total: int) -> None:
-        print(f"lane {lane}: {done} of {total} {what}", flush=True)
+        if done % plan.steps == 0:
+            print(f"lane {lane}: {done // plan.steps} of {total // plan.steps} training runs", flush=True)
 
     results = run_plan(
         plan, given.out, given.device, part=lane, parts=given.lanes, seconds=given.seconds, work=work, progress=told

@@ -92,13 +92,15 @@ def test_finished_runs_are_not_trained_again_and_other_settings_are_refused(tmp_
     plan = LimitPlan((2,), ("twohop",), (10.0,), ("film",), trials=1, steps=2, batch=4, width=32, height=24)
     np.save(tmp_path / "layouts-2-32x24.npy", np.zeros((2352, 3, 24, 32), np.uint8))
     out = tmp_path / "out"
-    (first,) = run_plan(plan, out, work=tmp_path)
+    heard: list[tuple[str, int, int]] = []
+    (first,) = run_plan(plan, out, work=tmp_path, progress=lambda *told: heard.append(told))
+    assert heard == [("training steps · 2-twohop-10-film-0", 2, 2)]
     stamp = next((out / "cells").iterdir()).stat().st_mtime_ns
     (second,) = run_plan(plan, out, work=tmp_path)
     assert second == first and next((out / "cells").iterdir()).stat().st_mtime_ns == stamp
     with pytest.raises(PfungstError, match="begun with steps"):
         run_plan(LimitPlan((2,), ("twohop",), (10.0,), ("film",), 1, 5, 4, width=32, height=24), out)
-    for bad in ({"percents": (0.0,)}, {"models": ("ban",)}, {"trials": 0}):
+    for bad in ({"percents": (0.0,)}, {"models": ("ban",)}, {"trials": 0}, {"begin": -1.0}):
         with pytest.raises(PfungstError):
             LimitPlan(**bad)
 

@@ -25,8 +25,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "tbd": {"word_size": 32, "hidden": 96, "layers": 1, "channels": 32, "dilations": (1, 2, 4, 1), "projection": 24,
             "classifier": 96, "stem": (24, 32, 32)},
 }  # fmt: skip
-"""The paper's three players, small: their worlds have two to four objects. On features the stem is left out, but for
-rn, whose pairs grow with the square of the cells."""
+"""The paper's three players, small: their worlds have two to four objects."""
 PERCENTS = (1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 75.0)
 
 
@@ -51,7 +50,7 @@ class LimitPlan:
     `world:FOLDER` takes another one."""
     begin: float = 1.0
     """Training begins with this percentage of all layouts and takes in more of its share until half of the steps are
-    done: thousands of layouts from the first step on leave RN and TbD at the most frequent answer. 0: all at once."""
+    done. 0: all at once, which leaves RN at the most frequent answer where the share is large (docs/game.md)."""
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -19,7 +19,8 @@ from pfungst.probes.game.data_limit_plan import MODELS, Cell, CellResult, LimitP
 if TYPE_CHECKING:
     import torch
 
-_ON_FEATURES: dict[str, tuple[int, ...]] = {"rn": (64,), "film": (), "tbd": ()}
+_ON_FEATURES: dict[str, tuple[int, ...]] = {"rn": (64, 64), "film": (), "tbd": ()}
+"""On features the stem is left out, but for rn, whose pairs grow with the square of the cells."""
 _TEST = 4096
 """Unseen layouts asked about at the end, each with one question of every kind drawn at random."""
 
@@ -98,8 +99,10 @@ class LimitData:
         )
 
 
-def train_cell(plan: LimitPlan, cell: Cell, data: LimitData) -> CellResult:
-    """Train one model on its share of the layouts and ask it about the others."""
+def train_cell(
+    plan: LimitPlan, cell: Cell, data: LimitData, progress: Callable[[int], None] | None = None
+) -> CellResult:
+    """Train one model on its share of the layouts and ask it about the others; `progress` hears of every step."""
     import torch
 
     from pfungst.models import Sizes, build
@@ -135,6 +138,8 @@ def train_cell(plan: LimitPlan, cell: Cell, data: LimitData) -> CellResult:
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), 5.0)
         optimiser.step()
+        if progress is not None:
+            progress(step + 1)
     right_seen = _accuracy(model, data, cell.hops, seen, draw)
     right_unseen = _accuracy(model, data, cell.hops, unseen, draw)
     answers = data.answers[cell.hops]
@@ -191,7 +196,7 @@ def run_plan(
     mine = [cell for number, cell in enumerate(plan.cells()) if number % parts == part]
     data: LimitData | None = None
     for cell in mine:
-        done += 1
+        before, done = done * plan.steps, done + 1
         path = folder / f"{cell.name}.json"
         if path.exists():
             continue
@@ -201,9 +206,12 @@ def run_plan(
             data = None  # one world at a time fits into memory
             kept = None if work is None else keep_pictures(plan, cell.objects, work, device)
             data = LimitData(plan, cell.objects, device, kept)
-        write_json(path, asdict(train_cell(plan, cell, data)))
-        if progress is not None:
-            progress("training runs", done, len(mine))
+
+        def told(step: int, before: int = before, name: str = cell.name) -> None:
+            if progress is not None and (step % 10 == 0 or step == plan.steps):
+                progress(f"training steps · {name}", before + step, len(mine) * plan.steps)
+
+        write_json(path, asdict(train_cell(plan, cell, data, told)))
     return read_cells(plan, out)
 
 
