@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pfungst.core import ProbeError
+
 from .export import RULES, TEST, read_examples, read_json_gz
 from .tasks import Task, network_of
 
@@ -20,7 +22,9 @@ def collect(given: Namespace) -> None:
     from pfungst.probes.game.rows import read_round
 
     examples = read_examples(given.export, TEST)
-    world = read_json_gz(given.export / f"{TEST}.json.gz")["world"]
+    world = read_json_gz(given.export / f"{TEST}.json.gz").get("world")
+    if world is None:
+        raise ProbeError(f"{given.export} does not say where its questions come from: run `prepare` there once more.")
     by_id = {one.id: one for one in examples}
     began = time.monotonic()
     for folder in sorted((given.out / "tapes").iterdir()):

@@ -150,3 +150,13 @@ def test_heavy_packages_wait_until_they_are_needed(code):
     heavy = "{'torch', 'transformers', 'ray', 'numba', 'pyarrow', 'scipy', 'PIL', 'numpy', 'httpx', 'jinja2'}"
     script = f"import sys\n{code}\nprint(sorted({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_a_wide_table_is_whole_in_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    from pfungst.cli.show import print_table
+
+    columns = [f"a heading of some length {number}" for number in range(12)]
+    print_table("Wide", columns, [[f"{number} of a dozen cells" for number in range(12)]])
+    lines = capsys.readouterr().out.splitlines()
+    assert all(name in lines[2] for name in columns)
+    assert all(f"{number} of a dozen cells" in lines[4] for number in range(12))

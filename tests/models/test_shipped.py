@@ -79,7 +79,6 @@ def test_the_cnn_finds_the_objects_of_most_scenes() -> None:
     assert card["accuracy"] > 0.8
 
 
-@pytest.mark.skipif("slot-attention" not in shipped(), reason="the package has no weights for slot-attention")
 def test_slots_find_the_objects_of_new_scenes_as_often_as_the_card_says(originals: list[Example]) -> None:
     trained = load_shipped("slot-attention")
     seen = {one.image_id: one for one in originals}

@@ -87,10 +87,12 @@ METRICS: dict[str, Metric] = {
 }
 """Name -> function of an example and an answer to a score in [0, 1]; NaN where the example has no known truth."""
 
+_REGISTRY = Registry("metric", "pfungst.metrics", METRICS)
+
 
 def get_metric(name: str) -> Metric:
     """The metric of that name: one of `METRICS`, or one that an installed package registers as a `pfungst.metrics`."""
-    metric: Metric = Registry("metric", "pfungst.metrics", METRICS).get(name)
+    metric: Metric = _REGISTRY.get(name)
     if not callable(metric):
         raise PfungstError(f"The metric {name!r} is not a function of example and answer.")
     return metric

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from argparse import Namespace
@@ -10,7 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import typer
+from typer.testing import CliRunner
 
+from pfungst.cli.games import games
 from pfungst.core import Example, ProbeError
 from pfungst.players import resolve
 from pfungst.probes.game import Asker, MiniGame, boards_of, read_result
@@ -172,3 +176,10 @@ def test_the_whole_script_leaves_runs_as_if_played_here(tmp_path: Path) -> None:
         assert committee.average("before") == random.average("before")
         assert len(one_scenes(committee)) == len(one_scenes(random)) > 5
         assert max(one.queries for one in committee.boards) == 4
+    # They say how their players are made, so that scenes can be tried on all of them.
+    runs = [str(tmp_path / "runs" / f"{player}-rsg-10-4") for player in players]
+    app = typer.Typer()
+    app.command()(games)
+    done = CliRunner().invoke(app, [*runs, "--transfer", "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["tables"][-1]["columns"][2:] == [f"zoo:{player}" for player in players]
