@@ -53,7 +53,7 @@ def data_limit(
     found = summarise(plan, results)
     figure, table = found.figure(), found.table()
     write_json(out / "data_limit.json", {"results": found.results, "figure": figure, "table": table})
-    write_atomic(out / "data_limit.svg", _alone(draw(jsonable(figure))).encode())
+    write_atomic(out / "data_limit.svg", _alone(draw(jsonable(figure)), figure.y_label).encode())
     if as_json:
         print_json({"folder": str(out), "figure": figure, "table": table})
         return
@@ -67,7 +67,7 @@ _STYLE = (
 )
 
 
-def _alone(svg: str) -> str:
-    """A plot of the report as a file of its own: with its style and a white ground."""
+def _alone(svg: str, y_label: str) -> str:
+    """A plot of the report as a file of its own: with its style, a white ground, and what its height means."""
     head, _, rest = svg.partition(">")
-    return f'{head}>{_STYLE}<rect width="100%" height="100%" fill="#fff"/>{rest}'
+    return f'{head}>{_STYLE}<rect width="100%" height="100%" fill="#fff"/><text x="62" y="11">{y_label}</text>{rest}'

@@ -26,7 +26,7 @@ def draw(figure: Mapping[str, Any]) -> str:
         return '<p class="note">Nothing to draw: no known values.</p>'
     low, high, step = _range(min(values), max(values))
     scale = _Scale(low, high)
-    labels = list(dict.fromkeys(str(x) for one in series for x in one["x"]))
+    labels = list(dict.fromkeys(_label(x) for one in series for x in one["x"]))
     parts = [*_grid(scale, low, high, step), *_x_labels(labels)]
     painter = _bars if figure["kind"] == "bar" else _lines
     parts += painter(series, labels, scale)
@@ -70,6 +70,11 @@ def _grid(scale: _Scale, low: float, high: float, step: float) -> list[str]:
     return parts
 
 
+def _label(x: Any) -> str:
+    """A place on the x axis: 10 and not 10.0."""
+    return f"{x:g}" if isinstance(x, float) else str(x)
+
+
 def _slot(count: int) -> float:
     return (WIDTH - LEFT - RIGHT) / count
 
@@ -95,11 +100,11 @@ def _bars(series: Sequence[Mapping[str, Any]], labels: Sequence[str], scale: _Sc
         for x, y, low, high in _points(one):
             if y is None:
                 continue
-            left = LEFT + (labels.index(str(x)) + 0.5) * slot + (number - len(series) / 2) * width
+            left = LEFT + (labels.index(_label(x)) + 0.5) * slot + (number - len(series) / 2) * width
             top, bottom = sorted((scale.y(y), scale.y(0)))
             parts.append(
                 f'<rect x="{left:.1f}" y="{top:.1f}" width="{width - 2:.1f}" height="{max(bottom - top, 0.5):.1f}" '
-                f'fill="{COLOURS[number % len(COLOURS)]}"><title>{escape(str(x))}: {y:.4g}</title></rect>'
+                f'fill="{COLOURS[number % len(COLOURS)]}"><title>{escape(_label(x))}: {y:.4g}</title></rect>'
             )
             parts.append(_whisker(left + width / 2 - 1, low, high, scale))
     return parts
@@ -115,12 +120,12 @@ def _lines(series: Sequence[Mapping[str, Any]], labels: Sequence[str], scale: _S
         for x, y, low, high in _points(one):
             if y is None:
                 continue
-            place = LEFT + (labels.index(str(x)) + 0.5) * slot + shift
+            place = LEFT + (labels.index(_label(x)) + 0.5) * slot + shift
             places.append((place, scale.y(y)))
             parts.append(_whisker(place, low, high, scale))
             parts.append(
                 f'<circle cx="{place:.1f}" cy="{scale.y(y):.1f}" r="3.5" fill="{colour}">'
-                f"<title>{escape(str(x))}: {y:.4g}</title></circle>"
+                f"<title>{escape(_label(x))}: {y:.4g}</title></circle>"
             )
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
