@@ -26,7 +26,7 @@ import numpy as np
 from pfungst.core import Example
 from pfungst.data import load
 from pfungst.probes.decoys import build
-from pfungst.probes.decoys._neighbours import nearest, unit_rows
+from pfungst.probes.decoys.neighbours import nearest, unit_rows
 from pfungst.text import encode, get_encoder
 
 TRIPLETS = 1_445_322
@@ -79,7 +79,7 @@ def against_peer(questions: list[str], encoder: object, count: int) -> None:
 
 
 def at_scale(real: list[tuple[str, str]], encoder: object, full: bool, quick: bool) -> None:
-    import pfungst.probes.decoys._build as building
+    import pfungst.probes.decoys.building as building
 
     examples = tiled(real, TRIPLETS)
     print(f"tiled: {len(examples):,} triplets, {len({e.question for e in examples}):,} distinct questions")
@@ -117,9 +117,9 @@ def clocks() -> np.ndarray:
 
 def sliced(part: list[Example], encoder: object, questions: int) -> np.ndarray:
     """Seconds for a whole split: everything that is done once, and the questions from a slice of them."""
-    from pfungst.probes.decoys._filters import WupFilter
-    from pfungst.probes.decoys._maker import Maker
-    from pfungst.probes.decoys._split import Split
+    from pfungst.probes.decoys.filters import WupFilter
+    from pfungst.probes.decoys.maker import Maker
+    from pfungst.probes.decoys.split import Split
 
     begin = clocks()
     split = Split.of(part, 0)

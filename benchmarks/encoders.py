@@ -23,10 +23,10 @@ import numpy as np
 
 from pfungst.core import PfungstError
 from pfungst.text.encoders import AveragedWords, Encoder, SkipThoughts, TfIdf, WordVectors, get_encoder
-from pfungst.text.encoders._registry import EMBEDDED
-from pfungst.text.encoders._retrieval import paraphrase_ranks, recall_at
-from pfungst.text.encoders._tfidf import EMBEDDED_COUNTS
-from pfungst.text.encoders._tokens import words
+from pfungst.text.encoders.registry import EMBEDDED
+from pfungst.text.encoders.retrieval import paraphrase_ranks, recall_at
+from pfungst.text.encoders.tfidf import EMBEDDED_COUNTS
+from pfungst.text.encoders.tokens import words
 
 DATA = Path(os.environ.get("PFUNGST_SHARED_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 DEFAULT, TFIDF = "skip-thoughts (the default)", "tfidf (embedded counts)"

@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from pfungst.text import tokenize, top_pairs
-from pfungst.text._meteor_resources import JAR, folder
 from pfungst.text.meteor import _index, _silent, best_pairs
+from pfungst.text.meteor.resources import JAR, folder
 
 K = 21
 

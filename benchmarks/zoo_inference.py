@@ -24,8 +24,8 @@ import torch
 
 from pfungst.core import BytesImage, Example, Query
 from pfungst.models import MODELS, Batch, Inputs, Sizes, Trained, Vocabulary, build, load_shipped, shipped
-from pfungst.models._scene import encode_scenes, to_scenes
 from pfungst.models.features import get_backbone, picture_array
+from pfungst.models.scene import encode_scenes, to_scenes
 from pfungst.players.zoo import ZooPlayer
 from pfungst.world import embedded
 

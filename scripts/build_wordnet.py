@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 POS = {"n": "noun", "v": "verb"}
-DEFAULT_OUT = Path(__file__).resolve().parents[1] / "src/pfungst/text/_wordnet_data/wordnet30.npz"
+DEFAULT_OUT = Path(__file__).resolve().parents[1] / "src/pfungst/text/wordnet_data/wordnet30.npz"
 
 
 @dataclass

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from pfungst.models import Inputs, Vocabulary
-from pfungst.models._scene import encode_scenes
 from pfungst.models.programs import encode_program
+from pfungst.models.scene import encode_scenes
 from pfungst.training import Prepared
 from pfungst.world import make
 from pfungst.world.constants import LAMPS

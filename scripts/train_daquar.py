@@ -21,7 +21,7 @@ from pfungst.models import Inputs, Trained, get_config
 from pfungst.players.zoo import ZooPlayer
 from pfungst.scores import wups_accuracy
 from pfungst.training import FitConfig, Prepared, prepare, train
-from pfungst.training._train import card_text
+from pfungst.training.trainer import card_text
 
 SIZES = {
     "lstm-qi": {"word_size": 48, "hidden": 56, "fusion": 96, "classifier": 80},

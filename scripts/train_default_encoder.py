@@ -21,9 +21,9 @@ from itertools import islice
 from pathlib import Path
 
 from pfungst.text.encoders import SkipThoughts, SkipThoughtsConfig, WordVectors, train_skip_thoughts
-from pfungst.text.encoders._retrieval import paraphrase_ranks, recall_at
-from pfungst.text.encoders._tfidf import TfIdf, save_counts
-from pfungst.text.encoders._train import TrainingStep
+from pfungst.text.encoders.retrieval import paraphrase_ranks, recall_at
+from pfungst.text.encoders.tfidf import TfIdf, save_counts
+from pfungst.text.encoders.training import TrainingStep
 
 HELD_OUT = 4000
 

@@ -32,7 +32,7 @@ from zoo_pictures import draw, look
 
 from pfungst.models import MODELS, Trained, get_config
 from pfungst.training import FitConfig, Prepared, train
-from pfungst.training._train import card_text
+from pfungst.training.trainer import card_text
 
 # Steps, questions a step and rate, by model; 3,000 steps of 1,024 where nothing else is said.
 # Those of iep and state-transformer are of their last call, which went on from earlier weights (docs/zoo.md).

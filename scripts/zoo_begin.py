@@ -11,12 +11,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pfungst.models import MODELS, Batch, Model, Output, Sizes, Trained, build, load_tensors, save_tensors
-from pfungst.models._generator import ProgramGenerator
-from pfungst.models._objects import centre_loss, centres
+from pfungst.models.generator import ProgramGenerator
+from pfungst.models.objects import centre_loss, centres
 from pfungst.models.programs import tokens
 from pfungst.training import FitConfig, Prepared, fit
-from pfungst.training._fit import ProgressCall
-from pfungst.training._train import _resident
+from pfungst.training.loop import ProgressCall
+from pfungst.training.trainer import _resident
 
 WRITERS = ("iep", "tbd")
 """They run programs, which the generator writes."""

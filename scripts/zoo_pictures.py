@@ -34,7 +34,7 @@ def draw(export: Path, out: Path, device: str) -> None:
 
 def draw_pictures(scenes: dict[str, Any], width: int, height: int, device: str) -> np.ndarray[Any, Any]:
     from pfungst.world.constants import ATTRIBUTES, RADIUS
-    from pfungst.world.renderers._pack import _KINDS, _LINEAR, Packed, _view
+    from pfungst.world.renderers.pack import _KINDS, _LINEAR, Packed, _view
 
     colours, shapes, sizes, materials = ATTRIBUTES.values()
     result = np.empty((len(scenes["attributes"]), 3, height, width), np.uint8)
@@ -66,7 +66,7 @@ def draw_pictures(scenes: dict[str, Any], width: int, height: int, device: str) 
 
 def _shrunk(part: list[Any], width: int, height: int, device: str) -> np.ndarray[Any, Any]:
     if device.startswith("cuda"):
-        from pfungst.world.renderers._cuda import draw_on_device
+        from pfungst.world.renderers.cuda import draw_on_device
 
         drawn = draw_on_device(part, 320, 240, torch.device(device)).permute(0, 3, 1, 2).float()
     else:

@@ -137,7 +137,7 @@ def drawn_batch(trained: Trained, pictures: DrawnPictures, questions: Sequence[s
 
 def write_seen(out: Path, adversaries: Sequence[str], boards: Sequence[Board], pictures: DrawnPictures) -> None:
     """What the pretrained relation networks see on the boards, for the adversaries that look through them."""
-    from pfungst.probes.game.adversaries._pretrained import NETWORKS, Features
+    from pfungst.probes.game.adversaries.pretrained import NETWORKS, Features
 
     for sees, name in NETWORKS.items():
         path = out / f"seen-{name}.npz"

@@ -146,9 +146,9 @@ def play_one(task: Task, adversary: Adversary, asker: Asking, exported: Exported
 
 def learn(task: Task, asker: Asking, exported: Exported, given: Namespace) -> None:
     """Train the universal adversary against one player."""
-    from pfungst.probes.game._learning import Learning
-    from pfungst.probes.game._learning import learn as train
-    from pfungst.probes.game.adversaries._ranking import Fit
+    from pfungst.probes.game.adversaries.ranking import Fit
+    from pfungst.probes.game.learning import Learning
+    from pfungst.probes.game.learning import learn as train
 
     boards = [exported.boards[name] for name in exported.splits[TRAIN]]
     gpu = given.device.startswith("cuda")

@@ -8,11 +8,11 @@ import typer
 from typer.testing import CliRunner
 
 from pfungst.cli import audit, decoys
-from pfungst.cli._features import Pooled, image_features
-from pfungst.cli._reproduce_decoys import reproduce_decoys
+from pfungst.cli.features import Pooled, image_features
+from pfungst.cli.reproduce_decoys import reproduce_decoys
 from pfungst.core import PfungstError
 from pfungst.data import load
-from pfungst.probes.decoys._features import grid_features, table_of
+from pfungst.probes.decoys.features import grid_features, table_of
 from tests.conftest import png
 from tests.probes.decoys.conftest import WORDS, made_up
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pfungst.compute import ComputeError, ShardsFailed, make_shards, run_shards
-from pfungst.compute._ray import _connect
+from pfungst.compute.ray import _connect
 from tests.compute import compute_jobs as jobs
 
 ray = pytest.importorskip("ray")

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pfungst.core import DataError, Dataset, PfungstError, Query
-from pfungst.data import _files, check, load, scenes
+from pfungst.data import check, files, load, scenes
 from tests.data import published_formats as make
 
 QUICK = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -263,7 +263,7 @@ def test_archive_members_with_names_that_climb_are_read_and_never_written(tmp_pa
 
 
 def test_a_zip_bomb_is_given_up_in_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_files, "BOMB_FLOOR", 8 << 20)
+    monkeypatch.setattr(files, "BOMB_FLOOR", 8 << 20)
     bomb = tmp_path / make.VQA2.format("val2014")
     bomb = bomb.with_suffix(".zip")
     with (
@@ -283,14 +283,14 @@ def test_a_zip_bomb_is_given_up_in_bounded_memory(tmp_path: Path, monkeypatch: p
 
 
 def test_a_gzip_bomb_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_files, "BOMB_FLOOR", 8 << 20)
+    monkeypatch.setattr(files, "BOMB_FLOOR", 8 << 20)
     (tmp_path / "mine.jsonl.gz").write_bytes(gzip.compress(b" " * (64 << 20)))
     with pytest.raises(DataError, match="unpacks to more than"):
         load(tmp_path)
 
 
 def test_a_lying_zip_directory_does_not_lift_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_files, "BOMB_FLOOR", 1 << 20)
+    monkeypatch.setattr(files, "BOMB_FLOOR", 1 << 20)
     packed = make.archive(tmp_path / "lie.zip", {make.VQA2.format("val2014"): b"[" + b" " * (8 << 20)})
     content = packed.read_bytes()
     size = (1 + (8 << 20)).to_bytes(4, "little")

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pfungst.core import DataError
-from pfungst.data import _json
-from pfungst.data._files import File
-from pfungst.data._json import JsonRecords
+from pfungst.data import json_records
+from pfungst.data.files import File
+from pfungst.data.json_records import JsonRecords
 
 values = st.recursive(
     st.none()
@@ -36,10 +36,10 @@ class Window:
         self._size = size
 
     def __enter__(self) -> None:
-        self._before, _json.CHUNK = _json.CHUNK, self._size
+        self._before, json_records.CHUNK = json_records.CHUNK, self._size
 
     def __exit__(self, *_: object) -> None:
-        _json.CHUNK = self._before
+        json_records.CHUNK = self._before
 
 
 def records(text: str | bytes, key: str = "questions", chunk: int = 1 << 18) -> tuple[list[Any], dict[str, Any]]:
@@ -160,7 +160,7 @@ def test_damage_at_the_beginning_of_a_long_file_is_found_without_reading_it(tmp_
 
 
 def test_a_record_without_an_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_json, "MAX_RECORD", 1 << 20)
+    monkeypatch.setattr(json_records, "MAX_RECORD", 1 << 20)
     path = tmp_path / "file.json"
     path.write_bytes(b'["' + b"x" * (8 << 20))
     with pytest.raises(DataError, match="longer than 1,048,576 characters"):

@@ -10,10 +10,10 @@ import pytest
 
 from pfungst.core import DataError
 from pfungst.data import load, scenes
-from pfungst.data._files import list_folder
-from pfungst.data._load import detect
+from pfungst.data.files import list_folder
 from pfungst.data.formats.daquar import without_image
 from pfungst.data.formats.okvqa import answers_of
+from pfungst.data.loading import detect
 from tests.data import published_formats as make
 
 

@@ -11,9 +11,9 @@ from pfungst import data as package
 from pfungst.core import DataError, Dataset, Example, PfungstError
 from pfungst.core import registry as core_registry
 from pfungst.data import FORMATS, Format, Job, load
-from pfungst.data._job import Found, canonical, choose_splits, split_of
-from pfungst.data._spec import Spec, parse
 from pfungst.data.formats import get_format
+from pfungst.data.job import Found, canonical, choose_splits, split_of
+from pfungst.data.spec import Spec, parse
 from tests.data import published_formats as make
 
 

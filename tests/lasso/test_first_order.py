@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from pfungst.lasso import Dictionary, solve, top_k
-from pfungst.lasso._certificate import check_dense
-from pfungst.lasso._first_order import fitted
-from pfungst.lasso._problem import questions
-from pfungst.lasso._settings import Settings
-from pfungst.lasso._splitting import Splitting, step_size
-from pfungst.lasso._workers import Workers
+from pfungst.lasso.certificate import check_dense
+from pfungst.lasso.first_order import fitted
+from pfungst.lasso.problem import questions
+from pfungst.lasso.settings import Settings
+from pfungst.lasso.splitting import Splitting, step_size
+from pfungst.lasso.workers import Workers
 from tests.lasso.oracle import relative_gap
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from pfungst.core import PfungstError
 from pfungst.lasso import solve, top_k, unit_columns
-from pfungst.lasso._arrays import LEAF, Arrays
+from pfungst.lasso.arrays import LEAF, Arrays
 
 torch = pytest.importorskip("torch")
 

@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pfungst.models import _each
-from pfungst.models._each import ConvBank, conv_each, unfolded_conv_each
+from pfungst.models import each
+from pfungst.models.each import ConvBank, conv_each, unfolded_conv_each
 
 BOTH = pytest.mark.parametrize("convolve", [conv_each, unfolded_conv_each])
 SHAPES = pytest.mark.parametrize(("kernel", "dilation"), [(1, 1), (3, 1), (3, 2), (3, 4), (5, 1)])
@@ -33,11 +33,11 @@ def one_by_one(x: Tensor, weight: Tensor, bias: Tensor, which: Tensor, dilation:
 
 @BOTH
 @SHAPES
-@pytest.mark.parametrize("chunk", [_each.CHUNK, 100])
+@pytest.mark.parametrize("chunk", [each.CHUNK, 100])
 def test_every_item_gets_its_own_convolution_and_gives_its_gradient(
     convolve: object, kernel: int, dilation: int, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_each, "CHUNK", chunk)
+    monkeypatch.setattr(each, "CHUNK", chunk)
     x, weight, bias, which = case(kernel)
     got, wanted = convolve(x, weight, bias, which, dilation), one_by_one(x, weight, bias, which, dilation)
     torch.testing.assert_close(got, wanted)

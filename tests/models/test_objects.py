@@ -13,9 +13,9 @@ from scipy.optimize import linear_sum_assignment
 
 from pfungst.core import DataError
 from pfungst.models import Batch, Scenes, mdetr, same_objects
-from pfungst.models._objects import CLASSES, assign, centres, detection_losses, found_objects, true_objects
-from pfungst.models._scene import encode_scenes, to_scenes
+from pfungst.models.objects import CLASSES, assign, centres, detection_losses, found_objects, true_objects
 from pfungst.models.relation import Relation
+from pfungst.models.scene import encode_scenes, to_scenes
 from pfungst.world.constants import ATTRIBUTES
 from tests.models.tiny import make, tiny_batch
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pfungst.core import DataError
-from pfungst.models._batch import END
-from pfungst.models._each import ConvBank
-from pfungst.models._generator import ProgramGenerator
+from pfungst.models.batch import END
+from pfungst.models.each import ConvBank
+from pfungst.models.generator import ProgramGenerator
 from pfungst.models.iep import Unary
 from pfungst.models.programs import (
     ANSWERS,

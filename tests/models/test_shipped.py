@@ -9,8 +9,8 @@ import torch
 
 from pfungst.core import BytesImage, Example, Query
 from pfungst.models import load_shipped, same_objects, shipped
-from pfungst.models._names import SHIPPED
 from pfungst.models.encode import Encoder
+from pfungst.models.names import SHIPPED
 from pfungst.players import resolve
 from pfungst.world import embedded
 

@@ -10,8 +10,8 @@ import torch
 
 from pfungst.core import PfungstError
 from pfungst.models import Batch, Inputs, Scenes, Sizes, Trained, Vocabulary, build
-from pfungst.models._objects import centres
 from pfungst.models.features import get_backbone, picture_array
+from pfungst.models.objects import centres
 from tests.conftest import png
 
 SIZES = Sizes(words=8, answers=2, image=(3, 32, 48))

@@ -139,7 +139,7 @@ def test_a_trained_folder_plays(tmp_path: Path) -> None:
 
 
 def test_names_resolve_to_the_weights_of_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pfungst.models._trained.SHIPPED", tmp_path)
+    monkeypatch.setattr("pfungst.models.trained.SHIPPED", tmp_path)
     with pytest.raises(PfungstError, match="no weights for film yet"):
         resolve("film")
     trained("film").save(tmp_path / "film.safetensors", half=True)

@@ -9,9 +9,9 @@ import pytest
 
 from pfungst.core import MissingExtra
 from pfungst.text.encoders import SkipThoughts, WordVectors, check_encoder, get_encoder
-from pfungst.text.encoders._base import unit_rows
-from pfungst.text.encoders._retrieval import paraphrase_ranks, recall_at
-from pfungst.text.encoders._tokens import _SENTENCE_END, penn
+from pfungst.text.encoders.base import unit_rows
+from pfungst.text.encoders.retrieval import paraphrase_ranks, recall_at
+from pfungst.text.encoders.tokens import _SENTENCE_END, penn
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pfungst.core import PfungstError
 from pfungst.scores import choice_accuracy, exact_match, yes_no
-from pfungst.scores._exact import normalise
+from pfungst.scores.exact import normalise
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from pfungst.core import PfungstError
 from pfungst.scores import generation_scores
-from pfungst.scores._generation import corpus_bleu, corpus_cider, rouge_l
+from pfungst.scores.generation import corpus_bleu, corpus_cider, rouge_l
 
 SAID = ["what color is the big cube", "how many red things are there", "is there a ball", "what is it", "the the the"]
 WANTED = [

@@ -15,8 +15,8 @@ import pytest
 
 from pfungst.core import DataError
 from pfungst.text.encoders import EncoderError, check_encoder, get_encoder, load_published
-from pfungst.text.encoders._gru import GRUWeights, last_state
-from pfungst.text.encoders._pickled_table import read_table
+from pfungst.text.encoders.gru import GRUWeights, last_state
+from pfungst.text.encoders.pickled_table import read_table
 
 WORDS = ["<eos>", "UNK", "How", "old", "is", "the", "car", "?", "man", "Is", "smiling", "n't", "word"]
 

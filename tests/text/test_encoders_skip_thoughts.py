@@ -26,8 +26,8 @@ from pfungst.text.encoders import (
     read_corpus,
     train_skip_thoughts,
 )
-from pfungst.text.encoders._base import MAX_WORDS, unit_rows
-from pfungst.text.encoders._corpus import make_corpus
+from pfungst.text.encoders.base import MAX_WORDS, unit_rows
+from pfungst.text.encoders.corpus import make_corpus
 
 TINY = SkipThoughtsConfig(
     uni=8,
@@ -76,7 +76,7 @@ def test_the_decoders_alone_learn_too(tmp_path):
 def test_the_learnt_network_and_the_encoder_give_the_same_vectors(reset_after, tmp_path):
     import torch
 
-    from pfungst.text.encoders._train import _State
+    from pfungst.text.encoders.training import _State
 
     config = replace(TINY, reset_after=reset_after)
     data = make_corpus(corpus(), vocabulary=20, min_count=1, max_words=30)

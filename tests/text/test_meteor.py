@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from pfungst.core import MissingExtra, PfungstError
 from pfungst.text import pairwise, top_pairs
-from pfungst.text._meteor_index import build
-from pfungst.text._meteor_resources import lists, paraphrases
 from pfungst.text.meteor import best_pairs, scores_and_bounds
+from pfungst.text.meteor.index import build
+from pfungst.text.meteor.resources import lists, paraphrases
 from tests.text.meteor_oracle import needs_java, published
 
 pytest.importorskip("pycocoevalcap")

@@ -240,7 +240,7 @@ def test_any_text_has_a_similarity_between_zero_and_one_or_a_clear_error(one: st
 
 
 def test_the_licence_of_wordnet_travels_with_the_tables() -> None:
-    text = (files("pfungst.text") / "_wordnet_data" / "LICENSE.txt").read_text("utf-8")
+    text = (files("pfungst.text") / "wordnet_data" / "LICENSE.txt").read_text("utf-8")
     assert "Princeton" in text
     assert "Permission to use, copy, modify and distribute" in text
 
@@ -265,7 +265,7 @@ def test_the_build_script_makes_the_tables_that_are_shipped(tmp_path: Path) -> N
     built = tmp_path / "built.npz"
     command = [sys.executable, str(script), "--dict", str(source), "--exceptions", str(tmp_path), "--out", str(built)]
     subprocess.run(command, check=True, capture_output=True)
-    shipped = files("pfungst.text") / "_wordnet_data" / "wordnet30.npz"
+    shipped = files("pfungst.text") / "wordnet_data" / "wordnet30.npz"
     with np.load(built) as mine, shipped.open("rb") as file, np.load(file) as theirs:
         assert mine.files == theirs.files
         assert all(np.array_equal(mine[name], theirs[name]) for name in mine.files)

@@ -307,7 +307,7 @@ def test_curves_are_written_for_tensorboard_too(tmp_path: Path) -> None:
 
 
 def test_weight_decay_spares_biases_norms_and_embeddings() -> None:
-    from pfungst.training._optimizer import make_optimizer
+    from pfungst.training.optimizer import make_optimizer
 
     net = model()
     groups = make_optimizer([net], QUICK).param_groups

@@ -8,9 +8,9 @@ import pytest
 
 from pfungst.core import DataError
 from pfungst.core.files import cache_root
-from pfungst.world import _embedded as embedding
 from pfungst.world import answer, answer_text
-from pfungst.world._embedded import embedded, scene_image
+from pfungst.world import builtin as embedding
+from pfungst.world.builtin import embedded, scene_image
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,9 @@ import PIL.Image
 import pytest
 
 from pfungst.core import DataError
-from pfungst.world import Scene, answer, answer_text, relationships, visible_pixels
-from pfungst.world import _make as making
-from pfungst.world._make import draw_scene, make
-from pfungst.world.questions import _generate, report
+from pfungst.world import Scene, answer, answer_text, making, relationships, visible_pixels
+from pfungst.world.making import draw_scene, make
+from pfungst.world.questions import generating, report
 
 SMALL = {"scenes": 11, "questions_per_scene": 3, "split": "val", "images": False, "seed": 7}
 
@@ -25,7 +24,7 @@ SMALL = {"scenes": 11, "questions_per_scene": 3, "split": "val", "images": False
 def parts_of_four(monkeypatch):
     """Parts of 4 scenes, so that a small data set has several."""
     monkeypatch.setattr(making, "RESET_EVERY", 4)
-    monkeypatch.setattr(_generate, "RESET_EVERY", 4)
+    monkeypatch.setattr(generating, "RESET_EVERY", 4)
 
 
 def content(folder):
@@ -171,10 +170,10 @@ def test_settings_that_make_no_sense_are_refused(tmp_path, wrong):
 
 KILLED = """
 import sys
-from pfungst.world import _make
-from pfungst.world.questions import _generate
-_make.RESET_EVERY = _generate.RESET_EVERY = 4
-_make.make(sys.argv[1], scenes=48, questions_per_scene=6, split="val", images=False, seed=7)
+from pfungst.world import making
+from pfungst.world.questions import generating
+making.RESET_EVERY = generating.RESET_EVERY = 4
+making.make(sys.argv[1], scenes=48, questions_per_scene=6, split="val", images=False, seed=7)
 """
 
 

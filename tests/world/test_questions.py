@@ -171,7 +171,7 @@ def test_the_same_seed_gives_the_same_questions_and_another_seed_others(scenes):
 
 
 def test_parts_cut_at_a_reset_have_the_questions_of_the_whole(scenes, monkeypatch):
-    monkeypatch.setattr("pfungst.world.questions._generate.RESET_EVERY", 4)
+    monkeypatch.setattr("pfungst.world.questions.generating.RESET_EVERY", 4)
     whole = [one.to_json() for one in generate(scenes[:8], 5)]
     parts = [list(generate(scenes[i : i + 4], 5, start=i)) for i in (0, 4)]
     joined = [one.to_json() for part in parts for one in part]

@@ -8,12 +8,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pfungst.world.constants import LAMPS
-from pfungst.world.renderers._backdrop import backdrop_light, lights, patches
-from pfungst.world.renderers._geometry import CUBE_CORE, CYLINDER_CORE, hit, shadowing
-from pfungst.world.renderers._ids import id_buffer, pixel_box, see
-from pfungst.world.renderers._jit import _STAMP, dot
-from pfungst.world.renderers._light import hit_backdrop
-from pfungst.world.renderers._look import (
+from pfungst.world.renderers.backdrop import backdrop_light, lights, patches
+from pfungst.world.renderers.geometry import CUBE_CORE, CYLINDER_CORE, hit, shadowing
+from pfungst.world.renderers.ids import id_buffer, pixel_box, see
+from pfungst.world.renderers.jit import _STAMP, dot
+from pfungst.world.renderers.light import hit_backdrop
+from pfungst.world.renderers.look import (
     BACKDROP,
     BACKDROP_HEIGHT,
     BACKDROP_RADIUS,
@@ -26,9 +26,9 @@ from pfungst.world.renderers._look import (
     bounce_directions,
     lattice,
 )
-from pfungst.world.renderers._pack import CUBE, CYLINDER, SPHERE, pack
-from pfungst.world.renderers._penumbra import stopped
-from pfungst.world.renderers._world import lay_out
+from pfungst.world.renderers.pack import CUBE, CYLINDER, SPHERE, pack
+from pfungst.world.renderers.penumbra import stopped
+from pfungst.world.renderers.world import lay_out
 
 number = st.floats(-2.0, 2.0, allow_nan=False)
 vector = st.tuples(number, number, number)
@@ -206,4 +206,4 @@ def test_machine_code_kept_on_disk_is_dropped_when_any_file_of_the_kernels_chang
     numba = pytest.importorskip("numba")
     assert isinstance(dot, numba.core.registry.CPUDispatcher)
     assert dot._cache._cache_file._source_stamp == _STAMP
-    assert "_look.py" in _STAMP and "constants.py" in _STAMP
+    assert "look.py" in _STAMP and "constants.py" in _STAMP

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from pfungst.world import render, render_batch
-from pfungst.world.renderers._pack import pack
+from pfungst.world.renderers.pack import pack
 
 torch = pytest.importorskip("torch")
 
-from pfungst.world.renderers import _cuda, _torch_frame  # noqa: E402
-from pfungst.world.renderers._cuda_source import Untranslatable, translate  # noqa: E402
+from pfungst.world.renderers import cuda, torch_frame  # noqa: E402
+from pfungst.world.renderers.cuda_source import Untranslatable, translate  # noqa: E402
 
 COLORS = ("gray", "red", "blue", "green", "brown", "purple", "cyan", "yellow")
 
@@ -60,8 +60,8 @@ def test_tensor_operations_draw_what_numba_draws(scenes, expected):
 
 def test_a_scene_draws_the_same_alone_and_among_others(scenes):
     packed = [pack(one) for one in scenes]
-    together = _torch_frame.draw_batch(packed[:2], 40, 30, torch.device("cpu"))
-    alone = _torch_frame.draw_batch(packed[:1], 40, 30, torch.device("cpu"))
+    together = torch_frame.draw_batch(packed[:2], 40, 30, torch.device("cpu"))
+    alone = torch_frame.draw_batch(packed[:1], 40, 30, torch.device("cpu"))
     assert np.abs(together[0].astype(int) - alone[0]).max() <= 1
 
 
@@ -72,24 +72,24 @@ def host(tmp_path_factory):
     if compiler is None:
         pytest.skip("no C++ compiler here to run the translated kernels with")
     folder = tmp_path_factory.mktemp("kernels")
-    (folder / "kernels.cpp").write_text(_cuda.source())
+    (folder / "kernels.cpp").write_text(cuda.source())
     command = [compiler, "-std=c++17", "-O1", "-ffp-contract=off", "-shared", "-fPIC", "-o"]
     subprocess.run([*command, folder / "kernels.so", folder / "kernels.cpp"], check=True, capture_output=True)
     library = ctypes.CDLL(str(folder / "kernels.so"))
 
     def run(name, threads, *arguments):
-        values = (one if isinstance(one, _cuda.Sizes) else ctypes.c_void_p(one.data_ptr()) for one in arguments)
+        values = (one if isinstance(one, cuda.Sizes) else ctypes.c_void_p(one.data_ptr()) for one in arguments)
         getattr(library, name)(*values)
 
     return SimpleNamespace(run=run)
 
 
 def test_translated_kernels_draw_what_numba_draws(scenes, expected, host, monkeypatch):
-    monkeypatch.setattr(_cuda, "_program", lambda device: host)
+    monkeypatch.setattr(cuda, "_program", lambda device: host)
     monkeypatch.setattr(torch.cuda, "device", lambda device: contextlib.nullcontext())
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     packed = [pack(one, None, seed) for one, seed in zip(scenes, SEEDS)]
-    drawn = _cuda.draw_on_device(packed, 72, 50, torch.device("cpu")).numpy()
+    drawn = cuda.draw_on_device(packed, 72, 50, torch.device("cpu")).numpy()
     assert np.abs(drawn - expected).max() <= 1
     assert (drawn != expected).mean() < 1e-3
 
@@ -108,13 +108,13 @@ class Block:
         if name.split(".")[0] in {"numba", "scipy", "PIL", "pyarrow"}:
             raise ImportError(name)
 sys.meta_path.insert(0, Block())
-from pfungst.world.renderers import _cuda
-from pfungst.world.renderers._pack import pack
-assert "draw_pixels" in _cuda.source()
+from pfungst.world.renderers import cuda
+from pfungst.world.renderers.pack import pack
+assert "draw_pixels" in cuda.source()
 ball = {"shape": "sphere", "size": "large", "material": "rubber", "color": "red", "3d_coords": [0, 0, 0.7]}
-from pfungst.world.renderers import _torch_frame
+from pfungst.world.renderers import torch_frame
 import torch
-assert _torch_frame.draw_batch([pack({"objects": [ball]})], 16, 12, torch.device("cpu")).shape == (1, 12, 16, 3)
+assert torch_frame.draw_batch([pack({"objects": [ball]})], 16, 12, torch.device("cpu")).shape == (1, 12, 16, 3)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -6,11 +6,11 @@ import pytest
 from pfungst.probes.game.board import Board
 from pfungst.probes.game.layouts import Layouts
 from pfungst.probes.game.rules import rules_of
-from pfungst.world import _without_numba as plain
 from pfungst.world import embedded
+from pfungst.world import without_numba as plain
 from pfungst.world.legal import Rules, is_legal
 
-kernels = pytest.importorskip("pfungst.world._kernels")
+kernels = pytest.importorskip("pfungst.world.kernels")
 
 
 @pytest.fixture(scope="module")

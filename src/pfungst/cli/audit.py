@@ -62,7 +62,7 @@ def audit(
     config = None
     if wanted:
         try:
-            from pfungst.probes.decoys._mlp import MlpConfig
+            from pfungst.probes.decoys.mlp import MlpConfig
         except ImportError:
             from pfungst.core import MissingExtra
 
@@ -70,7 +70,7 @@ def audit(
         config = MlpConfig(hidden=hidden, epochs=epochs, seed=seed, device=device)
     seen = None
     if features != "none" and any("I" in one for one in wanted):
-        from pfungst.cli._features import image_features
+        from pfungst.cli.features import image_features
 
         seen = image_features(features, device)
     with progress_bar() as progress:

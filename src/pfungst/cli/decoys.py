@@ -57,7 +57,7 @@ def decoys(
     from pfungst.core import PfungstError
     from pfungst.data import load
     from pfungst.probes.decoys import build, write
-    from pfungst.probes.decoys._files import check_ending
+    from pfungst.probes.decoys.files import check_ending
 
     check_ending(out)
     if vectors is not None and encoder is not None:

@@ -14,7 +14,7 @@ def list_parts(
     as_json: Json = False,
 ) -> None:
     """List the parts that can be named on the command line, third parties' included."""
-    from pfungst.cli._parts import COLUMNS, parts
+    from pfungst.cli.parts import COLUMNS, parts
     from pfungst.cli.show import print_json, print_table
     from pfungst.core import PfungstError
 

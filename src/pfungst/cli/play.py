@@ -91,7 +91,7 @@ def play(
     name = f"{_slug(asked_player.name)}-game-{'universal' if universal else f'{adversary}-{size}'}"
     folder = out or Path("runs") / name
     if universal:
-        from pfungst.cli._play_universal import play_universal
+        from pfungst.cli.play_universal import play_universal
 
         play_universal(asked_player, examples, folder, settings, train_questions, test_questions, as_json)
         return
@@ -255,7 +255,7 @@ def _tables(result: Result) -> list[Any]:
 def _report(result: Result, folder: Path, extra: list[Any], albums: dict[str, list[Path]]) -> Path:
     import json
 
-    from pfungst.cli._play_report import write_play_report
+    from pfungst.cli.play_report import write_play_report
     from pfungst.core import Table
 
     config = json.loads((folder / "game.json").read_text("utf-8"))

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from pfungst.cli._reproduce_data_limit import data_limit
-from pfungst.cli._reproduce_decoys import reproduce_decoys
 from pfungst.cli.examine import Images, Json, SkipBad, data_options, parse_options
+from pfungst.cli.reproduce_data_limit import data_limit
+from pfungst.cli.reproduce_decoys import reproduce_decoys
 
 app = typer.Typer(help="Tables and figures of the papers.", no_args_is_help=True, rich_markup_mode=None)
 

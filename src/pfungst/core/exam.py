@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pfungst.core._asking import ask_all
-from pfungst.core._trials import write_trials
+from pfungst.core.asking import ask_all
 from pfungst.core.errors import PfungstError, PlayerError, ProbeError
 from pfungst.core.files import jsonable, write_json
 from pfungst.core.store import AnswerStore
+from pfungst.core.trials import write_trials
 from pfungst.core.types import Answer, AnsweredTrial, Dataset, Findings, Player, Probe, Query, Score, Trial
 
 Progress = Callable[[str, int, int], None]

@@ -4,8 +4,8 @@
 >>> solution.coefficients, solution.gaps, top_k(solution, 21).indices
 """
 
-from pfungst.lasso._problem import Dictionary, unit_columns
-from pfungst.lasso._solution import Ranking, Solution, top_k
-from pfungst.lasso._solve import solve, solve_stream
+from pfungst.lasso.problem import Dictionary, unit_columns
+from pfungst.lasso.solution import Ranking, Solution, top_k
+from pfungst.lasso.solving import solve, solve_stream
 
 __all__ = ["Dictionary", "Ranking", "Solution", "solve", "solve_stream", "top_k", "unit_columns"]

@@ -16,41 +16,41 @@ from typing import TYPE_CHECKING
 from pfungst._lazy import lazy
 
 if TYPE_CHECKING:
-    from pfungst.models._base import Model as Model
-    from pfungst.models._batch import Batch as Batch
-    from pfungst.models._batch import Output as Output
-    from pfungst.models._batch import Scenes as Scenes
-    from pfungst.models._batch import Sizes as Sizes
-    from pfungst.models._objects import same_objects as same_objects
-    from pfungst.models._registry import MODELS as MODELS
-    from pfungst.models._registry import build as build
-    from pfungst.models._registry import get_config as get_config
-    from pfungst.models._safetensors import load_tensors as load_tensors
-    from pfungst.models._safetensors import save_tensors as save_tensors
-    from pfungst.models._trained import Inputs as Inputs
-    from pfungst.models._trained import Trained as Trained
-    from pfungst.models._trained import load_shipped as load_shipped
-    from pfungst.models._trained import shipped as shipped
-    from pfungst.models._vocabulary import Vocabulary as Vocabulary
+    from pfungst.models.base import Model as Model
+    from pfungst.models.batch import Batch as Batch
+    from pfungst.models.batch import Output as Output
+    from pfungst.models.batch import Scenes as Scenes
+    from pfungst.models.batch import Sizes as Sizes
+    from pfungst.models.objects import same_objects as same_objects
+    from pfungst.models.registry import MODELS as MODELS
+    from pfungst.models.registry import build as build
+    from pfungst.models.registry import get_config as get_config
+    from pfungst.models.safetensors import load_tensors as load_tensors
+    from pfungst.models.safetensors import save_tensors as save_tensors
+    from pfungst.models.trained import Inputs as Inputs
+    from pfungst.models.trained import Trained as Trained
+    from pfungst.models.trained import load_shipped as load_shipped
+    from pfungst.models.trained import shipped as shipped
+    from pfungst.models.vocabulary import Vocabulary as Vocabulary
 
 # name -> module below pfungst.models that defines it
 _HOMES = {
-    "Model": "_base",
-    "Batch": "_batch",
-    "Output": "_batch",
-    "Scenes": "_batch",
-    "Sizes": "_batch",
-    "same_objects": "_objects",
-    "MODELS": "_registry",
-    "build": "_registry",
-    "get_config": "_registry",
-    "load_tensors": "_safetensors",
-    "save_tensors": "_safetensors",
-    "Inputs": "_trained",
-    "Trained": "_trained",
-    "load_shipped": "_trained",
-    "shipped": "_trained",
-    "Vocabulary": "_vocabulary",
+    "Model": "base",
+    "Batch": "batch",
+    "Output": "batch",
+    "Scenes": "batch",
+    "Sizes": "batch",
+    "same_objects": "objects",
+    "MODELS": "registry",
+    "build": "registry",
+    "get_config": "registry",
+    "load_tensors": "safetensors",
+    "save_tensors": "safetensors",
+    "Inputs": "trained",
+    "Trained": "trained",
+    "load_shipped": "trained",
+    "shipped": "trained",
+    "Vocabulary": "vocabulary",
 }
 
 __all__ = sorted(_HOMES)

@@ -18,9 +18,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from pfungst.models._base import Model, start_bias
-from pfungst.models._batch import Batch, Output, Sizes
-from pfungst.models._layers import GatedTanh, NormedReLU, Regions, WordReader, masked_softmax
+from pfungst.models.base import Model, start_bias
+from pfungst.models.batch import Batch, Output, Sizes
+from pfungst.models.layers import GatedTanh, NormedReLU, Regions, WordReader, masked_softmax
 
 
 @dataclass(frozen=True)

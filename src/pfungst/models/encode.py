@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pfungst.core import DataError, FileImage, Image, NamedImage, ZipImage
-from pfungst.models._batch import Batch
-from pfungst.models._scene import encode_scenes, to_scenes
-from pfungst.models._trained import Trained
+from pfungst.models.batch import Batch
 from pfungst.models.features import Backbone, FeatureCache, get_backbone
 from pfungst.models.features.regions import RegionFeatures
+from pfungst.models.scene import encode_scenes, to_scenes
+from pfungst.models.trained import Trained
 
 _REMEMBERED = 512
 """Pictures kept decoded: the rephrasings of a question look at the same one."""

@@ -15,9 +15,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from pfungst.models._base import Model
-from pfungst.models._batch import Batch, Output, Sizes
-from pfungst.models._layers import Pooled, WordReader
+from pfungst.models.base import Model
+from pfungst.models.batch import Batch, Output, Sizes
+from pfungst.models.layers import Pooled, WordReader
 
 _STATES = 8.0
 """An untrained LSTM says about 1/8: its states times this have the spread that a tanh can tell apart."""

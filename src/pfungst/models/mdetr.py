@@ -20,11 +20,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from pfungst.models._base import Model
-from pfungst.models._batch import PAD, Batch, Output, Scenes, Sizes
-from pfungst.models._layers import Grid
-from pfungst.models._objects import ObjectHead, detection_losses
-from pfungst.models._transformer import DecoderLayer, EncoderLayer, sine_places
+from pfungst.models.base import Model
+from pfungst.models.batch import PAD, Batch, Output, Scenes, Sizes
+from pfungst.models.layers import Grid
+from pfungst.models.objects import ObjectHead, detection_losses
+from pfungst.models.transformer import DecoderLayer, EncoderLayer, sine_places
 
 MATCHED = 128
 """Pictures of a batch whose objects are matched: of a thousand, matching took four times as long as all the rest."""

@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from pfungst.models._base import Model
-from pfungst.models._batch import Batch, Output, Sizes
-from pfungst.models._layers import Regions, WordReader, masked_softmax
+from pfungst.models.base import Model
+from pfungst.models.batch import Batch, Output, Sizes
+from pfungst.models.layers import Regions, WordReader, masked_softmax
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from pfungst.models._base import Model
-from pfungst.models._batch import PAD, Batch, Output, Sizes
-from pfungst.models._layers import Pooled, mean_words
+from pfungst.models.base import Model
+from pfungst.models.batch import PAD, Batch, Output, Sizes
+from pfungst.models.layers import Pooled, mean_words
 
 
 @dataclass(frozen=True)

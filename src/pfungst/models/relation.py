@@ -27,11 +27,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from pfungst.models._base import Model
-from pfungst.models._batch import Batch, Output, Sizes
-from pfungst.models._layers import Grid, WordReader, coordinates
-from pfungst.models._objects import centre_loss
-from pfungst.models._scene import SceneTokens
+from pfungst.models.base import Model
+from pfungst.models.batch import Batch, Output, Sizes
+from pfungst.models.layers import Grid, WordReader, coordinates
+from pfungst.models.objects import centre_loss
+from pfungst.models.scene import SceneTokens
 
 
 @dataclass(frozen=True)

@@ -31,10 +31,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pfungst.models._base import Model
-from pfungst.models._batch import Batch, Output, Scenes, Sizes
-from pfungst.models._layers import Grid, coordinates, pixels
-from pfungst.models._objects import (
+from pfungst.models.base import Model
+from pfungst.models.batch import Batch, Output, Scenes, Sizes
+from pfungst.models.layers import Grid, coordinates, pixels
+from pfungst.models.objects import (
     Matches,
     ObjectHead,
     detection_losses,

@@ -19,9 +19,9 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
-from pfungst.models._base import Model
-from pfungst.models._batch import PAD, Batch, Output, Sizes
-from pfungst.models._layers import Regions, masked_softmax, mean_words
+from pfungst.models.base import Model
+from pfungst.models.batch import PAD, Batch, Output, Sizes
+from pfungst.models.layers import Regions, masked_softmax, mean_words
 
 
 @dataclass(frozen=True)

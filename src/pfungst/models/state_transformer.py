@@ -24,10 +24,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from pfungst.models._base import Model
-from pfungst.models._batch import PAD, Batch, Output, Sizes
-from pfungst.models._scene import KINDS, SceneTokens
-from pfungst.models._transformer import DecoderLayer
+from pfungst.models.base import Model
+from pfungst.models.batch import PAD, Batch, Output, Sizes
+from pfungst.models.scene import KINDS, SceneTokens
+from pfungst.models.transformer import DecoderLayer
 from pfungst.world.constants import MAX_OBJECTS
 
 

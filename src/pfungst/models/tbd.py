@@ -25,12 +25,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pfungst.models._base import Model
-from pfungst.models._batch import Batch, Output, Sizes
-from pfungst.models._each import ConvBank
-from pfungst.models._execute import execute
-from pfungst.models._generator import ProgramGenerator
-from pfungst.models._layers import ConvClassifier, Grid
+from pfungst.models.base import Model
+from pfungst.models.batch import Batch, Output, Sizes
+from pfungst.models.each import ConvBank
+from pfungst.models.execute import execute
+from pfungst.models.generator import ProgramGenerator
+from pfungst.models.layers import ConvClassifier, Grid
 from pfungst.models.programs import Group, Plan, Token, kinds, plan, tokens
 
 

@@ -20,11 +20,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pfungst.models._base import Model
-from pfungst.models._batch import Batch, Output, Sizes
-from pfungst.models._layers import pixels
-from pfungst.models._objects import centre_loss, centres, found_objects, same_objects, true_objects
-from pfungst.models._scene import ORDER
+from pfungst.models.base import Model
+from pfungst.models.batch import Batch, Output, Sizes
+from pfungst.models.layers import pixels
+from pfungst.models.objects import centre_loss, centres, found_objects, same_objects, true_objects
+from pfungst.models.scene import ORDER
 from pfungst.world.constants import ATTRIBUTES, BOUND
 
 KINDS = tuple(len(ATTRIBUTES[name]) for name in ORDER)

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pfungst._lazy import lazy
-from pfungst.players import _builtin as _builtin  # registers the names
-from pfungst.players._patience import PartialAnswers, Usage
-from pfungst.players._registry import available, register
-from pfungst.players._resolve import resolve
+from pfungst.players import builtin as builtin  # registers the names
 from pfungst.players.check import check_player
 from pfungst.players.function import FunctionPlayer, ObjectPlayer
+from pfungst.players.patience import PartialAnswers, Usage
 from pfungst.players.recorded import RecordedPlayer
 from pfungst.players.reference import FlakyPlayer, OraclePlayer, PriorPlayer, RandomPlayer
+from pfungst.players.registry import available, register
+from pfungst.players.resolving import resolve
 
 if TYPE_CHECKING:
     from pfungst.players.huggingface import HuggingFaceOptions, HuggingFacePlayer

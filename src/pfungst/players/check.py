@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pfungst.core import Answer, BytesImage, PfungstError, Query
-from pfungst.players._source import describe
+from pfungst.players.source import describe
 
 _SCENE = {
     "image_index": 0,

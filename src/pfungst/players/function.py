@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pfungst.core import Answer, Image, PfungstError, PlayerError, Query
-from pfungst.players._hash import digest
-from pfungst.players._source import describe, qualified_name, source_digest
+from pfungst.players.hashing import digest
+from pfungst.players.source import describe, qualified_name, source_digest
 
 if TYPE_CHECKING:
     import PIL.Image

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
 from pfungst.core import Answer, PfungstError, PlayerError, Query
-from pfungst.players._api_options import OpenAIOptions
-from pfungst.players._chat_api import Chat, Fatal, GivenUp
-from pfungst.players._patience import PartialAnswers, Usage
+from pfungst.players.api_options import OpenAIOptions
+from pfungst.players.chat_api import Chat, Fatal, GivenUp
+from pfungst.players.patience import PartialAnswers, Usage
 
 OPENAI = "https://api.openai.com/v1"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import Answer, DataError, Dataset, PlayerError, Query
-from pfungst.players._hash import digest
-from pfungst.players._lookup import Lookup, content_digest, required
+from pfungst.players.hashing import digest
+from pfungst.players.lookup import Lookup, content_digest, required
 
 _IDS = ("question_id", "id")
 

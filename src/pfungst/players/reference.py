@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pfungst.core import Answer, Dataset, Player, PlayerError, Query
-from pfungst.players._hash import digest, pick, unit
-from pfungst.players._lookup import Lookup, beginnings, content_digest, required, truth
+from pfungst.players.hashing import digest, pick, unit
+from pfungst.players.lookup import Lookup, beginnings, content_digest, required, truth
 
 
 class OraclePlayer:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pfungst.core import Example, Player, ProbeError, Query
 from pfungst.core.files import cache_dir, write_json
-from pfungst.players._resolve import resolve
+from pfungst.players.resolving import resolve
 from pfungst.probes.rephrase.generators import Gate, gated
 
 PROMPT = (

@@ -14,12 +14,12 @@ from torch import Tensor
 
 from pfungst.core import Answer, PlayerError, Query
 from pfungst.models import MODELS, Batch, Output, Trained, load_shipped, shipped
-from pfungst.models._quick import quick
-from pfungst.models._vocabulary import plain_answer
 from pfungst.models.encode import Encoder
 from pfungst.models.features import load_regions
 from pfungst.models.features.regions import RegionFeatures
 from pfungst.models.programs import decode_program
+from pfungst.models.quick import quick
+from pfungst.models.vocabulary import plain_answer
 
 
 class ZooPlayer:

@@ -1,10 +1,10 @@
 """How answers are judged: VQA accuracy, exact match, WUPS, multiple choice, yes/no, consensus, R_score."""
 
-from pfungst.scores._exact import YesNo, choice_accuracy, exact_match, yes_no
-from pfungst.scores._generation import generation_scores
-from pfungst.scores._metrics import METRICS, get_metric, wups_accuracy
-from pfungst.scores._robustness import Consensus, consensus, consensus_of, r_score
-from pfungst.scores._selective import (
+from pfungst.scores.exact import YesNo, choice_accuracy, exact_match, yes_no
+from pfungst.scores.generation import generation_scores
+from pfungst.scores.metrics import METRICS, get_metric, wups_accuracy
+from pfungst.scores.robustness import Consensus, consensus, consensus_of, r_score
+from pfungst.scores.selective import (
     FailureScores,
     RiskCoverage,
     augrc,
@@ -14,7 +14,7 @@ from pfungst.scores._selective import (
     failure_scores,
     risk_coverage,
 )
-from pfungst.scores._vqa import VQAScorer, VQAScores, vqa_accuracy
+from pfungst.scores.vqa import VQAScorer, VQAScores, vqa_accuracy
 
 __all__ = [
     "METRICS",

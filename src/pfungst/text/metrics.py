@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pfungst.core import PfungstError
-from pfungst.text._index import ORDERS, Corpus, Postings, count_grams
+from pfungst.text.index import ORDERS, Corpus, Postings, count_grams
 
 Floats = npt.NDArray[np.float64]
 Rows = Callable[[int, int], Floats]
@@ -118,7 +118,7 @@ def _prepare(metric: str, main: Sequence[str], pool: Sequence[str]) -> Rows:
 
 def _bleu(references: Corpus, hypotheses: Corpus, orders: int) -> Rows:
     """Sentence BLEU: product of (c + 1e-15) / (guess + 1e-9) to the 1/n, brevity exp(1 - 1/ratio) below ratio 1."""
-    from pfungst.text._metric_kernels import bleu_rows
+    from pfungst.text.metric_kernels import bleu_rows
 
     numbers: dict[tuple[int, ...], int] = {}
     pool, main = count_grams(hypotheses, numbers, orders), count_grams(references, numbers, orders)
@@ -148,7 +148,7 @@ def _bleu(references: Corpus, hypotheses: Corpus, orders: int) -> Rows:
 
 def _rouge(references: Corpus, hypotheses: Corpus, vocabulary: int) -> Rows:
     """(1 + beta^2) P R / (R + beta^2 P) of the longest common subsequence, beta = 1.2."""
-    from pfungst.text._metric_kernels import LONGEST, rouge_long_rows, rouge_rows
+    from pfungst.text.metric_kernels import LONGEST, rouge_long_rows, rouge_rows
 
     sentences = [tuple(hypotheses.words[a:b].tolist()) for a, b in zip(hypotheses.starts, hypotheses.starts[1:])]
     order = np.asarray(sorted(range(len(sentences)), key=sentences.__getitem__), dtype=np.int64)
@@ -210,7 +210,7 @@ def _rouge_table(longest_hypothesis: int, longest_reference: int) -> Floats:
 
 def _cider(references: Corpus, hypotheses: Corpus) -> Rows:
     """CIDEr-D: clipped tf-idf cosine of each order, Gaussian length penalty over bigram counts, mean times ten."""
-    from pfungst.text._metric_kernels import cider_rows
+    from pfungst.text.metric_kernels import cider_rows
 
     numbers: dict[tuple[int, ...], int] = {}
     pool, main = count_grams(hypotheses, numbers), count_grams(references, numbers)

@@ -27,8 +27,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pfungst.core import PfungstError
-from pfungst.text._wordnet_rule import wu_palmer
-from pfungst.text._wordnet_tables import POS, wordnet
+from pfungst.text.wordnet_rule import wu_palmer
+from pfungst.text.wordnet_tables import POS, wordnet
 
 __all__ = ["WupIndex", "WupsIndex", "base_forms", "senses", "wup", "wup_many", "wup_matrix", "wups"]
 
@@ -80,7 +80,7 @@ def wup_many(pairs: Iterable[tuple[str, str]], pos: str = "n") -> npt.NDArray[np
 
 def wup_matrix(ones: Sequence[str], others: Sequence[str], pos: str = "n") -> npt.NDArray[np.float64]:
     """`wup` of every one against every other, compiled: an array (ones, others)."""
-    from pfungst.text import _wordnet_kernels as kernels
+    from pfungst.text import wordnet_kernels as kernels
 
     number, keys = _numbered(chain(ones, others))
     rows = np.fromiter(map(number.__getitem__, ones), np.int64, len(ones))
@@ -137,7 +137,7 @@ class WupsIndex:
 
     def wups(self, ones: npt.ArrayLike, others: npt.ArrayLike, threshold: float = 0.0) -> npt.NDArray[np.float64]:
         """`wups` of the answers with numbers `ones` against those with numbers `others`: an array like them."""
-        from pfungst.text import _wordnet_kernels as kernels
+        from pfungst.text import wordnet_kernels as kernels
 
         left, right = _checked_numbers(ones, others, len(self.answers), "answers")
         result = np.empty(left.size)
@@ -284,7 +284,7 @@ def _checked_numbers(ones: npt.ArrayLike, others: npt.ArrayLike, size: int, what
 
 def _pairs(terms: tuple[npt.NDArray[Any], ...], ones: Longs, others: Longs) -> npt.NDArray[np.float64]:
     """Similarities of terms by number, on all cores where there are many."""
-    from pfungst.text import _wordnet_kernels as kernels
+    from pfungst.text import wordnet_kernels as kernels
 
     result = np.empty(len(ones))
     size = max(_CHUNK // 4, -(-len(ones) // (4 * (os.cpu_count() or 1))))

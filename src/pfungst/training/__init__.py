@@ -14,38 +14,38 @@ from typing import TYPE_CHECKING
 from pfungst._lazy import lazy
 
 if TYPE_CHECKING:
-    from pfungst.training._config import FitConfig as FitConfig
-    from pfungst.training._curves import read_curves as read_curves
-    from pfungst.training._data import ArrayData as ArrayData
-    from pfungst.training._data import Data as Data
-    from pfungst.training._data import Prepared as Prepared
-    from pfungst.training._evaluate import Evaluation as Evaluation
-    from pfungst.training._evaluate import evaluate as evaluate
-    from pfungst.training._fit import Fitted as Fitted
-    from pfungst.training._fit import Loss as Loss
-    from pfungst.training._fit import Moment as Moment
-    from pfungst.training._fit import fit as fit
-    from pfungst.training._fit import model_losses as model_losses
-    from pfungst.training._prepare import prepare as prepare
-    from pfungst.training._train import train as train
     from pfungst.training.augment import shift as shift
+    from pfungst.training.config import FitConfig as FitConfig
+    from pfungst.training.curves import read_curves as read_curves
+    from pfungst.training.data import ArrayData as ArrayData
+    from pfungst.training.data import Data as Data
+    from pfungst.training.data import Prepared as Prepared
+    from pfungst.training.evaluation import Evaluation as Evaluation
+    from pfungst.training.evaluation import evaluate as evaluate
+    from pfungst.training.loop import Fitted as Fitted
+    from pfungst.training.loop import Loss as Loss
+    from pfungst.training.loop import Moment as Moment
+    from pfungst.training.loop import fit as fit
+    from pfungst.training.loop import model_losses as model_losses
+    from pfungst.training.preparing import prepare as prepare
+    from pfungst.training.trainer import train as train
 
 # name -> module below pfungst.training that defines it
 _HOMES = {
-    "FitConfig": "_config",
-    "read_curves": "_curves",
-    "ArrayData": "_data",
-    "Data": "_data",
-    "Prepared": "_data",
-    "Evaluation": "_evaluate",
-    "Fitted": "_fit",
-    "Loss": "_fit",
-    "Moment": "_fit",
-    "evaluate": "_evaluate",
-    "fit": "_fit",
-    "model_losses": "_fit",
-    "prepare": "_prepare",
-    "train": "_train",
+    "FitConfig": "config",
+    "read_curves": "curves",
+    "ArrayData": "data",
+    "Data": "data",
+    "Prepared": "data",
+    "Evaluation": "evaluation",
+    "Fitted": "loop",
+    "Loss": "loop",
+    "Moment": "loop",
+    "evaluate": "evaluation",
+    "fit": "loop",
+    "model_losses": "loop",
+    "prepare": "preparing",
+    "train": "trainer",
     "shift": "augment",
 }
 

@@ -22,14 +22,14 @@ from pfungst.core import Dataset, Example, Finding, PfungstError, Player, Table
 from pfungst.core.files import jsonable, write_json
 from pfungst.core.stats import bootstrap, compare_paired
 from pfungst.models import Trained
-from pfungst.probes.game._drawn import image_of
+from pfungst.probes.game.drawn import image_of
 from pfungst.probes.game.playing import PlaySettings, play
 from pfungst.probes.game.rows import scene_after
 from pfungst.probes.measure import finding, with_interval
-from pfungst.training._config import FitConfig
-from pfungst.training._evaluate import evaluate
-from pfungst.training._fit import fit
-from pfungst.training._prepare import prepare
+from pfungst.training.config import FitConfig
+from pfungst.training.evaluation import evaluate
+from pfungst.training.loop import fit
+from pfungst.training.preparing import prepare
 
 HELD_OUT = 0.3
 """Share of the pictures whose fooling scenes are kept for measuring."""

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from pfungst.models import Batch, Vocabulary
-from pfungst.models._batch import UNKNOWN
+from pfungst.models.batch import UNKNOWN
 from pfungst.world.constants import ATTRIBUTES
 
 

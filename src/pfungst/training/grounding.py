@@ -28,8 +28,8 @@ from torch import Tensor, nn
 from pfungst.core import DataError
 from pfungst.models import Model, Output, Scenes
 from pfungst.models.programs import Plan, Token, tokens
-from pfungst.training._data import NO_SET, ArrayData
-from pfungst.training._fit import Moment
+from pfungst.training.data import NO_SET, ArrayData
+from pfungst.training.loop import Moment
 from pfungst.world.constants import ATTRIBUTES, CAMERA, RELATION_THRESHOLD, RELATIONS
 
 HOPS = 4

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 from pfungst._lazy import lazy
 
 if TYPE_CHECKING:
-    from pfungst.world._embedded import embedded as embedded
-    from pfungst.world._make import Manifest as Manifest
-    from pfungst.world._make import make as make
+    from pfungst.world.builtin import embedded as embedded
     from pfungst.world.camera import camera_basis as camera_basis
     from pfungst.world.camera import camera_directions as camera_directions
     from pfungst.world.camera import estimate_camera as estimate_camera
@@ -24,6 +22,8 @@ if TYPE_CHECKING:
     from pfungst.world.legal import Rules as Rules
     from pfungst.world.legal import is_legal as is_legal
     from pfungst.world.legal import why_illegal as why_illegal
+    from pfungst.world.making import Manifest as Manifest
+    from pfungst.world.making import make as make
     from pfungst.world.moved import AnswerCodes as AnswerCodes
     from pfungst.world.moved import MovedProgram as MovedProgram
     from pfungst.world.moved import answer_codes as answer_codes
@@ -54,9 +54,9 @@ if TYPE_CHECKING:
 
 # name -> module below pfungst.world that defines it
 _HOMES = {
-    "embedded": "_embedded",
-    "Manifest": "_make",
-    "make": "_make",
+    "embedded": "builtin",
+    "Manifest": "making",
+    "make": "making",
     "camera_basis": "camera",
     "camera_directions": "camera",
     "estimate_camera": "camera",

@@ -85,7 +85,7 @@ class GridMasks:
 
     def codes(self, program: MovedProgram | Program | Sequence[Mapping[str, Any]], cells: npt.ArrayLike) -> AnswerCodes:
         """Answers as integer codes and a table, see `answer_codes`; identical to those on `positions(cells)`."""
-        from pfungst.world._kernels import answer_cells
+        from pfungst.world.kernels import answer_cells
 
         moved = program if isinstance(program, MovedProgram) else MovedProgram.of(program, self.scene)
         if moved.scene is not self.scene and moved.scene != self.scene:
@@ -120,7 +120,7 @@ class GridMasks:
 
     def legal(self, cells: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Which layouts keep the rules, (layouts,); identical to `is_legal` on `positions(cells)`."""
-        from pfungst.world._kernels import legal_cells
+        from pfungst.world.kernels import legal_cells
 
         index = self._check(cells)
         legal = np.empty(len(index), dtype=np.bool_)
@@ -129,7 +129,7 @@ class GridMasks:
 
     def free_cells(self, cells: npt.ArrayLike, mover: int) -> npt.NDArray[np.bool_]:
         """Where object `mover` may stand while all others stay, (layouts, cells)."""
-        from pfungst.world._kernels import free_cells
+        from pfungst.world.kernels import free_cells
 
         if not 0 <= mover < len(self.scene):
             raise DataError(f"Object {mover} is not in this scene of {len(self.scene)} objects.")

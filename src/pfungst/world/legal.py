@@ -90,7 +90,7 @@ def is_legal(
     `positions` (layouts, objects, 2) gives a bool array (layouts,); (objects, 2) or nothing (the scene's own places)
     gives a single one, shape (). A layout is left at the first pair that breaks a rule; `why_illegal` names them all.
     """
-    from pfungst.world._kernels import legal_positions
+    from pfungst.world.kernels import legal_positions
 
     scene, rules = Scene.of(scene), rules_of(preset)
     given = scene.positions if positions is None else np.asarray(positions)

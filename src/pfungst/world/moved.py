@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.world._lowering import Lowered, lower
 from pfungst.world.constants import ATTRIBUTES, RELATION_THRESHOLD, RELATIONS
+from pfungst.world.lowering import Lowered, lower
 from pfungst.world.programs import Program, Value
 from pfungst.world.scene import Floats, Scene, check_positions
 
@@ -64,7 +64,7 @@ class MovedProgram:
         lowered = self.lowered
         if lowered.invalid or not len(lowered.ops):
             return self.constant(len(places))
-        from pfungst.world._kernels import answer_positions
+        from pfungst.world.kernels import answer_positions
 
         codes, masks = self.buffers(len(places))
         answer_positions(

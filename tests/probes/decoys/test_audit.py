@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 from pfungst.cli import audit as command
 from pfungst.core import Answer, Example, PfungstError
 from pfungst.probes.decoys import EmbeddingFilter, WupFilter, audit, build, confusions, mine, transfer
-from pfungst.probes.decoys._audit import split_by_image
-from pfungst.probes.decoys._features import grid_features, table_of
-from pfungst.probes.decoys._mlp import MlpConfig, Task, right, train
+from pfungst.probes.decoys.auditing import split_by_image
+from pfungst.probes.decoys.features import grid_features, table_of
+from pfungst.probes.decoys.mlp import MlpConfig, Task, right, train
 from tests.conftest import png
 from tests.probes.decoys.conftest import WORDS, made_up, triplet
 

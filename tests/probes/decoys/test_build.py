@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from pfungst.core import DataError, ProbeError
 from pfungst.probes.decoys import build
-from pfungst.probes.decoys._answers import letters
-from pfungst.scores._exact import normalise
+from pfungst.probes.decoys.answers import letters
+from pfungst.scores.exact import normalise
 from pfungst.text import wups
 from tests.probes.decoys.conftest import made_up, triplet
 
@@ -167,7 +167,7 @@ def test_the_same_seed_gives_the_same_choices_and_another_seed_others(encoder):
 
 
 def test_a_killed_build_goes_on_and_ends_the_same(encoder, tmp_path, monkeypatch):
-    monkeypatch.setattr("pfungst.probes.decoys._build.SHARD", 40)
+    monkeypatch.setattr("pfungst.probes.decoys.building.SHARD", 40)
     data = made_up()
 
     def die(what, done, total):

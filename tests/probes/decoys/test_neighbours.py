@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pfungst.probes.decoys import _kernels
-from pfungst.probes.decoys._neighbours import nearest, unit_rows
+from pfungst.probes.decoys import kernels
+from pfungst.probes.decoys.neighbours import nearest, unit_rows
 
 
 @pytest.fixture(scope="module")
@@ -57,4 +57,4 @@ def test_containment_is_that_of_python_strings():
     plain = ["".join(text.split()) for text in book.texts]
     for i, one in enumerate(plain):
         for j, other in enumerate(plain):
-            assert _kernels.contained(book.letters, book.starts, i, j) == (one in other or other in one)
+            assert kernels.contained(book.letters, book.starts, i, j) == (one in other or other in one)

@@ -8,7 +8,7 @@ import pytest
 from pfungst.core import Answer, AnsweredTrial, Dataset, ProbeError, Query
 from pfungst.probes.check import check_probe
 from pfungst.probes.decoys import Decoys, build, write
-from pfungst.probes.decoys._reading import pick
+from pfungst.probes.decoys.reading import pick
 from pfungst.scores import get_metric
 from tests.conftest import squares
 from tests.probes.decoys.conftest import made_up, triplet

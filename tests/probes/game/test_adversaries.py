@@ -188,7 +188,7 @@ def test_a2c_decides_on_what_a_pretrained_relation_network_says(
 
 
 def test_a_missing_or_wrong_relation_network_is_told(small: list[Example], tmp_path: Any, monkeypatch: Any) -> None:
-    import pfungst.models._trained as shelf
+    import pfungst.models.trained as shelf
     from pfungst.probes.game.adversaries import a2c
 
     monkeypatch.setattr(shelf, "SHIPPED", tmp_path / "nothing")

@@ -121,7 +121,7 @@ def test_the_figure_has_a_line_for_objects_and_questions() -> None:
 
 
 def test_the_command_draws_what_is_finished(tmp_path: Path) -> None:
-    from pfungst.cli._reproduce_data_limit import data_limit
+    from pfungst.cli.reproduce_data_limit import data_limit
 
     words = ["--out", str(tmp_path), "--hops", "onehop", "--percent", "5", "--model", "film", "--read"]
     app = typer.Typer()

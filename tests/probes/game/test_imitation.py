@@ -19,7 +19,7 @@ from tests.probes.game.scripted import ScenePlayer
 torch = pytest.importorskip("torch")
 
 from pfungst.probes.game.adversaries import a2c  # noqa: E402
-from pfungst.probes.game.adversaries._memory import Memory  # noqa: E402
+from pfungst.probes.game.adversaries.memory import Memory  # noqa: E402
 
 PAPER = GAMES["paper"]
 

@@ -53,7 +53,7 @@ def test_attention_and_gradient_weighted_activations_are_drawn(
 
 def test_film_activations_are_weighted_by_the_gradient_of_the_answer(table: pa.Table, small: list[Example]) -> None:
     from pfungst.models.encode import Encoder
-    from pfungst.probes.game._drawn import image_of, scenes_of
+    from pfungst.probes.game.drawn import image_of, scenes_of
 
     trained, row = untrained("film", small), fooled_rows(table)[0]
     before, _ = scenes_of(row)
@@ -82,8 +82,8 @@ def test_detections_of_mdetr_stand_where_it_sees_them(small: list[Example]) -> N
 
     logits = torch.full((2, 19), -5.0)
     # Slot 0: red small rubber cube at (0.25, 0.5); slot 1: no object.
-    from pfungst.models._objects import CLASSES
-    from pfungst.models._scene import ORDER
+    from pfungst.models.objects import CLASSES
+    from pfungst.models.scene import ORDER
     from pfungst.world.constants import ATTRIBUTES
 
     wanted = {"color": "red", "shape": "cube", "size": "small", "material": "rubber"}

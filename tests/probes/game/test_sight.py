@@ -3,7 +3,7 @@ import pytest
 
 from pfungst.core import Example
 from pfungst.probes.game import GAMES, Board, Layouts
-from pfungst.probes.game._sight import Sight
+from pfungst.probes.game.sight import Sight
 from pfungst.world import visible_pixels_many
 
 

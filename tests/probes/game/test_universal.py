@@ -15,8 +15,8 @@ from tests.probes.game.scripted import ScenePlayer, first_object_in
 
 torch = pytest.importorskip("torch")
 
-from pfungst.probes.game._learning import Learning, learn  # noqa: E402
-from pfungst.probes.game.adversaries._ranking import Fit  # noqa: E402
+from pfungst.probes.game.adversaries.ranking import Fit  # noqa: E402
+from pfungst.probes.game.learning import Learning, learn  # noqa: E402
 
 QUICK = UniversalSettings(
     train=6, test=4, train_queries=8, budget=6, size=2, options={"features": "own", "samples": 2, "boards": 4}

@@ -30,11 +30,11 @@ from pfungst.training.cycle import (
     summarise,
     unclaim,
 )
-from pfungst.training.cycle import _loss as cycle_loss
-from pfungst.training.cycle._splits import one_wording, only_pictures, with_objects
-from pfungst.training.cycle._study import make_model, run_one
-from pfungst.training.cycle._table import consensus_by_group, interval
+from pfungst.training.cycle import loss as cycle_loss
 from pfungst.training.cycle.data import kind_splits
+from pfungst.training.cycle.splits import one_wording, only_pictures, with_objects
+from pfungst.training.cycle.study import make_model, run_one
+from pfungst.training.cycle.table import consensus_by_group, interval
 
 ROOT = Path(__file__).parents[3]
 TINY = StudyConfig(
@@ -208,7 +208,7 @@ def test_a_run_that_goes_on_after_any_step_tells_best_and_last_apart_as_one_that
         return model_losses(moment)
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
-        patch.setattr("pfungst.training.cycle._study.model_losses", stop)
+        patch.setattr("pfungst.training.cycle.study.model_losses", stop)
         run_one(key, data, config, out=tmp_path)
     for _ in ("goes on", "was finished"):
         again = run_one(key, data, config, out=tmp_path)
@@ -227,7 +227,7 @@ def test_a_study_killed_in_the_middle_of_a_run_goes_on_there(prepared: Prepared,
         return model_losses(moment)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pfungst.training.cycle._study.model_losses", stop)
+        patch.setattr("pfungst.training.cycle.study.model_losses", stop)
         with pytest.raises(KeyboardInterrupt):
             run_study(prepared, tmp_path, config)
         assert not list((tmp_path / "runs").glob("*.json"))
@@ -385,7 +385,7 @@ def test_the_share_of_hidden_words_reaches_both_variants(
         return plain(question, share, generator)
 
     plain = cycle_loss.hide_words
-    monkeypatch.setattr("pfungst.training.cycle._study.hiding", hiding)
+    monkeypatch.setattr("pfungst.training.cycle.study.hiding", hiding)
     few = dataclasses.replace(TINY, seeds=1, hidden=0.3)
     run_study(prepared, tmp_path / "base", dataclasses.replace(few, variants=("base, words hidden",)))
     assert hidden == [0.3]

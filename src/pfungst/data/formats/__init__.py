@@ -6,8 +6,8 @@ from functools import cache
 
 from pfungst.core import PfungstError
 from pfungst.core.registry import Registry
-from pfungst.data._job import Format
-from pfungst.data.formats._made import Made
+from pfungst.data.formats.made import Made
+from pfungst.data.job import Format
 
 FORMATS = Registry(
     kind="data format",

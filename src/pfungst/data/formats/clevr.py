@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import DataError, Example
-from pfungst.data._fields import Bad, answer_text, checked, kind, name, optional_text, record, text
-from pfungst.data._files import File, Listing, list_folder
-from pfungst.data._images import ImageFinder
-from pfungst.data._job import Format, Found, Job, canonical
-from pfungst.data._json import JsonRecords
+from pfungst.data.fields import Bad, answer_text, checked, kind, name, optional_text, record, text
+from pfungst.data.files import File, Listing, list_folder
+from pfungst.data.images import ImageFinder
+from pfungst.data.job import Format, Found, Job, canonical
+from pfungst.data.json_records import JsonRecords
 
 Scene = Mapping[str, Any]
 

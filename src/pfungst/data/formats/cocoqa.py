@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from itertools import zip_longest
 
 from pfungst.core import DataError, Example
-from pfungst.data._fields import Bad, checked, whole
-from pfungst.data._files import File
-from pfungst.data._job import Format, Found, Job, split_of
-from pfungst.data._lines import lines
+from pfungst.data.fields import Bad, checked, whole
+from pfungst.data.files import File
+from pfungst.data.job import Format, Found, Job, split_of
+from pfungst.data.lines import lines
 
 TYPES = ("object", "number", "color", "location")
 _SUBTYPES = {"train": "train2014", "test": "val2014"}

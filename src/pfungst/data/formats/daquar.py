@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from itertools import islice
 
 from pfungst.core import DataError, Example
-from pfungst.data._fields import Bad, checked
-from pfungst.data._files import File
-from pfungst.data._job import Format, Found, Job, split_of
-from pfungst.data._lines import lines, table
+from pfungst.data.fields import Bad, checked
+from pfungst.data.files import File
+from pfungst.data.job import Format, Found, Job, split_of
+from pfungst.data.lines import lines, table
 
 _RELEASE = re.compile(r"qa\.(\d+)\.raw(?:\.(train|test))?", re.IGNORECASE)
 _IMAGE = re.compile(r"image\d{1,6}", re.IGNORECASE)

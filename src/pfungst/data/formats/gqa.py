@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pfungst.core import DataError, Example
-from pfungst.data._fields import Bad, identifier, name, optional_text, record, text
-from pfungst.data._files import File
-from pfungst.data._job import Format, Found, Job
-from pfungst.data._json import JsonRecords
+from pfungst.data.fields import Bad, identifier, name, optional_text, record, text
+from pfungst.data.files import File
+from pfungst.data.job import Format, Found, Job
+from pfungst.data.json_records import JsonRecords
 
 _NAME = re.compile(r"(train|val|testdev|test|challenge|submission)_(balanced|all)_questions(?:_(\d+))?", re.IGNORECASE)
 

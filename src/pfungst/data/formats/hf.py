@@ -1,7 +1,7 @@
 """Hugging Face data sets: an id of the hub, or a folder written by `save_to_disk`.
 
 `hf:ID#split`, with `?config=NAME` and `?revision=REVISION`. Columns are understood as those of plain tables are
-(`_rows.py`). Pictures are kept encoded, byte for byte as the data set holds them.
+(`rows.py`). Pictures are kept encoded, byte for byte as the data set holds them.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import DataError, Image, MissingExtra
-from pfungst.data._fields import Bad, record
-from pfungst.data._images import StoredImage
-from pfungst.data._job import Format, Found, Job, choose_splits
-from pfungst.data.formats._rows import NAMES, Rows
+from pfungst.data.fields import Bad, record
+from pfungst.data.formats.rows import NAMES, Rows
+from pfungst.data.images import StoredImage
+from pfungst.data.job import Format, Found, Job, choose_splits
 
 
 class HuggingFace(Format):

@@ -12,12 +12,12 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from pfungst.data._fields import Bad, checked, identifier, most_frequent, record
-from pfungst.data._files import File
-from pfungst.data._job import Job, canonical, split_of
-from pfungst.data._json import JsonRecords
-from pfungst.data.formats._vqa_files import Part, is_questions
+from pfungst.data.fields import Bad, checked, identifier, most_frequent, record
+from pfungst.data.files import File
 from pfungst.data.formats.vqa import Label, Labels, Vqa
+from pfungst.data.formats.vqa_files import Part, is_questions
+from pfungst.data.job import Job, canonical, split_of
+from pfungst.data.json_records import JsonRecords
 
 HUMANS = 10
 """Answers to each question."""

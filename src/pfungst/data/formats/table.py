@@ -1,4 +1,4 @@
-"""Plain tables: JSON lines, a JSON list, CSV, TSV and Parquet, one row a question. The schema is in `_rows.py`."""
+"""Plain tables: JSON lines, a JSON list, CSV, TSV and Parquet, one row a question. The schema is in `rows.py`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pfungst.core import DataError, Image
-from pfungst.data._fields import Bad, record
-from pfungst.data._files import File
-from pfungst.data._job import Format, Found, Job
-from pfungst.data._json import JsonRecords
-from pfungst.data._lines import json_lines, table
-from pfungst.data.formats._parquet import parquet_rows
-from pfungst.data.formats._rows import NAMES, Rows
+from pfungst.data.fields import Bad, record
+from pfungst.data.files import File
+from pfungst.data.formats.parquet import parquet_rows
+from pfungst.data.formats.rows import NAMES, Rows
+from pfungst.data.job import Format, Found, Job
+from pfungst.data.json_records import JsonRecords
+from pfungst.data.lines import json_lines, table
 
 Row = tuple[int | str, Any, Callable[[], Image] | None]
 """Position, the row or what is wrong with it, and how its picture is fetched if the table holds it."""

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pfungst.core import DataError, Example
-from pfungst.data._fields import Bad, identifier, kind, name, optional_text, record, text, texts
-from pfungst.data._files import File
-from pfungst.data._job import Format, Found, Job, choose_splits
-from pfungst.data._json import JsonRecords
+from pfungst.data.fields import Bad, identifier, kind, name, optional_text, record, text, texts
+from pfungst.data.files import File
+from pfungst.data.job import Format, Found, Job, choose_splits
+from pfungst.data.json_records import JsonRecords
 
 
 class Visual7W(Format):

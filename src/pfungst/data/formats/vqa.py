@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from pfungst.core import Example, Image
-from pfungst.data._fields import (
+from pfungst.data.fields import (
     Bad,
     checked,
     identifier,
@@ -26,10 +26,10 @@ from pfungst.data._fields import (
     texts,
     whole,
 )
-from pfungst.data._files import File
-from pfungst.data._job import Format, Found, Job, canonical, split_of
-from pfungst.data._json import JsonRecords
-from pfungst.data.formats._vqa_files import Part, find_parts, is_published_name, is_questions, only
+from pfungst.data.files import File
+from pfungst.data.formats.vqa_files import Part, find_parts, is_published_name, is_questions, only
+from pfungst.data.job import Format, Found, Job, canonical, split_of
+from pfungst.data.json_records import JsonRecords
 
 
 class Asked(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pfungst.core import DataError, Dataset
-from pfungst.data._job import Found, Job
-from pfungst.data.formats._made import Made
+from pfungst.data.formats.made import Made
+from pfungst.data.job import Found, Job
 
 
 def _embedded(**options: object) -> Dataset:

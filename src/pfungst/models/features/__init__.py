@@ -14,9 +14,9 @@
 | `hf:NAME` | the last hidden state of any transformers vision model, as a grid | `pfungst[hf]` |
 """
 
-from pfungst.models.features._backbones import Backbone, get_backbone
-from pfungst.models.features._cache import FeatureCache
-from pfungst.models.features._decode import picture_array
+from pfungst.models.features.backbones import Backbone, get_backbone
+from pfungst.models.features.cache import FeatureCache
+from pfungst.models.features.decode import picture_array
 from pfungst.models.features.regions import RegionFeatures, load_regions
 
 __all__ = ["Backbone", "FeatureCache", "RegionFeatures", "get_backbone", "load_regions", "picture_array"]

@@ -4,7 +4,7 @@ Three kinds are told apart by their configuration: classification (ViLT), encode
 everything that takes a picture and a text and writes text (LLaVA, Qwen-VL, BLIP-2, PaliGemma ...).
 """
 
-from pfungst.players.huggingface._options import HuggingFaceOptions
-from pfungst.players.huggingface._player import HuggingFacePlayer, load
+from pfungst.players.huggingface.options import HuggingFaceOptions
+from pfungst.players.huggingface.player import HuggingFacePlayer, load
 
 __all__ = ["HuggingFaceOptions", "HuggingFacePlayer", "load"]

@@ -10,22 +10,22 @@ Every name is loaded when it is first used.
 from pfungst._lazy import lazy
 
 _HOMES = {
-    "AnswerBook": "_answers",
-    "AnswerRule": "_rules",
-    "Audit": "_audit",
-    "DecoySet": "_sets",
+    "AnswerBook": "answers",
+    "AnswerRule": "rulebook",
+    "Audit": "auditing",
+    "DecoySet": "sets",
     "Decoys": "probe",
-    "EmbeddingFilter": "_filters",
-    "Filter": "_filters",
-    "Rules": "_rules",
-    "WupFilter": "_filters",
-    "audit": "_audit",
-    "build": "_build",
-    "confusions": "_filters",
-    "mine": "_mined",
-    "rules": "_rules",
-    "transfer": "_transfer",
-    "write": "_files",
+    "EmbeddingFilter": "filters",
+    "Filter": "filters",
+    "Rules": "rulebook",
+    "WupFilter": "filters",
+    "audit": "auditing",
+    "build": "building",
+    "confusions": "filters",
+    "mine": "mined",
+    "rules": "rulebook",
+    "transfer": "transferring",
+    "write": "files",
 }
 """Public name -> module that defines it."""
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from pfungst.core import AnsweredTrial, Dataset, Example, Findings, ProbeError, Trial, Variant
 from pfungst.core.files import cache_dir
 from pfungst.probes import measure
-from pfungst.probes.decoys._build import NEIGHBOURS, K, build
-from pfungst.probes.decoys._filters import THRESHOLD
-from pfungst.probes.decoys._reading import OPEN, read, turn_name
+from pfungst.probes.decoys.building import NEIGHBOURS, K, build
+from pfungst.probes.decoys.filters import THRESHOLD
+from pfungst.probes.decoys.reading import OPEN, read, turn_name
 
 KEEPS = "the answer: image and question are the same, and the right answer stands among the choices"
 STRENGTHS = (10, 100, 1000, 10_000)
@@ -114,7 +114,7 @@ class Decoys:
         return sets, fallbacks
 
     def _from_file(self, data: Dataset) -> tuple[dict[str, dict[str, tuple[str, ...]]], dict[str, dict[str, int]]]:
-        from pfungst.probes.decoys._files import read_sets
+        from pfungst.probes.decoys.files import read_sets
 
         stored = read_sets(Path(self.made))
         sets = {}

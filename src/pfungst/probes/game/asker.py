@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from pfungst.core import Answer, PfungstError, Player, PlayerError, Query
-from pfungst.core._asking import ask_all
+from pfungst.core.asking import ask_all
 from pfungst.core.store import AnswerStore
 
 PATIENCE = 5

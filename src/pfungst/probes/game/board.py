@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pfungst.core import BytesImage, DataError, Example, Query
-from pfungst.probes.game._sight import Sight
 from pfungst.probes.game.rules import GameRules
+from pfungst.probes.game.sight import Sight
 from pfungst.world.camera import Basis, camera_basis, estimate_camera
 from pfungst.world.constants import BOUND, CAMERA, DEFAULT_HEIGHT, DEFAULT_WIDTH, FOCAL, RELATION_THRESHOLD, RELATIONS
 from pfungst.world.grid import grid_places, step_places
@@ -159,7 +159,7 @@ class Board:
     @cached_property
     def image_key(self) -> bytes:
         """Everything a picture depends on besides the positions."""
-        from pfungst.world._make import renderer_version
+        from pfungst.world.making import renderer_version
 
         known = [renderer_version(), self.size, self.rules.ood, self._plain]
         return json.dumps(known, sort_keys=True, default=list).encode()

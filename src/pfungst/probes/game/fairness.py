@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pfungst.core import Finding, PfungstError, Table
 from pfungst.core.stats import bootstrap
-from pfungst.probes.game._drawn import image_of, scenes_of
+from pfungst.probes.game.drawn import image_of, scenes_of
 from pfungst.probes.game.transfer import fooled_rows
 from pfungst.probes.measure import finding
 

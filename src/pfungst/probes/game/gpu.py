@@ -17,7 +17,7 @@ from torch import Tensor
 from pfungst.core import PlayerError
 from pfungst.models import Trained, load_shipped
 from pfungst.probes.game.board import Board, SceneImage
-from pfungst.world.renderers._pack import Packed, pack
+from pfungst.world.renderers.pack import Packed, pack
 
 AT_ONCE = 512
 """Pictures drawn together: about 2 GB of a GPU's memory at 320x240."""
@@ -95,7 +95,7 @@ class DrawnPictures:
     def _draw(self, packed: list[Packed], width: int, height: int) -> Tensor:
         """(pictures, 3, height, width), float, 0 to 255."""
         if self.device.type == "cuda":
-            from pfungst.world.renderers._cuda import draw_on_device
+            from pfungst.world.renderers.cuda import draw_on_device
 
             drawn = draw_on_device(packed, width, height, self.device)
         else:

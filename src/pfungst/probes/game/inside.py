@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.probes.game._drawn import Picture, image_of, picture_of, scenes_of
+from pfungst.probes.game.drawn import Picture, image_of, picture_of, scenes_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -136,8 +136,8 @@ def _detections(objects: Tensor, places: Tensor) -> Panel:
     """objects (slots, 19) attribute logits, places (slots, 2) as shares of the picture."""
     import torch
 
-    from pfungst.models._objects import CLASSES
-    from pfungst.models._scene import ORDER
+    from pfungst.models.objects import CLASSES
+    from pfungst.models.scene import ORDER
     from pfungst.world.constants import ATTRIBUTES
 
     chosen = torch.stack([part.argmax(-1) for part in torch.split(objects, list(CLASSES), -1)], -1).tolist()

@@ -16,7 +16,7 @@ from pfungst.probes.game.asker import Asking
 from pfungst.probes.game.board import Board, Bools, Floats
 from pfungst.probes.game.enforcers import Enforcers
 from pfungst.probes.game.rules import CHANGED, FOOLED, INVALID, SAME, UNANSWERED, GameRules, Rewards
-from pfungst.scores._exact import normalise
+from pfungst.scores.exact import normalise
 from pfungst.world.constants import ATTRIBUTES, MAX_ANSWERABLE
 
 KEPT_ILLEGAL = 1000

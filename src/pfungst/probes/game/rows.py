@@ -16,7 +16,7 @@ from pfungst.probes.game.board import Board, Floats
 from pfungst.probes.game.minigame import MiniGame, Move
 from pfungst.probes.game.rules import CHANGED, FOOLED, INVALID, GameRules
 from pfungst.probes.game.verifier import Limits, Verdict, verify
-from pfungst.scores._exact import normalise
+from pfungst.scores.exact import normalise
 
 COLUMNS = {
     "run": "int32", "game": "int32", "step": "int32", "query": "int32", "example_id": "string", "image_id": "string",

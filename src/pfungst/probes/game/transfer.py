@@ -16,7 +16,7 @@ from pfungst.probes.game.asker import Asker
 from pfungst.probes.game.board import Board
 from pfungst.probes.game.rules import GameRules, rules_of
 from pfungst.probes.measure import finding
-from pfungst.scores._exact import normalise
+from pfungst.scores.exact import normalise
 
 
 def fooled_rows(table: Any) -> list[dict[str, Any]]:

@@ -222,7 +222,7 @@ def _trained(
             before: list[dict[str, float]] = known["curve"]
             return before
     try:
-        from pfungst.probes.game._learning import Learning, learn
+        from pfungst.probes.game.learning import Learning, learn
     except ImportError as error:  # pragma: no cover
         raise MissingExtra("The universal adversary", "torch") from error
     each = settings.train_queries // 4

@@ -28,9 +28,9 @@ from pfungst.core import (
 )
 from pfungst.core.stats import bootstrap, compare_paired
 from pfungst.probes import measure
-from pfungst.probes.rephrase._stability import stability_rows
-from pfungst.probes.rephrase._wordings import NOTE, wording_rows
 from pfungst.probes.rephrase.generators import get_rephraser
+from pfungst.probes.rephrase.stability import stability_rows
+from pfungst.probes.rephrase.wordings import NOTE, wording_rows
 
 KEEPS = "the answer: all wordings of a group ask the same thing about the same image"
 LARGEST_K = 4

@@ -9,21 +9,21 @@ Every name is loaded when it is first used; torch only where an encoder needs it
 from pfungst._lazy import lazy
 
 _HOMES = {
-    "AveragedWords": "_word_vectors",
-    "Encoder": "_base",
-    "EncoderError": "_base",
-    "MiniLM": "_sentence_transformers",
-    "SentenceTransformer": "_sentence_transformers",
-    "SkipThoughts": "_skip_thoughts",
-    "SkipThoughtsConfig": "_train",
-    "TfIdf": "_tfidf",
-    "WordVectors": "_word_vectors",
-    "check_encoder": "_base",
-    "get_encoder": "_registry",
-    "list_encoders": "_registry",
-    "load_published": "_published",
-    "read_corpus": "_corpus",
-    "train_skip_thoughts": "_train",
+    "AveragedWords": "word_vectors",
+    "Encoder": "base",
+    "EncoderError": "base",
+    "MiniLM": "sentence_transformers",
+    "SentenceTransformer": "sentence_transformers",
+    "SkipThoughts": "skip_thoughts",
+    "SkipThoughtsConfig": "training",
+    "TfIdf": "tfidf",
+    "WordVectors": "word_vectors",
+    "check_encoder": "base",
+    "get_encoder": "registry",
+    "list_encoders": "registry",
+    "load_published": "published",
+    "read_corpus": "corpus",
+    "train_skip_thoughts": "training",
 }
 """Public name -> module that defines it."""
 

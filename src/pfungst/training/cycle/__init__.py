@@ -11,7 +11,7 @@ Works for every model of the zoo that answers freely. Needs torch and numpy alon
 
 from __future__ import annotations
 
-from pfungst.training.cycle._config import (
+from pfungst.training.cycle.config import (
     A_ITER,
     HIDDEN,
     LAMBDA_C,
@@ -22,12 +22,12 @@ from pfungst.training.cycle._config import (
     CycleConfig,
     StudyConfig,
 )
-from pfungst.training.cycle._generator import QuestionGenerator, load_generator, save_generator
-from pfungst.training.cycle._loss import Cycle, gate, hide_words, hiding, make_generator
-from pfungst.training.cycle._splits import load_study
-from pfungst.training.cycle._study import run_name, run_study, unclaim
-from pfungst.training.cycle._table import as_text, summarise
-from pfungst.training.cycle._tap import Tap
+from pfungst.training.cycle.generator import QuestionGenerator, load_generator, save_generator
+from pfungst.training.cycle.loss import Cycle, gate, hide_words, hiding, make_generator
+from pfungst.training.cycle.splits import load_study
+from pfungst.training.cycle.study import run_name, run_study, unclaim
+from pfungst.training.cycle.table import as_text, summarise
+from pfungst.training.cycle.tap import Tap
 
 __all__ = [
     "A_ITER",

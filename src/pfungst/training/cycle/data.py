@@ -13,11 +13,11 @@ import numpy as np
 from pfungst.core import Dataset, PfungstError
 from pfungst.data import load
 from pfungst.models import Inputs, Vocabulary
-from pfungst.models._vocabulary import split_words
+from pfungst.models.vocabulary import split_words
 from pfungst.probes.rephrase.generators import with_rephrasings
 from pfungst.text.encoders import WordVectors
-from pfungst.training._data import Prepared
-from pfungst.training._prepare import prepare
+from pfungst.training.data import Prepared
+from pfungst.training.preparing import prepare
 
 if TYPE_CHECKING:
     from pfungst.world.questions import TemplateSet
@@ -63,9 +63,9 @@ def kind_splits(
 
 
 def _asked(families: TemplateSet, split: str, scenes: int, each: int, rephrasings: int, seed: int) -> Dataset:
-    from pfungst.world._embedded import _examples
-    from pfungst.world._make import draw_scene
+    from pfungst.world.builtin import _examples
     from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH
+    from pfungst.world.making import draw_scene
     from pfungst.world.questions import generate
 
     drawn = [draw_scene(number, split=split, seed=seed) for number in range(scenes)]

@@ -12,12 +12,12 @@ from torch import Tensor
 
 from pfungst.core import DataError, Example
 from pfungst.models import Batch, Trained
-from pfungst.models._vocabulary import plain_answer
 from pfungst.models.encode import Encoder
-from pfungst.training.cycle._config import T_SIM
-from pfungst.training.cycle._generator import QuestionGenerator, load_generator
-from pfungst.training.cycle._loss import answer_chances
-from pfungst.training.cycle._tap import Tap
+from pfungst.models.vocabulary import plain_answer
+from pfungst.training.cycle.config import T_SIM
+from pfungst.training.cycle.generator import QuestionGenerator, load_generator
+from pfungst.training.cycle.loss import answer_chances
+from pfungst.training.cycle.tap import Tap
 
 _AT_ONCE = 64
 _TRIES = 6
@@ -155,6 +155,6 @@ class RoundTrip:
 
 
 def _words(text: str) -> list[str]:
-    from pfungst.models._vocabulary import split_words
+    from pfungst.models.vocabulary import split_words
 
     return split_words(text)

@@ -7,8 +7,8 @@ rows = failure_table(model, held_out_data)      # its confidence, and the FP mod
 
 from __future__ import annotations
 
-from pfungst.training.failure._predictor import FailureConfig, FailurePredictor, Seen, fit_predictor, look
-from pfungst.training.failure._table import Judged, as_text, failure_table, judge, judged_rows
+from pfungst.training.failure.predictor import FailureConfig, FailurePredictor, Seen, fit_predictor, look
+from pfungst.training.failure.table import Judged, as_text, failure_table, judge, judged_rows
 
 __all__ = [
     "FailureConfig",

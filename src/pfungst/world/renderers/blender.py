@@ -28,13 +28,13 @@ import numpy.typing as npt
 
 from pfungst.core import PfungstError
 from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH
-from pfungst.world.renderers._blender_job import id_job, picture_job, read_ids
-from pfungst.world.renderers._pack import Ints, check_size, pack
+from pfungst.world.renderers.blender_job import id_job, picture_job, read_ids
+from pfungst.world.renderers.pack import Ints, check_size, pack
 from pfungst.world.scene import Scene
 
 ENVIRONMENT = "PFUNGST_BLENDER"
 """Names the program where it is not on the PATH."""
-_WORKER = Path(__file__).with_name("_blender_worker.py")
+_WORKER = Path(__file__).with_name("blender_worker.py")
 _PREFIX = "@pfungst "
 
 

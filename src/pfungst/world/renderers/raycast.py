@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from pfungst.core import DataError, MissingExtra, PfungstError
 from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH
-from pfungst.world.renderers._look import SAMPLE_TURN
-from pfungst.world.renderers._pack import Packed, check_size, pack
+from pfungst.world.renderers.look import SAMPLE_TURN
+from pfungst.world.renderers.pack import Packed, check_size, pack
 from pfungst.world.scene import Scene
 
 Picture = npt.NDArray[np.uint8]
@@ -103,23 +103,23 @@ def _draw_torch(packed: Sequence[Packed], width: int, height: int, device: str) 
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise PfungstError(f"Torch cannot use the device {device!r} here: {str(error).splitlines()[0]}") from error
     if where.type == "cuda":
-        from pfungst.world.renderers import _cuda
+        from pfungst.world.renderers import cuda
 
-        if _cuda.available():
+        if cuda.available():
             try:
-                return _cuda.draw_batch(packed, width, height, where)
+                return cuda.draw_batch(packed, width, height, where)
             except PfungstError as error:
                 warnings.warn(f"Drawing with tensor operations, which is slower: {error}", stacklevel=3)
-    from pfungst.world.renderers import _torch_frame
+    from pfungst.world.renderers import torch_frame
 
-    return _torch_frame.draw_batch(packed, width, height, where)
+    return torch_frame.draw_batch(packed, width, height, where)
 
 
 def _draw(packed: Packed, width: int, height: int) -> Picture:
-    from pfungst.world.renderers._frame import TILE, develop, draw, light_near, prepare_objects
-    from pfungst.world.renderers._ids import id_buffer
-    from pfungst.world.renderers._jit import spread, threads
-    from pfungst.world.renderers._world import lay_out
+    from pfungst.world.renderers.frame import TILE, develop, draw, light_near, prepare_objects
+    from pfungst.world.renderers.ids import id_buffer
+    from pfungst.world.renderers.jit import spread, threads
+    from pfungst.world.renderers.world import lay_out
 
     w, lists = lay_out(packed)
     # Several parts a thread: one that is held up takes fewer.

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH
-from pfungst.world.renderers._pack import Floats, Ints, Packed, check_size, pack
+from pfungst.world.renderers.pack import Floats, Ints, Packed, check_size, pack
 from pfungst.world.scene import Scene, check_positions
 
 _MAX_SPRITE_CELLS = 1 << 26
@@ -44,9 +44,9 @@ def visible_pixels_many(
     stands in, and the layouts are composed from these sprites: exactly the counts of `visible_pixels`, tens of
     thousands of layouts a second where places repeat, as on the game's 7x7 grid.
     """
-    from pfungst.world.renderers._jit import spread, threads
-    from pfungst.world.renderers._sprites import count_layouts, draw_sprites, measure_sprites
-    from pfungst.world.renderers._world import lay_out
+    from pfungst.world.renderers.jit import spread, threads
+    from pfungst.world.renderers.sprites import count_layouts, draw_sprites, measure_sprites
+    from pfungst.world.renderers.world import lay_out
 
     width, height = check_size(width, height)
     packed = pack(scene, camera)
@@ -76,8 +76,8 @@ def visible_pixels_many(
 
 
 def _count(packed: Packed, width: int, height: int) -> Ints:
-    from pfungst.world.renderers._ids import id_buffer
-    from pfungst.world.renderers._world import lay_out
+    from pfungst.world.renderers.ids import id_buffer
+    from pfungst.world.renderers.world import lay_out
 
     ids, depth = np.full(height * width, -1, dtype=np.int16), np.empty(height * width)
     counts = np.empty(len(packed.kinds), dtype=np.int64)

@@ -1,7 +1,7 @@
 """The paper's adversary: advantage actor-critic with episodes of one step (004_7f4cdb926551102e.txt, section 5, A.5).
 
     features  a relation network over the objects of the scene (or over cells of its picture) and the question,
-              pretrained on question answering (`_pretrained.py`)
+              pretrained on question answering (`pretrained.py`)
     actor     a layer and ten object heads; each gives two softmax distributions over N = 7 bins, for x and for y
     critic    three layers, 1.2 tanh
     learning  loss = -log p (r - V) + (V - r)^2, AdamW, one move an episode
@@ -11,7 +11,7 @@ Read it from top to bottom: settings, the game (Algorithm 3), the update (Algori
 Where it goes beyond the paper: objects are placed one after the other, each distribution restricted to the cells that
 gap and margin leave (`mask`), and new moves that keep the answer go first (`redraw`). Both are known without asking
 the player; without them nearly all moves of scenes with many objects are invalid. And it imitates what fooled the
-player (`imitate`, `_memory.py`), until it plays that: the paper trains until the policy converges, and does not say in
+player (`imitate`, `memory.py`), until it plays that: the paper trains until the policy converges, and does not say in
 how many queries; a hundred a question are too few to converge by policy gradient alone. `a2c-plain` does without all
 this, as the paper does.
 """
@@ -28,11 +28,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pfungst.core import PfungstError
-from pfungst.probes.game.adversaries._memory import Memory
-from pfungst.probes.game.adversaries._policy import Policy, make_policy, save_policy
-from pfungst.probes.game.adversaries._pretrained import find_features
-from pfungst.probes.game.adversaries._table import Table, joint
-from pfungst.probes.game.adversaries._torch import nn, torch
+from pfungst.probes.game.adversaries.memory import Memory
+from pfungst.probes.game.adversaries.policy import Policy, make_policy, save_policy
+from pfungst.probes.game.adversaries.pretrained import find_features
+from pfungst.probes.game.adversaries.table import Table, joint
+from pfungst.probes.game.adversaries.torch_guard import nn, torch
 from pfungst.probes.game.minigame import UNASKED, MiniGame
 from pfungst.probes.game.rules import FOOLED
 

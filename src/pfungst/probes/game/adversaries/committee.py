@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from pfungst.core import Image, MissingExtra, ProbeError
-from pfungst.probes.game.adversaries._ordered import Ordered, Ranker
+from pfungst.probes.game.adversaries.ordered import Ordered, Ranker
 from pfungst.probes.game.asker import Asking
 from pfungst.probes.game.board import Board, Floats
 from pfungst.probes.game.minigame import MiniGame

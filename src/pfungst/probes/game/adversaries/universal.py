@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pfungst.core import MissingExtra, PfungstError, ProbeError
-from pfungst.probes.game.adversaries._ordered import Ordered, Ranker
+from pfungst.probes.game.adversaries.ordered import Ordered, Ranker
 from pfungst.probes.game.minigame import MiniGame
 
 
@@ -42,8 +42,8 @@ class Universal(Ordered):
 
     def ranker(self, game: MiniGame) -> Ranker:
         try:
-            from pfungst.probes.game.adversaries._describe import describe
-            from pfungst.probes.game.adversaries._ranking import Ranking
+            from pfungst.probes.game.adversaries.describe import describe
+            from pfungst.probes.game.adversaries.ranking import Ranking
         except ImportError as error:  # pragma: no cover
             raise MissingExtra("The universal adversary", "torch") from error
         network = Ranking.load(self._file)

@@ -1,0 +1,93 @@
+"""What `pfungst list` lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pfungst.core.registry import Registry
+
+COLUMNS = {"models": ("name", "what it is", "accuracy, asked on", "parameters")}
+"""Of a kind that has more than a name and a line."""
+
+
+def parts() -> dict[str, list[tuple[str, ...]]]:
+    """Kind to (name, one line about it, ...)."""
+    from pfungst.data import FORMATS
+    from pfungst.players import available
+    from pfungst.probes import PROBES
+    from pfungst.probes.game.adversaries import ADVERSARIES
+    from pfungst.probes.noise import RANKERS
+    from pfungst.probes.rephrase.generators import REPHRASERS
+    from pfungst.scores import METRICS
+    from pfungst.text.encoders import list_encoders
+    from pfungst.world.renderers.registry import renderer_names
+
+    return {
+        "probes": _of(PROBES),
+        "players": list(available().items()),
+        "models": _models(),
+        "data": _of(FORMATS),
+        "metrics": _told(METRICS),
+        "rankers": _of(RANKERS),
+        "rephrasers": _told(REPHRASERS.names()),
+        "adversaries": _told(ADVERSARIES.names()),
+        "encoders": [(name, "") for name in list_encoders()],
+        "renderers": [(name, "") for name in renderer_names()],
+    }
+
+
+def _models() -> list[tuple[str, ...]]:
+    """Architectures and shipped weights, from their cards: torch, which takes seconds, is not needed."""
+    import json
+
+    from pfungst.models.names import SHIPPED, TABLE
+
+    cards = {path.stem: json.loads(path.read_bytes()) for path in sorted(SHIPPED.glob("*.json"))}
+    rows: list[tuple[str, ...]] = []
+    for name, (_, about) in TABLE.items():
+        named = [one for one in cards if cards[one]["model"] == name]
+        rows += [(one, about, *_measured(cards[one]["card"])) for one in named]
+        rows += [] if named else [(name, about, "no weights: pfungst train", "")]
+    return rows
+
+
+def _measured(card: Mapping[str, Any]) -> tuple[str, str]:
+    told = f"{card['accuracy']:.1%} [{card['low']:.1%}, {card['high']:.1%}], {card.get('asked_on', card['asked'])}"
+    return told, f"{card['parameters']:,}"
+
+
+# Of parts that say nothing themselves, or only after torch was loaded.
+_LINES = {
+    "vqa": "VQA accuracy, the published evaluation bug for bug",
+    "vqa-fixed": "the same without its two bugs",
+    "vqa-paper": "min(matches / 3, 1)",
+    "exact": "the answer is the target",
+    "choice": "the chosen option is the target",
+    "wups0.9": "Wu-Palmer similarity of answers, threshold 0.9",
+    "wups0.0": "Wu-Palmer similarity of answers, threshold 0.0",
+    "rules": "grammatical rules for wh- and yes/no questions, with a gate of meaning",
+    "world": "the phrasings of the world's templates, for questions with a program",
+    "model": "model:PLAYER, a player that writes, with a gate of meaning",
+    "vqg": "vqg:FOLDER, the question generator of a cycle-trained model",
+    "a2c": "the paper's actor-critic, on legal moves, imitating what it found",
+    "a2c-pixel": "the same, seeing the picture instead of the objects",
+    "a2c-plain": "the paper's actor-critic to the letter",
+    "committee": "the legal scenes that other models of the zoo find hardest",
+    "cross-entropy": "a distribution an object, sharpened towards what did best",
+    "greedy": "one object at a time, to all its legal places",
+    "rsg": "random legal scenes",
+    "universal": "one network for all questions, trained on others",
+}
+
+
+def _told(names: Iterable[str]) -> list[tuple[str, ...]]:
+    return [(name, _LINES.get(name, "")) for name in names]
+
+
+def _of(registry: Registry) -> list[tuple[str, ...]]:
+    return [(name, _line(registry.get(name))) for name in registry.names()]
+
+
+def _line(part: object) -> str:
+    return (getattr(part, "__doc__", None) or "").strip().split("\n")[0]

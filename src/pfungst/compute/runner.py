@@ -1,0 +1,123 @@
+"""`run_shards`: do what is not done yet, somewhere, and say how it went."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pfungst.compute.local import run_local
+from pfungst.compute.progress import Progress, ProgressCallback
+from pfungst.compute.shards import ComputeError, Shard, ShardFailure, ShardsFailed, Work, check_shards
+from pfungst.compute.store import Store
+
+DEFAULT_RETRIES = 2
+"""How often a shard is tried again after its worker died. An exception is not retried: it would come again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a backend gets: it yields, for every shard, the path of a complete output or a failure."""
+
+    work: Work
+    shards: Sequence[Shard]
+    temporary: Callable[[Shard], Path]
+    workers: int | None
+    retries: int
+
+
+def run_shards(
+    work: Work,
+    shards: Sequence[Shard],
+    out_dir: str | os.PathLike[str],
+    *,
+    on: str = "local",
+    workers: int | None = None,
+    progress: ProgressCallback | None = None,
+    version: str = "",
+    retries: int = DEFAULT_RETRIES,
+) -> list[Path]:
+    """Map `work` over `shards` and return the output files, in the order of the shards.
+
+    A shard whose output is already in `out_dir`, with the checksum it was written with and for the same payload, seed
+    and `version`, is not done again; a damaged or foreign output is. So after a crash, a kill or Ctrl-C the same call
+    goes on where it was.
+
+    Parameters
+    ----------
+    work : `work(shard) -> bytes`, or `work(shard, path)` that writes the file `path`
+    on : where it runs
+        - `"local"`: this process, one shard after the other (and whatever threads or GPU `work` uses)
+        - `"processes"`: worker processes on this machine, one arithmetic thread each
+        - `"ray"`: a Ray started for this call on this machine
+        - `"ray://HOST:PORT"` (Ray Client), `"HOST:PORT"` or `"auto"`: a Ray cluster that is already there; its nodes
+          need the same version of this package, and no file system in common
+    workers : shards in work at once; by default as many as there are cores, on a cluster all its cores. Never changes
+        the bytes.
+    progress : called after every shard, see `progress_bar`
+    version : anything else the outputs depend on (a model's fingerprint, a format version)
+    retries : tries after the first for a shard whose worker died (killed, out of memory)
+
+    Raises
+    ------
+    ShardsFailed : after all other shards are finished; names each shard that failed and why
+    ComputeError : when the work cannot start there at all
+    """
+    check_shards(shards)
+    if workers is not None and workers < 1:
+        raise ComputeError(f"At least one worker is needed, not {workers}.")
+    if retries < 0:
+        raise ComputeError(f"The number of retries cannot be negative: {retries}.")
+    store = Store(Path(out_dir), version)
+    with store.exclusive():
+        waiting = [shard for shard in shards if not store.finished(shard)]
+        job = Job(work, waiting, store.temporary, workers, retries)
+        failures = _drive(store, job, _backend(on), len(shards), progress)
+    if failures:
+        raise ShardsFailed(failures, len(shards), store.folder)
+    return [store.output(shard) for shard in shards]
+
+
+Outcomes = Generator[tuple[Shard, Path | ShardFailure], None, None]
+Backend = Callable[[Job], Outcomes]
+
+
+def _backend(on: str) -> Backend:
+    if on == "local":
+        return run_local
+    if on == "processes":
+        from pfungst.compute.processes import run_processes
+
+        return run_processes
+    host, _, port = on.rpartition(":")
+    if on in ("ray", "auto") or on.startswith("ray:") or (host and port.isdecimal()):
+        from pfungst.compute.ray import run_ray
+
+        return lambda job: run_ray(job, on)
+    raise ComputeError(f"Work cannot run on {on!r}. Choose local, processes, ray, or the address of a Ray cluster.")
+
+
+def _drive(
+    store: Store, job: Job, backend: Backend, total: int, progress: ProgressCallback | None
+) -> list[ShardFailure]:
+    reused = done = total - len(job.shards)
+    failures: list[ShardFailure] = []
+
+    def tell(name: str = "") -> None:
+        if progress is not None:
+            progress(Progress(total, done, reused, len(failures), name))
+
+    tell()
+    if not job.shards:
+        return failures
+    with contextlib.closing(backend(job)) as outcomes:
+        for shard, outcome in outcomes:
+            if isinstance(outcome, ShardFailure):
+                failures.append(outcome)
+            else:
+                store.finish(shard, outcome)
+                done += 1
+            tell(shard.name)
+    return sorted(failures, key=lambda one: one.name)

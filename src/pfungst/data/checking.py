@@ -1,0 +1,212 @@
+"""Looking a data set over before it is trusted."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from pfungst.core import Example, PfungstError
+from pfungst.data.job import BadRecord
+from pfungst.data.loading import Fingerprint, Images, collect, prepare
+
+MANY = 10
+"""Names shown of a long list."""
+MAX_LISTED = 100_000
+"""Bad records kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What is in a data set, and what is wrong with it."""
+
+    name: str
+    format: str
+    metric: str
+    fingerprint: str
+    """The one `load` gives for the same split, if there are no bad records."""
+    examples: int
+    labelled: int
+    """Examples with a right answer."""
+    images: int
+    """Different pictures the questions are about."""
+    missing_images: int
+    """How many of them were not found."""
+    missing_image_ids: tuple[str, ...]
+    """The first few of those."""
+    questions_without_image: int
+    duplicate_ids: int
+    """Records left out because their id was there before; they are among `bad` too."""
+    duplicate_questions: int
+    """Examples that ask about a picture what an earlier one has asked."""
+    groups: int
+    """Questions with rephrasings."""
+    files: Mapping[str, int] = field(default_factory=dict)
+    """Examples read from each file."""
+    answer_types: Mapping[str, int] = field(default_factory=dict)
+    question_types: Mapping[str, int] = field(default_factory=dict)
+    answers_per_question: Mapping[int, int] = field(default_factory=dict)
+    choices_per_question: Mapping[int, int] = field(default_factory=dict)
+    top_answers: Mapping[str, int] = field(default_factory=dict)
+    """The most frequent right answers."""
+    bad_records: int = 0
+    bad: tuple[BadRecord, ...] = ()
+    """Every bad record with its file and position (of more than a hundred thousand the first ones)."""
+    error: str | None = None
+    """Why reading stopped early, where a file is damaged."""
+    skip_bad: bool = False
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """Whether `load` would read it: no damage, and no bad record unless those are to be skipped."""
+        return self.error is None and self.examples > 0 and (self.skip_bad or not self.bad_records)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For `--json`."""
+        return {"ok": self.ok, **asdict(self)}
+
+    def __str__(self) -> str:
+        return "\n".join(_sentences(self))
+
+
+def check(
+    spec: str | os.PathLike[str],
+    *,
+    split: str | None = None,
+    images: Images | None = None,
+    limit: int | None = None,
+    skip_bad: bool = False,
+    **options: Any,
+) -> CheckReport:
+    """Read a data set to its end and report what is there. Arguments as for `load`, but every split is read unless
+    one is named. Bad records never stop it; a specification that names no data set raises DataError."""
+    bad: list[BadRecord] = []
+    twice = 0
+
+    def note(one: BadRecord) -> None:
+        nonlocal twice
+        twice += one.problem.startswith("the id ")
+        if len(bad) < MAX_LISTED:
+            bad.append(one)
+
+    format_, job = prepare(
+        spec,
+        split=split,
+        images=images,
+        limit=limit,
+        skip_bad=True,
+        options=options,
+        on_bad=note,
+    )
+    if job.split is None:
+        job.split = "all"
+    tally = _Tally()
+    error: str | None = None
+    try:
+        for example, file, _ in collect(format_, job):
+            tally.add(example, file.name if file is not None else "")
+    except PfungstError as problem:
+        error = str(problem)
+    return CheckReport(
+        name=job.name or format_.name,
+        format=format_.name,
+        metric=job.metric or ("choice" if tally.examples and tally.choices[0] == 0 else format_.metric),
+        fingerprint=tally.fingerprint.hex(),
+        examples=tally.examples,
+        labelled=tally.labelled,
+        images=len(tally.images),
+        missing_images=len(tally.missing),
+        missing_image_ids=tuple(list(tally.missing)[:MANY]),
+        questions_without_image=tally.without_image,
+        duplicate_ids=twice,
+        duplicate_questions=tally.repeated,
+        groups=len(tally.groups),
+        files=dict(tally.files),
+        answer_types=dict(tally.answer_types.most_common()),
+        question_types=dict(tally.question_types.most_common()),
+        answers_per_question=dict(sorted(tally.answers.items())),
+        choices_per_question=dict(sorted(tally.choices.items())),
+        top_answers=dict(tally.targets.most_common(MANY)),
+        bad_records=job.skipped,
+        bad=tuple(bad),
+        error=error,
+        skip_bad=skip_bad,
+        notes=dict(job.notes),
+    )
+
+
+class _Tally:
+    """Counts over examples that are not kept."""
+
+    def __init__(self) -> None:
+        self.examples = self.labelled = self.without_image = self.repeated = 0
+        self.images: set[str] = set()
+        self.missing: dict[str, None] = {}
+        self.groups: set[str] = set()
+        self.files: Counter[str] = Counter()
+        self.answer_types: Counter[str] = Counter()
+        self.question_types: Counter[str] = Counter()
+        self.answers: Counter[int] = Counter()
+        self.choices: Counter[int] = Counter()
+        self.targets: Counter[str] = Counter()
+        self.fingerprint = Fingerprint()
+        self._asked: set[int] = set()
+
+    def add(self, example: Example, file: str) -> None:
+        self.examples += 1
+        self.files[file] += 1
+        self.fingerprint.add(example)
+        self.answer_types[example.answer_type] += 1
+        self.question_types[example.question_type] += 1
+        self.answers[len(example.answers)] += 1
+        self.choices[len(example.choices)] += 1
+        if example.target is not None:
+            self.labelled += 1
+            self.targets[example.target] += 1
+        if example.image_id:
+            self.images.add(example.image_id)
+        if example.image is None:
+            self.without_image += 1
+            if example.image_id:
+                self.missing[example.image_id] = None
+        if example.group:
+            self.groups.add(example.group)
+        # 64 bits of a pair instead of the pair: a million questions fit in little memory
+        asked = hash((example.image_id, example.question))
+        self.repeated += asked in self._asked
+        self._asked.add(asked)
+
+
+def _sentences(report: CheckReport) -> Iterator[str]:
+    yield f"{report.name} ({report.format}): {report.examples:,} questions on {report.images:,} images."
+    yield f"With a right answer: {report.labelled:,}. Judged by: {report.metric}."
+    for title, counts in (
+        ("Files", report.files),
+        ("Answer types", report.answer_types),
+        ("Question types", report.question_types),
+        ("Answers a question", report.answers_per_question),
+        ("Choices a question", report.choices_per_question),
+        ("Most frequent answers", report.top_answers),
+    ):
+        if any(key not in ("", 0) for key in counts):
+            shown = [f"{key or 'none'} {count:,}" for key, count in list(counts.items())[:MANY]]
+            rest = f" and {len(counts) - MANY} more" if len(counts) > MANY else ""
+            yield f"{title}: {', '.join(shown)}{rest}."
+    if report.groups:
+        yield f"Questions with rephrasings: {report.groups:,}."
+    if report.missing_images:
+        first = ", ".join(report.missing_image_ids)
+        yield f"Missing images: {report.missing_images:,} of {report.images:,} ({first} ...)."
+    if report.duplicate_questions:
+        yield f"The same question on the same image again: {report.duplicate_questions:,}."
+    for note, value in report.notes.items():
+        yield f"{note[:1].upper()}{note[1:]}: {value}."
+    if report.bad:
+        yield f"Bad records: {report.bad_records:,}, {report.duplicate_ids:,} of them with an id that was there before."
+        yield from (f"  {one}" for one in report.bad)
+    if report.error is not None:
+        yield f"Reading stopped: {report.error}"
+    yield "Fit for use." if report.ok else "Not fit for use as it is."

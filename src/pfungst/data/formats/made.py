@@ -1,0 +1,49 @@
+"""Data sets that a function makes: the embedded world, and functions that third parties register."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pfungst.core import DataError, Dataset
+from pfungst.data.job import Format, Found, Job
+
+
+class Made(Format):
+    """Wraps `function(place, **options) -> Dataset`. `place` is left out where the specification has none."""
+
+    expects = "nothing"
+    reads_files = False
+
+    def __init__(self, name: str, function: Callable[..., Dataset]) -> None:
+        self.name = name
+        self.title = (function.__doc__ or name).strip().partition("\n")[0]
+        self._function = function
+
+    def read(self, job: Job) -> Iterator[Found]:
+        arguments: dict[str, Any] = {key: _typed(value) for key, value in job.options.items()}
+        if job.split not in (None, "all"):
+            arguments["split"] = job.split
+        places = [job.place] if job.place else []
+        try:
+            data = self._function(*places, **arguments)
+        except TypeError as error:
+            raise DataError(f"The data set {self.name} cannot be made with these options: {error}.") from error
+        if not isinstance(data, Dataset):
+            raise DataError(f"The data set {self.name} gave a {type(data).__name__}, not a Dataset.")
+        job.name = data.name
+        job.metric = data.metric
+        job.notes.update(data.notes)
+        job.skipped += data.skipped
+        for number, example in enumerate(data.examples, start=1):
+            yield example, None, number
+
+
+def _typed(value: str) -> Any:
+    """Options come as text; numbers and yes/no are what they look like."""
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return {"true": True, "false": False}.get(value.lower(), value)

@@ -1,0 +1,182 @@
+"""One load: what a format is given, and what it hands back."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pfungst.core import DataError, Example
+from pfungst.data.fields import Bad
+from pfungst.data.files import File
+from pfungst.data.images import ImageFinder
+
+Found = tuple[Example, File | None, int]
+"""An example, the file it came from, and its 1-based number there."""
+
+
+HOPELESS = 100_000
+"""So many bad records before the first good one end a load even where bad ones are skipped."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadRecord:
+    """A record that cannot be used, and where it stands."""
+
+    file: str
+    where: str
+    """Record, row or line number; with the byte, where that is known."""
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.file}, {self.where}: {self.problem}"
+
+
+@dataclass
+class Job:
+    """What one load asks of a format. A format reads `files`, and may look for partners among `companions`."""
+
+    place: str
+    """The specification without format, split and options: a path, or whatever the format understands."""
+    files: list[File]
+    companions: list[File]
+    images: ImageFinder
+    split: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    limit: int | None = None
+    """No more examples than this are needed; None also where bad records are skipped and more must be read."""
+    stop_after: int | None = None
+    """How many examples are wanted."""
+    skip_bad: bool = False
+    on_bad: Callable[[BadRecord], None] | None = None
+    name: str = ""
+    metric: str = ""
+    notes: dict[str, Any] = field(default_factory=dict)
+    skipped: int = 0
+    good: int = 0
+    """Examples handed on so far."""
+    shared: dict[str, str] = field(default_factory=dict)
+    """Texts that come again and again, kept once."""
+
+    def bad(self, file: File | None, where: str | int, problem: Bad | str) -> None:
+        """Report a bad record: stops the load with one sentence, or counts it where the user said to go on."""
+        label = file.label if file else self.place
+        unit = file.unit if file else "record"
+        place = f"{unit} {where}" if isinstance(where, int) else where
+        if not self.skip_bad:
+            raise DataError.at(label, place, str(problem), "Mend it, or skip bad records.")
+        self.skipped += 1
+        if self.skipped >= HOPELESS and not self.good:
+            raise DataError.at(
+                label,
+                place,
+                f"none of the first {HOPELESS:,} records can be used: {problem}",
+                "Is it of this format?",
+            )
+        if self.on_bad is not None:
+            self.on_bad(BadRecord(label, place, str(problem)))
+
+    def share(self, text: str) -> str:
+        """One copy of a text that comes again and again; give it checked texts only."""
+        return self.shared.setdefault(text, text)
+
+    def label(self, of: Mapping[str, Any], key: str, check: Callable[[Mapping[str, Any], str], str]) -> str:
+        """A field that has few different values, checked once for each of them."""
+        try:
+            return self.shared[of[key]]
+        except (KeyError, TypeError):
+            return self.share(check(of, key))
+
+    def count(self, note: str, by: int = 1) -> None:
+        """Count something worth telling in the notes of the data set."""
+        self.notes[note] = self.notes.get(note, 0) + by
+
+    def choose(self, available: Sequence[str]) -> list[str]:
+        """The splits to read, out of those that are there; remembers the choice in the notes."""
+        chosen = choose_splits(available, self.split, self.place)
+        self.notes["split"] = "+".join(chosen)
+        others = [split for split in available if split not in chosen]
+        if others:
+            self.notes["other splits"] = ", ".join(others)
+        return chosen
+
+
+class Format(ABC):
+    """A way data sets are published. One file defines it, one line of `formats/__init__.py` registers it; third
+    parties register theirs under the entry point group `pfungst.datasets`."""
+
+    name: str
+    title: str
+    expects: str
+    """The files it reads, for messages and documentation."""
+    metric: str = "exact"
+    options: frozenset[str] = frozenset()
+    """Names of the options it understands (`SPEC?name=value`)."""
+    reads_files: bool = True
+    """False where the specification names something other than a path."""
+
+    def claims(self, file: File, head: str) -> float:
+        """How sure it is, from 0 to 1, that a file (and its first 64 KiB) is of this format."""
+        return 0.0
+
+    @abstractmethod
+    def read(self, job: Job) -> Iterator[Found]:
+        """The examples in published order. Bad records go to `job.bad`; a damaged file raises DataError."""
+
+
+_YEAR = re.compile(r"[-_]?(19|20)\d\d$")
+_SPLIT = re.compile(
+    r"(?:^|[^a-z])((?:train|valid(?:ation)?|valrep|val|test-?dev|test|eval|dev)(?:(?:19|20)\d\d)?)(?![a-z])"
+)
+_ALIASES = {
+    "validation": "val",
+    "valid": "val",
+    "valrep": "val",
+    "testdev": "test-dev",
+    "training": "train",
+    "testing": "test",
+}
+_BEST = ("val", "eval", "dev", "test-dev", "test")
+"""An exam wants held-out questions with answers: these first, training questions last."""
+
+
+def canonical(split: str) -> str:
+    """`val2014`, `validation` and `val` are one split."""
+    bare = _YEAR.sub("", split.strip().lower())
+    return _ALIASES.get(bare, bare)
+
+
+def choose_splits(available: Sequence[str], asked: str | None, place: str) -> list[str]:
+    """The splits to read: those asked for (`all` for every one), else the one best fit for an exam."""
+    if not available:
+        return []
+    if asked == "all":
+        return list(available)
+    if asked is None:
+        ranked = sorted(available, key=lambda split: (_worth(split), available.index(split)))
+        return ranked[:1]
+    exact = [split for split in available if split == asked]
+    alike = [split for split in available if canonical(split) == canonical(asked)]
+    # "eval" is what some releases call their only held-out split, be it validation or test
+    held_out = [split for split in available if canonical(split) in ("eval", "val", "test")]
+    stands_in = canonical(asked) in ("eval", "val", "test") and "eval" in (canonical(asked), *map(canonical, held_out))
+    chosen = exact or alike or (held_out if stands_in and len(held_out) == 1 else [])
+    if not chosen:
+        there = ", ".join(split or "(one without a name)" for split in available)
+        raise DataError.at(place, "", f"there is no split {asked!r} in it.", f"There are: {there}.")
+    return chosen[:1]
+
+
+def _worth(split: str) -> int:
+    bare = canonical(split)
+    if bare in _BEST:
+        return _BEST.index(bare)
+    return len(_BEST) + (bare == "train")
+
+
+def split_of(text: str) -> str:
+    """The split a file or folder name speaks of (`v2_mscoco_val2014_annotations` -> `val2014`), empty if none."""
+    found = _SPLIT.search(text.lower())
+    return found[1] if found else ""

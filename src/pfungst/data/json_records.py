@@ -1,0 +1,237 @@
+"""JSON read record by record: the file is never in memory as a whole, and every record knows where it stands.
+
+The published files are one object around one very long list. Each record is decoded by the standard library's C
+scanner from a sliding window of text, so that speed is that of `json.load` and memory that of one record.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, NoReturn
+
+from pfungst.core import DataError
+from pfungst.data.files import File
+
+CHUNK = 1 << 18
+MAX_RECORD = 64 << 20
+"""Characters of one record; more is taken for damage."""
+
+_DECODER = json.JSONDecoder()
+_SCAN: Callable[[str, int], tuple[Any, int]] = _DECODER.scan_once  # type: ignore[attr-defined]
+_SPACE = re.compile(r"[ \t\n\r]*")
+_LONGEST_TOKEN = 16
+"""Characters that may be missing at the end of a window before a literal or an escape can be judged."""
+
+
+_LONGEST_TAIL = 3
+"""A number near the end of a window may go on behind it: of `1.5e+7` cut before the 7, `1.5` is read and `e+` left."""
+
+
+class Utf8:
+    """Decodes UTF-8 piece by piece. Bytes that are not UTF-8 become lone surrogates, which a text field then refuses:
+    one bad byte spoils one record, not the file."""
+
+    def __init__(self, label: str) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="surrogateescape")
+        self._label = label
+        self._fresh = True
+
+    def __call__(self, data: bytes, final: bool = False) -> str:
+        if self._fresh and data:
+            self._fresh = False
+            if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                raise DataError.at(self._label, "", "the file is UTF-16, not UTF-8.", "Save it as UTF-8.")
+            data = data.removeprefix(codecs.BOM_UTF8)
+        return self._decoder.decode(data, final)
+
+
+class JsonRecords:
+    """The records of one JSON file.
+
+    >>> reader = JsonRecords(file)
+    >>> for record in reader.list("questions"):  # {"info": ..., "questions": [record, ...]}
+    ...     print(reader.where, record)
+
+    `header` holds the other small values of the outermost object that were met so far.
+    """
+
+    def __init__(self, file: File) -> None:
+        self.file = file
+        self.header: dict[str, Any] = {}
+        self.number = 0
+        """1-based number of the current record."""
+        self._text = ""
+        self._at = 0
+        self._start = 0
+        self._dropped = 0
+        self._ended = False
+        self._stream: BinaryIO | None = None
+        self._decode = Utf8(file.label)
+
+    @property
+    def where(self) -> str:
+        """Position of the current record, for messages."""
+        return f"record {self.number} (byte {self._byte(self._start)})"
+
+    def list(self, key: str) -> Iterator[Any]:
+        """The items of the list `key` of the outermost object; of the file itself, where that is a list."""
+        found = False
+        with self.file.open() as self._stream:
+            first = self._peek()
+            if first == "[":
+                found = True
+                yield from self._items()
+            elif first == "{":
+                for name in self._names():
+                    if name == key and self._peek() == "[":
+                        found = True
+                        yield from self._items()
+                    else:
+                        self._remember(name)
+            else:
+                self._broken("the file is empty." if not first else "a list or an object should begin here.")
+            self._nothing_left()
+        if not found:
+            raise DataError.at(self.file.label, "", f'there is no list "{key}" in it.', "Is this the right file?")
+
+    def members(self) -> Iterator[tuple[str, Any]]:
+        """The members of the outermost object, one by one."""
+        with self.file.open() as self._stream:
+            if self._peek() != "{":
+                self._broken("the file is empty." if not self._peek() else "an object should begin here.")
+            for name in self._names():
+                self.number += 1
+                self._peek()
+                self._start = self._at
+                yield name, self._value()
+            self._nothing_left()
+
+    def _names(self) -> Iterator[str]:
+        """Walk an object: yields each name with the window standing before its value, which the caller must take."""
+        self._at += 1
+        if self._peek() == "}":
+            self._at += 1
+            return
+        while True:
+            if self._peek() != '"':
+                self._broken("a name in double quotes should stand here.")
+            name = self._value()
+            if self._peek() != ":":
+                self._broken("a colon should stand here.")
+            self._at += 1
+            yield name
+            if not self._comma("}"):
+                return
+
+    def _items(self) -> Iterator[Any]:
+        """Walk a list."""
+        self._at += 1
+        if self._peek() == "]":
+            self._at += 1
+            return
+        while True:
+            self.number += 1
+            self._start = self._at
+            # the window nearly always holds the whole record and the beginning of the next one: one call of the C
+            # scanner and no white space to look for; everything else takes the careful way
+            text = self._text
+            try:
+                value, end = _SCAN(text, self._at)
+            except (ValueError, StopIteration, RecursionError):
+                end = len(text)
+            if end + _LONGEST_TAIL < len(text):
+                yield value
+                if text.startswith(", {", end):
+                    self._at = end + 2
+                    continue
+                if text.startswith(",{", end):
+                    self._at = end + 1
+                    continue
+                self._at = end
+            else:
+                yield self._value()
+            if not self._comma("]"):
+                return
+            self._peek()
+
+    def _comma(self, closing: str) -> bool:
+        mark = self._peek()
+        if mark != "," and mark != closing:
+            self._broken("a comma should stand here." if mark else "the file ends too early.")
+        self._at += 1
+        return mark == ","
+
+    def _remember(self, name: str) -> None:
+        """Keep a small value of the header; walk over a long list without keeping it."""
+        if self._peek() == "[":
+            number = self.number
+            for _ in self._items():
+                pass
+            self.number = number
+        else:
+            self.header[name] = self._value()
+
+    def _peek(self) -> str:
+        """The next character that is not white space, empty at the end."""
+        while True:
+            matched = _SPACE.match(self._text, self._at)
+            self._at = matched.end() if matched else self._at
+            if self._at < len(self._text) or not self._more():
+                return self._text[self._at : self._at + 1]
+
+    def _value(self) -> Any:
+        """Decode the value that begins in the window, reading on as long as it is not whole."""
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self._text, self._at)
+            except json.JSONDecodeError as error:
+                unfinished = error.msg.startswith("Unterminated string")
+                if (unfinished or error.pos >= len(self._text) - _LONGEST_TOKEN) and self._more():
+                    continue
+                if self._ended and (unfinished or error.pos >= len(self._text)):
+                    self._broken("the file ends in the middle of this record.", error.pos)
+                self._broken(f"this is not JSON: {error.msg}.", error.pos)
+            except RecursionError:
+                self._broken("lists or objects are nested too deeply.")
+            except ValueError as error:  # an integer of thousands of digits
+                self._broken(f"this value cannot be read: {error}.")
+            if end + _LONGEST_TAIL >= len(self._text) and self._more():
+                continue
+            self._at = end
+            return value
+
+    def _more(self) -> bool:
+        """Slide the window on by at least its pending length, so that a long record costs linear time."""
+        if self._ended or self._stream is None:
+            return False
+        pending = len(self._text) - self._at
+        if pending > MAX_RECORD:
+            self._broken(f"a record is longer than {MAX_RECORD:,} characters.")
+        data = self._stream.read(max(CHUNK, pending))
+        self._ended = not data
+        text = self._decode(data, final=self._ended)
+        if not text:
+            return not self._ended
+        self._dropped = self._byte(self._at)
+        self._text = self._text[self._at :] + text
+        self._start = max(self._start - self._at, 0)
+        self._at = 0
+        return True
+
+    def _byte(self, position: int) -> int:
+        before = self._text[:position]
+        return self._dropped + (position if before.isascii() else len(before.encode("utf-8", "surrogateescape")))
+
+    def _nothing_left(self) -> None:
+        if self._peek():
+            self._broken("the data should end here, but more text follows.")
+
+    def _broken(self, problem: str, position: int | None = None) -> NoReturn:
+        place = self._byte(self._at if position is None else position)
+        where = f"byte {place}" if not self.number else f"record {self.number}, byte {place}"
+        raise DataError.at(
+            self.file.label, where, problem, "The file is damaged or cut short; download it again or mend it."
+        )

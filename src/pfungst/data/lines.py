@@ -1,0 +1,89 @@
+"""Text files read line by line, in bounded memory."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from pfungst.core import DataError
+from pfungst.data.fields import Bad, shown
+from pfungst.data.files import File
+from pfungst.data.json_records import CHUNK, Utf8
+
+MAX_LINE = 64 << 20
+"""Characters of one line; more is taken for damage."""
+
+
+def lines(file: File) -> Iterator[str]:
+    """The lines without their ends (`\\n` or `\\r\\n`), the byte order mark taken away."""
+    decode = Utf8(file.label)
+    number, pending, length = 0, [""], 0
+    with file.open() as stream:
+        while True:
+            data = stream.read(CHUNK)
+            *whole, rest = decode(data, final=not data).split("\n")
+            if whole:
+                whole[0] = "".join(pending) + whole[0]
+                pending, length = [], 0
+                for line in whole:
+                    number += 1
+                    yield line.removesuffix("\r")
+            pending.append(rest)
+            length += len(rest)
+            if length > MAX_LINE:
+                raise DataError.at(file.label, f"line {number + 1}", f"it is longer than {MAX_LINE:,} characters.")
+            if not data:
+                break
+    if last := "".join(pending):
+        yield last.removesuffix("\r")
+
+
+def json_lines(file: File) -> Iterator[tuple[int, Any]]:
+    """(line number, value) of every line that is not blank; the value is a `Bad` where the line is not JSON."""
+    for number, line in enumerate(lines(file), start=1):
+        if not line or line.isspace():
+            continue
+        try:
+            yield number, json.loads(line)
+        except json.JSONDecodeError as error:
+            yield number, Bad(f"the line is not JSON: {error.msg} at character {error.pos + 1}.")
+        except RecursionError:
+            yield number, Bad("lists or objects are nested too deeply.")
+        except ValueError as error:  # an integer of thousands of digits
+            yield number, Bad(f"the line cannot be read: {error}.")
+
+
+def table(file: File) -> Iterator[tuple[int, dict[str, Any] | Bad]]:
+    """(line number, row) of a CSV or TSV file whose first line names the columns; empty cells are left out."""
+    reader = csv.reader(_with_ends(file), delimiter="\t" if file.suffix == ".tsv" else ",")
+    columns: list[str] | None = None
+    while True:
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            if columns is None:
+                raise DataError.at(file.label, "line 1", f"the column names cannot be read ({error}).") from error
+            yield reader.line_num, Bad(f"the row cannot be read: {error}.")
+            continue
+        if not any(cells):
+            continue
+        if columns is None:
+            columns = [cell.strip() for cell in cells]
+            column, times = Counter(filter(None, columns)).most_common(1)[0]
+            if times > 1:
+                raise DataError.at(file.label, "line 1", f"the column {shown(column)} is there twice.")
+        elif len(cells) != len(columns):
+            yield reader.line_num, Bad(f"the row has {len(cells)} cells, but there are {len(columns)} columns.")
+        else:
+            yield reader.line_num, {column: cell for column, cell in zip(columns, cells) if cell}
+
+
+def _with_ends(file: File) -> Iterator[str]:
+    # the csv module joins quoted cells over lines and needs the line ends for it
+    for line in lines(file):
+        yield line + "\n"

@@ -1,0 +1,227 @@
+"""Loading: from a specification to a Dataset."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pfungst.core import DataError, Dataset, Example, PfungstError
+from pfungst.data.files import File, Listing, list_around, list_folder
+from pfungst.data.formats import FORMATS, get_format
+from pfungst.data.images import ImageFinder
+from pfungst.data.job import BadRecord, Format, Found, Job
+from pfungst.data.spec import Spec, parse
+
+Images = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+MAX_SNIFFED = 2_000
+"""Files of a folder that are looked into to recognise a format."""
+
+
+def load(
+    spec: str | os.PathLike[str],
+    *,
+    split: str | None = None,
+    images: Images | None = None,
+    limit: int | None = None,
+    skip_bad: bool = False,
+    **options: Any,
+) -> Dataset:
+    """Read a data set.
+
+    `spec` is a path (folder, file, .gz or .zip), optionally with its format before it and a split behind it:
+    `vqa:DIR#val`, `cocoqa:cocoqa.zip#test`, `hf:ID`, `world`. Without a format it is recognised from the files.
+
+    split: the part to read (`train`, `val`, `test` ...), or `all`. By default the one best fit for an exam:
+        validation before test before training questions.
+    images: folder(s) or zip archive(s) with the pictures, where they do not lie with the questions.
+    limit: read no more than this many examples, the first ones.
+    skip_bad: leave bad records out and count them in `Dataset.skipped`, instead of stopping at the first.
+    options: what the format understands, for example `task="multiple-choice"`; also as `SPEC?task=multiple-choice`.
+
+    Raises DataError with the file, the position and what to do.
+    """
+    if limit is not None and limit < 0:
+        raise DataError(f"The limit is {limit}; it must be 0 or more.")
+    format_, job = prepare(spec, split=split, images=images, limit=limit, skip_bad=skip_bad, options=options)
+    digest = Fingerprint()
+    examples: list[Example] = []
+    for example, _, _ in collect(format_, job):
+        digest.add(example)
+        examples.append(example)
+    if not examples and limit != 0:
+        raise DataError.at(job.place or format_.name, "", "there is not a single usable question in it.")
+    all_choices = bool(examples) and all(example.choices for example in examples)
+    return Dataset(
+        name=job.name or format_.name,
+        examples=tuple(examples),
+        metric=job.metric or ("choice" if all_choices else format_.metric),
+        fingerprint=digest.hex(),
+        skipped=job.skipped,
+        notes={"format": format_.name, **job.notes},
+    )
+
+
+def prepare(
+    spec: str | os.PathLike[str],
+    *,
+    split: str | None,
+    images: Images | None,
+    limit: int | None,
+    skip_bad: bool,
+    options: dict[str, Any],
+    on_bad: Callable[[BadRecord], None] | None = None,
+) -> tuple[Format, Job]:
+    """Find the files and the format of a specification."""
+    parsed = parse(spec)
+    listing, companions, format_ = _recognise(parsed)
+    asked = {**parsed.options, **{key: str(value) for key, value in options.items()}}
+    unknown = sorted(set(asked) - format_.options)
+    if unknown and format_.reads_files:
+        known = ", ".join(sorted(format_.options)) or "none"
+        raise DataError(f"The format {format_.name} has no option {unknown[0]!r}; it understands: {known}.")
+    path = Path(parsed.place)
+    if images is None:
+        finder = ImageFinder(lambda: companions, [path if path.is_dir() else path.parent])
+    else:
+        places = [images] if isinstance(images, str | os.PathLike) else list(images)
+        finder = ImageFinder.under(places)
+    return format_, Job(
+        place=parsed.place,
+        files=listing.files,
+        companions=companions.files,
+        images=finder,
+        split=split if split is not None else parsed.split,
+        options=asked,
+        limit=None if skip_bad else limit,
+        stop_after=limit,
+        skip_bad=skip_bad,
+        on_bad=on_bad,
+    )
+
+
+def _recognise(spec: Spec) -> tuple[Listing, Listing, Format]:
+    named = get_format(spec.format) if spec.format else None
+    if named is not None and not named.reads_files:
+        return Listing(), Listing(), named
+    if not spec.place:
+        raise DataError(f"Name a file or folder behind the format, as in {spec.format or 'vqa'}:FOLDER.")
+    path = Path(spec.place)
+    try:
+        is_folder, is_file = path.is_dir(), path.is_file()
+    except (OSError, ValueError):
+        is_folder = is_file = False
+    if is_folder:
+        listing = companions = list_folder(path)
+    elif is_file:
+        listing = Listing()
+        if path.suffix.lower() == ".zip":
+            listing.add_archive(path, strict=True)
+        else:
+            listing.files.append(File(path))
+        companions = list_around(path)
+        companions.files = [*listing.files, *(file for file in companions.files if file not in set(listing.files))]
+    else:
+        raise DataError(
+            f"There is no file or folder {spec.place!r}. "
+            f"Give a path, or a format and what it reads; the formats are: {', '.join(FORMATS.names())}."
+        )
+    return listing, companions, named or detect(listing, spec.place)
+
+
+def detect(listing: Listing, place: str) -> Format:
+    """The format that claims the files most surely; of equally sure ones the first registered."""
+    formats = list(_loadable())
+    if listing.saved:
+        return get_format("hf")
+    best, sure, trouble = None, 0.0, None
+    for file in sorted(listing.files)[:MAX_SNIFFED]:
+        try:
+            head = file.head()
+        except DataError as error:
+            head, trouble = "", error
+        for format_ in formats:
+            claim = format_.claims(file, head)
+            if claim > sure:
+                best, sure = format_, claim
+    if best is not None:
+        return best
+    if trouble is not None:
+        raise trouble
+    names = ", ".join(sorted(file.name for file in listing.files)[:5]) or "no data files"
+    raise DataError.at(
+        place,
+        "",
+        f"no known format was recognised (found: {names}).",
+        f"Name the format before the path, FORMAT:{place}; the formats are: {', '.join(FORMATS.names())}.",
+    )
+
+
+def _loadable() -> Iterator[Format]:
+    for name in [*FORMATS.builtin, *sorted(set(FORMATS.names()) - set(FORMATS.builtin))]:
+        try:
+            yield get_format(name)
+        except PfungstError:
+            if name in FORMATS.builtin:
+                raise
+            # somebody's broken plug-in must not stand in the way of data that does not need it
+
+
+def collect(format_: Format, job: Job) -> Iterator[Found]:
+    """The examples of a job, every id once, no more than wanted."""
+    seen: set[str] = set()
+    if job.stop_after == 0:
+        return
+    for example, file, number in format_.read(job):
+        if example.id in seen:
+            job.bad(file, number, f"the id {example.id!r} is there twice.")
+            continue
+        seen.add(example.id)
+        job.good += 1
+        yield example, file, number
+        if len(seen) == job.stop_after:
+            return
+
+
+class Fingerprint:
+    """Names the content of a data set: what is asked and what is right, not where the files lie or how they are
+    packed. The same on every machine."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+        self._scenes: dict[int, tuple[Any, str]] = {}
+
+    def add(self, example: Example) -> None:
+        parts = [
+            example.id,
+            example.question,
+            example.image_id,
+            example.target if example.target is not None else "\0",
+            example.answer_type,
+            example.question_type,
+            example.group,
+            str(len(example.answers)),
+            *example.answers,
+            *example.choices,
+        ]
+        if example.scene is not None:
+            parts.append(self._scene(example.scene))
+        if example.program is not None:
+            parts.append(json.dumps(example.program, sort_keys=True, default=str))
+        self._hash.update("\x1f".join(parts).encode("utf-8", "surrogatepass"))
+        self._hash.update(b"\x1e")
+
+    def _scene(self, scene: Any) -> str:
+        known = self._scenes.get(id(scene))
+        if known is None:
+            # the scene is kept beside its digest: an id is only a name as long as its object lives
+            known = (scene, hashlib.sha256(json.dumps(scene, sort_keys=True, default=str).encode()).hexdigest())
+            self._scenes[id(scene)] = known
+        return known[1]
+
+    def hex(self) -> str:
+        return self._hash.hexdigest()

@@ -1,0 +1,138 @@
+"""Features on disk, by the content of the picture: each is computed once, ever.
+
+A folder holds `features.bin` (rows of one size, one after the other), `index.txt` (line i: the digest of row i) and
+`about.json`. A row counts once its line in the index is whole, so a killed writer loses at most its last batch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pfungst.core import DataError, Image
+from pfungst.core.exam import Progress
+from pfungst.core.files import cache_dir, write_json
+from pfungst.models.features.backbones import Backbone
+
+BATCH = 32
+"""Pictures computed, and written, at once."""
+
+
+class FeatureCache:
+    """The features of a backbone; `folder` is below the user's cache folder unless one is given."""
+
+    def __init__(self, backbone: Backbone, folder: str | Path | None = None) -> None:
+        self.backbone = backbone
+        name = hashlib.sha256(backbone.fingerprint.encode()).hexdigest()[:16]
+        self.folder = (
+            Path(folder)
+            if folder is not None
+            else cache_dir("features") / f"{backbone.name.replace(':', '-').replace('/', '-')}-{name}"
+        )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._rows: dict[str, int] = {}
+        self._dtype = np.dtype(np.uint8 if backbone.name == "pixels" else np.float16)
+        self._claim()
+        self._read_index()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def get(self, images: Sequence[Image], progress: Progress | None = None) -> NDArray[Any]:
+        """Features of the pictures (N, C, H, W), in order; what is not known yet is computed and kept."""
+        self.add(images, progress)
+        rows = [self._rows[image.digest] for image in images]
+        if not rows:
+            return np.zeros((0, *self.backbone.shape), self._dtype)
+        return np.asarray(self.rows()[rows])
+
+    def rows(self) -> NDArray[Any]:
+        """All rows, memory-mapped, read-only (M, C, H, W)."""
+        return np.memmap(self._data, self._dtype, "r", shape=(len(self._rows), *self.backbone.shape))
+
+    def row(self, image: Image) -> int:
+        """The row of a picture that was added."""
+        return self._rows[image.digest]
+
+    def add(self, images: Sequence[Image], progress: Progress | None = None) -> None:
+        """Compute and keep what is not known yet."""
+        self._read_index()
+        missing = list({image.digest: image for image in images if image.digest not in self._rows}.values())
+        for start in range(0, len(missing), BATCH):
+            part = missing[start : start + BATCH]
+            self._append([image.digest for image in part], self.backbone.extract(part))
+            if progress is not None:
+                progress("looking at pictures", min(start + BATCH, len(missing)), len(missing))
+
+    @property
+    def _data(self) -> Path:
+        return self.folder / "features.bin"
+
+    @property
+    def _index(self) -> Path:
+        return self.folder / "index.txt"
+
+    def _append(self, digests: Sequence[str], features: NDArray[Any]) -> None:
+        size = int(np.prod(self.backbone.shape)) * self._dtype.itemsize
+        with _locked(self.folder / "lock"):
+            self._read_index()
+            fresh = [i for i, digest in enumerate(digests) if digest not in self._rows]
+            if not fresh:
+                return
+            count = len(self._rows)
+            with self._data.open("r+b" if self._data.exists() else "w+b") as file:
+                file.seek(count * size)
+                file.write(np.ascontiguousarray(features[fresh], self._dtype).tobytes())
+            # Lines follow the last whole one: half a line of a killed writer goes.
+            whole = sum(len(line) + 1 for line in self._rows)
+            with self._index.open("r+b" if self._index.exists() else "w+b") as file:
+                file.truncate(whole)
+                file.seek(whole)
+                file.write("".join(f"{digests[i]}\n" for i in fresh).encode())
+            for i in fresh:
+                self._rows[digests[i]] = len(self._rows)
+
+    def _read_index(self) -> None:
+        text = self._index.read_text(encoding="utf-8") if self._index.exists() else ""
+        lines = text[: text.rfind("\n") + 1].splitlines()
+        self._rows = {digest: i for i, digest in enumerate(lines)}
+        size = int(np.prod(self.backbone.shape)) * self._dtype.itemsize
+        there = self._data.stat().st_size if self._data.exists() else 0
+        if len(self._rows) != len(lines) or there < len(lines) * size:
+            raise DataError.at(self.folder, "", "the feature cache is damaged.", "Delete the folder; it is made again.")
+
+    def _claim(self) -> None:
+        about = {"backbone": self.backbone.name, "fingerprint": self.backbone.fingerprint, "shape": self.backbone.shape}
+        path = self.folder / "about.json"
+        if not path.exists():
+            write_json(path, about)
+            return
+        try:
+            before = json.loads(path.read_bytes())
+        except ValueError:
+            before = {}
+        if before.get("fingerprint") != self.backbone.fingerprint:
+            raise DataError.at(self.folder, "", "it holds features of another backbone.", "Choose another folder.")
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """One writer at a time; where the system has no such locks (Windows), two writers at once are not supported."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)

@@ -1,0 +1,115 @@
+"""The players of this package by name: one line of registration each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pfungst.core import Dataset, MissingExtra, Player, PlayerError
+from pfungst.models.names import SHIPPED, TABLE
+from pfungst.players.options import coerce
+from pfungst.players.recorded import RecordedPlayer
+from pfungst.players.reference import FlakyPlayer, OraclePlayer, PriorPlayer, RandomPlayer
+from pfungst.players.registry import register
+
+
+@register("oracle")
+def _oracle(argument: str, *, data: Dataset | None = None) -> Player:
+    """Answers the target: the best number possible. Needs a data set."""
+    _no_argument("oracle", argument)
+    return OraclePlayer(data)
+
+
+@register("prior")
+def _prior(argument: str, *, data: Dataset | None = None) -> Player:
+    """Answers the most frequent answer of the question type: what guessing gives. Needs a data set."""
+    _no_argument("prior", argument)
+    return PriorPlayer(data)
+
+
+@register("random")
+def _random(argument: str, *, data: Dataset | None = None, seed: int = 0) -> Player:
+    """Answers at random among the answers seen or the choices: chance."""
+    _no_argument("random", argument)
+    return RandomPlayer(data, seed=seed)
+
+
+@register("flaky")
+def _flaky(argument: str, *, data: Dataset | None = None, seed: int = 0, **options: Any) -> Player:
+    """Changes its mind with probability p: flaky:0.2, or flaky:0.2:SPEC around another player than the oracle."""
+    from pfungst.players.resolving import resolve
+
+    share, _, inner = argument.partition(":")
+    try:
+        p = float(share or 0.1)
+    except ValueError:
+        raise PlayerError(
+            f"flaky:{share} does not begin with a probability: say flaky:0.2 or flaky:0.2:prior."
+        ) from None
+    if not inner and options:
+        raise PlayerError(f"The player 'flaky' has no option '{next(iter(options))}'. It has: seed.")
+    return FlakyPlayer(data, p, resolve(inner, data=data, **options) if inner else None, seed=seed)
+
+
+@register("recorded")
+def _recorded(argument: str, *, data: Dataset | None = None, missing: str | None = None, name: str = "") -> Player:
+    """Answers from a file: recorded:FILE, official VQA results or JSONL. Needs the data set they belong to."""
+    if not argument:
+        raise PlayerError("Say which file holds the answers: recorded:results.json.")
+    return RecordedPlayer(argument, data, missing=missing, name=name)
+
+
+@register("hf")
+def _hf(argument: str, *, data: Dataset | None = None, **options: Any) -> Player:
+    """A Hugging Face model: hf:MODEL or hf:FOLDER. Needs pip install 'pfungst[hf]'."""
+    if not argument:
+        raise PlayerError("Say which model: hf:dandelin/vilt-b32-finetuned-vqa, or hf:path/to/folder.")
+    from pfungst.players.huggingface import HuggingFaceOptions, load
+
+    return load(argument, HuggingFaceOptions(**coerce(HuggingFaceOptions, options, "hf")))
+
+
+@register("openai")
+def _openai(argument: str, *, data: Dataset | None = None, **options: Any) -> Player:
+    """A model behind an OpenAI-compatible server: openai:MODEL@http://host:port/v1."""
+    from pfungst.players.openai import OpenAIOptions, OpenAIPlayer, split_address
+
+    model, url = split_address(argument)
+    return OpenAIPlayer(model, url, OpenAIOptions(**coerce(OpenAIOptions, options, "openai")))
+
+
+@register("zoo")
+def _zoo(
+    argument: str, *, data: Dataset | None = None, device: str = "cpu", batch_size: int = 64, regions: str = ""
+) -> Player:
+    """A model of the zoo: zoo:film with the package's weights, zoo:FOLDER with yours."""
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None:
+        raise MissingExtra("The zoo", "torch")
+    from pfungst.players.zoo import load
+
+    return load(argument, device=device, batch_size=batch_size, regions=regions)
+
+
+def _zoo_model(name: str, about: str) -> None:
+    """`film` is short for `zoo:film`."""
+
+    def make(argument: str, *, data: Dataset | None = None, device: str = "cpu", batch_size: int = 64) -> Player:
+        _no_argument(name, argument)
+        return _zoo(name, data=data, device=device, batch_size=batch_size)
+
+    make.__doc__ = f"zoo: {about}"
+    register(name, make)
+
+
+def _no_argument(name: str, argument: str) -> None:
+    if argument:
+        raise PlayerError(f"The player '{name}' takes nothing after a colon, but got '{argument}'.")
+
+
+for _name, (_, _about) in TABLE.items():
+    _zoo_model(_name, _about)
+for _path in sorted(SHIPPED.glob("*.safetensors")):
+    # Weights for another data set have a name of their own, such as butd-daquar.
+    if _path.stem not in TABLE:
+        _zoo_model(_path.stem, f"weights of the package, {_path.stem}")

@@ -1,0 +1,159 @@
+"""Models that take a picture and a text and go on writing: chat models, and those with a plain prompt."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from pfungst.core import Answer, Query
+from pfungst.players.huggingface.decoding import (
+    end_tokens,
+    generation_settings,
+    sampling_seed,
+    seeded,
+    written,
+)
+from pfungst.players.huggingface.generate import chosen
+from pfungst.players.huggingface.loading import Loaded
+from pfungst.players.huggingface.options import CHAT_PROMPT, PLAIN_PROMPT, HuggingFaceOptions
+from pfungst.players.letters import fill, lettered, parse
+
+
+class Writer:
+    """Asks with the processor's chat template where it has one; the text then goes alone if there is no picture."""
+
+    longest: int | None = None
+
+    def __init__(self, loaded: Loaded, options: HuggingFaceOptions) -> None:
+        self._loaded = loaded
+        self._options = options
+        self._tokenizer = loaded.processor.tokenizer
+        # The answer is written after the last token, so shorter prompts are filled up in front.
+        self._tokenizer.padding_side = "left"
+        if self._tokenizer.pad_token is None:
+            self._tokenizer.pad_token = self._tokenizer.eos_token
+        token = getattr(loaded.processor, "image_token", None) or ""
+        self._token = token if isinstance(token, str) else str(getattr(token, "content", ""))
+        self._chats = bool(getattr(loaded.processor, "chat_template", None))
+        # Models with a plain prompt were built for one picture and one text, and refuse text alone.
+        self.needs_picture = not self._chats
+        self._prompt = options.prompt or (CHAT_PROMPT if self._chats else PLAIN_PROMPT)
+        self._by_letters = options.choices != "likelihood"
+        self._generation = generation_settings(loaded.model.generation_config, options)
+        if self._generation.pad_token_id is None:
+            self._generation.pad_token_id = self._tokenizer.pad_token_id
+        self._ends = end_tokens(self._generation, self._tokenizer.eos_token_id)
+        self.one_by_one = options.temperature > 0
+        self.settings = {
+            "prompt": self._prompt,
+            "system": options.system if self._chats else "",
+            "max_new_tokens": options.max_new_tokens,
+            "choices": options.choices_prompt if self._by_letters else "likelihood",
+            "sampling": [options.temperature, options.seed] if options.temperature > 0 else None,
+        }
+
+    def text_of(self, query: Query) -> str:
+        by_letters = query.choices and self._by_letters
+        template = self._options.choices_prompt if by_letters else self._prompt
+        question = self._harmless(query.question)
+        if by_letters:
+            return lettered(question, [self._harmless(choice) for choice in query.choices], template)
+        return fill(template, question=question)
+
+    def _harmless(self, text: str) -> str:
+        """A question that spells the picture's own token would count as a second picture."""
+        return text.replace(self._token, " ".join(self._token)) if self._token else text
+
+    def answer(self, queries: Sequence[Query], pictures: Sequence[Any]) -> list[Answer]:
+        answers: dict[int, Answer] = {}
+        scored = [bool(query.choices) and not self._by_letters for query in queries]
+        for seen in (True, False):
+            rows = [r for r, p in enumerate(pictures) if (p is not None) == seen and not scored[r]]
+            if rows:
+                some = self._write([queries[r] for r in rows], [pictures[r] for r in rows])
+                answers.update(zip(rows, some, strict=True))
+        for row, query in enumerate(queries):
+            if scored[row]:
+                answers[row] = self._choose(query, pictures[row])
+        return [answers[row] for row in range(len(queries))]
+
+    def _inputs(self, texts: Sequence[str], pictures: Sequence[Any]) -> tuple[list[str], dict[str, Any]]:
+        """Rendered prompts and model inputs; either every text has a picture or none has."""
+        seen = pictures[0] is not None
+        extra: dict[str, Any] = {}
+        if self._chats:
+            # Rendered one by one and without pixels: some versions would fetch anything that looks like an address.
+            prompts = [
+                self._loaded.processor.apply_chat_template(
+                    self._conversation(text, seen), add_generation_prompt=True, tokenize=False
+                )
+                for text in texts
+            ]
+            start = self._tokenizer.bos_token
+            if start and prompts[0].startswith(start):
+                extra["add_special_tokens"] = False
+        else:
+            prompts = list(texts)
+        images: Any = ([[picture] for picture in pictures] if self._chats else list(pictures)) if seen else None
+        inputs = self._loaded.processor(text=prompts, images=images, padding=True, return_tensors="pt", **extra)
+        return prompts, self._loaded.tensors(inputs)
+
+    def _conversation(self, text: str, seen: bool) -> list[dict[str, Any]]:
+        content: list[dict[str, Any]] = [{"type": "image"}] if seen else []
+        content.append({"type": "text", "text": text})
+        user = {"role": "user", "content": content}
+        if not self._options.system:
+            return [user]
+        return [{"role": "system", "content": [{"type": "text", "text": self._options.system}]}, user]
+
+    def _write(self, queries: Sequence[Query], pictures: Sequence[Any]) -> list[Answer]:
+        _, inputs = self._inputs([self.text_of(query) for query in queries], pictures)
+        seed = sampling_seed(self._options.seed, queries[0])
+        with torch.inference_mode(), seeded(seed, self._loaded.device):
+            output = self._loaded.model.generate(**inputs, generation_config=self._generation)
+        answers = []
+        for query, (tokens, score) in zip(queries, written(output, self._ends), strict=True):
+            text = self._tokenizer.decode(tokens, skip_special_tokens=True).strip()
+            if query.choices and (index := parse(text, query.choices)) is not None:
+                text = query.choices[index]
+            answers.append(Answer(text, confidence=math.exp(score)))
+        return answers
+
+    def _choose(self, query: Query, picture: Any) -> Answer:
+        """Scores every choice by having the model write it: its own road through pictures, masks and caches, whatever
+        the architecture, with the tokens given."""
+        stop = self._tokenizer.eos_token_id
+        end = [stop] if stop is not None else sorted(self._ends)[:1]
+        scores: list[float] = []
+        for first in range(0, len(query.choices), self._options.batch_size):
+            some = query.choices[first : first + self._options.batch_size]
+            prompts, inputs = self._inputs([self.text_of(query)] * len(some), [picture] * len(some))
+            space = "" if prompts[0][-1:].isspace() else " "
+            targets = [self._tokenizer(space + c, add_special_tokens=False).input_ids + end for c in some]
+            settings = copy.deepcopy(self._generation)
+            settings.do_sample, settings.temperature, settings.max_new_tokens = False, None, max(map(len, targets))
+            with torch.inference_mode():
+                output = self._loaded.model.generate(
+                    **inputs, generation_config=settings, logits_processor=[_Dictation(targets)]
+                )
+            scores += [score for _, score in written(output, self._ends)]
+        return chosen(query, scores)
+
+
+class _Dictation:
+    """Lets a model write nothing but the given tokens, a row each."""
+
+    def __init__(self, targets: Sequence[Sequence[int]]) -> None:
+        self._targets = targets
+        self._step = 0
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        only = torch.full_like(scores, -torch.inf)
+        for row, target in enumerate(self._targets):
+            only[row, target[min(self._step, len(target) - 1)]] = 0.0
+        self._step += 1
+        return only

@@ -1,0 +1,127 @@
+"""A Hugging Face model as a player."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from pfungst.core import Answer, Image, MissingExtra, PfungstError, PlayerError, Query
+from pfungst.players.hashing import digest
+from pfungst.players.huggingface.options import HuggingFaceOptions
+from pfungst.players.source import describe
+
+
+class _Backend(Protocol):
+    needs_picture: bool
+    one_by_one: bool
+    longest: int | None
+    settings: dict[str, Any]
+
+    def text_of(self, query: Query) -> str: ...
+    def answer(self, queries: Sequence[Query], pictures: Sequence[Any]) -> list[Answer]: ...
+
+
+def load(source: str, options: HuggingFaceOptions | None = None) -> HuggingFacePlayer:
+    """The player of a model on the hub (`owner/name`) or in a folder."""
+    return HuggingFacePlayer(source, options)
+
+
+class HuggingFacePlayer:
+    """Asks a `transformers` model.
+
+    The confidence is the probability of the answer: softmax over the answer vocabulary (ViLT), of the written tokens
+    (the others), or of the choice among the choices where these are scored by likelihood. A query without picture is
+    put as text alone to models with a chat template, and with a plain gray picture to others, which cannot do without.
+
+    Weights are read from safetensors files only, and no code of the model's repository is run. The fingerprint holds
+    the digest of the folder or the commit on the hub, number type, prompts, decoding settings, image processor and
+    `transformers` version, but not device and batch size, which change an answer by rounding at most.
+    """
+
+    def __init__(self, source: str, options: HuggingFaceOptions | None = None) -> None:
+        self.options = options = options or HuggingFaceOptions()
+        for package in ("torch", "transformers"):
+            if importlib.util.find_spec(package) is None:
+                raise MissingExtra("A Hugging Face player", "hf")
+        import transformers
+
+        from pfungst.players.huggingface import chat, classify, generate, loading
+
+        folder = Path(source).expanduser()
+        loaded = loading.load_model(source, options)
+        makers: dict[str, Any] = {
+            "classify": classify.Classifier,
+            "generate": generate.Generator,
+            "chat": chat.Writer,
+        }
+        self._backend: _Backend = makers[loaded.kind](loaded, options)
+        self._loaded = loaded
+        self._cut = 0
+        self.kind = loaded.kind
+        self.name = options.name or (folder.resolve().name if folder.is_dir() else source.rsplit("/", 1)[-1])
+        self.batch_size = options.batch_size
+        self.samples = False
+        self.fingerprint = "hf-1-" + digest(
+            loaded.kind,
+            loaded.weights,
+            str(loaded.dtype),
+            options.prompt,
+            self._backend.settings,
+            type(getattr(loaded.processor, "image_processor", None)).__name__,
+            transformers.__version__.split(".")[:2],
+            options.version,
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know about the answers so far."""
+        if not self._cut:
+            return ()
+        return (
+            f"{self._cut} questions were longer than the {self._backend.longest} tokens {self.name} can read, "
+            f"and were cut at the end.",
+        )
+
+    def answer(self, queries: Sequence[Query]) -> list[Answer]:
+        return [answer for _, answer in self.answer_iter(queries)]
+
+    def answer_iter(self, queries: Sequence[Query]) -> Iterator[tuple[int, Answer]]:
+        """Answers as each forward pass ends, in order."""
+        size = 1 if self._backend.one_by_one else self.options.batch_size
+        for first in range(0, len(queries), size):
+            some = queries[first : first + size]
+            self._count_cut(some)
+            pictures = [self._picture(query.image) for query in some]
+            try:
+                answers = self._backend.answer(some, pictures)
+            except PfungstError:
+                raise
+            except Exception as error:
+                if type(error).__name__ == "OutOfMemoryError":
+                    hint = f"It ran out of memory: lower batch_size (now {size}) or use dtype=bfloat16."
+                else:
+                    hint = f"It began with the question '{some[0].question:.80}'."
+                raise PlayerError(f"{self.name} failed on a batch of {len(some)}: {describe(error)}. {hint}") from error
+            yield from enumerate(answers, first)
+
+    def _picture(self, image: Image | None) -> Any:
+        if image is not None:
+            pixels = image.pil()
+            return pixels if pixels.mode == "RGB" else pixels.convert("RGB")
+        if not self._backend.needs_picture:
+            return None
+        import PIL.Image
+
+        return PIL.Image.new("RGB", (224, 224), (127, 127, 127))
+
+    def _count_cut(self, queries: Sequence[Query]) -> None:
+        if self._backend.longest is None:
+            return
+        tokenizer = self._loaded.processor.tokenizer
+        for query in queries:
+            text = self._backend.text_of(query)
+            # No token is shorter than a character, so most questions need no second tokenisation.
+            if len(text) + 2 > self._backend.longest and len(tokenizer(text).input_ids) > self._backend.longest:
+                self._cut += 1

@@ -1,0 +1,57 @@
+"""Names of players: those of this package, those a program registers, those other packages bring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pfungst.core import Dataset, Player, PlayerError
+from pfungst.core.registry import Registry
+from pfungst.players.options import coerce
+
+Maker = Callable[..., Player]
+"""`make(argument, *, data, **options)`: argument is what follows the colon in `name:argument`, empty if nothing."""
+
+_MAKERS: dict[str, Maker] = {}
+PLAYERS = Registry("player", "pfungst.players", _MAKERS, PlayerError)
+"""Third parties declare an entry point: `my_name = "my_package:make"`."""
+
+
+def register(name: str, maker: Maker | None = None) -> Callable[[Maker], Maker]:
+    """Make `name` and `name:argument` a player for `resolve` and the command line.
+
+    `maker(argument, *, data, **options)` returns the player; the types of its keyword parameters are those of the
+    options. Use it as a function or as a decorator. Other packages declare an entry point in the group
+    `pfungst.players` instead, and need no import. A second registration of a name replaces the first.
+    """
+
+    def remember(made: Maker) -> Maker:
+        if not name or not name.replace("-", "_").isidentifier():
+            raise PlayerError(f"A player cannot be called '{name}': use letters, digits, - and _.")
+        _MAKERS[name] = made
+        return made
+
+    if maker is not None:
+        remember(maker)
+    return remember
+
+
+def find(name: str) -> Maker | None:
+    """The maker of that name, None if nobody has registered it."""
+    return PLAYERS.get(name) if name in PLAYERS.names() else None
+
+
+def make(maker: Maker, name: str, argument: str, data: Dataset | None, options: dict[str, Any]) -> Player:
+    return maker(argument, data=data, **coerce(maker, options, name))
+
+
+def available() -> dict[str, str]:
+    """Every registered name and the first line of its description; other packages are not imported for it."""
+    own = {name: (maker.__doc__ or "").strip().split("\n")[0] for name, maker in _MAKERS.items()}
+    others = {name: f"from {entry.value}" for name, entry in PLAYERS.others().items() if name not in own}
+    return {**own, **dict(sorted(others.items()))}
+
+
+def unknown(spec: str) -> PlayerError:
+    known = PLAYERS.unknown(spec.partition(":")[0], spec)
+    return PlayerError(f"{known} For your own code give module:function or path/to/file.py:function.")

@@ -1,0 +1,159 @@
+"""Decoys as a file that `pfungst.data.load` reads back as a multiple-choice data set."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from pfungst.core import Example, FileImage, PfungstError
+from pfungst.core.files import storable
+from pfungst.core.images import ZipImage
+from pfungst.probes.decoys.sets import DecoySet
+
+_ROWS = 50_000
+"""Rows of a Parquet row group: what is in memory at once."""
+ENDINGS = (".jsonl", ".parquet")
+
+
+def column(variant: str) -> str:
+    """Column with the choices of a variant: `choices_qou_iou`. `FILE?choices=COLUMN` loads that variant."""
+    return "choices_" + variant.lower().replace("+", "_").replace("@", "_")
+
+
+def check_ending(path: Path) -> None:
+    if path.suffix not in ENDINGS:
+        raise PfungstError(f"{path}: a file of decoys ends in {' or '.join(ENDINGS)}.")
+
+
+def write(decoys: DecoySet, path: Path, variant: str = "") -> int:
+    """Write the examples with choices; returns how many were left out because they have no decoy at all.
+
+    The column `choices` holds `variant` (by default QoU+IoU, or what there is), and a column a variant all of them, so
+    that `FILE?choices=choices_iou` loads another. The image is named by its file; give `images=` when loading.
+    """
+    check_ending(path)
+    variant = variant or decoys.headline
+    rows = _rows(decoys, variant)
+    left_out = 0
+
+    def kept() -> Iterator[dict[str, Any]]:
+        nonlocal left_out
+        for row in rows:
+            if row["choices"]:
+                yield row
+            else:
+                left_out += 1
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _finished(path) as temporary:
+        count = _write_lines(temporary, kept()) if path.suffix == ".jsonl" else _write_parquet(temporary, kept())
+        if not count:
+            raise PfungstError(
+                f"{path}: there is nothing to write, because no example has a single decoy: all targets are the same "
+                "answer. Multiple choice needs at least two different answers."
+            )
+    return left_out
+
+
+@contextmanager
+def _finished(path: Path) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
+        temporary = Path(folder) / path.name
+        yield temporary
+        temporary.replace(path)
+
+
+def _rows(decoys: DecoySet, variant: str) -> Iterator[dict[str, Any]]:
+    names = list(decoys.variants)
+    columns = [decoys.all_choices(name) for name in names]
+    for example, *sets in zip(decoys.examples, *columns, strict=True):
+        by_name = dict(zip(names, sets, strict=True))
+        yield {
+            "id": storable(example.id),
+            "question": storable(example.question),
+            "image": _image_name(example),
+            "image_id": storable(example.image_id) or None,
+            "answers": [storable(one) for one in example.answers],
+            "target": storable(str(example.target)),
+            "answer_type": storable(example.answer_type),
+            "question_type": storable(example.question_type),
+            "group": storable(example.group) or None,
+            "choices": [storable(one) for one in by_name[variant]],
+            **{column(name): [storable(one) for one in by_name[name]] for name in names},
+        }
+
+
+def _image_name(example: Example) -> str | None:
+    if isinstance(example.image, FileImage):
+        return storable(example.image.path.name)
+    return storable(example.image.member) if isinstance(example.image, ZipImage) else None
+
+
+def _write_lines(path: Path, rows: Iterator[dict[str, Any]]) -> int:
+    count = 0
+    with open(path, "w", encoding="utf-8") as file:
+        for row in rows:
+            known = {key: value for key, value in row.items() if value not in (None, "", [])}
+            file.write(json.dumps(known, ensure_ascii=False) + "\n")
+            count += 1
+    return count
+
+
+def _write_parquet(path: Path, rows: Iterator[dict[str, Any]]) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    count, writer, schema = 0, None, None
+    try:
+        while block := list(islice(rows, _ROWS)):
+            if schema is None:
+                lists = {"answers", "choices", *(name for name in block[0] if name.startswith("choices_"))}
+                schema = pa.schema(
+                    [(name, pa.list_(pa.string()) if name in lists else pa.string()) for name in block[0]]
+                )
+                writer = pq.ParquetWriter(path, schema, compression="zstd")
+            assert writer is not None
+            writer.write_table(pa.Table.from_pylist(block, schema=schema))
+            count += len(block)
+    finally:
+        if writer is not None:
+            writer.close()
+    return count
+
+
+def read_sets(path: Path) -> dict[str, tuple[str, dict[str, tuple[str, ...]]]]:
+    """Example id -> (target, variant -> choices), from a file that `write` made."""
+    from pfungst.data import load
+
+    whole = load(path)
+    columns = _columns(path)
+    if not columns:
+        raise PfungstError(
+            f"{path} was not written by `pfungst decoys`: it has no columns choices_qou, choices_iou ..."
+        )
+    found: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {one.id: (str(one.target), {}) for one in whole}
+    for name, variant in columns.items():
+        for one in load(path, choices=name):
+            if one.choices:
+                found[one.id][1][variant] = one.choices
+    return found
+
+
+def _columns(path: Path) -> dict[str, str]:
+    if path.suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        names = list(pq.read_schema(path).names)
+    else:
+        with open(path, encoding="utf-8") as file:
+            names = list(json.loads(file.readline()))
+    order = ("Random", "Both", "Mined", "QoU", "IoU", "QoU+IoU", "All")
+    known = {column(variant): variant for variant in order}
+    weaker = {name: f"QoU@{name.rpartition('_')[2]}" for name in names if re.fullmatch(r"choices_qou_\d+", name)}
+    return {**{name: known[name] for name in known if name in names}, **weaker}

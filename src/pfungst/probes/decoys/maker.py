@@ -1,0 +1,233 @@
+"""The procedures that find decoys, for a block of questions at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pfungst.core import ProbeError
+from pfungst.probes.decoys.answers import Ints
+from pfungst.probes.decoys.filters import Prepared
+from pfungst.probes.decoys.neighbours import nearest
+from pfungst.probes.decoys.select import put, select, taken
+from pfungst.probes.decoys.split import Lists, Split
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+PROCEDURE, ORIGINAL, FREQUENT_TARGET, NONE = 0, 1, 2, 3
+"""Where a decoy comes from: found by the procedure, or which fallback; NONE: there was no more."""
+UNFILTERED = 4
+"""Added to a fallback that is only known to be another answer."""
+
+FIRST_QUESTIONS, FIRST_CANDIDATES = 48, 12
+"""Most questions have their decoys among so many similar questions and candidates."""
+NEXT_CANDIDATES = 64
+_DEEP = 512
+"""Questions of a block of deep searches: bounds its memory."""
+_RANDOM_DRAWS = 24
+_SALT = {"iou": 11, "qou": 12, "both": 13, "random": 14, "mined": 15}
+"""Keeps the random choices of the procedures apart."""
+
+
+def parse_kind(kind: str) -> tuple[str, int]:
+    """`qou@100` is (`qou`, 100): the procedure, and how many neighbours it passes over."""
+    name, at, number = kind.partition("@")
+    if name not in _SALT or (at and (name != "qou" or not number.isdecimal())):
+        raise ProbeError(
+            f"There is no kind of decoys {kind!r}. There are: qou, iou, both, random, mined, and qou@RANK."
+        )
+    return name, int(number or 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Maker:
+    """Makes the decoys of all triplets that ask the questions start .. stop - 1."""
+
+    split: Split
+    kinds: tuple[str, ...]
+    k: int
+    seed: int
+    vectors: Any
+    """Unit vectors (questions, dim), or None where no kind needs them."""
+    neighbours: int
+    filters: Sequence[Prepared]
+    avoid_human_answers: bool
+    fallback: str = "frequent"
+    elsewhere: tuple[str, ...] = ()
+    """Kinds that are not made here."""
+
+    def size(self, kind: str) -> int:
+        """Decoys a triplet gets of this kind."""
+        return self.k * max(1, len({"qou", "iou"} & set(self.kinds))) if kind == "random" else self.k
+
+    def make(self, start: int, stop: int, progress: Callable[[str, int, int], None]) -> Arrays:
+        split = self.split
+        triplets = split.by_question.values[split.by_question.starts[start] : split.by_question.starts[stop]]
+        triplets = np.sort(triplets).astype(np.int64)
+        result: Arrays = {"triplets": triplets}
+        free = np.full((len(triplets), 0), -1, np.int32)
+        beside = free
+        for kind in sorted(set(self.kinds) - set(self.elsewhere), key=lambda kind: (kind != "qou", kind)):
+            standing = beside if kind == "iou" else free
+            answers, ranks = self._find(kind, triplets, standing, start, stop)
+            if kind == "iou":
+                # Too few that differ from the QoU decoys: one that serves as both is better than a stranger.
+                again, depth = self._find(kind, triplets, free, start, stop)
+                self._patch(answers, ranks, triplets, again, depth)
+            origins = np.where(answers >= 0, PROCEDURE, NONE).astype(np.uint8)
+            self._fill(kind, triplets, standing, answers, origins)
+            result[f"{kind} answers"], result[f"{kind} ranks"], result[f"{kind} origins"] = answers, ranks, origins
+            if kind == "qou":
+                beside = answers
+        return result
+
+    def _patch(self, answers: Ints, ranks: Ints, triplets: Any, spare: Ints, spare_ranks: Ints) -> None:
+        """Fill holes in `answers` from `spare`."""
+        short = np.flatnonzero((answers < 0).any(1))
+        if len(short):
+            picks = self._select(spare[short], triplets[short], answers[short], self.k)
+            put(answers, short, taken(spare[short], picks), [(ranks, taken(spare_ranks[short], picks))])
+
+    def _find(self, kind: str, triplets: Any, beside: Ints, start: int, stop: int) -> tuple[Ints, Ints]:
+        name, skip = parse_kind(kind)
+        if name == "iou":
+            groups = self.split.image[triplets].astype(np.int32)[:, None]
+            rows = np.arange(len(triplets))
+            return self._walk(kind, triplets, rows, groups, self.split.by_image, beside, len(self.split), 0, 0)
+        if name == "random":
+            return self._draw(kind, triplets, beside)
+        if name == "mined":
+            return self._take(kind, triplets, beside, self.split.mined.padded(triplets))
+        return self._search(kind, triplets, beside, start, stop, skip)
+
+    def _search(self, kind: str, triplets: Any, beside: Ints, start: int, stop: int, skip: int) -> tuple[Ints, Ints]:
+        """Walk the similar questions, first a few, then for those that need it as many as allowed."""
+        asked = np.arange(start, stop)
+        answers = np.full((len(triplets), self.k), -1, np.int32)
+        ranks = answers.copy()
+        short: npt.NDArray[np.bool_] = np.ones(len(triplets), np.bool_)
+        limit = self.neighbours + skip
+        rows = self.split.question[triplets].astype(np.int64) - start
+        if kind != "both":
+            near, _ = nearest(self.vectors, asked, FIRST_QUESTIONS)
+            answers, ranks = self._walk(
+                kind, triplets, rows, near, self.split.by_question, beside, limit, skip, FIRST_CANDIDATES
+            )
+            short = np.asarray((answers < 0).any(1))
+        open_ = np.unique(rows[short])
+        for at in range(0, len(open_), _DEEP):
+            block = open_[at : at + _DEEP]
+            near, _ = nearest(self.vectors, asked[block], limit)
+            for width in (NEXT_CANDIDATES, limit):
+                again = np.flatnonzero(short & np.isin(rows, block))
+                found, depth = self._walk(
+                    kind, triplets[again], np.searchsorted(block, rows[again]), near, self.split.by_question,
+                    beside[again], limit, skip, width,
+                )  # fmt: skip
+                answers[again], ranks[again] = found, depth
+                short[again] = (found < 0).any(1)
+        return answers, ranks
+
+    def _walk(
+        self, kind: str, triplets: Any, rows: Any, near: Ints, groups: Lists, beside: Ints, limit: int, skip: int,
+        width: int,
+    ) -> tuple[Ints, Ints]:  # fmt: skip
+        """Candidates from the groups, nearest first, filtered: (triplets, k) answers and ranks."""
+        from pfungst.probes.decoys import kernels
+
+        if kind == "iou":
+            width = int((groups.starts[near[:, 0] + 1] - groups.starts[near[:, 0]]).max(initial=1))
+        width = max(1, min(width, len(self.split.book)))
+        answers = np.full((len(triplets), self.k), -1, np.int32)
+        ranks = answers.copy()
+        step = max(1, (1 << 22) // width)
+        only = self._of_image(triplets) if kind == "both" else None
+        for at in range(0, len(triplets), step):
+            part = slice(at, at + step)
+            found = np.full((len(triplets[part]), width), -1, np.int32)
+            depth = found.copy()
+            kernels.collect(
+                triplets[part], rows[part], near, groups.arrays, self.split.targets, self.split.book.arrays,
+                (self.split.humans if self.avoid_human_answers else Lists.none()).arrays,
+                (only or Lists.none()).arrays, limit, skip, self._salt(kind), found, depth,
+            )  # fmt: skip
+            picks = self._select(found, triplets[part], beside[part], self.k)
+            answers[part], ranks[part] = taken(found, picks), taken(depth, picks)
+        return answers, ranks
+
+    def _of_image(self, triplets: Any) -> Lists:
+        """The answer classes of each triplet's image; of the other triplets nothing is needed."""
+        wanted = np.zeros(len(self.split), np.bool_)
+        wanted[triplets] = True
+        classes = self.split.book.classes[self.split.targets]
+        return Lists.of(
+            classes[self.split.by_image[image]].tolist() if asked else ()
+            for image, asked in zip(self.split.image, wanted, strict=True)
+        )
+
+    def _draw(self, kind: str, triplets: Any, beside: Ints) -> tuple[Ints, Ints]:
+        from pfungst.probes.decoys import kernels
+
+        draws = kernels.mix_table(self._salt(kind), triplets, _RANDOM_DRAWS + 4 * self.size(kind))
+        return self._take(
+            kind, triplets, beside, self.split.targets[(draws % np.uint64(len(self.split))).astype(np.int64)]
+        )
+
+    def _take(self, kind: str, triplets: Any, beside: Ints, candidates: Ints) -> tuple[Ints, Ints]:
+        if self.avoid_human_answers and len(self.split.humans.values):
+            said = self.split.humans.padded(triplets)
+            classes = np.where(candidates >= 0, self.split.book.classes[candidates], -2)
+            human = (classes[:, :, None] == said[:, None, :]).any(2)
+            # A hole would end the row; the target in its place is passed over like any ambiguous answer.
+            candidates = np.where(human, self.split.targets[triplets][:, None], candidates)
+        picks = self._select(candidates, triplets, beside, self.size(kind))
+        return taken(candidates, picks), np.where(picks >= 0, picks + 1, -1).astype(np.int32)
+
+    def _select(self, candidates: Ints, triplets: Any, beside: Ints, want: int) -> npt.NDArray[np.int64]:
+        return select(self.split.book, self.filters, candidates, self.split.targets[triplets], beside, want)
+
+    def _fill(self, kind: str, triplets: Any, beside: Ints, answers: Ints, origins: npt.NDArray[np.uint8]) -> None:
+        """The paper's fallbacks, where a procedure found fewer than wanted: changes `answers` and `origins`."""
+        from pfungst.probes.decoys import kernels
+
+        originals = self.split.originals
+        free = beside[:, :0]
+        for strict, standing in ((True, beside), (True, free), (False, free)):
+            short = np.flatnonzero((answers < 0).any(1))
+            if not len(short):
+                break
+            own = originals.padded(triplets[short])
+            spare = np.concatenate([own, self._spare_targets(kind, triplets[short])], axis=1)
+            # The data set's own decoys come first, each group in a random order; holes go to the end.
+            keys = kernels.mix_table(self._salt(kind) + 100, triplets[short], spare.shape[1]) >> np.uint64(2)
+            keys[:, own.shape[1] :] += np.uint64(1 << 62)
+            keys[spare < 0] = np.uint64(1 << 63)
+            order = np.argsort(keys, axis=1, kind="stable")
+            spare = np.take_along_axis(spare, order, axis=1)
+            picks = select(
+                self.split.book,
+                self.filters if strict else None,
+                spare,
+                self.split.targets[triplets[short]],
+                np.concatenate([standing[short], answers[short]], axis=1),
+                self.size(kind),
+            )
+            source = np.where(taken(order.astype(np.int32), picks) < own.shape[1], ORIGINAL, FREQUENT_TARGET)
+            put(answers, short, taken(spare, picks), [(origins, source + (0 if strict else UNFILTERED))])
+
+    def _spare_targets(self, kind: str, triplets: Any) -> Ints:
+        """(triplets, n) targets to fall back on: the most frequent ones, or draws as frequent as they are right."""
+        from pfungst.probes.decoys import kernels
+
+        if self.fallback == "frequent":
+            return np.broadcast_to(self.split.frequent, (len(triplets), len(self.split.frequent)))
+        draws = kernels.mix_table(self._salt(kind) + 200, triplets, _RANDOM_DRAWS)
+        return np.asarray(self.split.targets[(draws % np.uint64(len(self.split))).astype(np.int64)])
+
+    def _salt(self, kind: str) -> int:
+        name, skip = parse_kind(kind)
+        return self.seed * 1_000_003 + _SALT[name] * 1009 + skip

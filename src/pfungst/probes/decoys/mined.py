@@ -1,0 +1,63 @@
+"""Model-mined decoys: what a given player confuses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from pfungst.core import Example, Player, PlayerError, Query
+from pfungst.scores.exact import normalise
+
+MOST = 12
+"""Candidates an example."""
+
+
+def mine(
+    player: Player,
+    examples: Sequence[Example],
+    *,
+    most: int = MOST,
+    progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+) -> dict[str, tuple[str, ...]]:
+    """Ask a player without choices, and collect its mistakes as candidates: example id -> answers, best first.
+
+    First what the player itself said wrongly here; then what it says wrongly most often where the same answer is
+    right; then the answers in whose place it wrongly says this one. Nothing that a human said here is a candidate.
+    Pass the result to `build(examples, ("mined", ...), mined=...)`, on other players' exams too: a decoy mined from one
+    player is hard for its like. Unlike all other kinds, mined decoys need not be targets of the split, so check their
+    neutrality (`rules`).
+    """
+    asked = [one for one in examples if one.target is not None and one.target.strip()]
+    said: list[str] = []
+    size = int(getattr(player, "batch_size", 32))
+    scenes = bool(getattr(player, "reads_scenes", False))
+    for at in range(0, len(asked), size):
+        part = asked[at : at + size]
+        answers = list(player.answer([Query(e.question, e.image, (), e.scene if scenes else None) for e in part]))
+        if len(answers) != len(part):
+            raise PlayerError(f"{player.name} was asked {len(part)} questions and gave {len(answers)} answers.")
+        said += [answer.text for answer in answers]
+        progress("asking for mistakes", len(said), len(asked))
+    instead: dict[str, Counter[str]] = {}
+    mistaken: dict[str, Counter[str]] = {}
+    spelled: dict[str, str] = {}
+    for one, text in zip(asked, said, strict=True):
+        right, wrong = normalise(one.target), normalise(text)
+        spelled.setdefault(right, str(one.target))
+        if text.strip() and wrong != right:
+            spelled.setdefault(wrong, text.strip())
+            instead.setdefault(right, Counter())[wrong] += 1
+            mistaken.setdefault(wrong, Counter())[right] += 1
+    found = {}
+    for one, text in zip(asked, said, strict=True):
+        right = normalise(one.target)
+        human = {right, *map(normalise, one.answers)}
+        order = [normalise(text), *_frequent(instead.get(right)), *_frequent(mistaken.get(right))]
+        names = [name for name in dict.fromkeys(order) if name and name not in human and name in spelled]
+        found[one.id] = tuple(spelled[name] for name in names[:most])
+    return found
+
+
+def _frequent(counts: Counter[str] | None) -> list[str]:
+    """Most frequent first; ties go by the alphabet, so that the order of the data set does not matter."""
+    return [] if counts is None else sorted(counts, key=lambda name: (-counts[name], name))

@@ -1,0 +1,299 @@
+"""What the answers to the decoys probe say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pfungst.core import Answer, AnsweredTrial, Figure, Finding, Findings, Query, Series, Table
+from pfungst.core.stats import bootstrap, compare_paired, holm
+from pfungst.probes import measure
+from pfungst.scores.exact import choice_by_scores, normalise
+
+OPEN = "open-ended"
+_TURN = re.compile(r"(.+), turn (\d+)")
+_STRENGTH = re.compile(r"QoU@(\d+)")
+OWN = ", no fallback"
+
+
+def turn_name(name: str, turn: int) -> str:
+    """The variant with the options moved up by `turn` places."""
+    return f"{name}, turn {turn}"
+
+
+@dataclass(frozen=True)
+class Pick:
+    """What a player chose."""
+
+    score: float
+    """In [0, 1]; 0 where the answer is none of the choices, NaN where the truth is unknown."""
+    choice: int | None
+    """Position of the chosen option; None where the answer cannot be read as one."""
+
+
+def pick(query: Query, answer: Answer, score: float, target: str | None) -> Pick:
+    """Read an answer to a multiple choice, strictly.
+
+    Scores decide where a player gives them; of several highest ones the one it names is the choice, else the first, and
+    the question counts the share that is right. Otherwise the text must be one of the choices (`pfungst.scores` says
+    when two answers are the same); anything else is not read, and wrong.
+    """
+    said = normalise(answer.text)
+    named = next((at for at, choice in enumerate(query.choices) if normalise(choice) == said), None)
+    if answer.scores is not None and len(answer.scores) == len(query.choices):
+        known = [-np.inf if one != one else one for one in answer.scores]
+        best = [at for at, one in enumerate(known) if one == max(known)]
+        if len(best) == 1 and best[0] == named:
+            return Pick(score, named)
+        right = float("nan") if target is None else choice_by_scores(answer.scores, query.choices, target)
+        return Pick(right, named if named in best else best[0])
+    if named is None:
+        return Pick(score if score != score else 0.0, None)
+    return Pick(score, named)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One choice set over all trials that have it."""
+
+    name: str
+    trials: tuple[AnsweredTrial, ...]
+    picks: tuple[Pick, ...]
+    options: tuple[int, ...]
+
+    @classmethod
+    def of(cls, name: str, trials: Sequence[AnsweredTrial]) -> Column:
+        some, picks, options = [], [], []
+        for one in trials:
+            for variant, answer, score in zip(one.trial.variants, one.answers, one.scores, strict=True):
+                if variant.name == name:
+                    some.append(one)
+                    options.append(len(variant.query.choices))
+                    open_ = not variant.query.choices
+                    picks.append(Pick(score, 0) if open_ else pick(variant.query, answer, score, one.example.target))
+        return cls(name, tuple(some), tuple(picks), tuple(options))
+
+    @property
+    def scores(self) -> list[float]:
+        return [one.score for one in self.picks]
+
+    @property
+    def chance(self) -> float:
+        known = [1 / size for size in self.options if size]
+        return float(np.mean(known)) if known else float("nan")
+
+    @property
+    def unread(self) -> int:
+        return sum(one.choice is None for one in self.picks)
+
+    def accuracy(self, seed: int, condition: str = "") -> Finding:
+        interval = bootstrap(self.scores, measure.clusters(self.trials), seed=seed)
+        return measure.finding("accuracy", interval, condition or self.name)
+
+    def only(self, keep: Sequence[bool]) -> Column:
+        rows = [
+            row for row, kept in zip(zip(self.trials, self.picks, self.options, strict=True), keep, strict=True) if kept
+        ]
+        trials, picks, options = zip(*rows, strict=True) if rows else ((), (), ())
+        return Column(self.name, trials, picks, options)
+
+
+def read(probe: str, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
+    """The findings of the decoys probe."""
+    names = list(dict.fromkeys(v.name for one in trials for v in one.trial.variants))
+    columns = {name: Column.of(name, trials) for name in names}
+    has_orig = any(columns["clean"].options)
+    headline = max(
+        (one.trial.notes["headline"] for one in trials), key=lambda name: len(columns[name].trials), default="clean"
+    )
+    main = columns[headline]
+    sets = [name for name in names if not _TURN.fullmatch(name)]
+    labels = {name: ("Orig" if has_orig else OPEN) if name == "clean" else name for name in sets}
+    accuracies = {name: columns[name].accuracy(seed, labels[name]) for name in sets}
+    drops = _drops(columns, [name for name in ("Random", "clean") if name in columns], headline, labels, has_orig, seed)
+    unread = [
+        measure.finding(
+            "answers not read",
+            bootstrap(
+                [float(p.choice is None) for p in columns[name].picks],
+                measure.clusters(columns[name].trials),
+                seed=seed,
+            ),
+            labels[name],
+        )
+        for name in sets
+        if any(columns[name].options)
+    ]
+    own = main.only([not one.trial.notes["fallbacks"] for one in main.trials])
+    circular, circular_table = _circular(columns, headline, seed)
+    rows = [*accuracies.values(), *drops, *unread, *circular]
+    if 0 < len(own.trials) < len(main.trials):
+        rows.append(own.accuracy(seed, headline + OWN))
+    base = accuracies["Random"] if "Random" in accuracies else accuracies["clean"]
+    drop = drops[0] if drops else None
+    tables = [_table(columns, sets, labels, accuracies, own, headline, seed)]
+    if circular_table is not None:
+        tables.append(circular_table)
+    open_ended = accuracies.get(OPEN) or (None if has_orig else accuracies["clean"])
+    return Findings(
+        probe, tuple(rows), _verdict(main, accuracies[headline], base, drop, open_ended, circular),
+        base, accuracies[headline], drop, tuple(tables), _figures(columns, sets, labels, accuracies),
+        measure.worst(trials, "Random", headline) if "Random" in columns else (),
+    )  # fmt: skip
+
+
+def _drops(
+    columns: dict[str, Column], bases: Sequence[str], headline: str, labels: dict[str, str], has_orig: bool, seed: int
+) -> list[Finding]:
+    found = []
+    by_id = {
+        one.trial.example_id: p.score for one, p in zip(columns[headline].trials, columns[headline].picks, strict=True)
+    }
+    for base in bases:
+        if base == headline or (base == "clean" and not has_orig):
+            continue
+        rows = [
+            (p.score, by_id[one.trial.example_id], measure.cluster(one))
+            for one, p in zip(columns[base].trials, columns[base].picks, strict=True)
+            if one.trial.example_id in by_id
+        ]
+        paired = compare_paired([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows], seed=seed)
+        condition = f"{labels[base]} to {headline}"
+        found.append(measure.finding("drop", paired.difference, condition, paired.p, paired.how))
+    corrected = holm([float("nan") if one.p is None else one.p for one in found])
+    return [
+        Finding(o.name, o.value, o.n, o.low, o.high, o.condition, o.clusters, p, f"{o.how}, Holm")
+        for o, p in zip(found, corrected, strict=True)
+    ]
+
+
+def _circular(columns: dict[str, Column], headline: str, seed: int) -> tuple[list[Finding], Table | None]:
+    """All orders of one set: right in every one, same choice in every one, and where the player likes to point."""
+    turns = [columns[headline], *(one for name, one in columns.items() if name.startswith(f"{headline}, turn "))]
+    if len(turns) < 2:
+        return [], None
+    scores: dict[str, list[float]] = {}
+    chosen: dict[str, set[str | None]] = {}
+    where: dict[str, AnsweredTrial] = {}
+    places: dict[int, list[int]] = {}
+    for column in turns:
+        for one, p, size in zip(column.trials, column.picks, column.options, strict=True):
+            key = one.trial.example_id
+            where[key] = one
+            scores.setdefault(key, []).append(p.score)
+            choices = next(v.query.choices for v in one.trial.variants if v.name == column.name)
+            chosen.setdefault(key, set()).add(None if p.choice is None else choices[p.choice])
+            counts = places.setdefault(size, [0] * size)
+            if p.choice is not None:
+                counts[p.choice] += 1
+    groups = measure.clusters(list(where.values()))
+    always = bootstrap([float(np.min(one)) for one in scores.values()], groups, seed=seed)
+    swayed = bootstrap([float(len(one) > 1) for one in chosen.values()], groups, seed=seed)
+    rows = [
+        measure.finding("accuracy in every order", always, headline),
+        measure.finding("choice changes with the order", swayed, headline),
+    ]
+    size = max(places, key=lambda one: sum(places[one]))
+    total = max(1, sum(places[size]))
+    table = Table(
+        f"Where the player points, {headline} with {size} options in every order",
+        ("place", *(chr(65 + place % 26) for place in range(size))),
+        (("share of picks", *(f"{100 * count / total:.1f}%" for count in places[size])),),
+        f"Every option stands in every place once, so a player that likes no place best has {100 / size:.1f}% each.",
+    )
+    return rows, table
+
+
+def _table(
+    columns: dict[str, Column],
+    sets: Sequence[str],
+    labels: dict[str, str],
+    accuracies: dict[str, Finding],
+    own: Column,
+    headline: str,
+    seed: int,
+) -> Table:
+    rows: list[tuple[object, ...]] = []
+    for name in sets:
+        one = columns[name]
+        multiple = any(one.options)
+        options = float(np.mean(one.options)) if multiple else float("nan")
+        rows.append(
+            (
+                labels[name], f"{options:.1f}" if multiple else "", accuracies[name],
+                measure.percent(one.chance) if multiple else "", one.unread if multiple else "", len(one.trials),
+            )
+        )  # fmt: skip
+    if 0 < len(own.trials) < len(columns[headline].trials):
+        rows.append(
+            (headline + OWN, f"{np.mean(own.options):.1f}", own.accuracy(seed, headline + OWN),
+             measure.percent(own.chance), own.unread, len(own.trials))
+        )  # fmt: skip
+    return Table(
+        "Accuracy by choice set",
+        ("choices", "options", "accuracy", "chance", "not read", "n"),
+        tuple(rows),
+        "Layout of Tables 3 to 5, for one player. Random: as many decoys as QoU+IoU, targets of any questions. "
+        "Not read: answers that are none of the choices; they count as wrong and are never guessed.",
+    )
+
+
+def _figures(
+    columns: dict[str, Column], sets: Sequence[str], labels: dict[str, str], accuracies: dict[str, Finding]
+) -> tuple[Figure, ...]:
+    bars = [name for name in sets if not _STRENGTH.fullmatch(name)]
+    figures = [_figure("Accuracy by choice set", "bar", "", bars, labels, accuracies, columns)]
+    weak = sorted((name for name in sets if _STRENGTH.fullmatch(name)), key=lambda name: -int(name.partition("@")[2]))
+    if weak and "QoU" in columns:
+        curve = [*weak, "QoU"]
+        figures.append(
+            _figure("Accuracy against the strength of the decoys", "line", "similar questions passed over", curve,
+                    {name: name.partition("@")[2] or "0" for name in curve}, accuracies, columns)
+        )  # fmt: skip
+    return tuple(figures)
+
+
+def _figure(
+    title: str, kind: str, label: str, names: Sequence[str], labels: dict[str, str], accuracies: dict[str, Finding],
+    columns: dict[str, Column],
+) -> Figure:  # fmt: skip
+    found = [accuracies[name] for name in names]
+    x = tuple(labels[name] for name in names)
+    return Figure(
+        title, kind,
+        (
+            Series(
+                "accuracy", x, tuple(one.value for one in found), tuple(one.low for one in found),
+                tuple(one.high for one in found),
+            ),
+            Series("chance", x, tuple(columns[name].chance for name in names)),
+        ),
+        label, "accuracy",
+    )  # fmt: skip
+
+
+def _verdict(
+    main: Column, accuracy: Finding, base: Finding, drop: Finding | None, open_ended: Finding | None,
+    circular: Sequence[Finding],
+) -> str:  # fmt: skip
+    said = (
+        f"Among decoys that fit the question and the image ({accuracy.condition}) the player finds the right answer in "
+        f"{measure.with_interval(accuracy)}, chance {measure.percent(main.chance)}"
+    )
+    if drop is not None:
+        said += (
+            f"; among random ones in {measure.percent(base.value)}: elimination is worth {measure.with_interval(drop)}"
+        )
+    if open_ended is not None:
+        said += f"; without choices it scores {measure.percent(open_ended.value)}"
+    said += "."
+    if accuracy.low <= main.chance <= accuracy.high:
+        said += " That is no better than a blind pick."
+    if circular:
+        said += f" It changes {measure.with_interval(circular[1])} of its choices when the options change places."
+    if main.unread:
+        said += f" {main.unread} of {len(main.picks)} answers are none of the choices."
+    return said

@@ -1,0 +1,185 @@
+"""Decoys that were made, and the choice sets they combine to."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pfungst.core import Dataset, Example, ProbeError
+from pfungst.probes.decoys.answers import Ints
+from pfungst.probes.decoys.maker import FREQUENT_TARGET, NONE, ORIGINAL, PROCEDURE, UNFILTERED
+from pfungst.probes.decoys.split import Split
+
+_NAMES = {"qou": "QoU", "iou": "IoU", "both": "Both", "random": "Random", "mined": "Mined"}
+_BLOCK = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """The decoys of one kind: arrays (examples, k)."""
+
+    answers: Ints
+    """Answer numbers, -1 where there is none."""
+    origins: npt.NDArray[np.uint8]
+    ranks: Ints
+    """How many triplets had been walked when it was found; -1 for fallbacks."""
+
+
+@dataclass(frozen=True, eq=False)
+class DecoySet:
+    """Decoys for the examples of a split; see `build`."""
+
+    split: Split
+    kinds: dict[str, Kind]
+    k: int
+    seed: int
+    vectors: Any
+    """Unit vectors of the distinct questions, where a kind needed them."""
+    about: dict[str, Any]
+
+    @property
+    def examples(self) -> Sequence[Example]:
+        """The examples with a target; the others have no decoys."""
+        return self.split.examples
+
+    def __len__(self) -> int:
+        return len(self.split)
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """Names of the choice sets: Orig, QoU, IoU, QoU+IoU, All as in the paper, and those of other kinds."""
+        names = ["Orig"] if len(self.split.originals.values) else []
+        names += [_NAMES.get(kind, kind.replace("qou", "QoU")) for kind in self.kinds]
+        if {"qou", "iou"} <= set(self.kinds):
+            names += ["QoU+IoU"] + (["All"] if "Orig" in names else [])
+        return tuple(names)
+
+    @property
+    def headline(self) -> str:
+        """The choice set that all three rules ask for, or what comes closest."""
+        return "QoU+IoU" if "QoU+IoU" in self.variants else self.variants[-1]
+
+    def decoys(self, variant: str, number: int) -> tuple[str, ...]:
+        """The wrong choices of example `number`, none twice."""
+        return tuple(self.split.book.texts[one] for one in self._numbers(variant, number))
+
+    def choices(self, variant: str, number: int) -> tuple[str, ...]:
+        """Target and decoys, in an order drawn from the seed. Empty where there is no decoy at all."""
+        from pfungst.probes.decoys import kernels
+
+        decoys = self._numbers(variant, number)
+        keys = kernels.mix_table(self.seed + _order_salt(variant), np.asarray([number]), len(decoys) + 1)
+        return self._shuffled(number, decoys, keys[0])
+
+    def all_choices(self, variant: str) -> Iterator[tuple[str, ...]]:
+        """`choices` of every example, in order."""
+        from pfungst.probes.decoys import kernels
+
+        width = 1 + self._width(variant)
+        for start in range(0, len(self), _BLOCK):
+            numbers = np.arange(start, min(start + _BLOCK, len(self)))
+            keys = kernels.mix_table(self.seed + _order_salt(variant), numbers, width)
+            for number, row in zip(numbers.tolist(), keys, strict=True):
+                yield self._shuffled(number, self._numbers(variant, number), row)
+
+    def dataset(self, variant: str = "", name: str = "") -> Dataset:
+        """A multiple-choice data set; examples for which there is no decoy at all are left out and counted."""
+        variant = variant or self.headline
+        examples = [
+            replace(one, choices=choices)
+            for one, choices in zip(self.examples, self.all_choices(variant), strict=True)
+            if choices
+        ]
+        if not examples:
+            raise ProbeError(
+                f"No example has a decoy of {variant}: all targets are one and the same answer. "
+                "Multiple choice needs at least two different answers."
+            )
+        about = {**self.about, "variant": variant, "left out": len(self) - len(examples)}
+        return Dataset(name or f"decoys {variant}", examples, metric="choice", notes=about)
+
+    def counts(self, kind: str) -> dict[str, int]:
+        """Where the decoys of a kind came from, and how many examples have fewer than they should."""
+        one = self.kinds[kind]
+        fallback = self.about.get("fallback", "frequent")
+        origin = one.origins & 3
+        real = one.answers >= 0
+        return {
+            "decoys": int(real.sum()),
+            "procedure": int(((origin == PROCEDURE) & real).sum()),
+            "original": int(((origin == ORIGINAL) & real).sum()),
+            f"{fallback} target": int(((origin == FREQUENT_TARGET) & real).sum()),
+            "unfiltered": int((((one.origins & UNFILTERED) > 0) & real).sum()),
+            "missing": int((origin == NONE).sum()),
+            "examples with a fallback": int((origin != PROCEDURE).any(1).sum()),
+            "examples too short": int((origin == NONE).any(1).sum()),
+            "examples without any": int((origin == NONE).all(1).sum()),
+        }
+
+    def numbers(self, variant: str, items: npt.NDArray[Any] | None = None) -> Ints:
+        """Decoys as answer numbers, (examples, at most), -1 at the end. Combined sets may hold an answer twice."""
+        items = np.arange(len(self)) if items is None else items
+        parts = [
+            self.split.originals.padded(items) if part == "orig" else self.kinds[part].answers[items]
+            for part in self._parts(variant)
+        ]
+        return np.concatenate(parts, axis=1)
+
+    def warnings(self) -> list[str]:
+        """What a user should know before trusting the set, in sentences."""
+        said = []
+        if self.split.without_target:
+            said.append(f"{self.split.without_target} examples have no target, or an empty one, and got no decoys.")
+        if len(np.unique(self.split.book.classes[self.split.targets])) < 2:
+            said.append("All targets are the same answer: there is nothing to choose between.")
+        if "iou" in self.kinds and int(np.diff(self.split.by_image.starts).max()) < 2:
+            said.append("No image has two questions, so there are no IoU decoys; all come from the fallback.")
+        for kind in self.kinds:
+            counts = self.counts(kind)
+            name = self._name(kind)
+            if counts["examples with a fallback"] > 0.2 * len(self):
+                share = 100 * counts["examples with a fallback"] / len(self)
+                said.append(
+                    f"{share:.0f}% of the examples lack {name} decoys of their own and have some from the fallback."
+                )
+            if counts["examples too short"]:
+                said.append(f"{counts['examples too short']} examples have fewer {name} decoys than asked for.")
+        return said
+
+    def _name(self, kind: str) -> str:
+        return _NAMES.get(kind, kind.replace("qou", "QoU"))
+
+    def _parts(self, variant: str) -> list[str]:
+        if variant not in self.variants:
+            raise ProbeError(f"There is no choice set {variant!r} here; there are: {', '.join(self.variants)}.")
+        fixed = {"Orig": ["orig"], "QoU+IoU": ["qou", "iou"], "All": ["orig", "qou", "iou"]}
+        return fixed.get(variant) or [next(kind for kind in self.kinds if self._name(kind) == variant)]
+
+    def _width(self, variant: str) -> int:
+        sizes = {kind: len(one.answers[0]) for kind, one in self.kinds.items()}
+        sizes["orig"] = int(np.diff(self.split.originals.starts).max(initial=0))
+        return sum(sizes[part] for part in self._parts(variant))
+
+    def _numbers(self, variant: str, number: int) -> list[int]:
+        found: dict[int, int] = {}
+        for part in self._parts(variant):
+            row = self.split.originals[number] if part == "orig" else self.kinds[part].answers[number]
+            for one in row.tolist():
+                if one >= 0:
+                    found.setdefault(int(self.split.book.classes[one]), one)
+        return list(found.values())
+
+    def _shuffled(self, number: int, decoys: Sequence[int], keys: npt.NDArray[np.uint64]) -> tuple[str, ...]:
+        if not decoys:
+            return ()
+        options = [str(self.examples[number].target), *(self.split.book.texts[one] for one in decoys)]
+        return tuple(options[at] for at in np.argsort(keys[: len(options)], kind="stable"))
+
+
+def _order_salt(variant: str) -> int:
+    return zlib.crc32(variant.encode())

@@ -1,0 +1,151 @@
+"""One split of a data set, as arrays: who asks what about which image, and what is right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pfungst.core import DataError, Example
+from pfungst.probes.decoys.answers import AnswerBook, Ints, Longs
+
+FREQUENT = 10
+"""Fallback of data sets without decoys of their own: one of so many most frequent targets (Sect. 5.1)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """A list of numbers an item, end to end: those of item i are values[starts[i] : starts[i + 1]]."""
+
+    starts: Longs
+    values: Ints
+
+    @classmethod
+    def of(cls, lists: Iterable[Sequence[int]]) -> Lists:
+        starts, values = [0], list[int]()
+        for one in lists:
+            values.extend(one)
+            starts.append(len(values))
+        return cls(np.asarray(starts, np.int64), np.asarray(values, np.int32))
+
+    @classmethod
+    def none(cls) -> Lists:
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int32))
+
+    def __getitem__(self, item: int) -> Ints:
+        return self.values[self.starts[item] : self.starts[item + 1]]
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        return self.starts, self.values
+
+    def padded(self, items: npt.NDArray[Any]) -> Ints:
+        """(items, longest list), -1 at the end."""
+        lengths = self.starts[items + 1] - self.starts[items]
+        width = int(lengths.max(initial=0))
+        columns = np.arange(width)
+        where = self.starts[items][:, None] + columns
+        inside = columns < lengths[:, None]
+        result = np.full((len(items), width), -1, np.int32)
+        result[inside] = self.values[where[inside]]
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Triplets (image, question, target) 0 .. n - 1 with all that decoys are made from."""
+
+    examples: Sequence[Example]
+    without_target: int
+    """Examples left out because nothing is known to be right, or the right answer is empty."""
+    book: AnswerBook
+    targets: Ints
+    """(n,) answer numbers."""
+    question: Ints
+    """(n,) question numbers; equal texts share one."""
+    questions: tuple[str, ...]
+    by_question: Lists
+    """Triplets of a question, in an order drawn from the seed."""
+    image: Ints
+    by_image: Lists
+    originals: Lists
+    """Answer numbers of the decoys the data set came with."""
+    humans: Lists
+    """Answer classes that some human gave, besides the target."""
+    mined: Lists
+    """Answer numbers of candidates given from outside."""
+    frequent: Ints
+    """The most frequent targets."""
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    @classmethod
+    def of(cls, examples: Sequence[Example], seed: int, mined: Mapping[str, Sequence[str]] | None = None) -> Split:
+        kept = [one for one in examples if one.target is not None and one.target.strip()]
+        if not kept:
+            raise DataError(
+                f"None of the {len(examples)} examples has a target that is not empty: decoys are made from the right "
+                "answers of other questions. Load a labelled split."
+            )
+        mined = mined or {}
+        targets = [str(one.target) for one in kept]
+        more = (text for one in kept for text in (*one.choices, *mined.get(one.id, ())) if text.strip())
+        book = AnswerBook.of([*targets, *more])
+        numbers, classes = book.numbers, book.classes
+        codes = book.of_texts(targets)
+        # Grouping by class needs the human answers' classes too, but those never become decoys themselves.
+        known = _classes_by_text(book)
+        question, questions = _coded(one.question for one in kept)
+        image, images = _coded(one.image_id or f"\0{one.id}" for one in kept)
+        rng = np.random.default_rng(seed)
+        counts = np.bincount(codes, minlength=len(book))
+        most = np.lexsort((np.arange(len(book)), -counts))[:FREQUENT]
+        return cls(
+            examples=kept,
+            without_target=len(examples) - len(kept),
+            book=book,
+            targets=codes,
+            question=question,
+            questions=tuple(questions),
+            by_question=_grouped(question, len(questions), rng),
+            image=image,
+            by_image=_grouped(image, len(images), rng),
+            originals=Lists.of(
+                [n for n in dict.fromkeys(numbers[c] for c in one.choices if c.strip()) if classes[n] != classes[code]]
+                for one, code in zip(kept, codes, strict=True)
+            ),
+            humans=Lists.of(_humans(one, known, int(classes[code])) for one, code in zip(kept, codes, strict=True)),
+            mined=Lists.of([numbers[text] for text in mined.get(one.id, ()) if text.strip()] for one in kept)
+            if mined
+            else Lists.none(),
+            frequent=np.asarray(most[counts[most] > 0], np.int32),
+        )
+
+
+def _humans(example: Example, known: Mapping[str, int], target: int) -> list[int]:
+    if len(example.answers) < 2:
+        return []
+    found = dict.fromkeys(known[text] for text in example.answers if text in known)
+    return [one for one in found if one != target]
+
+
+def _classes_by_text(book: AnswerBook) -> dict[str, int]:
+    return {text: int(one) for text, one in zip(book.texts, book.classes, strict=True)}
+
+
+def _coded(names: Iterable[str]) -> tuple[Ints, list[str]]:
+    known: dict[str, int] = {}
+    codes = np.fromiter((known.setdefault(name, len(known)) for name in names), np.int32)
+    return codes, list(known)
+
+
+def _grouped(codes: Ints, groups: int, rng: np.random.Generator) -> Lists:
+    shuffled = rng.permutation(len(codes))
+    members = shuffled[np.argsort(codes[shuffled], kind="stable")]
+    starts = np.zeros(groups + 1, np.int64)
+    np.cumsum(np.bincount(codes, minlength=groups), out=starts[1:])
+    return Lists(starts, members.astype(np.int32))

@@ -1,0 +1,140 @@
+"""The networks of the A2C adversary: what it sees with, actor and critic (004_7f4cdb926551102e.txt, section 5)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pfungst.core import PfungstError, ProbeError
+from pfungst.probes.game.adversaries.pretrained import Features, Seen, find_features
+from pfungst.probes.game.adversaries.torch_guard import nn, torch
+from pfungst.probes.game.observe import OBJECT_FEATURES, TOKENS
+from pfungst.world.constants import MAX_OBJECTS
+
+if TYPE_CHECKING:
+    from pfungst.probes.game.adversaries.a2c import A2C
+
+
+class RelationNetwork(nn.Module):
+    """Features of things and a question: f(sum over pairs of g(thing i, thing j, question)) (Santoro et al. 2017).
+
+    things (boards, n, width), first column 1 where the thing exists; tokens (boards, 50) -> (boards, hidden).
+    """
+
+    def __init__(self, width: int, hidden: int) -> None:
+        super().__init__()
+        self.words = nn.Embedding(TOKENS + 1, 32, padding_idx=0)
+        self.reader = nn.GRU(32, hidden // 2, batch_first=True)
+        self.thing = nn.Linear(width, hidden)
+        self.pair = nn.Linear(hidden // 2, hidden)
+        self.g = nn.Sequential(nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU())
+        self.other = nn.Linear(width, hidden)
+        self.f = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU())
+
+    def forward(self, things: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+        length = (tokens > 0).sum(1).clamp(min=1)
+        read, _ = self.reader(self.words(tokens[:, : int(length.max())]))
+        question = read[torch.arange(len(tokens)), length - 1]
+        # The first layer of g on (i, j, question) is a sum of three linear maps: no pair is ever spelled out.
+        pairs = self.thing(things)[:, :, None] + self.other(things)[:, None, :] + self.pair(question)[:, None, None]
+        there = things[:, :, 0]
+        both = there[:, :, None] * there[:, None, :]
+        related = (self.g(pairs) * both[..., None]).sum((1, 2)) / both.sum((1, 2)).clamp(min=1.0)[:, None]
+        out: torch.Tensor = self.f(related)
+        return out
+
+
+class Policy(nn.Module):
+    """Features, actor and critic.
+
+    `features`, then `decide` -> log-probabilities of x and of y (boards, 10, bins), values (boards,). `given` is the
+    length of a pretrained network's representation; then that is what `features` is handed instead of objects.
+    """
+
+    def __init__(self, sees: str, heads: str, bins: int, hidden: int, temperature: float, given: int = 0) -> None:
+        super().__init__()
+        self.sees, self.bins, self.temperature, self.given = sees, bins, temperature, given
+        if given:
+            # A sum over up to a hundred pairs may be of any size.
+            self.enter = nn.Sequential(
+                nn.LayerNorm(given, elementwise_affine=False), nn.Linear(given, hidden), nn.ReLU()
+            )
+        elif sees == "pixels":
+            steps: list[nn.Module] = []
+            for before, after in ((3, 16), (16, 24), (24, 32), (32, 32)):
+                steps += [nn.Conv2d(before, after, 3, stride=2, padding=1), nn.ReLU()]
+            self.look = nn.Sequential(*steps)
+            self.relations = RelationNetwork(1 + 2 + 32, hidden)
+        else:
+            self.relations = RelationNetwork(OBJECT_FEATURES, hidden)
+        shared = heads == "objects"
+        self.actor = nn.Sequential(
+            nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, (1 if shared else MAX_OBJECTS) * 2 * bins)
+        )
+        self.actor_object = nn.Linear(OBJECT_FEATURES, hidden) if shared else None
+        self.critic = nn.Sequential(
+            nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, hidden // 2), nn.ReLU(), nn.Linear(hidden // 2, 1)
+        )
+
+    def features(self, seen: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+        if self.given:
+            entered: torch.Tensor = self.enter(seen)
+            return entered
+        if self.sees == "pixels":
+            seen = self._cells(seen)
+        out: torch.Tensor = self.relations(seen, tokens)
+        return out
+
+    def _cells(self, pictures: torch.Tensor) -> torch.Tensor:
+        """The picture as things: one a cell of the last feature map, with its place."""
+        maps = self.look(pictures)  # (boards, 32, side, side)
+        boards, _, side, _ = maps.shape
+        axis = torch.linspace(-1, 1, side)
+        where = torch.stack(torch.meshgrid(axis, axis, indexing="ij"), -1).reshape(1, -1, 2).expand(boards, -1, -1)
+        return torch.cat([torch.ones(boards, side * side, 1), where, maps.flatten(2).transpose(1, 2)], -1)
+
+    def decide(self, features: torch.Tensor, objects: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """features (boards, hidden), objects (boards, 10, 18); the latter only the `objects` heads look at."""
+        values = 1.2 * torch.tanh(self.critic(features).squeeze(-1))
+        if self.actor_object is not None:
+            features = features[:, None] + self.actor_object(objects)
+        heads = self.actor(features).view(-1, MAX_OBJECTS, 2, self.bins) / self.temperature
+        odds = heads.log_softmax(-1)
+        return odds[:, :, 0], odds[:, :, 1], values
+
+
+def make_policy(settings: A2C, bins: int, seed: int) -> tuple[Policy, Features | Seen | None]:
+    """A policy with fresh or loaded weights, and the pretrained network that sees for it, if there is one."""
+    for setting, known in (("sees", ("state", "pixels")), ("heads", ("objects", "paper"))):
+        if getattr(settings, setting) not in known:
+            raise ProbeError(
+                f"{setting} of the A2C adversary is {known[0]} or {known[1]}, not {getattr(settings, setting)!r}."
+            )
+    network, _ = find_features(settings.sees, settings.features)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        given = 0 if network is None else network.size
+        policy = Policy(settings.sees, settings.heads, bins, settings.hidden, settings.temperature, given)
+    if not settings.weights:
+        if not settings.learn:
+            raise ProbeError("An adversary that does not learn needs weights: train one and give its file.")
+        return policy, network
+    from safetensors.torch import load_file
+
+    try:
+        policy.load_state_dict(load_file(settings.weights))
+    except Exception as error:
+        raise PfungstError(
+            f"{settings.weights}: the weights do not fit the adversary {settings.name} ({error})."
+        ) from error
+    return policy, network
+
+
+def save_policy(policy: Policy, path: Path, settings: A2C) -> None:
+    """Write a policy as safetensors; the settings go along as text."""
+    from safetensors.torch import save_file
+
+    parts = {name: value.contiguous() for name, value in policy.state_dict().items()}
+    save_file(parts, path, metadata={"settings": json.dumps(asdict(settings))})

@@ -1,0 +1,79 @@
+"""Stability as confidence: a player that says the same in all wordings is more often right.
+
+For a black box this is a confidence that costs a few questions and needs no truth: the share of the rephrasings that
+get the answer of the original. Beside it stands the player's own confidence, where it states one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from pfungst.core import AnsweredTrial, Finding, Table
+from pfungst.core.stats import Floats
+from pfungst.probes import measure
+from pfungst.scores import risk_coverage
+from pfungst.scores.selective import RISKS
+
+DRAWS = 300
+"""Of the bootstrap: every draw sorts all answers."""
+
+
+def stability(trial: AnsweredTrial) -> float:
+    """Share of the rephrasings that get the answer of the original."""
+    first, *rest = (" ".join(answer.text.lower().split()) for answer in trial.answers)
+    return sum(text == first for text in rest) / len(rest)
+
+
+def stability_rows(trials: Sequence[AnsweredTrial], seed: int) -> tuple[Table, tuple[Finding, ...]]:
+    """The table, and the findings of the row `stability`: AUGRC, coverage at 1, 5 and 10% risk."""
+    known = [one for one in trials if len(one.answers) > 1 and not math.isnan(one.scores[0])]
+    correct = np.array([one.scores[0] for one in known], np.float64)
+    clusters = measure.clusters(known)
+    rows: list[tuple[str, tuple[Finding, ...]]] = []
+    rows.append(
+        ("stability", _measured(np.array([stability(one) for one in known]), correct, clusters, seed, "stability"))
+    )
+    own = [one.answers[0].confidence for one in known]
+    if own and all(value is not None for value in own):
+        sure = np.array([value for value in own if value is not None], np.float64)
+        rows.append(("its own confidence", _measured(sure, correct, clusters, seed, "own confidence")))
+    rows.append(("none (a coin)", _measured(np.zeros(len(known)), correct, clusters, seed, "none")))
+    table = Table(
+        "Stability as confidence",
+        ("confidence", "AUGRC", *(f"coverage at {risk:.0%} risk" for risk in RISKS)),
+        tuple((name, *cells) for name, cells in rows),
+        "Stability: share of the rephrasings that get the original's answer. AUGRC: mean risk of silent failures, "
+        "lower is better. Coverage: share of the questions answered when the least sure are left out until no more "
+        "than that share of the answers is wrong.",
+    )
+    return table, rows[0][1]
+
+
+def _measured(
+    confidence: Floats, correct: Floats, clusters: Sequence[str], seed: int, condition: str
+) -> tuple[Finding, ...]:
+    names = ("AUGRC", *(f"coverage at {risk:.0%} risk" for risk in RISKS))
+    value = _numbers(confidence, correct)
+    labels = {name: i for i, name in enumerate(dict.fromkeys(clusters))}
+    members: list[list[int]] = [[] for _ in labels]
+    for place, name in enumerate(clusters):
+        members[labels[name]].append(place)
+    low = high = np.full(len(names), np.nan)
+    if len(labels) > 1:
+        rng = np.random.default_rng(seed)
+        groups = [np.array(one) for one in members]
+        drawn = [np.concatenate([groups[i] for i in rng.integers(0, len(groups), len(groups))]) for _ in range(DRAWS)]
+        low, high = np.quantile([_numbers(confidence[rows], correct[rows]) for rows in drawn], [0.025, 0.975], axis=0)
+    how = f"cluster bootstrap, {DRAWS} draws"
+    return tuple(
+        Finding(name, float(value[i]), len(correct), float(low[i]), float(high[i]), condition, len(labels), None, how)
+        for i, name in enumerate(names)
+    )
+
+
+def _numbers(confidence: Floats, correct: Floats) -> list[float]:
+    curve = risk_coverage(confidence, correct)
+    return [curve.augrc, *(curve.coverage_at(risk) for risk in RISKS)]

@@ -1,0 +1,98 @@
+"""Metrics by name: how one answer to one example is judged."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from pfungst.core import Answer, Example, PfungstError
+from pfungst.core.registry import Registry
+from pfungst.scores.exact import choice_by_scores, exact_match, normalise
+from pfungst.scores.vqa import Variant, vqa_accuracy
+
+Metric = Callable[[Example, Answer], float]
+
+
+def wups_accuracy(predictions: Sequence[str], truths: Sequence[str], threshold: float = 0.9) -> float:
+    """WUPS at a threshold, in [0, 1]: the mean over questions of `pfungst.text.wups(prediction, truth, threshold)`.
+
+    The measure of DAQUAR and COCO-QA (Malinowski and Fritz, 2014), at 0.9 and at 0.0. NaN if there is no question.
+    """
+    if len(predictions) != len(truths):
+        raise PfungstError(
+            f"wups_accuracy needs one truth a prediction: {len(predictions)} predictions, {len(truths)} truths."
+        )
+    if not truths:
+        return math.nan
+    wups = _wups_function()
+    return sum(wups(prediction, truth, threshold) for prediction, truth in zip(predictions, truths)) / len(truths)
+
+
+def _vqa(example: Example, answer: Answer, variant: Variant) -> float:
+    if len(example.answers) > 1:
+        return vqa_accuracy(answer.text, example.answers, variant)
+    truth = _target(example)
+    # Leaving out the only human would score every answer 0: take one answer for the agreement of all ten instead.
+    return math.nan if truth is None else vqa_accuracy(answer.text, [truth] * 10, variant)
+
+
+def _exact(example: Example, answer: Answer) -> float:
+    truth = _target(example)
+    return math.nan if truth is None else exact_match(answer.text, truth)
+
+
+def _choice(example: Example, answer: Answer) -> float:
+    truth = _target(example)
+    if truth is None:
+        return math.nan
+    said = normalise(answer.text)
+    known = said in map(normalise, example.choices)
+    if not known and answer.scores is not None and len(answer.scores) == len(example.choices):
+        return choice_by_scores(answer.scores, example.choices, truth)
+    return float(said == normalise(truth))
+
+
+def _wups(example: Example, answer: Answer, threshold: float) -> float:
+    wups = _wups_function()
+    if len(example.answers) > 1:
+        return sum(wups(answer.text, human, threshold) for human in example.answers) / len(example.answers)
+    truth = _target(example)
+    return math.nan if truth is None else wups(answer.text, truth, threshold)
+
+
+def _wups_function() -> Callable[[str, str, float], float]:
+    """Found late, because WordNet needs numpy and most runs need neither."""
+    from pfungst.text.wordnet import wups
+
+    return wups
+
+
+def _target(example: Example) -> str | None:
+    """The one right answer: the target, else the most frequent human answer, the first of equals."""
+    if example.target is not None or not example.answers:
+        return example.target
+    return Counter(example.answers).most_common(1)[0][0]
+
+
+METRICS: dict[str, Metric] = {
+    "vqa": partial(_vqa, variant="official"),
+    "vqa-fixed": partial(_vqa, variant="fixed"),
+    "vqa-paper": partial(_vqa, variant="paper"),
+    "exact": _exact,
+    "choice": _choice,
+    "wups0.9": partial(_wups, threshold=0.9),
+    "wups0.0": partial(_wups, threshold=0.0),
+}
+"""Name -> function of an example and an answer to a score in [0, 1]; NaN where the example has no known truth."""
+
+_REGISTRY = Registry("metric", "pfungst.metrics", METRICS)
+
+
+def get_metric(name: str) -> Metric:
+    """The metric of that name: one of `METRICS`, or one that an installed package registers as a `pfungst.metrics`."""
+    metric: Metric = _REGISTRY.get(name)
+    if not callable(metric):
+        raise PfungstError(f"The metric {name!r} is not a function of example and answer.")
+    return metric

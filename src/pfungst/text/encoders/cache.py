@@ -1,0 +1,127 @@
+"""Vectors on disk, found again by content: the encoder's fingerprint and the sentences themselves.
+
+A list of sentences becomes one `.npy` file that is opened as a memory map. While it grows it is a `.part` file with a
+count of finished rows beside it, so that a killed run goes on where it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pfungst.core.files import cache_root
+from pfungst.text.encoders.base import Encoder, EncoderError, FloatArray
+
+CHUNK = 2048
+"""Sentences between two points a run can resume from."""
+
+Progress = Callable[[int, int], None]
+"""Called with (sentences encoded, sentences in all)."""
+
+
+def content_key(encoder: Encoder, sentences: Sequence[str]) -> str:
+    content = hashlib.sha256(f"vectors-1\n{encoder.fingerprint}\n{encoder.dim}\n".encode())
+    for sentence in sentences:
+        data = sentence.encode("utf-8", "surrogatepass")
+        # The length keeps ["ab"] and ["a", "b"] apart.
+        content.update(f"{len(data)}\n".encode())
+        content.update(data)
+    return content.hexdigest()
+
+
+def cached(encoder: Encoder, sentences: Sequence[str], progress: Progress | None = None) -> FloatArray:
+    """Vectors of `sentences` as a read-only memory map, encoded only if they are not on disk yet.
+
+    Where the cache folder cannot be written, the vectors are simply calculated.
+    """
+    folder = cache_root() / "vectors" / re.sub(r"[^A-Za-z0-9._+-]", "_", encoder.name)[:80]
+    file = folder / f"{content_key(encoder, sentences)}.npy"
+    shape = (len(sentences), encoder.dim)
+    found = _open(file, shape)
+    if found is not None:
+        return found
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _held(file.with_suffix(".part")):
+            found = _open(file, shape)  # Somebody else may have finished it meanwhile.
+            if found is None:
+                _fill(encoder, sentences, file, progress)
+                found = _open(file, shape)
+    except OSError:
+        found = None
+    return encode_checked(encoder, sentences) if found is None else found
+
+
+def encode_checked(encoder: Encoder, sentences: Sequence[str]) -> FloatArray:
+    """What the encoder says, if it is what an encoder may say."""
+    rows = encoder.encode(sentences)
+    if np.shape(rows) != (len(sentences), encoder.dim):
+        raise EncoderError(
+            f"The encoder {encoder.name} returned an array of shape {np.shape(rows)} for {len(sentences)} sentences, "
+            f"not ({len(sentences)}, {encoder.dim})."
+        )
+    rows = np.asarray(rows, dtype=np.float32)
+    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    if len(bad):
+        sentence = sentences[int(bad[0])]
+        raise EncoderError(f"The encoder {encoder.name} returned NaN or infinity for {sentence[:60]!r}.")
+    return rows
+
+
+def _open(file: Path, shape: tuple[int, int]) -> FloatArray | None:
+    try:
+        rows: FloatArray = np.load(file, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    return rows if rows.shape == shape and rows.dtype == np.float32 else None
+
+
+def _fill(encoder: Encoder, sentences: Sequence[str], file: Path, progress: Progress | None) -> None:
+    part, count = file.with_suffix(".part"), file.with_suffix(".rows")
+    shape = (len(sentences), encoder.dim)
+    begun = _begun(part, count, shape)
+    rows = np.lib.format.open_memmap(part, mode="r+" if begun else "w+", dtype=np.float32, shape=shape)
+    for start in range(begun, len(sentences), CHUNK):
+        chunk = sentences[start : start + CHUNK]
+        rows[start : start + len(chunk)] = encode_checked(encoder, chunk)
+        if len(sentences) > CHUNK:
+            rows.flush()
+            count.write_text(f"{start + len(chunk)}\n")
+        if progress is not None:
+            progress(start + len(chunk), len(sentences))
+    rows.flush()
+    del rows
+    with open(part, "rb+") as written:
+        os.fsync(written.fileno())
+    part.replace(file)
+    count.unlink(missing_ok=True)
+
+
+def _begun(part: Path, count: Path, shape: tuple[int, int]) -> int:
+    """Rows a killed run has left. A count that was cut short by the kill does not end with a newline."""
+    try:
+        text = count.read_text()
+        size = part.stat().st_size
+    except OSError:
+        return 0
+    whole = size > shape[0] * shape[1] * 4
+    return int(text) if whole and re.fullmatch(r"\d+\n", text) and int(text) <= shape[0] else 0
+
+
+@contextlib.contextmanager
+def _held(part: Path) -> Iterator[None]:
+    """One process at a time for one file; a second one waits, and then finds it done."""
+    with open(part, "ab") as lock:
+        try:
+            import fcntl
+
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        except ImportError:  # Not a POSIX system: two processes may do the same work, with the same result.
+            pass
+        yield

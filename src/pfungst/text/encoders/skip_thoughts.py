@@ -1,0 +1,245 @@
+"""Skip-thought vectors: the last state of a GRU that read the sentence (Eq. 1-4 of 002_fb7e146b8b7661da.txt)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pfungst.text.encoders.base import MAX_WORDS, EncoderError, FloatArray, check_sentences, unit_rows
+from pfungst.text.encoders.gru import GRUWeights, TorchGRU, last_state
+from pfungst.text.encoders.tokens import TOKENIZERS, gram_buckets
+from pfungst.text.encoders.word_vectors import WordVectors
+
+FORMAT = "pfungst-skip-thoughts-1"
+BATCH = 256
+
+
+@dataclass(frozen=True)
+class Part:
+    """One skip-thoughts model: a table of word vectors and the GRUs that read them."""
+
+    table: FloatArray
+    """(words, e), may be a memory map."""
+    forward: GRUWeights
+    backward: GRUWeights | None = None
+    """Reads the sentence from its end, in a bi-skip model."""
+
+    @property
+    def dim(self) -> int:
+        return self.forward.size + (self.backward.size if self.backward else 0)
+
+
+@dataclass(frozen=True)
+class SkipThoughts:
+    """A skip-thoughts encoder: the vectors of its parts (uni-skip, bi-skip), each of length 1, side by side.
+
+    Use `SkipThoughts.load`, `load_published` or `train_skip_thoughts` to get one.
+    """
+
+    parts: tuple[Part, ...]
+    vocabulary: Mapping[str, int]
+    """word -> row of every part's table."""
+    tokens: str
+    """`words` (ours) or `penn` (published)."""
+    unknown: int | None = None
+    """Row for words that are not in the vocabulary, where `grams` is None."""
+    grams: FloatArray | None = None
+    """(buckets, e) vectors of letter n-grams; an unknown word is the mean of its own. Only with one shared table."""
+    end: int | None = None
+    """Row of an end-of-sentence word that is appended to every sentence; None appends nothing."""
+    reset_after: bool = True
+    name: str = "skip-thoughts"
+    source: str = ""
+    """Hash of the files it came from."""
+    device: str = "numpy"
+    """`numpy`, or a torch device such as `cpu` or `cuda`."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_grus", {})
+
+    @property
+    def dim(self) -> int:
+        return sum(part.dim for part in self.parts)
+
+    @property
+    def fingerprint(self) -> str:
+        # The two implementations agree to about 1e-6, which is not the same bytes.
+        how = "numpy" if self.device == "numpy" else "torch"
+        return f"skip-thoughts-1:{self.source}:{self.end}:{how}"
+
+    def encode(self, sentences: Sequence[str]) -> FloatArray:
+        """Vectors (sentences, dim), float32; only the first `MAX_WORDS` words of a sentence are read."""
+        cut = TOKENIZERS[self.tokens]
+        spoken = [cut(sentence)[:MAX_WORDS] for sentence in check_sentences(sentences)]
+        distinct: dict[str, int] = {}
+        # +1: row 0 of the local table is the end-of-sentence word.
+        rows = [[distinct.setdefault(word, len(distinct)) + 1 for word in one] for one in spoken]
+        if self.end is not None:
+            rows = [[*one, 0] if one else one for one in rows]
+        tables = [self._vectors(part, list(distinct)) for part in self.parts]
+        by_length: dict[int, list[int]] = {}
+        for position, one in enumerate(rows):
+            by_length.setdefault(len(one), []).append(position)
+        result = np.zeros((len(spoken), self.dim), np.float32)
+        for length, positions in sorted(by_length.items()):
+            # Long sentences in small batches: memory is words x sentences.
+            step = max(1, min(BATCH, BATCH * 32 // max(length, 1)))
+            for start in range(0, len(positions) if length else 0, step):
+                chosen = positions[start : start + step]
+                ids = np.array([rows[position] for position in chosen]).T
+                result[chosen] = np.concatenate(
+                    [unit_rows(self._read(part, table[ids])) for part, table in zip(self.parts, tables, strict=True)],
+                    axis=1,
+                )
+        return result
+
+    def _read(self, part: Part, x: FloatArray) -> FloatArray:
+        states = [self._state(part.forward, x)]
+        if part.backward is not None:
+            states.append(self._state(part.backward, x[::-1]))
+        return np.concatenate(states, axis=1)
+
+    def _state(self, weights: GRUWeights, x: FloatArray) -> FloatArray:
+        if self.device == "numpy":
+            return last_state(weights, x, reset_after=self.reset_after)
+        grus: dict[int, TorchGRU] = self.__dict__["_grus"]
+        if id(weights) not in grus:
+            grus[id(weights)] = TorchGRU(weights, reset_after=self.reset_after, device=self.device)
+        return grus[id(weights)].last_state(x)
+
+    def _vectors(self, part: Part, words: list[str]) -> FloatArray:
+        """Vectors of the end-of-sentence word (row 0) and of `words`."""
+        table = np.zeros((len(words) + 1, part.table.shape[1]), np.float32)
+        if self.end is not None:
+            table[0] = part.table[self.end]
+        for row, word in enumerate(words, start=1):
+            known = self.vocabulary.get(word)
+            if known is not None:
+                table[row] = part.table[known]
+            elif self.grams is not None:
+                table[row] = self.grams[gram_buckets(word, len(self.grams))].mean(axis=0)
+            elif self.unknown is not None:
+                table[row] = part.table[self.unknown]
+        return table
+
+    def to(self, device: str) -> SkipThoughts:
+        """The same encoder on `numpy` or on a torch device."""
+        return replace(self, device=device)
+
+    def expand_vocabulary(self, vectors: WordVectors, *, limit: int | None = None) -> SkipThoughts:
+        """Teach it the words of `vectors`, by the linear map from those vectors to its own (Kiros et al. 2015, 2.2).
+
+        The map, with an intercept, is the least-squares fit over the words both know. `limit`: only the first so many
+        words. Words it knows already keep their vectors.
+        """
+        new_words = [word for word in vectors.words[:limit] if word not in self.vocabulary]
+        shared = [word for word in vectors.words if word in self.vocabulary]
+        size = vectors.dim
+        if len(shared) <= size:
+            raise EncoderError(
+                f"Only {len(shared)} words are known to both the encoder and the word vectors; a map from {size} "
+                "dimensions needs more than that. Are the vectors of the same language, and lower-case?"
+            )
+        known = _with_one(vectors.of(shared))
+        rows = [self.vocabulary[word] for word in shared]
+        parts = []
+        for part in self.parts:
+            matrix = np.linalg.lstsq(known, part.table[rows].astype(np.float64), rcond=None)[0]
+            mapped = (_with_one(vectors.of(new_words)) @ matrix).astype(np.float32)
+            parts.append(replace(part, table=np.concatenate([part.table, mapped])))
+        start = len(self.parts[0].table)
+        vocabulary = {**self.vocabulary, **{word: start + i for i, word in enumerate(new_words)}}
+        source = hashlib.sha256(f"{self.source} {vectors.fingerprint} {limit}".encode()).hexdigest()[:16]
+        return replace(self, parts=tuple(parts), vocabulary=vocabulary, source=source, name=f"{self.name}+words")
+
+    def save(self, path: str | Path, *, half: bool = True, notes: Mapping[str, Any] | None = None) -> None:
+        """Write one safetensors file; `half` stores 16-bit numbers, which halves it and moves vectors by about 1e-3."""
+        from safetensors.numpy import save_file
+
+        tensors: dict[str, Any] = {"vocabulary": np.frombuffer("\n".join(self.vocabulary).encode(), np.uint8)}
+        if list(self.vocabulary.values()) != list(range(len(self.vocabulary))):
+            raise EncoderError("The rows of the vocabulary are not in order; published models stay in their own files.")
+        kind = np.float16 if half else np.float32
+        if self.grams is not None:
+            tensors["grams"] = self.grams.astype(kind)
+        for number, part in enumerate(self.parts):
+            shared = number > 0 and part.table is self.parts[0].table
+            if not shared:
+                tensors[f"{number}.table"] = np.ascontiguousarray(part.table, dtype=kind)
+            for direction, weights in (("forward", part.forward), ("backward", part.backward)):
+                for field in fields(GRUWeights) if weights is not None else ():
+                    tensors[f"{number}.{direction}.{field.name}"] = getattr(weights, field.name).astype(kind)
+        settings = {
+            "format": FORMAT,
+            "name": self.name,
+            "tokens": self.tokens,
+            "parts": len(self.parts),
+            "reset": "after" if self.reset_after else "before",
+            "unknown": self.unknown,
+            "end": self.end,
+        }
+        # One entry alone: the library writes several in any order, and the same model must give the same bytes.
+        text = json.dumps({**(notes or {}), **settings}, sort_keys=True)
+        save_file(tensors, path, metadata={"pfungst": text})
+
+    @classmethod
+    def load(cls, path: str | Path, *, device: str = "numpy") -> SkipThoughts:
+        """Read a file that `save` wrote."""
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(path, framework="numpy") as file:
+                settings = json.loads((file.metadata() or {}).get("pfungst", "{}"))
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+            source = hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
+        except (OSError, SafetensorError, ValueError) as error:
+            raise EncoderError(f"{path}: this file cannot be read as safetensors ({error}).") from error
+        if not isinstance(settings, dict) or settings.get("format") != FORMAT:
+            raise EncoderError(f"{path}: not a skip-thoughts model of this package (no format {FORMAT!r} in it).")
+        try:
+            return cls._assemble(settings, tensors, source=source, device=device, where=str(path))
+        except (KeyError, TypeError, ValueError) as error:
+            raise EncoderError(f"{path}: the model is incomplete ({error}).") from error
+
+    @classmethod
+    def _assemble(
+        cls, settings: Mapping[str, Any], tensors: Mapping[str, Any], *, source: str, device: str, where: str
+    ) -> SkipThoughts:
+        def gru(prefix: str) -> GRUWeights:
+            weights = GRUWeights(
+                *(tensors[f"{prefix}.{field.name}"].astype(np.float32) for field in fields(GRUWeights))
+            )
+            weights.check(f"{where}, {prefix}")
+            return weights
+
+        parts: list[Part] = []
+        for number in range(settings["parts"]):
+            own = tensors.get(f"{number}.table")
+            table = parts[0].table if own is None else own.astype(np.float32)
+            backward = gru(f"{number}.backward") if f"{number}.backward.W" in tensors else None
+            parts.append(Part(table, gru(f"{number}.forward"), backward))
+        words = tensors["vocabulary"].tobytes().decode().split("\n")
+        if len(words) != len(parts[0].table):
+            raise ValueError(f"{len(words)} words but {len(parts[0].table)} vectors")
+        return cls(
+            parts=tuple(parts),
+            vocabulary={word: row for row, word in enumerate(words)},
+            tokens=settings["tokens"],
+            unknown=settings["unknown"],
+            grams=tensors["grams"].astype(np.float32) if "grams" in tensors else None,
+            end=settings["end"],
+            reset_after=settings["reset"] == "after",
+            name=settings["name"],
+            source=source,
+            device=device,
+        )
+
+
+def _with_one(rows: FloatArray) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return np.concatenate([rows.astype(np.float64), np.ones((len(rows), 1))], axis=1)

@@ -1,0 +1,163 @@
+"""Word vectors from the usual files, and the sentence encoder that averages them."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from pfungst.core import DataError
+from pfungst.text.encoders.base import FloatArray, check_sentences
+from pfungst.text.encoders.tokens import words
+
+
+@dataclass(frozen=True, eq=False)
+class WordVectors:
+    """Words and their vectors, in the order of the file (most frequent first, by custom)."""
+
+    words: tuple[str, ...]
+    vectors: FloatArray
+    """(words, dim)"""
+    fingerprint: str
+
+    def __post_init__(self) -> None:
+        # The first of two equal words counts, as it is the more frequent one.
+        rows = {word: row for row, word in reversed(list(enumerate(self.words)))}
+        object.__setattr__(self, "rows", rows)
+
+    rows: dict[str, int] = None  # type: ignore[assignment]
+    """word -> row."""
+
+    @property
+    def dim(self) -> int:
+        return int(self.vectors.shape[1])
+
+    def of(self, chosen: Sequence[str]) -> FloatArray:
+        """Vectors (len(chosen), dim) of words that are all known."""
+        rows: FloatArray = self.vectors[[self.rows[word] for word in chosen]]
+        return rows
+
+    @classmethod
+    def read(cls, path: str | Path, *, limit: int | None = None) -> WordVectors:
+        """Read word2vec binary (`.bin`), GloVe or word2vec text (`.txt`, `.vec`), or `.npz` with `words` and `vectors`.
+
+        Text and binary files may be gzipped. `limit` reads only the first so many words.
+        """
+        file = Path(path)
+        kind = file.with_suffix("").suffix if file.suffix == ".gz" else file.suffix
+        if not file.is_file():
+            raise DataError.at(file, "", "there is no such file of word vectors.")
+        try:
+            if kind == ".npz":
+                found, rows = _read_npz(file, limit)
+            else:
+                with _open(file) as stream:
+                    found, rows = (
+                        _read_binary(stream, file, limit) if kind == ".bin" else _read_text(stream, file, limit)
+                    )
+        except (OSError, EOFError, zipfile.BadZipFile) as error:
+            raise DataError.at(file, "", f"the file cannot be read ({error}).") from error
+        if not found:
+            raise DataError.at(file, "", "the file holds no word vectors.")
+        if not np.isfinite(rows).all():
+            bad = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
+            raise DataError.at(file, f"word {bad} ({found[bad]!r})", "its vector holds NaN or infinity.")
+        content = hashlib.sha256("\n".join(found).encode("utf-8", "surrogatepass"))
+        content.update(np.ascontiguousarray(rows).data)
+        return cls(tuple(found), rows, content.hexdigest()[:16])
+
+
+def _open(file: Path) -> IO[bytes]:
+    return gzip.open(file) if file.suffix == ".gz" else open(file, "rb")  # type: ignore[return-value]
+
+
+def _read_npz(file: Path, limit: int | None) -> tuple[list[str], FloatArray]:
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            found, rows = archive["words"], archive["vectors"]
+    except (KeyError, ValueError) as error:
+        raise DataError.at(
+            file, "", f"an .npz of word vectors holds the arrays `words` and `vectors` ({error})."
+        ) from error
+    if found.ndim != 1 or found.dtype.kind != "U" or rows.ndim != 2 or len(found) != len(rows):
+        raise DataError.at(file, "", "`words` must be n strings and `vectors` an array (n, dim).")
+    return [str(word) for word in found[:limit]], rows[:limit].astype(np.float32)
+
+
+def _read_text(stream: IO[bytes], file: Path, limit: int | None) -> tuple[list[str], FloatArray]:
+    found: list[str] = []
+    rows: list[FloatArray] = []
+    size = 0
+    for number, raw in enumerate(stream, start=1):
+        pieces = raw.decode("utf-8", "replace").rstrip().split(" ")
+        if number == 1 and len(pieces) == 2 and all(piece.isdecimal() for piece in pieces):
+            size = int(pieces[1])
+            continue
+        size = size or len(pieces) - 1
+        # Some published files have words with spaces in them, so the vector is counted from the end.
+        word = " ".join(pieces[:-size]) if size else ""
+        try:
+            row = np.array(pieces[-size:], dtype=np.float32)
+        except ValueError as error:
+            raise DataError.at(file, f"line {number}", f"not a word and {size} numbers.") from error
+        if not word or len(row) != size:
+            raise DataError.at(file, f"line {number}", f"not a word and {size} numbers.")
+        found.append(word)
+        rows.append(row)
+        if len(found) == limit:
+            break
+    return found, np.stack(rows) if rows else np.zeros((0, 0), np.float32)
+
+
+def _read_binary(stream: IO[bytes], file: Path, limit: int | None) -> tuple[list[str], FloatArray]:
+    header = stream.readline(100).split()
+    if len(header) != 2 or not all(piece.isdigit() for piece in header) or int(header[1]) == 0:
+        raise DataError.at(file, "line 1", "a word2vec file begins with the number of words and the dimension.")
+    count, size = int(header[0]), int(header[1])
+    count = count if limit is None else min(count, limit)
+    found: list[str] = []
+    blocks: list[bytes] = []
+    for number in range(count):
+        letters = bytearray()
+        while (letter := stream.read(1)) not in (b" ", b""):
+            if letter != b"\n":  # Some writers end each vector with a newline, some do not.
+                letters += letter
+            if len(letters) > 10_000:
+                raise DataError.at(file, f"word {number}", "its name has no end; this is not a word2vec file.")
+        block = stream.read(4 * size)
+        if len(block) != 4 * size:
+            raise DataError.at(file, f"word {number} of {count}", "the file ends before its vector does.")
+        found.append(letters.decode("utf-8", "replace"))
+        blocks.append(block)
+    return found, np.frombuffer(b"".join(blocks), "<f4").reshape(len(found), size).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class AveragedWords:
+    """The mean of the vectors of a sentence's words. Unknown words are left out; none known gives zeros."""
+
+    vectors: WordVectors
+    name: str = "words"
+
+    @property
+    def dim(self) -> int:
+        return self.vectors.dim
+
+    @property
+    def fingerprint(self) -> str:
+        return f"averaged-words-1:{self.vectors.fingerprint}"
+
+    def encode(self, sentences: Sequence[str]) -> FloatArray:
+        rows = self.vectors.rows
+        result = np.zeros((len(sentences), self.dim), np.float32)
+        for position, sentence in enumerate(check_sentences(sentences)):
+            known = [rows[word] for word in words(sentence) if word in rows]
+            if known:
+                result[position] = self.vectors.vectors[known].mean(axis=0)
+        return result

@@ -1,0 +1,151 @@
+"""How a model is trained for cycle consistency, with the paper's numbers as defaults, and what a study of it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pfungst.core import PfungstError
+from pfungst.training.config import FitConfig
+
+LAMBDA_G = 1.0
+LAMBDA_C = 0.5
+T_SIM = 0.9
+A_ITER = 5500
+"""Section 5.1, Implementation Details, of 003_43f488cf6d651ec9.txt."""
+
+FEEDBACKS = ("sample", "greedy", "forced")
+
+
+@dataclass(frozen=True)
+class CycleConfig:
+    """L_total = L_F + lambda_g L_G + lambda_c L_cycle (Eq. 1), with gating and late activation; all of it can be
+    switched off."""
+
+    lambda_g: float = LAMBDA_G
+    """Weight of L_G, the question's negative log likelihood (Q-consistency). 0 trains no generator."""
+    lambda_c: float = LAMBDA_C
+    """Weight of L_cycle, the answer to the generated question (A-consistency). 0 leaves it out."""
+    gating: bool = True
+    """Keep only generated questions that are answered correctly or resemble the original (Section 3.2)."""
+    t_sim: float = T_SIM
+    """Least cosine similarity of the two questions' encodings."""
+    start: float = A_ITER
+    """A_iter: steps after which L_cycle counts (Section 3.3). Below 1: the share of all steps, for short runs."""
+    attended: bool = True
+    """Give G the picture as F attended to it; else the mean over the whole picture (end of Section 5.2)."""
+    feedback: str = "forced"
+    """How G writes Q' for the second pass. `forced`: a word for every place, drawn given the original words before it,
+    from the very pass that L_G is taken of. `sample`: word by word on its own; `greedy`: the likeliest words, only the
+    noise varies them. The paper says that G is trained with teacher forcing, not how Q' is read off."""
+    temperature: float = 1.0
+    """Of the drawn words; below 1 the likely ones become likelier."""
+    noise: float = 0.1
+    """Standard deviation of the additive noise. The paper has noise but not its size."""
+    size: int = 0
+    """Length of the two encodings, which are summed; 0: half of the model's encoding of the question, 64 to 512. The
+    paper names no widths, but these are "lower dimensional"."""
+    hidden: int = 0
+    """LSTM; 0: three quarters of that encoding, 64 to 512."""
+    unknown: float = 0.0
+    """Share of the words of Q' that F is shown as unknown. Not in the paper, whose models know all words beforehand
+    (GloVe); models that learn their words meet unseen ones first in somebody else's wording."""
+    tied: bool = False
+    """G reads and writes words by the vectors that F's words start from, and may write words that no training question
+    has, where their vectors lie near those of words that do. For models with word vectors from elsewhere."""
+    through: bool = False
+    """Let L_cycle reach G through the drawn words (straight-through). The paper does not say; off, G learns from L_G
+    alone, and F from everything."""
+
+    def __post_init__(self) -> None:
+        if self.feedback not in FEEDBACKS:
+            raise PfungstError(f"There is no feedback {self.feedback!r}. There are: {', '.join(FEEDBACKS)}.")
+        if min(self.lambda_g, self.lambda_c, self.start, self.noise) < 0:
+            raise PfungstError("Weights, start and noise of cycle training cannot be negative.")
+        if not -1 <= self.t_sim <= 1:
+            raise PfungstError(f"T_sim is a cosine, between -1 and 1, not {self.t_sim}.")
+        if not 0 <= self.unknown < 1:
+            raise PfungstError(f"The share of unknown words lies between 0 and 1, not {self.unknown}.")
+        if self.temperature <= 0 or min(self.size, self.hidden) < 0:
+            raise PfungstError("The temperature of the question generator must be above 0, its sizes 0 or more.")
+        if self.lambda_c and not self.lambda_g:
+            raise PfungstError(
+                "A-consistency needs a generator that learns: lambda_g cannot be 0 where lambda_c is not."
+            )
+
+    def start_step(self, total: int) -> int:
+        """The first step, counted from 0, in which L_cycle counts."""
+        return round(self.start * total) if self.start < 1 else round(self.start)
+
+
+HIDDEN = 0.15
+"""Share of the words that the two extra variants hide, unless a study says otherwise."""
+
+HIDES = "words hidden"
+"""How the names of these variants end."""
+
+VARIANTS: dict[str, dict[str, Any] | None] = {
+    "base": None,
+    "+ Q-consistency": {"lambda_c": 0.0},
+    "+ A-consistency": {"gating": False},
+    "+ Gating": {},
+    "base, words hidden": None,
+    "+ Gating, words hidden": {"unknown": HIDDEN},
+}
+"""What a study trains: None for the plain model, else what differs from the configuration.
+
+The first four are the rows of a block of Table 2; each adds a part to the one before it, the fourth is the whole
+scheme. The last two are ours: some words of all that the model reads while it learns are hidden, from the plain model,
+as a control, and from the whole scheme, in generated questions too."""
+TABLE_2 = tuple(VARIANTS)[:4]
+
+
+@dataclass(frozen=True)
+class StudyConfig:
+    """What is trained, on how much, and how long."""
+
+    models: tuple[str, ...] = ("butd", "pythia")
+    variants: tuple[str, ...] = TABLE_2
+    seeds: int = 5
+    preset: str = "features"
+    """Sizes of the models; `compact` where a model has no such preset. Their own CNN is left out."""
+    see: str = "image"
+    """`image`: the pictures or features of the data; `objects`: one region an object, from the scene, as a perfect
+    detector would give them."""
+    questions: int = 0
+    """Training questions, of the first pictures; 0: all. Where a group has several wordings the first is taken: as in
+    VQA, every question is worded once."""
+    fit: FitConfig = field(default_factory=lambda: FitConfig(steps=4000, batch=256, rate=1e-3))
+    cycle: CycleConfig = field(default_factory=lambda: CycleConfig(start=0.4))
+    """A_iter is a share of the steps here: 5500 steps are for VQA v2."""
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the models, over the preset's."""
+    words: str = ""
+    """File of word vectors (GloVe) that the models' words start from, as those of the paper do; empty: random ones."""
+    fixed_words: bool = False
+    """The words stay as the file has them."""
+    hidden: float = HIDDEN
+    """Share of the words that the variants with hidden words hide."""
+    early_stop: int = 0
+    """Steps between two looks at the questions about half of the validation pictures. The weights that were best there
+    are measured beside the last ones, both on the other half and on held-out wordings, in all variants alike: what a
+    variant gains may be that it over-trains less. Held-out wordings of questions about pictures that were looked at are
+    left out. 0: the last weights alone."""
+
+    def __post_init__(self) -> None:
+        for name in self.variants:
+            if name not in VARIANTS:
+                raise PfungstError(f"There is no variant {name!r}. There are: {', '.join(VARIANTS)}.")
+        if self.see not in ("image", "objects"):
+            raise PfungstError(f"A study sees `image` or `objects`, not {self.see!r}.")
+        if not 0 <= self.hidden < 1:
+            raise PfungstError(f"The share of hidden words lies between 0 and 1, not {self.hidden}.")
+        if self.early_stop < 0:
+            raise PfungstError(f"Steps between two looks cannot be negative, as in early_stop={self.early_stop}.")
+        if self.seeds < 1:
+            raise PfungstError("A study needs at least one seed.")
+
+    def runs(self) -> list[tuple[str, str, int]]:
+        """Every run: model, variant, seed; seed by seed, so that a study cut short is still paired."""
+        return [(m, v, s) for s in range(self.seeds) for m in self.models for v in self.variants]

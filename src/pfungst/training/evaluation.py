@@ -1,0 +1,55 @@
+"""How a model does on data."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from pfungst.models import Model
+from pfungst.training.data import Data
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How a model does on data."""
+
+    accuracy: float
+    correct: NDArray[np.float64]
+    """(N,) score of every example."""
+
+
+@torch.no_grad()
+def evaluate(
+    model: Model, data: Data, batch: int = 64, device: torch.device | str = "cpu", precision: str = "fp32"
+) -> Evaluation:
+    """Ask the model everything. An answer the model cannot give counts as wrong."""
+    model.eval()
+    if model._compiled_call_impl is None:
+        return _evaluate(model, data, batch, device, precision)
+    # It would be compiled anew to be asked, and again for the last, shorter batch: that takes longer than it saves.
+    with torch.compiler.set_stance("force_eager"):
+        return _evaluate(model, data, batch, device, precision)
+
+
+def _evaluate(model: Model, data: Data, batch: int, device: torch.device | str, precision: str) -> Evaluation:
+    scores = []
+    for start in range(0, len(data), batch):
+        part = data.batch(np.arange(start, min(start + batch, len(data)))).to(device)
+        with autocast(torch.device(device), precision):
+            output = model(part)
+        scores.append(model.correct(part, output).float())
+    correct = torch.cat(scores).cpu().double().numpy() if scores else np.zeros(0)
+    return Evaluation(float(correct.mean()) if len(correct) else math.nan, correct)
+
+
+def autocast(device: torch.device, precision: str) -> contextlib.AbstractContextManager[Any]:
+    """Mixed precision, or nothing for fp32."""
+    if precision == "fp32":
+        return contextlib.nullcontext()
+    return torch.autocast(device.type, torch.bfloat16 if precision == "bf16" else torch.float16)

@@ -1,0 +1,344 @@
+"""The one training loop."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from pfungst.core import DataError, PfungstError
+from pfungst.core.files import jsonable, write_json
+from pfungst.models import Batch, Model, Output, load_tensors, save_tensors
+from pfungst.training.checkpoint import BEST, CHECKPOINT, State, load_checkpoint, save_checkpoint
+from pfungst.training.config import FitConfig
+from pfungst.training.curves import Curves
+from pfungst.training.data import Data
+from pfungst.training.evaluation import autocast, evaluate
+from pfungst.training.interrupt import deferred
+from pfungst.training.optimizer import make_optimizer
+
+SETTINGS = "fit.json"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What a loss is told: one step of training."""
+
+    model: Model
+    batch: Batch
+    output: Output
+    """The model's, with gradients."""
+    step: int
+    """Counted from 0."""
+    rows: NDArray[np.int64]
+    """The examples' numbers in the data."""
+
+
+Loss = Callable[[Moment], Mapping[str, Tensor]]
+"""A part of what is minimised: scalars by name, which are added up. Names become curves."""
+Transform = Callable[[Batch, int], Batch]
+"""Changes a training batch (augmentation): `transform(batch, seed of the step)`."""
+ProgressCall = Callable[[str, int, int], None]
+"""Called with what is being done, how much is done, how much there is."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """How a training run ended."""
+
+    steps: int
+    why: str
+    """`steps`, `patience` or `seconds`; only the last can be gone on from."""
+    accuracy: float
+    """Best on the validation data; NaN without them."""
+    best_step: int
+    seconds: float
+    """Of all runs together."""
+
+
+def model_losses(moment: Moment) -> Mapping[str, Tensor]:
+    """The losses of the model's own paper."""
+    return moment.model.losses(moment.batch, moment.output)
+
+
+def fit(
+    model: Model,
+    data: Data,
+    *,
+    validation: Data | None = None,
+    config: FitConfig | None = None,
+    out: str | Path | None = None,
+    losses: Sequence[Loss] = (model_losses,),
+    modules: Mapping[str, nn.Module] | None = None,
+    transforms: Sequence[Transform] = (),
+    check: Callable[[Model], Mapping[str, float]] | None = None,
+    device: torch.device | str = "cpu",
+    settings: Mapping[str, Any] | None = None,
+    progress: ProgressCall | None = None,
+    tensorboard: bool = True,
+) -> Fitted:
+    """Train a model in place; it ends with the weights that were best on the validation data (the last without them).
+
+    Deterministic: the same model, data and configuration give the same curve, whether the run was killed and called
+    again or not. With a folder `out`, checkpoints, curves and settings lie there, and a second call goes on where the
+    first was stopped.
+
+    Parameters
+    ----------
+    losses : what is minimised, the sum of all parts; by default the model's own losses
+    modules : further networks that learn along (a question generator, a critic), by name; losses hold on to them
+    transforms : augmentation of training batches
+    check : measures more in every check, into the curves; `accuracy` in it decides which weights are best
+    settings : more that must be the same to go on in a folder, such as the fingerprint of the data
+    """
+    config = config or FitConfig()
+    run = _Run(model, data, config, Path(out) if out else None, modules or {}, device, settings or {}, tensorboard)
+    measure = check
+    if measure is None and validation is not None:
+        held: Data = validation
+        measure = lambda now: {"accuracy": evaluate(now, held, config.batch, device, config.precision).accuracy}  # noqa: E731
+    return run.go(losses, transforms, measure, progress or (lambda what, done, total: None))
+
+
+class _Run:
+    """A run in progress."""
+
+    def __init__(
+        self,
+        model: Model,
+        data: Data,
+        config: FitConfig,
+        folder: Path | None,
+        modules: Mapping[str, nn.Module],
+        device: torch.device | str,
+        settings: Mapping[str, Any],
+        tensorboard: bool,
+    ) -> None:
+        if not len(data):
+            raise DataError("There is nothing to learn from: the data are empty.")
+        if reserved := {"model", "optimizer", "average"} & modules.keys():
+            raise PfungstError(f"A module cannot be called {min(reserved)}: the loop uses that name.")
+        self.model, self.data, self.config, self.folder = model.to(device), data, config, folder
+        self.device = torch.device(device)
+        self.modules = {"model": model, **{name: module.to(device) for name, module in modules.items()}}
+        self.optimizer = make_optimizer(list(self.modules.values()), config)
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=config.precision == "fp16")
+        self.average = {k: v.detach().clone() for k, v in model.state_dict().items()} if config.average else {}
+        self.total = config.total(len(data))
+        self.state = State()
+        if folder is not None:
+            _claim(folder, config, settings, len(data))
+            if (folder / CHECKPOINT).exists():
+                self.state = load_checkpoint(folder / CHECKPOINT, self.modules, self.optimizer, self.average)
+                if self.state.scaler:
+                    self.scaler.load_state_dict(self.state.scaler)
+        self.curves = Curves(folder, self.state.step, tensorboard)
+        # Apple's GPUs have no float64.
+        self.exact = torch.float32 if torch.device(device).type == "mps" else torch.float64
+        self.sums = {k: torch.tensor(v, dtype=self.exact, device=device) for k, v in self.state.sums.items()}
+        self.best: dict[str, Tensor] = {}
+        self.order: tuple[int, NDArray[np.int64]] = (-1, np.zeros(0, np.int64))
+
+    def go(
+        self,
+        losses: Sequence[Loss],
+        transforms: Sequence[Transform],
+        measure: Callable[[Model], Mapping[str, float]] | None,
+        progress: ProgressCall,
+    ) -> Fitted:
+        config, state = self.config, self.state
+        began = time.monotonic() - state.seconds
+        why = state.finished
+        try:
+            with _own_randomness(self.device), deferred() as interrupted:
+                while not why:
+                    self.step(losses, transforms)
+                    state.step += 1
+                    state.seconds = time.monotonic() - began
+                    last = state.step >= self.total
+                    if state.step % config.log_every == 0 or last:
+                        self.log()
+                    if measure is not None and (state.step % config.check_every == 0 or last):
+                        why = self.check(measure)
+                    why = "steps" if last else why
+                    out_of_time = bool(config.seconds) and state.seconds >= config.seconds
+                    state.finished = why
+                    stop = interrupted()
+                    if why or out_of_time or stop or state.step % config.checkpoint_every == 0:
+                        self.checkpoint()
+                    if stop:
+                        raise KeyboardInterrupt
+                    why = why or ("seconds" if out_of_time else "")
+                    progress(f"training · {self.told()}", state.step, self.total)
+        finally:
+            self.curves.close()
+        self.finish(measure is not None)
+        accuracy = state.best if state.best > -math.inf else math.nan
+        return Fitted(state.step, why, accuracy, state.best_step, state.seconds)
+
+    def step(self, losses: Sequence[Loss], transforms: Sequence[Transform]) -> None:
+        config, step = self.config, self.state.step
+        seed = _seed(config.seed, step)
+        torch.manual_seed(seed)
+        for module in self.modules.values():
+            module.train()
+        rate = config.rate_at(step, self.total)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        rows = self.rows(step)
+        batch = self.data.batch(rows).to(self.device, non_blocking=True)
+        for transform in transforms:
+            batch = transform(batch, seed)
+        with autocast(self.device, config.precision):
+            moment = Moment(self.model, batch, self.model(batch), step, rows)
+            parts: dict[str, Tensor] = {}
+            for loss in losses:
+                parts |= loss(moment)
+            total = torch.stack([value.float() for value in parts.values()]).sum()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.scaler.scale(total).backward()  # type: ignore[no-untyped-call]
+        if config.clip:
+            self.scaler.unscale_(self.optimizer)
+            every = [p for group in self.optimizer.param_groups for p in group["params"]]
+            torch.nn.utils.clip_grad_norm_(every, config.clip)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.follow()
+        for name, value in {
+            "loss": total,
+            **{f"loss/{k}": v for k, v in parts.items()},
+            "steps": total.new_ones(()),
+        }.items():
+            kept = self.sums.get(name)
+            value = value.detach().to(self.exact)
+            self.sums[name] = value if kept is None else kept + value
+
+    def rows(self, step: int) -> NDArray[np.int64]:
+        """The examples of a step: every pass has an order of its own, drawn from the seed."""
+        count, per = len(self.data), self.config.per_epoch(len(self.data))
+        epoch, place = divmod(step, per)
+        if self.order[0] != epoch:
+            self.order = (epoch, np.random.default_rng([self.config.seed, epoch]).permutation(count))
+        return self.order[1][place * self.config.batch : (place + 1) * self.config.batch]
+
+    @torch.no_grad()
+    def follow(self) -> None:
+        """Move the average towards the weights; counters and running statistics are taken as they are."""
+        # Early on a long memory would remember the random start: it grows with the steps.
+        keep = min(self.config.average, (1 + self.state.step) / (10 + self.state.step))
+        now = self.model.state_dict() if self.average else {}
+        moving = [name for name, kept in self.average.items() if kept.is_floating_point()]
+        if moving:
+            # One call for all: hundreds of small ones take longer than many a step.
+            torch._foreach_lerp_([self.average[n] for n in moving], [now[n] for n in moving], 1 - keep)
+        for name, kept in self.average.items():
+            if not kept.is_floating_point():
+                kept.copy_(now[name])
+
+    def log(self) -> None:
+        count = float(self.sums.pop("steps"))
+        point = {name: float(value) / count for name, value in self.sums.items()}
+        self.sums = {}
+        if not math.isfinite(point["loss"]):
+            raise PfungstError(
+                f"The loss is no number any more at about step {self.state.step}. Use a lower rate, clip the gradient, "
+                "or train in fp32."
+            )
+        self.curves.add(self.state.step, {**point, "rate": self.config.rate_at(self.state.step - 1, self.total)})
+
+    def check(self, measure: Callable[[Model], Mapping[str, float]]) -> str:
+        with self.averaged():
+            self.model.eval()
+            measured = dict(measure(self.model))
+            self.curves.add(self.state.step, {f"check/{name}": value for name, value in measured.items()})
+            accuracy = measured.get("accuracy", math.nan)
+            if accuracy > self.state.best:
+                self.state.best, self.state.best_step, self.state.bad_checks = accuracy, self.state.step, 0
+                self.keep_best()
+            else:
+                self.state.bad_checks += 1
+        return "patience" if self.config.patience and self.state.bad_checks >= self.config.patience else ""
+
+    def keep_best(self) -> None:
+        weights = self.model.state_dict()
+        if self.folder is not None:
+            save_tensors(self.folder / BEST, weights)
+        else:
+            self.best = {name: value.detach().clone() for name, value in weights.items()}
+
+    def finish(self, checked: bool) -> None:
+        """Leave the model with the weights worth keeping."""
+        if checked and self.folder is not None and (self.folder / BEST).exists():
+            self.best, _ = load_tensors(self.folder / BEST)
+        chosen = self.best if checked and self.best else self.average
+        if chosen:
+            self.model.load_state_dict(chosen)
+        for module in self.modules.values():
+            module.eval()
+
+    @contextlib.contextmanager
+    def averaged(self) -> Iterator[None]:
+        """The averaged weights in the model's place."""
+        if not self.average:
+            yield
+            return
+        own = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
+        self.model.load_state_dict(self.average)
+        try:
+            yield
+        finally:
+            self.model.load_state_dict(own)
+
+    def checkpoint(self) -> None:
+        if self.folder is None:
+            return
+        self.state.sums = {name: float(value) for name, value in self.sums.items()}
+        if self.scaler.is_enabled():
+            self.state.scaler = {k: v for k, v in self.scaler.state_dict().items() if isinstance(v, int | float)}
+        save_checkpoint(self.folder / CHECKPOINT, self.modules, self.optimizer, self.average, self.state)
+
+    def told(self) -> str:
+        return f"best {self.state.best:.1%} at step {self.state.best_step}" if self.state.best_step else ""
+
+
+@contextlib.contextmanager
+def _own_randomness(device: torch.device) -> Iterator[None]:
+    """Dropout draws from torch's global generators: borrow them, seed them at every step, give them back."""
+    devices = [device.index or 0] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        yield
+
+
+def _seed(seed: int, step: int) -> int:
+    return int(np.random.SeedSequence([seed, step]).generate_state(1, np.uint32)[0])
+
+
+def _claim(folder: Path, config: FitConfig, settings: Mapping[str, Any], examples: int) -> None:
+    """Note the settings of a run, or refuse to mix it with another. How long it may take is no such setting."""
+    wanted = jsonable({**asdict(config), "examples": examples, **settings})
+    path = folder / SETTINGS
+    if path.exists():
+        try:
+            before = json.loads(path.read_bytes())
+        except ValueError as error:
+            raise DataError.at(path, "", "the file is damaged.", "Delete the folder, or choose another.") from error
+        for name in sorted({*wanted, *before} - {"seconds"}):
+            if wanted.get(name) != before.get(name):
+                raise DataError.at(
+                    folder,
+                    "",
+                    f"this run was begun with other settings ({name} was {before.get(name)!r:.60}, "
+                    f"now it is {wanted.get(name)!r:.60}).",
+                    "Choose another folder, or delete this one.",
+                )
+    write_json(path, wanted)

@@ -1,0 +1,234 @@
+"""Train a model of the zoo by name, from data to a folder that answers."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import platform
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from pfungst import __version__
+from pfungst.core.files import jsonable, write_atomic
+from pfungst.core.stats import Interval, bootstrap
+from pfungst.models import MODELS, Model, Trained, build, get_config
+from pfungst.training.augment import recolour, shift, shuffle_objects
+from pfungst.training.config import FitConfig
+from pfungst.training.data import ArrayData, Prepared
+from pfungst.training.evaluation import evaluate
+from pfungst.training.loop import Fitted, Loss, Transform, fit, model_losses
+
+if TYPE_CHECKING:
+    from pfungst.training.cycle import CycleConfig
+
+CARD = "card.md"
+
+
+def train(
+    name: str,
+    prepared: Prepared,
+    out: str | Path,
+    *,
+    config: Any = "compact",
+    fit_config: FitConfig | None = None,
+    split: str = "train",
+    validation: str | float = 0.1,
+    test: str | None = None,
+    check_limit: int | None = None,
+    losses: tuple[Loss, ...] = (model_losses,),
+    augment: int = 0,
+    grounding: float = 0.0,
+    cycle: CycleConfig | None = None,
+    device: str = "cpu",
+    resident: bool | None = None,
+    half: bool = False,
+    compiled: bool = False,
+    start: Trained | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Trained:
+    """Train, measure, and write model.safetensors, model.json and card.md to the folder `out`.
+
+    Parameters
+    ----------
+    config : preset, mapping or dataclass of the model
+    validation : a split, or the share of the training pictures that is held out to choose the best weights
+    test : a split that is asked once, at the end, for the card; by default the validation data
+    check_limit : questions of the validation data that every check asks, drawn by the seed; by default all. Where the
+        validation data are asked at the end, it is the others
+    augment : pixels by which training pictures are shifted at most
+    grounding : weight of a loss that asks for the objects which the steps of the program are about, see `grounding`
+    cycle : train for cycle consistency too; the question generator is written beside the model
+    resident : keep the data on the device; by default on a GPU
+    half : write the weights as fp16
+    compiled : let torch compile the model first, which on a GPU nearly halves the time of a step
+    start : begin with the weights of this trained model, of the same sizes, instead of fresh ones
+    """
+    fit_config = fit_config or FitConfig()
+    chosen = get_config(name, config)
+    model = build(name, prepared.sizes(), chosen, seed=fit_config.seed)
+    if start is not None:
+        model.load_state_dict(start.model.state_dict())
+    looks = "image" in model.reads | model.learns_from
+    data = prepared.split(split, looks).for_model(model)
+    held: ArrayData
+    if isinstance(validation, str):
+        held = prepared.split(validation, looks).for_model(model)
+    else:
+        data, held = data.split_by_picture(validation, fit_config.seed)
+    asked = prepared.split(test, looks).for_model(model) if test else held
+    if "question" not in model.reads:
+        # A picture once, however many questions there are about it: else what chose the weights would judge them.
+        held, asked = (one.each_picture() for one in (held, asked))
+    if check_limit is not None and len(held) > check_limit:
+        mixed = np.random.default_rng([fit_config.seed, 0xC4EC]).permutation(len(held))
+        if test in (None, validation):
+            # What chose the weights does not judge them.
+            asked = held.rows(np.sort(mixed[check_limit:]))
+        held = held.rows(np.sort(mixed[:check_limit]))
+    grounded = None
+    if grounding:
+        from pfungst.training.grounding import Grounding
+
+        grounded, data = Grounding.of(model, data, grounding, device)
+        losses = (*losses, grounded)
+    if compiled:
+        model.to(device).compile(dynamic=False)
+    if resident or (resident is None and device != "cpu"):
+        data, held, asked = (_resident(one, device) for one in (data, held, asked))
+    settings = {
+        "model": name,
+        "config": jsonable(chosen),
+        "data": jsonable(prepared.notes),
+        "split": split,
+        "validation": validation,
+        "augment": augment,
+        "grounding": grounding,
+        **({"start": start.fingerprint} if start is not None else {}),
+    }
+    transforms: list[Transform] = [shift(augment)] if augment else []
+    transforms += [shuffle_objects, recolour(prepared.vocabulary)] if "scene" in model.reads else []
+    listening = None
+    if cycle is not None:
+        from pfungst.training.cycle import Cycle
+
+        settings["cycle"] = jsonable(cycle)
+        listening = Cycle.of(model.to(device), data, cycle, fit_config.total(len(data)), fit_config.seed)
+        losses = (*losses, listening)
+    fitted = fit(
+        model,
+        data,
+        validation=held,
+        config=fit_config,
+        out=out,
+        losses=losses,
+        modules={
+            **({} if listening is None else listening.modules),
+            **({} if grounded is None else grounded.modules),
+        },
+        transforms=transforms,
+        device=device,
+        settings=settings,
+        progress=progress,
+    )
+    correct = evaluate(model, asked, fit_config.batch, device, fit_config.precision).correct
+    pictures = np.asarray(_cpu(asked.arrays["picture"])).tolist()
+    measured = bootstrap(correct, pictures, seed=fit_config.seed)
+    card = make_card(model, name, fitted, settings, fit_config, measured, test or str(validation), device)
+    trained = Trained(name, model.to("cpu"), prepared.vocabulary, prepared.inputs, card)
+    trained.save(out, half=half)
+    if listening is not None:
+        listening.close()
+        listening.save(out)
+    write_atomic(Path(out) / CARD, card_text(trained).encode())
+    return Trained.load(out)
+
+
+def _resident(data: ArrayData, device: str) -> ArrayData:
+    """On the device only what the batches hold."""
+    wanted = {"question", "answer", "picture", "soft_answers", "soft_scores"}
+    wanted |= {"pictures", "regions"} if "image" in data.parts else set()
+    wanted |= {"attributes", "positions", "pixels", "sets"} if "scene" in data.parts else set()
+    wanted |= {"choices", "right_choice"} if data.choosing else set()
+    wanted |= {"program"} if "program" in data.parts else set()
+    kept = {name: array for name, array in data.arrays.items() if name in wanted}
+    return dataclasses.replace(data, arrays=kept).to(device)
+
+
+def make_card(
+    model: Model,
+    name: str,
+    fitted: Fitted,
+    settings: Mapping[str, Any],
+    config: FitConfig,
+    measured: Interval,
+    asked: str,
+    device: str,
+) -> dict[str, Any]:
+    """What a reader of a result wants to know about the model behind it."""
+    return {
+        "model": name,
+        "data": settings["data"],
+        "asked": asked,
+        "accuracy": measured.value,
+        "low": measured.low,
+        "high": measured.high,
+        "n": measured.n,
+        "pictures": measured.clusters,
+        "interval": f"95%, {measured.how}",
+        "parameters": model.parameter_count,
+        "steps": fitted.steps,
+        "ended": fitted.why,
+        "best_step": fitted.best_step,
+        "validation_accuracy": None if math.isnan(fitted.accuracy) else fitted.accuracy,
+        "seconds": round(fitted.seconds, 1),
+        "device": _device(device),
+        "seed": config.seed,
+        "grounding": settings.get("grounding", 0.0),
+        "fit": dataclasses.asdict(config),
+        "command": " ".join(Path(part).name if i == 0 else part for i, part in enumerate(sys.argv)),
+        "made": time.strftime("%Y-%m-%d", time.gmtime()),
+        "versions": {"pfungst": __version__, "torch": torch.__version__, "python": platform.python_version()},
+    }
+
+
+def card_text(trained: Trained) -> str:
+    """The model card as Markdown."""
+    card = trained.card
+    kind = MODELS.get(trained.name)
+    module = sys.modules[kind.__module__].__doc__ or ""
+    lines = [
+        f"# {trained.name}",
+        "",
+        module.strip().split("\n")[0],
+        "",
+        f"- accuracy {card['accuracy']:.1%} (95% interval {card['low']:.1%} to {card['high']:.1%}, n = {card['n']}), "
+        f"asked: {card['asked']}",
+        f"- {card['parameters']:,} parameters",
+        f"- reads: {', '.join(sorted(kind.reads))}; learns from: {', '.join(sorted(trained.model.learns_from))}",
+        f"- data: {_data(card['data'])}",
+        f"- {card['steps']} steps (ended by {card['ended']}), best at {card['best_step']}; "
+        f"{card['seconds']:.0f} s on {card['device']}; seed {card['seed']}",
+        *([f"- with grounding, weight {card['grounding']:g}"] if card.get("grounding") else []),
+        f"- command: `{card['command']}`",
+        f"- versions: {', '.join(f'{k} {v}' for k, v in card['versions'].items())}; {card['made']}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _cpu(array: Any) -> Any:
+    return array.cpu().numpy() if isinstance(array, torch.Tensor) else array
+
+
+def _data(notes: Any) -> str:
+    named = (notes or {}).get("data", {})
+    return "; ".join(f"{split}: {one['name']} ({str(one['fingerprint'])[:12]})" for split, one in named.items())
+
+
+def _device(device: str) -> str:
+    return torch.cuda.get_device_name() if device.startswith("cuda") and torch.cuda.is_available() else device

@@ -1,0 +1,304 @@
+"""A data set of one's own: scenes, questions and pictures in the published layout, on disk.
+
+    OUT/scenes/CLEVR_SPLIT_scenes.json
+    OUT/questions/CLEVR_SPLIT_questions.json
+    OUT/images/SPLIT/CLEVR_SPLIT_000000.png ...
+    OUT/images/CLEVR_SPLIT_images.sha256      one line a picture, as `sha256sum -c` reads it
+    OUT/manifest_SPLIT.json                   settings, checksums, statistics
+
+Several splits may share a folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pfungst import __version__
+from pfungst.compute import Progress, ProgressCallback, Shard, run_shards, split_range
+from pfungst.core import DataError
+from pfungst.core.files import write_json
+from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH, MIN_VISIBLE_PIXELS
+from pfungst.world.made_files import JsonList, checksum, compact, intact, records
+from pfungst.world.made_pictures import Pictures
+from pfungst.world.questions.balance import RESET_EVERY
+from pfungst.world.questions.generating import REPHRASINGS, Question, check_phrasings, generate
+from pfungst.world.questions.loading import load_templates
+from pfungst.world.questions.reporting import report
+from pfungst.world.questions.template import TRAIN, TemplateSet
+from pfungst.world.questions.wording import MIXED
+from pfungst.world.sampling import sample_scene
+from pfungst.world.scene import Scene
+
+FORMAT = 1
+"""Changes whenever the same settings give other bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything the bytes depend on."""
+
+    split: str
+    seed: int
+    scenes: int
+    questions_per_scene: int
+    rephrasings: int
+    phrasings: str
+    width: int
+    height: int
+    images: bool
+    templates: str
+    """Fingerprint of the templates and synonyms."""
+    renderer: str
+    """Version of the renderer; empty without images."""
+    pfungst: str = __version__
+    format: int = FORMAT
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What was made, and how to check it."""
+
+    path: Path
+    settings: Settings
+    files: Mapping[str, Mapping[str, Any]]
+    """Path below the folder -> `bytes` and `sha256`."""
+    statistics: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"settings": asdict(self.settings), "files": self.files, "statistics": self.statistics}
+
+
+def make(
+    out: str | os.PathLike[str],
+    *,
+    scenes: int,
+    questions_per_scene: int = 10,
+    rephrasings: int = REPHRASINGS,
+    split: str = "new",
+    seed: int = 0,
+    width: int = DEFAULT_WIDTH,
+    height: int = DEFAULT_HEIGHT,
+    templates: str | os.PathLike[str] | None = None,
+    phrasings: str | None = None,
+    images: bool = True,
+    workers: int | None = None,
+    on: str = "local",
+    progress: ProgressCallback | None = None,
+) -> Manifest:
+    """Make scenes, questions and pictures, and write them to the folder `out`.
+
+    The same settings give the same bytes, whatever `workers` and `on` are (see `pfungst.compute.run_shards`). Killed
+    and called again, it goes on where it was; called again when all is there, it checks the checksums and returns.
+
+    Parameters
+    ----------
+    questions_per_scene : originals; each comes with `rephrasings` further wordings
+    split : `train`, `val`, ...: names the files, and makes the scenes differ from those of other splits
+    width, height : of the pictures, in pixels
+    templates : folder of question templates, by default our own
+    phrasings : where rephrasings are drawn from: `train`, `heldout` or `mixed`; by default `train` for the split
+        `train`, so that held-out wordings stay unseen, and `mixed` for any other
+    images : whether to draw pictures
+
+    Every object of every scene shows at least 200 pixels at 320x240, as in the published data.
+    """
+    families = load_templates(templates)
+    phrasings = phrasings or (TRAIN if split == "train" else MIXED)
+    settings = Settings(
+        split,
+        seed,
+        scenes,
+        questions_per_scene,
+        rephrasings,
+        phrasings,
+        width,
+        height,
+        images,
+        families.fingerprint,
+        renderer_version() if images else "",
+    )
+    _check(settings, families)
+    folder = Path(out)
+    done = _finished(folder, settings)
+    if done is not None:
+        return done
+    work = folder / f".work_{split}"
+    _claim(work / "settings.json", settings)
+    # The templates' place is no setting: what they say is, and that is in the fingerprint.
+    place = None if templates is None else str(Path(templates).resolve())
+    shards = [
+        Shard(i, f"part-{i:05d}.jsonl", {**bounds, "settings": asdict(settings), "templates": place}, seed)
+        for i, bounds in enumerate(split_range(scenes, RESET_EVERY))
+    ]
+    total = len(shards) + (scenes if images else 0)
+    parts = run_shards(_make_part, shards, work / "parts", on=on, workers=workers, progress=_share(progress, 0, total))
+    files, statistics = _assemble(parts, folder, settings)
+    if images:
+        pictures = _pictures(folder, settings)
+        pictures.draw(parts, on, workers, _share(progress, len(shards), total))
+        files[pictures.listing_name] = checksum(pictures.listing)
+    manifest = Manifest(folder / f"manifest_{split}.json", settings, files, statistics)
+    write_json(manifest.path, manifest.to_json())
+    shutil.rmtree(work)
+    return manifest
+
+
+def draw_scene(index: int, *, split: str, seed: int, width: int = DEFAULT_WIDTH, height: int = DEFAULT_HEIGHT) -> Scene:
+    """Scene number `index` of a split: the same whichever others are drawn. All its objects can be seen."""
+    from pfungst.world import visible_pixels
+
+    name = int.from_bytes(hashlib.sha256(split.encode()).digest()[:8], "big")
+    rng = np.random.default_rng(np.random.SeedSequence([seed, name], spawn_key=(index,)))
+    return sample_scene(
+        rng,
+        index=index,
+        split=split,
+        width=width,
+        height=height,
+        accept=lambda scene: int(visible_pixels(scene, DEFAULT_WIDTH, DEFAULT_HEIGHT).min()) >= MIN_VISIBLE_PIXELS,
+    )
+
+
+def renderer_version() -> str:
+    """What the pictures depend on besides the scene; goes into their digests."""
+    from pfungst.world.renderers import VERSION
+
+    return f"raycast {VERSION}"
+
+
+def _check(settings: Settings, families: TemplateSet) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9]+", settings.split):
+        raise DataError(f"A split is named by letters and digits, as in train or val2, not {settings.split!r}.")
+    for name, least in (("scenes", 1), ("questions_per_scene", 1), ("width", 1), ("height", 1), ("seed", 0)):
+        if getattr(settings, name) < least:
+            raise DataError(f"{name} must be at least {least}, not {getattr(settings, name)}.")
+    check_phrasings(families, settings.phrasings, settings.rephrasings)
+
+
+def _finished(folder: Path, settings: Settings) -> Manifest | None:
+    """The manifest, if everything it promises is there."""
+    path = folder / f"manifest_{settings.split}.json"
+    if not path.exists():
+        return None
+    _compare(path, settings)
+    record = json.loads(path.read_bytes())
+    manifest = Manifest(path, settings, record["files"], record["statistics"])
+    if any(not intact(folder / name, one["sha256"]) for name, one in manifest.files.items()):
+        return None
+    return manifest if not settings.images or _pictures(folder, settings).complete() else None
+
+
+def _pictures(folder: Path, settings: Settings) -> Pictures:
+    return Pictures(folder, settings.split, settings.width, settings.height, settings.renderer)
+
+
+def _compare(path: Path, settings: Settings) -> None:
+    try:
+        record = json.loads(path.read_bytes())
+        before = record["settings"]
+        differing = [name for name, value in asdict(settings).items() if before.get(name) != value]
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise DataError.at(path, "", "the file is damaged.", "Delete it, or choose another folder.") from error
+    if differing:
+        name = differing[0]
+        raise DataError.at(
+            path,
+            "",
+            f"this folder was made with other settings ({name} was {before.get(name)!r}, "
+            f"now it is {getattr(settings, name)!r}).",
+            "Choose another folder or another split, or delete this one.",
+        )
+
+
+def _claim(path: Path, settings: Settings) -> None:
+    """Note the settings of a set in the making, or refuse to mix it with another."""
+    if path.exists():
+        _compare(path, settings)
+    else:
+        write_json(path, {"settings": asdict(settings)})
+
+
+def _share(progress: ProgressCallback | None, before: int, total: int) -> ProgressCallback | None:
+    """One bar over all stages."""
+    if progress is None:
+        return None
+    return lambda now: progress(Progress(total, before + now.done, now.reused, now.failed, now.shard))
+
+
+def _make_part(shard: Shard) -> bytes:
+    """Scenes `start`..`stop` and their questions, one JSON object a line: all scenes, then all questions."""
+    asked = Settings(**shard.payload["settings"])
+    families = _families(shard.payload["templates"])
+    if families.fingerprint != asked.templates:
+        raise DataError("The templates changed while questions were made from them. Start anew.")
+    start, stop = shard.payload["start"], shard.payload["stop"]
+    drawn = [
+        draw_scene(i, split=asked.split, seed=asked.seed, width=asked.width, height=asked.height)
+        for i in range(start, stop)
+    ]
+    questions = generate(
+        drawn,
+        asked.questions_per_scene,
+        rephrasings=asked.rephrasings,
+        phrasings=asked.phrasings,
+        templates=families,
+        split=asked.split,
+        seed=asked.seed,
+        start=start,
+    )
+    lines = [compact({"scene": scene.to_json()}) for scene in drawn]
+    lines += [compact({"question": question.to_json()}) for question in questions]
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+@lru_cache(maxsize=4)
+def _families(folder: str | None) -> TemplateSet:
+    return load_templates(folder)
+
+
+def _assemble(
+    parts: list[Path], folder: Path, settings: Settings
+) -> tuple[dict[str, Mapping[str, Any]], dict[str, Any]]:
+    """Put the parts together: questions numbered through, files in the published layout."""
+    split = settings.split
+    info = {"split": split, "version": "1.0", "license": "Creative Commons Attribution (CC BY 4.0)"}
+    info["generator"] = f"pfungst {settings.pfungst}"
+    objects: Counter[int] = Counter()
+    names = [f"{kind}/CLEVR_{split}_{kind}.json" for kind in ("scenes", "questions")]
+    with JsonList(folder / names[0], "scenes", info) as write:
+        for scene in records(parts, "scene"):
+            objects[len(scene["objects"])] += 1
+            write(scene)
+    with JsonList(folder / names[1], "questions", info) as write:
+        asked = report(_numbered(parts, write))
+    statistics = {
+        "scenes": settings.scenes,
+        "objects": {str(count): objects[count] for count in sorted(objects)},
+        "questions": asked.to_json(),
+    }
+    return {name: checksum(folder / name) for name in names}, statistics
+
+
+def _numbered(parts: list[Path], write: Callable[[Mapping[str, Any]], None]) -> Iterator[Question]:
+    before = 0
+    for part in parts:
+        count = 0
+        for record in records([part], "question"):
+            record["question_index"] += before
+            record["group"] += before
+            count += 1
+            write(record)
+            yield Question.from_json({**record, "program": ()})
+        before += count
