@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 
+WRONG_USAGE = 2
 PROBLEMS_FOUND = 3
 INTERRUPTED = 130
 
@@ -15,13 +16,13 @@ INTERRUPTED = 130
 def main() -> None:
     """Entry point of the `pfungst` command."""
     from pfungst.cli.app import app
-    from pfungst.core.errors import PfungstError
+    from pfungst.core.errors import PfungstError, UsageError
 
     try:
         app()
     except PfungstError as error:
         print(f"pfungst: {error}", file=sys.stderr)
-        sys.exit(1)
+        sys.exit(WRONG_USAGE if isinstance(error, UsageError) else 1)
     except KeyboardInterrupt:
         print("pfungst: stopped. What was done is kept; run the same command again to go on.", file=sys.stderr)
         sys.exit(INTERRUPTED)

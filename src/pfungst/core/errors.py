@@ -9,6 +9,10 @@ class PfungstError(Exception):
     """Anything that went wrong in a way the user can understand and mend."""
 
 
+class UsageError(PfungstError):
+    """A setting that does not exist, or a value it cannot take. The command line exits with 2."""
+
+
 class DataError(PfungstError):
     """A file or record of a data set that cannot be used."""
 
@@ -21,6 +25,14 @@ class DataError(PfungstError):
 
 class PlayerError(PfungstError):
     """A player that cannot be built, asked, or believed."""
+
+
+class PlayerDied(PlayerError):
+    """A player that fails on every question. Its earlier answers are kept."""
+
+
+class BudgetSpent(PlayerError):
+    """No more queries may be put to the player. Its earlier answers are kept."""
 
 
 class ProbeError(PfungstError):
