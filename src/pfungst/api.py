@@ -14,13 +14,16 @@ from pfungst.core import (
     Exam,
     Example,
     Findings,
+    PartialPlayer,
     PfungstError,
+    Place,
     Player,
     Probe,
+    Progress,
     StoredPlayer,
     read_config,
 )
-from pfungst.core.exam import Progress
+from pfungst.core.types import no_progress, notes_of
 
 DEFAULT_PROBES = ("control", "blind")
 
@@ -33,6 +36,8 @@ class Run:
     findings: tuple[Findings, ...]
     notes: tuple[str, ...] = ()
     """What the player wants the user to know, and what it used."""
+    problems: tuple[str, ...] = ()
+    """What could not be finished, in sentences; the same call tries it again."""
 
     @property
     def report(self) -> Path:
@@ -51,7 +56,9 @@ def examine(
     only: Sequence[str] = (),
     data_options: Mapping[str, Any] | None = None,
     player_options: Mapping[str, Any] | None = None,
-    progress: Progress = lambda what, done, total: None,
+    max_queries: int | None = None,
+    place: Place | None = None,
+    progress: Progress = no_progress,
 ) -> Run:
     """Ask the player everything the probes want to know, and write the run folder with its report.
 
@@ -62,7 +69,10 @@ def examine(
         recorded answers, which know nothing of a disturbance, and for data without images.
     out: the run folder, by default runs/PLAYER-DATA. Running into the same folder again resumes.
     metric: how answers are judged, by default what the data set names.
-    limit, only: the first so many examples, or those of these ids.
+    limit, only: the first so many examples, or those of these ids. Pools (basic questions, decoys) are still drawn from
+        the whole data set.
+    max_queries: most queries that may be put to the player; answers it gave before are free.
+    place: where probes that search, such as the game, do their work.
     """
     from pfungst.players import resolve
     from pfungst.probes import get_probe
@@ -84,14 +94,12 @@ def examine(
     }
     if probes is None:
         seen = any(example.image is not None for example in part)
-        probes = DEFAULT_PROBES if seen and not hasattr(chosen, "knows") else DEFAULT_PROBES[:1]
+        probes = DEFAULT_PROBES if seen and not isinstance(chosen, PartialPlayer) else DEFAULT_PROBES[:1]
     parts = [get_probe(probe) if isinstance(probe, str) else probe for probe in probes]
-    exam = Exam(chosen, part, parts, get_metric(part.metric), path, seed, config, progress)
-    findings = exam.run()
+    exam = Exam(chosen, part, parts, get_metric(part.metric), path, seed, config, progress, max_queries, place)
+    examined = exam.run()
     write_report(path, part)
-    usage = getattr(chosen, "usage", None)
-    notes = (*getattr(chosen, "notes", ()), *([str(usage)] if usage is not None else []))
-    return Run(path, tuple(findings), notes)
+    return Run(path, examined.findings, notes_of(chosen), examined.problems)
 
 
 def rescore(
@@ -100,7 +108,7 @@ def rescore(
     probes: Sequence[Probe] | None = None,
     *,
     metric: str | None = None,
-    progress: Progress = lambda what, done, total: None,
+    progress: Progress = no_progress,
 ) -> Run:
     """Recompute every number of a run from its answer store; the player is not asked.
 
@@ -122,9 +130,9 @@ def rescore(
         config["player"]["name"], config["player"]["fingerprint"], config["player"].get("reads_scenes", False)
     )
     exam = Exam(player, part, probes, get_metric(part.metric), path, config["seed"], config, progress)
-    findings = exam.run()
+    examined = exam.run()
     write_report(path, part)
-    return Run(path, tuple(findings))
+    return Run(path, examined.findings, problems=examined.problems)
 
 
 def load_again(config: Mapping[str, Any]) -> Dataset:

@@ -6,10 +6,13 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pfungst.core.exam import Progress
+from pfungst.core import Progress
 from pfungst.core.files import jsonable
+
+if TYPE_CHECKING:
+    from pfungst.core import Table
 
 
 def print_json(value: Any) -> None:
@@ -33,6 +36,13 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
     if not console.is_terminal:
         console.width = max(console.width, Console(width=10_000).measure(table).maximum)
     console.print(table)
+
+
+def show_table(table: Table) -> None:
+    """A table of a probe or an experiment in the terminal."""
+    from pfungst.report.card import format_cell
+
+    print_table(table.title, table.columns, [[format_cell(jsonable(cell)) for cell in row] for row in table.rows])
 
 
 @contextmanager

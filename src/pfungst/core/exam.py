@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pfungst.core.asking import ask_all
+from pfungst.core.asker import Asker, Place
 from pfungst.core.errors import PfungstError, PlayerError, ProbeError
 from pfungst.core.files import jsonable, write_json
 from pfungst.core.store import AnswerStore
 from pfungst.core.trials import write_trials
-from pfungst.core.types import Answer, AnsweredTrial, Dataset, Findings, Player, Probe, Query, Score, Trial
-
-Progress = Callable[[str, int, int], None]
-"""Called with what is being done, how much is done, how much there is. A changing detail may stand behind ` · `."""
+from pfungst.core.types import (
+    Answer,
+    AnsweredTrial,
+    DataCheckingProbe,
+    Dataset,
+    Findings,
+    Player,
+    PreparingProbe,
+    Probe,
+    Progress,
+    Query,
+    Score,
+    SearchingProbe,
+    Trial,
+    no_progress,
+    reads_scenes,
+)
 
 
 @dataclass(frozen=True)
@@ -36,20 +49,28 @@ class Exam:
     seed: int = 0
     config: Mapping[str, Any] = field(default_factory=dict)
     """More to remember in exam.json: specs, options, versions."""
-    progress: Progress = lambda what, done, total: None
+    progress: Progress = no_progress
+    budget: int | None = None
+    """Most queries that may be put to the player."""
+    place: Place | None = None
+    """Where probes that search do their work."""
 
-    def run(self) -> list[Findings]:
-        """Ask, score and write the run folder; returns the findings in the order of the probes."""
+    def run(self) -> Examined:
+        """Ask, score and write the run folder."""
         if len(self.data) == 0:
             raise PfungstError(f"The data set {self.data.name} has no examples to ask about.")
         names = [probe.name for probe in self.probes]
         if len(set(names)) != len(names):
             raise ProbeError(f"Each probe may be named once, but these were: {', '.join(names)}.")
+        for probe in self.probes:
+            if isinstance(probe, DataCheckingProbe):
+                probe.check_data(self.data)
         self.out.mkdir(parents=True, exist_ok=True)
         with _locked(self.out), AnswerStore(self.out / "answers.sqlite") as store:
             self._write_config()
-            trials = {probe.name: self._trials(probe, store) for probe in self.probes}
-            keys = self._ask(store, trials)
+            asker = Asker(self.player, store, budget=self.budget, progress=self.progress, place=self.place)
+            trials = {probe.name: self._trials(probe, asker) for probe in self.probes}
+            keys = self._ask(asker, trials)
             findings = []
             examples = {example.id: example for example in self.data}
             for done, probe in enumerate(self.probes):
@@ -59,7 +80,7 @@ class Exam:
                 findings.append(probe.findings(answered, self.seed))
             self.progress("scoring", len(self.probes), len(self.probes))
             write_json(self.out / "findings.json", {"findings": findings})
-        return findings
+        return Examined(tuple(findings), tuple(asker.problems))
 
     def _write_config(self) -> None:
         path = self.out / "exam.json"
@@ -69,7 +90,7 @@ class Exam:
                 **self.config.get("player", {}),
                 "name": self.player.name,
                 "fingerprint": self.player.fingerprint,
-                "reads_scenes": _reads_scenes(self.player),
+                "reads_scenes": reads_scenes(self.player),
             },
             "data": {
                 **self.config.get("data", {}),
@@ -92,17 +113,18 @@ class Exam:
                     )
         write_json(path, config)
 
-    def _trials(self, probe: Probe, store: AnswerStore) -> list[Trial]:
-        # What an adaptive probe asks next depends on the answers so far: it searches, asking through the store.
-        search = getattr(probe, "search", None)
+    def _trials(self, probe: Probe, asker: Asker) -> list[Trial]:
+        if isinstance(probe, PreparingProbe):
+            probe.prepare(self.data, self.seed, self.progress)
         made: Iterator[Trial]
-        if search is not None:
-            made = search(lambda queries: self._answers(store, queries), self.data, self.seed)
+        if isinstance(probe, SearchingProbe):
+            asker.folder = self.out / probe.name
+            made = probe.search(asker, self.data, self.seed)
         else:
             made = probe.trials(self.data, self.seed)
         trials = []
         for trial in made:
-            variants = tuple(replace(variant, query=self._visible(variant.query)) for variant in trial.variants)
+            variants = tuple(replace(variant, query=asker.visible(variant.query)) for variant in trial.variants)
             trials.append(replace(trial, variants=variants))
             if len(trials) % 1000 == 0:
                 self.progress(f"{probe.name}: making trials", len(trials), len(self.data))
@@ -110,42 +132,17 @@ class Exam:
             raise ProbeError(f"The probe {probe.name} found nothing to ask in {self.data.name}.")
         return trials
 
-    def _visible(self, query: Query) -> Query:
-        """What this player may see of a query."""
-        return query if _reads_scenes(self.player) else replace(query, scene=None)
-
-    def _answers(self, store: AnswerStore, queries: Sequence[Query]) -> list[Answer]:
-        """Answers in order; only what the store does not know is asked."""
-        fingerprint = self.player.fingerprint
-        seen = [self._visible(query) for query in queries]
-        keys = [query.key(fingerprint) for query in seen]
-        known = store.known(keys)
-        missing = {key: query for key, query in zip(keys, seen, strict=True) if key not in known}
-        for batch in ask_all(self.player, list(missing.items())):
-            store.add(fingerprint, batch)
-            known.update((key, answer) for key, _, answer in batch)
-        return [known[key] for key in keys]
-
-    def _ask(self, store: AnswerStore, trials: Mapping[str, Sequence[Trial]]) -> dict[str, list[tuple[str, ...]]]:
+    def _ask(self, asker: Asker, trials: Mapping[str, Sequence[Trial]]) -> dict[str, list[tuple[str, ...]]]:
         """Have every query answered; returns the keys of each trial's variants."""
-        fingerprint = self.player.fingerprint
         queries: dict[str, Query] = {}
         keys: dict[str, list[tuple[str, ...]]] = {}
         for name, group in trials.items():
             keys[name] = []
             for trial in group:
-                row = tuple(variant.query.key(fingerprint) for variant in trial.variants)
+                row = tuple(variant.query.key(asker.fingerprint) for variant in trial.variants)
                 queries.update(zip(row, (variant.query for variant in trial.variants), strict=True))
                 keys[name].append(row)
-        known = store.known(queries)
-        open_queries = [(key, query) for key, query in queries.items() if key not in known]
-        done, total = len(known), len(queries)
-        self.progress("asking", done, total)
-        for batch in ask_all(self.player, open_queries):
-            store.add(fingerprint, batch)
-            done += len(batch)
-            usage = getattr(self.player, "usage", None)
-            self.progress(f"asking · {usage}" if usage is not None else "asking", done, total)
+        asker.fill(queries)
         return keys
 
     def _score(
@@ -169,6 +166,16 @@ class Exam:
 
 
 @dataclass(frozen=True)
+class Examined:
+    """What came of an exam."""
+
+    findings: tuple[Findings, ...]
+    """In the order of the probes."""
+    problems: tuple[str, ...] = ()
+    """What could not be finished, in sentences; the same command tries it again."""
+
+
+@dataclass(frozen=True)
 class StoredPlayer:
     """A player that is absent: only what it said before is known. `rescore` runs an exam with it."""
 
@@ -188,6 +195,11 @@ def read_config(run: Path) -> dict[str, Any]:
     try:
         config: dict[str, Any] = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
+        if (run / "game.json").exists():
+            raise PfungstError(
+                f"{run} was written by `pfungst play` of an earlier version, whose folders this version cannot read. "
+                "Play again into a new folder."
+            ) from None
         raise PfungstError(f"{run} is not a run folder: it has no exam.json.") from None
     except (OSError, ValueError) as error:
         raise PfungstError(f"{path} cannot be read ({error}).") from error
@@ -199,10 +211,6 @@ def read_config(run: Path) -> dict[str, Any]:
 def _settings(probe: Probe) -> dict[str, Any]:
     fields: Mapping[str, Any] = getattr(type(probe), "__dataclass_fields__", {})
     return {name: getattr(probe, name) for name in fields}
-
-
-def _reads_scenes(player: Player) -> bool:
-    return bool(getattr(player, "reads_scenes", False))
 
 
 @contextmanager

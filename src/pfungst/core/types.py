@@ -6,9 +6,19 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, overload, runtime_checkable
 
 from pfungst.core.images import Image
+
+if TYPE_CHECKING:
+    from pfungst.core.asker import Asker
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, how much is done and how much there is. Changing detail may follow after ` · `."""
+
+
+def no_progress(what: str, done: int, total: int) -> None:
+    """A progress callback that shows nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +94,9 @@ class Answer:
 class Player(Protocol):
     """Anything that answers questions about images.
 
-    Optional attributes: `reads_scenes = True` to be given scenes, `batch_size` to choose how many queries arrive at
-    once (default 32).
+    A player may also be any of the following: `ScenePlayer`, `BatchedPlayer`, `StreamingPlayer`, `SamplingPlayer`,
+    `PartialPlayer`, `MeteredPlayer`, `NotingPlayer`. Each adds one attribute; a player without it gets the default
+    named there.
     """
 
     @property
@@ -97,8 +108,97 @@ class Player(Protocol):
         ...
 
     def answer(self, queries: Sequence[Query]) -> Sequence[Answer]:
-        """One answer a query, in order."""
+        """One answer per query, in order."""
         ...
+
+
+@runtime_checkable
+class ScenePlayer(Protocol):
+    """A player that says whether it wants the scene of a query. Default: no, and the scene is taken out."""
+
+    @property
+    def reads_scenes(self) -> bool: ...
+
+
+@runtime_checkable
+class ImagePlayer(Protocol):
+    """A player that says whether it looks at the image. Default: yes."""
+
+    @property
+    def reads_images(self) -> bool: ...
+
+
+@runtime_checkable
+class BatchedPlayer(Protocol):
+    """A player that says how many queries it wants at once. Default: `DEFAULT_BATCH`."""
+
+    @property
+    def batch_size(self) -> int: ...
+
+
+@runtime_checkable
+class StreamingPlayer(Protocol):
+    """A player that is given everything at once and yields (position, answer) as answers come in, in any order.
+    Default: it is asked batch by batch."""
+
+    def answer_iter(self, queries: Sequence[Query]) -> Iterator[tuple[int, Answer]]: ...
+
+
+@runtime_checkable
+class SamplingPlayer(Protocol):
+    """A player that says whether it may answer the same query differently the next time. Default: no."""
+
+    @property
+    def samples(self) -> bool: ...
+
+
+@runtime_checkable
+class PartialPlayer(Protocol):
+    """A player that has answers to some queries only, such as a file of recorded answers."""
+
+    def knows(self, query: Query) -> bool: ...
+
+
+@runtime_checkable
+class MeteredPlayer(Protocol):
+    """A player that counts what it uses. `str(usage)` stands in the progress bar and at the end of a run."""
+
+    @property
+    def usage(self) -> object: ...
+
+
+@runtime_checkable
+class NotingPlayer(Protocol):
+    """A player with something to tell the user at the end of a run, in sentences."""
+
+    @property
+    def notes(self) -> Sequence[str]: ...
+
+
+DEFAULT_BATCH = 32
+"""Queries a player gets at once unless it is a `BatchedPlayer`."""
+
+
+def reads_scenes(player: object) -> bool:
+    return isinstance(player, ScenePlayer) and bool(player.reads_scenes)
+
+
+def reads_images(player: object) -> bool:
+    return bool(player.reads_images) if isinstance(player, ImagePlayer) else True
+
+
+def batch_size(player: object) -> int:
+    return int(player.batch_size) if isinstance(player, BatchedPlayer) else DEFAULT_BATCH
+
+
+def may_sample(player: object) -> bool:
+    return isinstance(player, SamplingPlayer) and bool(player.samples)
+
+
+def notes_of(player: object) -> tuple[str, ...]:
+    """What the player wants the user to know, what it used last."""
+    notes = tuple(player.notes) if isinstance(player, NotingPlayer) else ()
+    return (*notes, str(player.usage)) if isinstance(player, MeteredPlayer) else notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +340,13 @@ class Dataset(Sequence[Example]):
     skipped: int = 0
     """Bad records left out by `skip_bad`."""
     notes: Mapping[str, Any] = field(default_factory=dict)
+    parent: Dataset | None = field(default=None, repr=False, compare=False)
+    """What this is a part of, None if it is whole."""
+
+    @property
+    def whole(self) -> Dataset:
+        """The data set this was taken from. A limit limits what is asked; pools are drawn from the whole."""
+        return self.parent if self.parent is not None else self
 
     @overload
     def __getitem__(self, index: int) -> Example: ...
@@ -252,15 +359,15 @@ class Dataset(Sequence[Example]):
         return len(self.examples)
 
     def subset(self, examples: Sequence[Example]) -> Dataset:
-        return replace(self, examples=examples)
+        """A part of this data set. It remembers the whole."""
+        return replace(self, examples=examples, parent=self.whole)
 
 
 @runtime_checkable
 class Probe(Protocol):
     """A disturbance: makes the variants of every example, and reads the answers.
 
-    A probe whose variants depend on the answers so far has a method `search(ask, data, seed)` beside `trials`: it
-    yields trials like `trials`, and `ask(queries)` gives it answers through the exam's store.
+    A probe may also be a `DataCheckingProbe`, a `PreparingProbe` or a `SearchingProbe`.
     """
 
     @property
@@ -271,3 +378,30 @@ class Probe(Protocol):
         ...
 
     def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings: ...
+
+
+@runtime_checkable
+class DataCheckingProbe(Protocol):
+    """A probe that can tell, quickly and before anything is asked, whether it can be run on a data set."""
+
+    def check_data(self, data: Dataset) -> None:
+        """Raises ProbeError where the data cannot carry the probe."""
+        ...
+
+
+@runtime_checkable
+class PreparingProbe(Protocol):
+    """A probe with long work to do before its trials, such as ranking. It shows how far it is."""
+
+    def prepare(self, data: Dataset, seed: int, progress: Progress) -> None: ...
+
+
+@runtime_checkable
+class SearchingProbe(Protocol):
+    """A probe whose variants depend on the answers so far: it asks while it makes its trials.
+
+    The exam calls `search` instead of `trials`. What the asker was asked is in the store, so the trials that come out
+    cost nothing again.
+    """
+
+    def search(self, asker: Asker, data: Dataset, seed: int) -> Iterator[Trial]: ...

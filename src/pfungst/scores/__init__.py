@@ -1,6 +1,6 @@
 """How answers are judged: VQA accuracy, exact match, WUPS, multiple choice, yes/no, consensus, R_score."""
 
-from pfungst.scores.exact import YesNo, choice_accuracy, exact_match, yes_no
+from pfungst.scores.exact import YesNo, choice_accuracy, exact_match, same_answer, yes_no
 from pfungst.scores.generation import generation_scores
 from pfungst.scores.metrics import METRICS, get_metric, wups_accuracy
 from pfungst.scores.robustness import Consensus, consensus, consensus_of, r_score
@@ -37,6 +37,7 @@ __all__ = [
     "get_metric",
     "r_score",
     "risk_coverage",
+    "same_answer",
     "vqa_accuracy",
     "wups_accuracy",
     "yes_no",

@@ -39,15 +39,20 @@ def _normalised(answer: str) -> str:
     return _TRUTH_WORDS.get(text) or _NUMBER_WORDS.get(text) or text
 
 
-def exact_match(prediction: object, truth: object) -> float:
-    """1.0 if the two answers are the same after `normalise`, else 0.0.
+def same_answer(first: object, second: object) -> bool:
+    """Whether two answers say the same, the one meaning of these words in the whole package.
 
-    Answers that are lists, separated by commas as in DAQUAR ("bottle, vase"), are compared as sets. Truth values and
-    numbers may be given as such: `exact_match("Yes.", True)`, `exact_match("3", 3)`.
+    They do if they are equal after `normalise`: "Yes" and "yes." are the same answer. Lists, separated by commas as in
+    DAQUAR ("bottle, vase"), are compared as sets. Truth values and numbers may be given as such.
     """
-    if normalise(prediction) == normalise(truth):
-        return 1.0
-    return float(_members(prediction) == _members(truth))
+    if normalise(first) == normalise(second):
+        return True
+    return _members(first) == _members(second)
+
+
+def exact_match(prediction: object, truth: object) -> float:
+    """1.0 if prediction and truth are the same answer, else 0.0: `exact_match("Yes.", True)` is 1.0."""
+    return float(same_answer(prediction, truth))
 
 
 def _members(answer: object) -> frozenset[str]:

@@ -5,13 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pfungst.core import Example, PfungstError, ProbeError
+from pfungst.core import Asker, Example, PfungstError, ProbeError
 from pfungst.models import load_shipped
 from pfungst.players import resolve
-from pfungst.probes.game import GAMES, Asker, GameRules, MiniGame, boards_of
+from pfungst.probes.game import GAMES, GameRules, MiniGame, boards_of
 from pfungst.probes.game.adversaries import ADVERSARIES, get_adversary
 from pfungst.probes.game.adversaries.committee import Bench, Committee, Judge, log_odds
-from pfungst.probes.game.asker import Asking
 from pfungst.probes.game.board import Board, Floats
 from tests.probes.game.scripted import ScenePlayer, first_object_in
 
@@ -246,7 +245,7 @@ def test_a_committee_goes_by_the_mean_over_its_bench_whoever_sits_there(small: l
             return np.stack([4 * layouts[:, 0, 0], -layouts[:, 0, 0]])
 
     class Elsewhere(Committee):
-        def bench(self, asker: Asking) -> Bench:
+        def bench(self, asker: Asker) -> Bench:
             return Westward()
 
     game = MiniGame(boards_of(small[:2], PAPER)[0], Asker(ScenePlayer(small)), PAPER, budget=6)

@@ -4,9 +4,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pfungst.core import Answer, Example, PlayerError, ProbeError, Query
+from pfungst.core import Answer, Asker, Example, PlayerDied, PlayerError, ProbeError, Query
 from pfungst.core.store import AnswerStore
-from pfungst.probes.game import GAMES, Asker, Enforcers, MiniGame, PlayerDied, Rewards, boards_of
+from pfungst.probes.game import GAMES, Enforcers, MiniGame, Rewards, boards_of
 from pfungst.probes.game.layouts import Layouts
 from pfungst.probes.game.minigame import UNASKED
 from tests.probes.game.scripted import ScenePlayer, first_object_in

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pfungst.core import DataError, Image
-from pfungst.core.exam import Progress
+from pfungst.core import Progress
 from pfungst.core.files import cache_dir, write_json
 from pfungst.models.features.backbones import Backbone
 

@@ -2,7 +2,7 @@
 
 After 004_7f4cdb926551102e.txt. Every name is loaded when it is first used.
 
-    from pfungst.probes.game import Asker, MiniGame, SceneGame, boards_of, play
+    from pfungst.probes.game import MiniGame, SceneGame, boards_of, play
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 from pfungst._lazy import lazy
 
 _HOMES = {
-    "Asker": "asker",
-    "PlayerDied": "asker",
     "Board": "board",
     "boards_of": "board",
     "Enforcers": "enforcers",

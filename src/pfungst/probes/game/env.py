@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pfungst.core import Example, MissingExtra, Player, ProbeError
+from pfungst.core import Asker, Example, MissingExtra, Player, ProbeError
 from pfungst.core.store import AnswerStore
-from pfungst.probes.game.asker import Asker
 from pfungst.probes.game.board import boards_of
 from pfungst.probes.game.enforcers import Enforcers
 from pfungst.probes.game.minigame import MiniGame

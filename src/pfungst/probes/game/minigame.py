@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.core import Answer, ProbeError, Query
-from pfungst.probes.game.asker import Asking
+from pfungst.core import Answer, Asker, ProbeError, Query
 from pfungst.probes.game.board import Board, Bools, Floats
 from pfungst.probes.game.enforcers import Enforcers
 from pfungst.probes.game.rules import CHANGED, FOOLED, INVALID, SAME, UNANSWERED, GameRules, Rewards
@@ -96,7 +95,7 @@ class MiniGame:
     def __init__(
         self,
         boards: Sequence[Board],
-        asker: Asking,
+        asker: Asker,
         rules: GameRules,
         *,
         enforcers: Enforcers | None = None,

@@ -23,11 +23,10 @@ from typing import Any
 import numpy as np
 
 from pfungst.compute import Progress, ProgressCallback, Shard, ShardsFailed, run_shards
-from pfungst.core import Dataset, Example, PfungstError, Player, ProbeError
+from pfungst.core import Asker, Dataset, Example, PfungstError, Player, ProbeError
 from pfungst.core.files import jsonable, write_atomic, write_json
 from pfungst.core.store import AnswerStore
 from pfungst.probes.game.adversaries import get_adversary
-from pfungst.probes.game.asker import Asker
 from pfungst.probes.game.board import boards_of
 from pfungst.probes.game.minigame import MiniGame
 from pfungst.probes.game.results import Result, results_of
@@ -264,7 +263,7 @@ def play_minigame(
     get_adversary(settings.adversary, **settings.options).attack(game, rng)
     played = settle(game, settings.control)
     # A game that ended because the player was gone is not finished: it is to be played again.
-    asker.still_alive()
+    asker.still_up()
     return played
 
 

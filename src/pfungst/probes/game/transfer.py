@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pfungst.core import Example, Finding, Player, Table
+from pfungst.core import Asker, Example, Finding, Player, Table
 from pfungst.core.files import storable
 from pfungst.core.stats import bootstrap
 from pfungst.core.store import AnswerStore
-from pfungst.probes.game.asker import Asker
 from pfungst.probes.game.board import Board
 from pfungst.probes.game.rules import GameRules, rules_of
 from pfungst.probes.measure import finding

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from pfungst.core import (
+    Asker,
     Dataset,
     Example,
     Figure,
@@ -32,7 +33,6 @@ from pfungst.core import (
 from pfungst.core.files import jsonable, write_json
 from pfungst.core.stats import bootstrap
 from pfungst.core.store import AnswerStore
-from pfungst.probes.game.asker import Asker
 from pfungst.probes.game.board import boards_of
 from pfungst.probes.game.minigame import MiniGame
 from pfungst.probes.game.playing import PlaySettings, play, playable
@@ -232,7 +232,7 @@ def _trained(
         asker = Asker(player, store, on_asked=on_asked)
         game = MiniGame(boards, asker, settings_rules(settings), budget=settings.train_queries)
         network, curve = learn(game, how, np.random.default_rng([settings.seed, 0x0E]), tell=tell)
-        asker.still_alive()
+        asker.still_up()
     network.save(folder / WEIGHTS, {"player": player.name, "questions": len(boards)})
     write_json(record, {"version": version, "questions": len(boards), "curve": curve})
     return curve

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pfungst.core import PfungstError
-from pfungst.core.exam import Progress
+from pfungst.core import PfungstError, Progress
 from pfungst.probes.noise.bqd import MainQuestion, write_bqd
 from pfungst.probes.noise.cache import pool_questions, read_lines
 from pfungst.probes.noise.pool import Pool

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.core.exam import Progress
+from pfungst.core import Progress
 from pfungst.probes.noise.ranking import GAP, LAMBDA
 
 if TYPE_CHECKING:

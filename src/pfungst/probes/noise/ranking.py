@@ -13,8 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.core import PfungstError
-from pfungst.core.exam import Progress
+from pfungst.core import PfungstError, Progress
 from pfungst.core.registry import Registry
 from pfungst.probes.noise.pool import Pool
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pfungst.core.exam import Progress
+from pfungst.core import Progress
 from pfungst.probes.noise.partitions import PARTITIONS
 from pfungst.probes.noise.pool import Pool
 from pfungst.probes.noise.rankers import Ints, Lasso

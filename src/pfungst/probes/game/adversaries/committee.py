@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from pfungst.core import Image, MissingExtra, ProbeError
+from pfungst.core import Asker, Image, MissingExtra, ProbeError
 from pfungst.probes.game.adversaries.ordered import Ordered, Ranker
-from pfungst.probes.game.asker import Asking
 from pfungst.probes.game.board import Board, Floats
 from pfungst.probes.game.minigame import MiniGame
 
@@ -71,7 +70,7 @@ class Committee(Ordered):
             raise MissingExtra("The committee", "torch") from error
         return [load_shipped(name) if name in shipped() else Trained.load(name) for name in self.names]
 
-    def bench(self, asker: Asking) -> Bench:
+    def bench(self, asker: Asker) -> Bench:
         """The members that judge; the player that `asker` asks is none of them."""
         members = [one for one in self._load() if one.fingerprint not in asker.fingerprint]
         if not members:

@@ -78,14 +78,14 @@ class Ranking(nn.Module):
         return torch.cat(parts).numpy() if parts else np.zeros(0, np.float32)
 
     def save(self, path: Path, about: dict[str, Any] | None = None) -> None:
-        from pfungst.models.safetensors import save_tensors
+        from pfungst.models.tensors import save_tensors
 
         hidden = self.question.out_features
         save_tensors(path, self.state_dict(), {"ranking": json.dumps({"hidden": hidden, **(about or {})})})
 
     @classmethod
     def load(cls, path: Path) -> Ranking:
-        from pfungst.models.safetensors import load_tensors
+        from pfungst.models.tensors import load_tensors
 
         tensors, about = load_tensors(path)
         try:

@@ -1,0 +1,265 @@
+"""The asker: the only one who asks a player.
+
+Whatever wants an answer goes through it: the exam, probes that search, builders that mine a player's mistakes. It shows
+a player only what it may see, asks nothing that the store knows, commits answers as they come, keeps to a budget and
+tells how far it is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pfungst.core.errors import BudgetSpent, PfungstError, PlayerDied, PlayerError
+from pfungst.core.store import AnswerStore
+from pfungst.core.types import (
+    Answer,
+    Example,
+    MeteredPlayer,
+    Player,
+    Progress,
+    Query,
+    StreamingPlayer,
+    batch_size,
+    no_progress,
+    reads_scenes,
+)
+
+COMMIT_EVERY_SECONDS = 1.0
+COMMIT_EVERY_ANSWERS = 32
+PATIENCE = 5
+"""Failures in a row after which a player is considered down."""
+
+Source = Callable[[], tuple[Player, Sequence[Example]]]
+"""Makes the player and its examples where the work runs. For other processes it must be importable by name."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a search runs. The answers are the same everywhere."""
+
+    on: str = "local"
+    """`local`, `processes`, `ray` ..., as in `pfungst.compute`."""
+    workers: int | None = None
+    """Pieces of work at once; None: one per core."""
+    source: Source | None = None
+    """Makes player and examples in another process; needed for any place but `local`."""
+
+
+class Asker:
+    """Puts queries to a player, through an answer store where there is one.
+
+    player: who is asked.
+    store: what is in it is not asked again, and answers go into it as they come.
+    budget: most queries that may be put to the player; answers from the store are free. BudgetSpent is raised after.
+    patience: failures in a row after which `ask` raises PlayerDied.
+    progress: told about every batch.
+    folder: where a searching probe may keep what it found, None outside an exam.
+    place: where a search may run.
+
+    >>> Asker(player).answers([Query("How many cubes are there?", image)])
+    """
+
+    def __init__(
+        self,
+        player: Player,
+        store: AnswerStore | None = None,
+        *,
+        budget: int | None = None,
+        patience: int = PATIENCE,
+        progress: Progress = no_progress,
+        folder: Path | None = None,
+        place: Place | None = None,
+    ) -> None:
+        self.player = player
+        self.store = store
+        self.budget = budget
+        self.folder = folder
+        self.place = place or Place()
+        self.progress = progress
+        self.reads_scenes = reads_scenes(player)
+        self.fingerprint = str(player.fingerprint)
+        self.asked = 0
+        """Answers the player gave."""
+        self.recalled = 0
+        """Answers that came from the store."""
+        self.failed = 0
+        """Queries that `ask` got no answer to."""
+        self.last_error = ""
+        self.problems: list[str] = []
+        """What a search could not finish, in sentences; the exam passes them on to the user."""
+        self._patience = patience
+        self._failures_in_a_row = 0
+
+    def visible(self, query: Query) -> Query:
+        """What the player may see of a query."""
+        return query if self.reads_scenes or query.scene is None else replace(query, scene=None)
+
+    def answers(self, queries: Sequence[Query], what: str = "asking") -> list[Answer]:
+        """One answer per query, in order. Raises PlayerError where the player fails; what came before is stored."""
+        keys, seen = self._named(queries)
+        known = self.fill(dict(zip(keys, seen, strict=True)), what)
+        return [known[key] for key in keys]
+
+    def ask(self, queries: Sequence[Query]) -> list[Answer | None]:
+        """One answer per query, in order; None where the player failed.
+
+        Where a batch fails its queries are asked one by one. One that fails alone is counted, and after `patience` of
+        these in a row PlayerDied is raised.
+        """
+        keys, seen = self._named(queries)
+        known = self._recall(keys)
+        open_queries = {key: query for key, query in zip(keys, seen, strict=True) if key not in known}
+        self._put(list(open_queries.items()), known)
+        return [known.get(key) for key in keys]
+
+    def fill(self, queries: Mapping[str, Query], what: str = "asking") -> dict[str, Answer]:
+        """Have all of these answered; returns the answers by key. Keys are those of `Query.key`."""
+        known = self._recall(list(queries))
+        open_queries = [(key, query) for key, query in queries.items() if key not in known]
+        total = len(queries)
+        self.progress(what, len(known), total)
+        for batch in self._batches(open_queries):
+            known.update((key, answer) for key, _, answer in batch)
+            self.progress(self._with_usage(what), len(known), total)
+        return known
+
+    def still_up(self) -> None:
+        """Raise PlayerDied where the last thing the player did was to fail."""
+        if self._failures_in_a_row:
+            raise self._death()
+
+    def _named(self, queries: Sequence[Query]) -> tuple[list[str], list[Query]]:
+        seen = [self.visible(query) for query in queries]
+        if self.store is None:
+            # Without a store the queries need no names, and naming is what costs most for a quick player.
+            return [str(number) for number in range(len(seen))], seen
+        return [query.key(self.fingerprint) for query in seen], seen
+
+    def _recall(self, keys: Sequence[str]) -> dict[str, Answer]:
+        known = self.store.known(keys) if self.store is not None else {}
+        self.recalled += len(known)
+        return known
+
+    def _put(self, items: list[tuple[str, Query]], known: dict[str, Answer]) -> None:
+        try:
+            for batch in self._batches(items):
+                known.update((key, answer) for key, _, answer in batch)
+                self.progress(self._with_usage("asking"), self.asked, self.asked)
+        except BudgetSpent:
+            raise
+        except PfungstError as error:
+            self.last_error = str(error)
+            if len(items) == 1:
+                self._give_up()
+                return
+            for item in items:
+                if item[0] not in known:
+                    self._put([item], known)
+
+    def _batches(self, items: Sequence[tuple[str, Query]]) -> Iterator[list[tuple[str, Query, Answer]]]:
+        """Answers in batches, each stored before it is yielded."""
+        allowed = items if self.budget is None else items[: max(0, self.budget - self.asked)]
+        for batch in _ask_all(self.player, allowed):
+            if self.store is not None:
+                self.store.add(self.fingerprint, batch)
+            self.asked += len(batch)
+            self._failures_in_a_row = 0
+            yield batch
+        if len(allowed) < len(items):
+            raise BudgetSpent(
+                f"The budget of {self.budget:,} queries to {self.player.name} is spent. The answers so far are kept: "
+                "run the same command with a larger budget to go on."
+            )
+
+    def _with_usage(self, what: str) -> str:
+        return f"{what} · {self.player.usage}" if isinstance(self.player, MeteredPlayer) else what
+
+    def _give_up(self) -> None:
+        self.failed += 1
+        self._failures_in_a_row += 1
+        if self._failures_in_a_row >= self._patience:
+            raise self._death()
+
+    def _death(self) -> PlayerDied:
+        times = self._failures_in_a_row
+        return PlayerDied(
+            f"{self.player.name} failed on the last {times} question{'s' * (times > 1)} and is considered down "
+            f"({self.last_error}) Its earlier answers are kept; run the same command again to go on."
+        )
+
+
+def _ask_all(player: Player, queries: Sequence[tuple[str, Query]]) -> Iterator[list[tuple[str, Query, Answer]]]:
+    """Answers in batches fit to be committed: a streaming player's every second, any other's batch by batch."""
+    if not queries:
+        return
+    if isinstance(player, StreamingPlayer):
+        yield from _ask_stream(player, player, queries)
+        return
+    size = batch_size(player)
+    for start in range(0, len(queries), size):
+        batch = queries[start : start + size]
+        with _explained(player, batch[0][1]):
+            answers = list(player.answer([query for _, query in batch]))
+        if len(answers) != len(batch):
+            raise PlayerError(f"{player.name} was asked {len(batch)} questions and gave {len(answers)} answers.")
+        yield [(key, query, _valid(player, a, query)) for (key, query), a in zip(batch, answers, strict=True)]
+
+
+def _ask_stream(
+    player: Player, stream: StreamingPlayer, queries: Sequence[tuple[str, Query]]
+) -> Iterator[list[tuple[str, Query, Answer]]]:
+    pending: list[tuple[str, Query, Answer]] = []
+    came: set[int] = set()
+    last = time.monotonic()
+    failure: BaseException | None = None
+    try:
+        with _explained(player, queries[0][1]):
+            for index, answer in stream.answer_iter([query for _, query in queries]):
+                if index in came or not 0 <= index < len(queries):
+                    raise PlayerError(f"{player.name} answered query number {index} twice, or was never asked it.")
+                came.add(index)
+                key, query = queries[index]
+                pending.append((key, query, _valid(player, answer, query)))
+                if len(pending) >= COMMIT_EVERY_ANSWERS or time.monotonic() - last > COMMIT_EVERY_SECONDS:
+                    yield pending
+                    pending, last = [], time.monotonic()
+    except (PfungstError, KeyboardInterrupt) as error:
+        # What was answered before the failure is paid for: it goes to the store first.
+        failure = error
+    if pending:
+        yield pending
+    if failure is not None:
+        raise failure
+    if len(came) != len(queries):
+        raise PlayerError(f"{player.name} was asked {len(queries)} questions and gave {len(came)} answers.")
+
+
+def _valid(player: Player, answer: Answer, query: Query) -> Answer:
+    if not isinstance(answer, Answer) or not isinstance(answer.text, str):
+        raise PlayerError(
+            f"{player.name} must answer with pfungst.core.Answer(text), but gave {type(answer).__name__} "
+            f"to {query.question!r:.80}."
+        )
+    if answer.scores is not None and len(answer.scores) != len(query.choices):
+        raise PlayerError(
+            f"{player.name} gave {len(answer.scores)} scores for {len(query.choices)} choices "
+            f"to {query.question!r:.80}."
+        )
+    return answer
+
+
+@contextmanager
+def _explained(player: Player, query: Query) -> Iterator[None]:
+    try:
+        yield
+    except PfungstError:
+        raise
+    except Exception as error:
+        raise PlayerError(
+            f"{player.name} failed near the question {query.question!r:.80}: {type(error).__name__}: {error}. "
+            "The answers before it are kept; run the same command again to go on."
+        ) from error
