@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from pfungst.core import Figure
+from pfungst.core.files import jsonable
+
 WIDTH, HEIGHT = 640, 280
 LEFT, RIGHT, TOP, BOTTOM = 56, 16, 16, 64
 COLOURS = ("#2f6db5", "#d1495b", "#3a8f5c", "#8a63b0", "#c98a1b", "#4aa3a8", "#7a6a5b", "#b0487f")
@@ -37,6 +40,19 @@ def draw(figure: Mapping[str, Any]) -> str:
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}" '
         f'xmlns="http://www.w3.org/2000/svg"><title>{title}</title>{"".join(parts)}</svg>'
     )
+
+
+_STYLE = (
+    "<style>text{font:12px sans-serif;fill:#5d6878}.grid{stroke:#d9dee6}.axis{stroke:#5d6878}"
+    ".whisker{stroke:#1d2430;fill:none;stroke-width:1.5}</style>"
+)
+
+
+def draw_alone(figure: Figure) -> str:
+    """SVG of a figure as a file of its own: with its style, a white ground, and what its height means."""
+    head, _, rest = draw(jsonable(figure)).partition(">")
+    label = _text(62, 11, figure.y_label, "start")
+    return f'{head}>{_STYLE}<rect width="100%" height="100%" fill="#fff"/>{label}{rest}'
 
 
 class _Scale:

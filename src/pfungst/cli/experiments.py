@@ -1,0 +1,156 @@
+"""A command from an experiment: every field of its configuration is an option, its help the line below the field."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from pfungst.cli.examine import Json
+
+if TYPE_CHECKING:
+    import click
+
+    from pfungst.core.settings import Setting
+    from pfungst.experiments import Experiment
+
+
+class Experiments(TyperGroup):
+    """`pfungst reproduce`: a command for each experiment, made when it is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        from pfungst.experiments import EXPERIMENTS
+
+        return sorted({*super().list_commands(ctx), *EXPERIMENTS.names()})
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        from pfungst.experiments import EXPERIMENTS
+
+        known = super().get_command(ctx, cmd_name)
+        return known or (make_command(cmd_name) if cmd_name in EXPERIMENTS.names() else None)
+
+
+def make_command(name: str) -> click.Command:
+    """The command of an experiment."""
+    from pfungst.experiments import get_experiment
+
+    experiment = get_experiment(name)
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app.command(name, help=inspect.cleandoc(experiment.config.__doc__ or ""))(_function(experiment))
+    return typing.cast("click.Command", typer.main.get_command(app))
+
+
+def _function(experiment: Experiment[Any, Any]) -> Any:
+    """What typer makes a command of: a function whose parameters are the fields."""
+    from pfungst.core.settings import describe_settings
+
+    fields = {field.name: field for field in dataclasses.fields(experiment.config)}
+    settings = describe_settings(experiment.config)
+    parameters = []
+    for setting in settings:
+        metadata = fields[setting.name].metadata
+        parameters.append(_parameter(setting, metadata))
+        inner = {one.name: one for one in describe_settings(setting.hint)} if "lifted" in metadata else {}
+        for name in metadata.get("lifted", ()):
+            lifted = dataclasses.replace(inner[name], default=getattr(setting.default, name))
+            parameters.append(_parameter(lifted, {}))
+
+    def command(out: Path | None, as_json: bool, **given: Any) -> None:
+        config = make_config(experiment, given)
+        show(experiment, config, out or Path(experiment.out or f"runs/{experiment.name}"), as_json)
+
+    default = experiment.out or f"runs/{experiment.name}"
+    more = [
+        _named("out", Annotated[Path | None, typer.Option("--out", "-o", help=f"Folder of the results [{default}].")]),
+        _named("as_json", Json, False),
+    ]
+    arguments = [one for one in parameters if one.default is inspect.Parameter.empty]
+    options = [one for one in parameters if one.default is not inspect.Parameter.empty]
+    command.__signature__ = inspect.Signature([*arguments, *options, *more])  # type: ignore[attr-defined]
+    return command
+
+
+def _named(name: str, hint: Any, default: Any = None) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+
+
+def _parameter(setting: Setting, metadata: Mapping[str, Any]) -> inspect.Parameter:
+    """A field as a parameter that typer understands."""
+    from pfungst.core.settings import REQUIRED
+
+    hint, default = setting.hint, setting.default
+    origin = typing.get_origin(hint) or hint
+    plain = {bool, int, float, str, Path}
+    if dataclasses.is_dataclass(hint) or origin in (Mapping, dict):
+        hint, default = list[str] | None, None
+        about = typer.Option(*_names(setting, metadata), help=setting.about, metavar="KEY=VALUE")
+    elif metadata.get("argument"):
+        hint = list[str] if origin is tuple else hint
+        about = typer.Argument(help=setting.about)
+    elif origin is tuple:
+        hint, default = list[str] | None, None if default is REQUIRED else [",".join(map(str, default))]
+        about = typer.Option(*_names(setting, metadata), help=f"{setting.about} With commas, or repeated.")
+    else:
+        kinds = [one for one in typing.get_args(hint) or (hint,) if one in plain]
+        hint = hint if origin in plain else (kinds[0] | None if kinds else str)
+        about = typer.Option(*_names(setting, metadata), help=setting.about)
+    return _named(setting.name, Annotated[hint, about], default)
+
+
+def _names(setting: Setting, metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    named = tuple(metadata.get("names") or ())
+    plain = f"--{setting.name.replace('_', '-')}"
+    if setting.hint is bool and not named:
+        return (f"{plain}/--no-{setting.name.replace('_', '-')}",)
+    return named or (plain,)
+
+
+def make_config(experiment: Experiment[Any, Any], given: Mapping[str, Any]) -> Any:
+    """The configuration from what was given on the command line."""
+    from pfungst.core.settings import parse_settings, read_settings
+
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(experiment.config):
+        hint: Any = typing.get_type_hints(experiment.config)[field.name]
+        value = given.get(field.name)
+        if dataclasses.is_dataclass(hint):
+            before: Any = field.default_factory() if callable(field.default_factory) else field.default
+            words = read_settings(hint, value or [], what=field.name)
+            inner = {name: given[name] for name in field.metadata.get("lifted", ())}
+            values[field.name] = dataclasses.replace(before, **{**inner, **words})
+        elif (typing.get_origin(hint) or hint) in (Mapping, dict):
+            values[field.name] = read_settings(_anything, value or [], what=field.name)
+        elif (typing.get_origin(hint) or hint) is tuple and not field.metadata.get("argument"):
+            values[field.name] = [part for word in value or [] for part in word.split(",") if part]
+        else:
+            values[field.name] = value
+    return parse_settings(experiment.config, values, what=f"experiment {experiment.name}")
+
+
+def _anything(**settings):  # type: ignore[no-untyped-def]
+    """Takes every setting; without annotations, values are read as JSON where they can be."""
+
+
+def show(experiment: Experiment[Any, Any], config: Any, out: Path, as_json: bool) -> None:
+    """Run it and print its tables."""
+    from pfungst.cli.show import print_json, progress_bar, show_table
+    from pfungst.experiments import perform
+
+    with progress_bar() as progress:
+        result = perform(experiment, config, out, progress=progress)
+    tables = experiment.tables(result)
+    if as_json:
+        figures = experiment.figures(result)
+        print_json({"folder": str(out), **experiment.record(result), "tables": tables, "figures": figures})
+        return
+    for table in tables:
+        show_table(table)
+        if table.note:
+            print(f"{table.note}\n")
+    print(out)

@@ -1,0 +1,177 @@
+"""What every experiment has, and what keeps its finished parts.
+
+An experiment is a file with a frozen configuration (a doc line under each field: it is the help of the option), a
+function `run(config, out, *, progress)` and a function `tables(result)`, named in one `Experiment` at its end and in
+`EXPERIMENTS` below. The top of the file imports nothing heavy: `pfungst reproduce --help` reads it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from pfungst.core import DataError, Figure, Table
+from pfungst.core.files import jsonable, write_atomic, write_json
+from pfungst.core.registry import Registry
+from pfungst.core.types import Progress, no_progress
+
+EXPERIMENTS = Registry("experiment", "pfungst.experiments", {})
+"""By name, which is the name of the command."""
+
+C = TypeVar("C")
+C_in = TypeVar("C_in", contravariant=True)
+R = TypeVar("R")
+R_out = TypeVar("R_out", covariant=True)
+
+
+class Run(Protocol[C_in, R_out]):
+    """Does the work. What is finished stays in `out`, so that the same call goes on where it was stopped."""
+
+    def __call__(self, config: C_in, out: Path, *, progress: Progress) -> R_out: ...
+
+
+@dataclass(frozen=True)
+class Experiment(Generic[C, R]):
+    """One experiment. The docstring of its `config` is the help of the command."""
+
+    name: str
+    config: type[C]
+    """A frozen dataclass. Its fields are the options of the command, see `option`, `argument` and `lifted`."""
+    run: Run[C, R]
+    tables: Callable[[R], Sequence[Table]]
+    figures: Callable[[R], Sequence[Figure]] = lambda result: ()
+    """Drawn as OUT/NAME.svg, OUT/NAME-2.svg ..."""
+    record: Callable[[R], Any] = jsonable
+    """The result as JSON: an object, which `--json` prints and OUT/result.json holds."""
+    out: str = ""
+    """Folder of the results where the user names none [runs/NAME]."""
+
+
+def get_experiment(name: str) -> Experiment[Any, Any]:
+    """An experiment by its name."""
+    found: Experiment[Any, Any] = EXPERIMENTS.get(name)
+    return found
+
+
+def perform(experiment: Experiment[C, R], config: C, out: str | Path = "", *, progress: Progress = no_progress) -> R:
+    """Run an experiment; OUT then holds experiment.json (what was run), result.json, tables.md and the figures."""
+    from pfungst import __version__
+    from pfungst.report.plots import draw_alone
+
+    folder = Path(out or experiment.out or f"runs/{experiment.name}")
+    result = experiment.run(config, folder, progress=progress)
+    tables, figures = experiment.tables(result), experiment.figures(result)
+    write_json(
+        folder / "experiment.json", {"experiment": experiment.name, "pfungst": __version__, "config": jsonable(config)}
+    )
+    write_json(folder / "result.json", {**experiment.record(result), "tables": tables, "figures": figures})
+    write_atomic(folder / "tables.md", "\n".join(markdown(table) for table in tables).encode())
+    for number, figure in enumerate(figures, 1):
+        name = f"{experiment.name}-{number}.svg" if number > 1 else f"{experiment.name}.svg"
+        write_atomic(folder / name, draw_alone(figure).encode())
+    return result
+
+
+def markdown(table: Table) -> str:
+    """A table as Markdown."""
+    from pfungst.report.card import format_cell
+
+    def line(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+    rows = [line([str(format_cell(jsonable(cell))) for cell in row]) for row in table.rows]
+    head = [line(table.columns), "|" + "---|" * len(table.columns)]
+    note = ["", table.note] if table.note else []
+    return "\n".join([f"### {table.title}", "", *head, *rows, *note]) + "\n"
+
+
+def option(default: Any = MISSING, *names: str, factory: Any = MISSING, free: bool = False) -> Any:
+    """A field of a configuration that is an option of the command: `limit: int | None = option(None, free=True)`.
+
+    A plain default does the same; this says more.
+
+    names : of the option, where not `--` and the name of the field: `option("world", "--data", "-d")`
+    free : may change when a run is continued (a device, more seeds); see `claim`
+    """
+    return dataclasses.field(default=default, default_factory=factory, metadata={"names": names, "free": free})
+
+
+def argument(default: Any = MISSING) -> Any:
+    """A field that is given by its place, not by a name: `pfungst reproduce failure MODEL MODEL`."""
+    return dataclasses.field(default=default, metadata={"argument": True})
+
+
+def lifted(default: Any, *fields: str, names: tuple[str, ...] = ()) -> Any:
+    """A field that is itself a configuration. The option takes `key=value`; `fields` are options of their own:
+
+    fit: FitConfig = lifted(FitConfig(steps=4000), "steps", "batch")       # --fit rate=0.01 --steps 500
+    """
+    return dataclasses.field(default_factory=lambda: default, metadata={"lifted": fields, "names": names})
+
+
+def claim(out: Path, config: Any, **more: Any) -> None:
+    """One folder, one configuration: note it in OUT/settings.json, or refuse to mix this run with another one.
+
+    Fields marked `free` may change. `more` must stay the same too, such as the fingerprint of the data.
+    """
+    free = {field.name for field in dataclasses.fields(config) if field.metadata.get("free")}
+    wanted = jsonable({**{k: v for k, v in jsonable(config).items() if k not in free}, **more})
+    path = out / "settings.json"
+    if path.exists():
+        before = read_json(path)
+        for name in wanted:
+            if before.get(name) != wanted[name]:
+                raise DataError.at(
+                    out,
+                    "",
+                    f"this run was begun with other settings ({name} was {before.get(name)!r:.60}, "
+                    f"now it is {wanted[name]!r:.60}).",
+                    "Choose another folder, or delete this one.",
+                )
+    write_json(path, wanted)
+
+
+def kept(path: Path, make: Callable[[], Any]) -> Any:
+    """The JSON of a finished part; made and written if the file is not there."""
+    if not path.exists():
+        write_json(path, make())
+    return read_json(path)
+
+
+def run_cells(
+    work: Callable[[Any], bytes] | Callable[[Any, Path], None],
+    cells: Mapping[str, Any],
+    out: Path,
+    *,
+    jobs: int = 1,
+    progress: Progress = no_progress,
+) -> dict[str, Path]:
+    """Do every cell that OUT does not hold yet, `jobs` at a time in processes of their own; file name -> file.
+
+    work : `work(shard) -> bytes`, or `work(shard, path)`; `shard.payload` is the cell. With several jobs it must be
+        importable (a function at the top of a module, or a partial of one)
+    cells : name of the output file -> what the cell is, as JSON holds it
+    """
+    from pfungst.compute import Progress as State
+    from pfungst.compute import Shard, run_shards
+
+    def tell(state: State) -> None:
+        progress("finished runs", state.done + state.failed, state.total)
+
+    # All have the index 0: more models or seeds, added later, must not make finished cells look like other ones.
+    shards = [Shard(0, name, payload) for name, payload in cells.items()]
+    on = "processes" if jobs > 1 else "local"
+    files = run_shards(work, shards, out, on=on, workers=jobs if jobs > 1 else None, progress=tell)
+    return dict(zip(cells, files, strict=True))
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file, or a DataError."""
+    try:
+        return json.loads(path.read_bytes())
+    except ValueError as error:
+        raise DataError.at(path, "", "the file is damaged.", "Delete it and run the same command again.") from error
