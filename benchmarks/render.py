@@ -1,10 +1,10 @@
-"""Pictures and visible pixels a second, beside Blender.
+"""Images and visible pixels per second, beside Blender.
 
     python benchmarks/render.py [--quick] [--samples 16] [--threads 2] [--device cuda] [--batch 2048]
 
 Scenes are sampled ones of 3 to 10 objects with their own cameras and lamps, drawn at 320x240 with four samples a pixel.
 The peer, Blender's Cycles with the same scenes, is run where it is installed, with few samples: its time grows in
-proportion to them, and the published pictures took 512. With --device the same scenes are drawn in a batch on a GPU,
+proportion to them, and the published images took 512. With --device the same scenes are rendered in a batch on a GPU,
 and compared with those of the CPU.
 """
 

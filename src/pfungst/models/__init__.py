@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pfungst.models.registry import MODELS as MODELS
     from pfungst.models.registry import build as build
     from pfungst.models.registry import get_config as get_config
-    from pfungst.models.safetensors import load_tensors as load_tensors
-    from pfungst.models.safetensors import save_tensors as save_tensors
+    from pfungst.models.tensors import load_tensors as load_tensors
+    from pfungst.models.tensors import save_tensors as save_tensors
     from pfungst.models.trained import Inputs as Inputs
     from pfungst.models.trained import Trained as Trained
     from pfungst.models.trained import load_shipped as load_shipped
@@ -44,8 +44,8 @@ _HOMES = {
     "MODELS": "registry",
     "build": "registry",
     "get_config": "registry",
-    "load_tensors": "safetensors",
-    "save_tensors": "safetensors",
+    "load_tensors": "tensors",
+    "save_tensors": "tensors",
     "Inputs": "trained",
     "Trained": "trained",
     "load_shipped": "trained",

@@ -18,7 +18,7 @@ from pfungst.models.base import Model
 from pfungst.models.batch import Sizes
 from pfungst.models.names import SHIPPED
 from pfungst.models.registry import MODELS, build
-from pfungst.models.safetensors import load_tensors, save_tensors
+from pfungst.models.tensors import load_tensors, save_tensors
 from pfungst.models.vocabulary import Vocabulary
 
 FORMAT = 1

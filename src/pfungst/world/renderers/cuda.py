@@ -1,12 +1,14 @@
-"""Pictures of many scenes at once on an NVIDIA GPU: the translated kernels, compiled by NVRTC, on torch's tensors.
+"""Images of many scenes at once on an NVIDIA GPU: the translated kernels, compiled by NVRTC, on torch's tensors.
 
-NVRTC comes with torch. Nothing else is needed: no numba, no CUDA toolkit.
+NVRTC comes with torch; no CUDA toolkit is needed. The machine code is kept in the cache folder.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import ctypes.util
+import hashlib
 import sys
 from collections.abc import Sequence
 from functools import lru_cache
@@ -19,6 +21,8 @@ import torch
 from torch import Tensor
 
 from pfungst.core import PfungstError
+from pfungst.core.files import cache_root, write_atomic
+from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH
 from pfungst.world.renderers.backdrop import lights
 from pfungst.world.renderers.cuda_source import translate
 from pfungst.world.renderers.frame import (
@@ -33,13 +37,27 @@ from pfungst.world.renderers.frame import (
     tone,
 )
 from pfungst.world.renderers.ids import pixel_box, see
+from pfungst.world.renderers.jit import spread
 from pfungst.world.renderers.look import NEAR_CELLS, SAMPLE_TURN
 from pfungst.world.renderers.pack import Packed
-from pfungst.world.renderers.torch_light import backdrop_lights
-from pfungst.world.renderers.world import CAMERA, COUNT, FAR, LAMPS, LISTS, NEAR, ROOM, STRIDE, THINGS, describe
+from pfungst.world.renderers.world import (
+    CAMERA,
+    COUNT,
+    FAR,
+    LAMPS,
+    LISTS,
+    NEAR,
+    ROOM,
+    STRIDE,
+    THINGS,
+    describe,
+    far_light,
+)
 
 BLOCK = 128
 """Threads of a block."""
+AT_ONCE = 256 * DEFAULT_WIDTH * DEFAULT_HEIGHT
+"""Pixels drawn together: enough to fill a GPU, about a gigabyte of its memory."""
 
 ENTRIES = f"""
 struct Sizes {{ i64 scenes, slots, room, lists, width, height; }};
@@ -145,27 +163,23 @@ def source() -> str:
     return translate(kernels, apart=("hit", "openness", "seen", "surroundings")) + ENTRIES
 
 
-def available() -> bool:
-    """Whether torch has an NVIDIA GPU here and NVRTC can be loaded."""
-    try:
-        return torch.cuda.is_available() and torch.version.cuda is not None and _nvrtc() is not None
-    except PfungstError:
-        return False
-
-
 @torch.no_grad()
-def draw_batch(packed: Sequence[Packed], width: int, height: int, device: torch.device) -> npt.NDArray[np.uint8]:
-    """Pictures (scenes, height, width, 3) of the same size."""
-    drawn = draw_on_device(packed, width, height, device)
-    # Page-locked memory is copied to several times faster.
-    here = torch.empty(drawn.shape, dtype=drawn.dtype, pin_memory=True)
-    here.copy_(drawn)
-    return here.numpy()
+def draw_batch(packed: Sequence[Packed], width: int, height: int, device: str) -> npt.NDArray[np.uint8]:
+    """Images (scenes, height, width, 3), any number of them, in the host's memory."""
+    image = np.empty((len(packed), height, width, 3), dtype=np.uint8)
+    step = max(1, AT_ONCE // (width * height))
+    for start in range(0, len(packed), step):
+        drawn = draw_on_device(packed[start : start + step], width, height, torch.device(device))
+        # Page-locked memory is copied to several times faster.
+        here = torch.empty(drawn.shape, dtype=drawn.dtype, pin_memory=True)
+        here.copy_(drawn)
+        image[start : start + step] = here.numpy()
+    return image
 
 
 @torch.no_grad()
 def draw_on_device(packed: Sequence[Packed], width: int, height: int, device: torch.device) -> Tensor:
-    """The same, left on the device."""
+    """Images (scenes, height, width, 3), uint8, left on the device; as many as its memory holds at once."""
     with torch.cuda.device(device):
         w, sizes = lay_out_batch(packed, width, height, device)
         scenes, values = sizes.scenes, 3 * width * height
@@ -187,18 +201,28 @@ def draw_on_device(packed: Sequence[Packed], width: int, height: int, device: to
 
 
 def lay_out_batch(packed: Sequence[Packed], width: int, height: int, device: torch.device) -> tuple[Tensor, Sizes]:
-    """The flat arrays of `_world`, one a row, and the sizes of all that is drawn."""
-    scenes, slots = len(packed), max(len(one.kinds) for one in packed)
-    head, things = np.zeros((scenes, LAMPS)), np.zeros((scenes, slots, STRIDE))
-    for i, one in enumerate(packed):
-        count = len(one.kinds)
-        head[i, COUNT], head[i, CAMERA:LAMPS] = count, one.view.ravel()
-        describe(one, things[i, :count])
-    lamps = torch.from_numpy(lights(np.stack([one.lamps for one in packed]))).to(device)
+    """The flat arrays of `lay_out`, one per row, and the sizes of all that is drawn."""
+    scenes, slots = len(packed), max(len(scene.kinds) for scene in packed)
+    head, things = np.zeros((scenes, FAR)), np.zeros((scenes, slots, STRIDE))
+    head[:, LAMPS:FAR] = lights(np.stack([scene.lamps for scene in packed])).reshape(scenes, -1)
+    for i, scene in enumerate(packed):
+        count = len(scene.kinds)
+        head[i, COUNT], head[i, CAMERA:LAMPS] = count, scene.view.ravel()
+        describe(scene, things[i, :count])
+    # The light of the backdrop comes from the CPU, bit for bit. The layouts of a game share their lamps.
+    lamps = [scene.lamps.tobytes() for scene in packed]
+    row = {key: number for number, key in enumerate(dict.fromkeys(lamps))}
+    known = np.empty((len(row), NEAR - FAR))
+
+    def light(number: int) -> None:
+        known[number] = far_light(keys[number])
+
+    keys = list(row)
+    spread(len(keys), light)
+    far = torch.from_numpy(known).to(device)
     w = torch.empty((scenes, THINGS + slots * STRIDE), dtype=torch.float64, device=device)
-    w[:, :LAMPS] = torch.from_numpy(head).to(device)
-    w[:, LAMPS:FAR] = lamps.reshape(scenes, -1)
-    w[:, FAR:NEAR] = backdrop_lights(lamps).T.reshape(scenes, -1)
+    w[:, :FAR] = torch.from_numpy(head).to(device)
+    w[:, FAR:NEAR] = far[torch.tensor([row[key] for key in lamps], device=device)]
     w[:, THINGS:] = torch.from_numpy(things.reshape(scenes, -1)).to(device)
     tiles = -(-width // TILE) * -(-height // TILE)
     lists = (slots + NEAR_TILES**2 + tiles) * LISTS * ROOM
@@ -233,13 +257,22 @@ class Program:
 
     def _check(self, code: int, what: str) -> None:
         if code:
-            raise PfungstError(f"The GPU driver failed at {what} (CUDA error {code}); try device=None.")
+            raise PfungstError(f"The GPU driver failed at {what} (CUDA error {code}). Render on the CPU: device=cpu.")
 
 
 @lru_cache(maxsize=8)
 def _program(device: int) -> Program:
     major, minor = torch.cuda.get_device_capability(device)
-    return Program(compile_source(source(), f"sm_{major}{minor}"))
+    architecture, text = f"sm_{major}{minor}", source()
+    name = hashlib.sha256(f"{torch.version.cuda} {architecture} {text}".encode()).hexdigest()[:32]
+    kept = cache_root() / "kernels" / f"{name}.cubin"
+    try:
+        return Program(kept.read_bytes())
+    except (OSError, PfungstError):  # not there, or not whole
+        compiled = compile_source(text, architecture)
+    with contextlib.suppress(OSError):  # a cache that cannot be written costs seconds next time
+        write_atomic(kept, compiled)
+    return Program(compiled)
 
 
 def compile_source(text: str, architecture: str) -> bytes:
@@ -254,7 +287,7 @@ def compile_source(text: str, architecture: str) -> bytes:
             log = ctypes.create_string_buffer(max(size.value, 1))
             nvrtc.nvrtcGetProgramLog(program, log)
             first = log.value.decode(errors="replace").strip()[:500]
-            raise PfungstError(f"NVRTC could not compile the kernels for {architecture} (error {code}): {first}")
+            raise PfungstError(f"NVRTC could not compile the renderer for {architecture} (error {code}): {first}")
 
     check(nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"raycast.cu", 0, None, None))
     # Fused multiply-adds round differently than the CPU does.
@@ -281,4 +314,7 @@ def _nvrtc() -> ctypes.CDLL:
                 return ctypes.CDLL(one)
         except OSError:
             continue
-    raise PfungstError("NVRTC, which comes with torch for CUDA, cannot be found.")
+    raise PfungstError(
+        "Rendering on the GPU needs NVRTC, which comes with torch for CUDA but was not found. "
+        "Reinstall torch, or render on the CPU: device=cpu."
+    )

@@ -94,7 +94,7 @@ def id_buffer(
 ) -> None:
     """Draw the objects into flat `ids` (rows * columns), which holds -1, and count each one's visible samples.
 
-    `depth` is room for as many numbers. `turn` as for `sample_ray`; `w` is the flat array of `_world`.
+    `depth` is room for as many numbers. `turn` as for `sample_ray`; `w` is the flat array of `world.lay_out`.
     """
     for number in range(int(w[COUNT])):
         left, top, past, bottom = pixel_box(w, number, columns, rows)

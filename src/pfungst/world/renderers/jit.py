@@ -1,8 +1,7 @@
 """How the kernels are compiled, and the vectors they compute with.
 
 The kernels are written in a small part of Python (numbers, tuples, flat arrays, loops) that numba compiles for the CPU
-and `_cuda_source` translates for GPUs. Without numba they are plain Python: too slow to draw with, but there to be
-translated.
+and `cuda_source` translates for GPUs.
 
 Strict IEEE arithmetic in float64: hit or miss must not depend on the machine.
 """
@@ -15,10 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
-try:
-    from numba import njit
-except ImportError:  # a GPU machine with nothing but torch and numpy
-    njit = None
+from numba import njit
 
 from pfungst.world.renderers.pack import Floats
 
@@ -31,7 +27,7 @@ Vec: TypeAlias = tuple[float, float, float]
 def _stamp() -> str:
     """Changes with any file the kernels are made of."""
     folder = Path(__file__).parent
-    parts = sorted([*folder.glob("_*.py"), folder.parent / "constants.py"])
+    parts = sorted([*folder.glob("*.py"), folder.parent / "constants.py"])
     return repr([(one.name, one.stat().st_mtime_ns, one.stat().st_size) for one in parts])
 
 
@@ -49,14 +45,12 @@ def inlined(function: Function) -> Function:
 
 
 def _compiled(function: Function, within: bool) -> Function:
-    if njit is None:
-        return function
     # Without numba's runtime: kernels allocate nothing, and counting who refers to an array would cost them an atomic
     # operation at every call, on a line of memory that all threads share.
     options = {"cache": True, "error_model": "numpy", "nogil": True, "_nrt": False, "forceinline": within}
     dispatcher = njit(**options)(function)
     # Numba keeps machine code for as long as the function's own file is unchanged. Ours also holds constants and
-    # functions of other files; after a change in one of those it would go on drawing the old picture.
+    # functions of other files; after a change in one of those it would go on drawing the old image.
     file: Any = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     if hasattr(file, "_source_stamp"):
         file._source_stamp = _STAMP

@@ -1,7 +1,7 @@
 """Light that arrives: lamps with soft shadows, and the backdrop seen along a ray (numba).
 
-`w` is the flat array of `_world`, `lists` who may throw a shadow on whom; lights and objects are named by where they
-stand in `w`.
+`w` is the flat array of `world.lay_out`, `lists` who may throw a shadow on whom; lights and objects are named by where
+they stand in `w`.
 """
 
 from __future__ import annotations

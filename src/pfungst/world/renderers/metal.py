@@ -1,4 +1,4 @@
-"""Light that leaves metal: a rough lobe and a sharp one (numba). As in `_shade`."""
+"""Light that leaves metal: a rough lobe and a sharp one (numba). As in `shade`."""
 
 from __future__ import annotations
 

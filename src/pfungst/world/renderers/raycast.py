@@ -1,16 +1,13 @@
 """The built-in renderer: a ray caster that draws a CLEVR scene as Blender would, in a fraction of the time.
 
-One picture holds what the published base scene holds: three area lamps and a sun with soft shadows, a curved backdrop,
-rubber with a soft rim, brushed metal that mirrors lamps, ground and neighbours, four samples a pixel, sRGB. On CPUs it
-is compiled by numba, on NVIDIA GPUs by NVRTC from the same source; all draw the same picture within 1/255.
+An image holds what the published base scene holds: three area lamps and a sun with soft shadows, a curved backdrop,
+rubber with a soft rim, brushed metal that mirrors lamps, ground and neighbours, four samples a pixel, sRGB. For CPUs it
+is compiled by numba, for NVIDIA GPUs by NVRTC from the same source.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.util import find_spec
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -26,10 +23,7 @@ Picture = npt.NDArray[np.uint8]
 AnyScene = Scene | Mapping[str, Any]
 
 VERSION = "raycast-1"
-"""Changes whenever the same scene would give other pixels; belongs into the digest of a picture."""
-
-_GPU_PIXELS = 256 * DEFAULT_WIDTH * DEFAULT_HEIGHT
-"""Pixels drawn at once on a GPU: enough to fill it, about a gigabyte of its memory."""
+"""Changes whenever the same scene would give other pixels; belongs into the digest of an image."""
 
 
 def render(
@@ -47,10 +41,7 @@ def render(
     positions of its own under `camera` and `lamps`; `seed` leaves these alone.
     """
     width, height = check_size(width, height)
-    packed = pack(scene, camera, seed)
-    if find_spec("numba") is None:
-        return _draw_torch([packed], width, height, "cpu").reshape(height, width, 3)
-    return _draw(packed, width, height)
+    return draw(pack(scene, camera, seed), width, height)
 
 
 def render_batch(
@@ -63,25 +54,40 @@ def render_batch(
 ) -> Picture:
     """Draw many scenes: uint8 (scenes, height, width, 3), each as `render` would draw it.
 
-    `device` is a torch device: "cuda" or "cuda:1" for kernels compiled for that GPU (a few seconds, once a process),
-    anything else torch knows for tensor operations; None draws on the CPU with numba.
+    `device` is "cuda" (or "cuda:1" ...) to draw on that GPU, which takes a few seconds to compile for once; None or
+    "cpu" draws on the CPU. The pixels are the same.
     """
     width, height = check_size(width, height)
     todo = list(scenes)
     cameras = _one_each(cameras, len(todo), "cameras")
     seeds = _one_each(seeds, len(todo), "seeds")
-    packed = [pack(*one) for one in zip(todo, cameras, seeds, strict=True)]
-    image = np.empty((len(packed), height, width, 3), dtype=np.uint8)
-    if device is None and find_spec("numba") is not None:
-        for i, one in enumerate(packed):
-            image[i] = _draw(one, width, height)
-        return image
-    chunk = max(1, _GPU_PIXELS // (width * height)) if (device or "").startswith("cuda") else 4
-    done, rest = 0, iter(packed)
-    while part := list(islice(rest, chunk)):
-        image[done : done + len(part)] = _draw_torch(part, width, height, device or "cpu")
-        done += len(part)
-    return image
+    packed = [pack(*each) for each in zip(todo, cameras, seeds, strict=True)]
+    if not on_gpu(device):
+        drawn = [draw(each, width, height) for each in packed]
+        return np.stack(drawn) if drawn else np.empty((0, height, width, 3), dtype=np.uint8)
+    from pfungst.world.renderers.cuda import draw_batch
+
+    return draw_batch(packed, width, height, str(device))
+
+
+def on_gpu(device: str | None) -> bool:
+    """Whether a device is a GPU that can draw; a sentence where it is something that cannot."""
+    if device is None or device == "cpu":
+        return False
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingExtra("Rendering on a GPU", "torch") from error
+    try:
+        kind = torch.device(device).type
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise PfungstError(f"Torch cannot use the device {device!r} here: {str(error).splitlines()[0]}") from error
+    if kind == "cpu":
+        return False
+    if kind != "cuda" or torch.version.cuda is None:
+        raise PfungstError(f"The renderer cannot draw on the device {device!r}: use cuda (an NVIDIA GPU) or cpu.")
+    return True
 
 
 def _one_each(given: Sequence[Any] | None, count: int, name: str) -> Sequence[Any]:
@@ -92,39 +98,17 @@ def _one_each(given: Sequence[Any] | None, count: int, name: str) -> Sequence[An
     return given
 
 
-def _draw_torch(packed: Sequence[Packed], width: int, height: int, device: str) -> Picture:
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingExtra("Drawing without numba or on a GPU", "torch") from error
-    try:
-        where = torch.device(device)
-        torch.empty(0, device=where)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise PfungstError(f"Torch cannot use the device {device!r} here: {str(error).splitlines()[0]}") from error
-    if where.type == "cuda":
-        from pfungst.world.renderers import cuda
-
-        if cuda.available():
-            try:
-                return cuda.draw_batch(packed, width, height, where)
-            except PfungstError as error:
-                warnings.warn(f"Drawing with tensor operations, which is slower: {error}", stacklevel=3)
-    from pfungst.world.renderers import torch_frame
-
-    return torch_frame.draw_batch(packed, width, height, where)
-
-
-def _draw(packed: Packed, width: int, height: int) -> Picture:
-    from pfungst.world.renderers.frame import TILE, develop, draw, light_near, prepare_objects
+def draw(packed: Packed, width: int, height: int) -> Picture:
+    """Draw a packed scene on the CPU: uint8 (height, width, 3)."""
+    from pfungst.world.renderers import frame
     from pfungst.world.renderers.ids import id_buffer
     from pfungst.world.renderers.jit import spread, threads
     from pfungst.world.renderers.world import lay_out
 
     w, lists = lay_out(packed)
     # Several parts a thread: one that is held up takes fewer.
-    parts = min(4 * threads(), -(-height // TILE)) if threads() > 1 else 1
-    prepare_objects(w, lists)
+    parts = min(4 * threads(), -(-height // frame.TILE)) if threads() > 1 else 1
+    frame.prepare_objects(w, lists)
     ids, depth = np.full(4 * height * width, -1, dtype=np.int16), np.empty(4 * height * width)
     counts = np.empty(len(packed.kinds), dtype=np.int64)
 
@@ -132,12 +116,12 @@ def _draw(packed: Packed, width: int, height: int) -> Picture:
         if part == 0:
             id_buffer(w, 2 * width, 2 * height, SAMPLE_TURN, ids, depth, counts)
         else:
-            light_near(w, lists.copy(), part - 1, parts)
+            frame.light_near(w, lists.copy(), part - 1, parts)
 
     spread(1 + parts, prepare)
     light, image = np.empty(3 * height * width), np.empty(3 * height * width, dtype=np.uint8)
-    spread(parts, lambda part: draw(w, lists.copy(), ids, width, height, part, parts, light))
-    spread(parts, lambda part: develop(light, width, height, part, parts, image))
+    spread(parts, lambda part: frame.draw(w, lists.copy(), ids, width, height, part, parts, light))
+    spread(parts, lambda part: frame.develop(light, width, height, part, parts, image))
     return image.reshape(height, width, 3)
 
 
@@ -146,14 +130,13 @@ class Raycast:
 
     name = "raycast"
 
-    def __init__(self, device: str | None = None) -> None:
-        """`device`: a torch device, None for the CPU path."""
-        self.device = device
+    fingerprint = VERSION
+    """The same on all devices, as the pixels are."""
 
-    @property
-    def fingerprint(self) -> str:
-        """The same for all devices, since these agree within 1/255."""
-        return VERSION
+    def __init__(self, device: str | None = None) -> None:
+        """`device`: "cuda" for an NVIDIA GPU, None for the CPU."""
+        on_gpu(device)
+        self.device = device
 
     def render(
         self,
@@ -164,11 +147,8 @@ class Raycast:
         seed: int | None = None,
     ) -> Picture:
         """See `pfungst.world.render`."""
-        if self.device is None:
-            return render(scene, width, height, camera, seed)
-        width, height = check_size(width, height)
-        drawn = _draw_torch([pack(scene, camera, seed)], width, height, self.device)
-        return drawn.reshape(height, width, 3)
+        image: Picture = render_batch([scene], width, height, [camera], [seed], self.device)[0]
+        return image
 
     def render_many(
         self,

@@ -1,6 +1,6 @@
 """Light that leaves: ground, rubber, and what is seen in metal (numba).
 
-As in `_light`; n is a normal, d the ray from the eye.
+As in `light`; n is a normal, d the ray from the eye.
 """
 
 from __future__ import annotations

@@ -1,1 +1,0 @@
-"""The parts of scripts/play_zoo.py."""

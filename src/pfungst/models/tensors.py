@@ -1,0 +1,32 @@
+"""Tensors on disk, as safetensors: nothing in such a file can run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import safetensors
+from safetensors.torch import save
+from torch import Tensor
+
+from pfungst.core import DataError
+from pfungst.core.files import write_atomic
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
+    """Write the tensors; the file is either whole or not there."""
+    # Cloned: the format refuses tensors that share memory, as tied weights do.
+    dense = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
+    write_atomic(path, save(dense, dict(metadata) if metadata else None))
+
+
+def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors and the metadata of a file, on the CPU. Raises DataError where it is no such file."""
+    try:
+        with safetensors.safe_open(path, "pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
+    except OSError as error:
+        raise DataError.at(path, "", "the weights cannot be read.", "Check the path.") from error
+    except safetensors.SafetensorError as error:
+        problem = f"this is not a safetensors file, or a damaged one: {error}."
+        raise DataError.at(path, "", problem, "Download or train it again.") from error
