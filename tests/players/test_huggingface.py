@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs pip install 'pfungst[hf]'")
 transformers = pytest.importorskip("transformers", reason="needs pip install 'pfungst[hf]'")
 
-from pfungst.core import BytesImage, PlayerError, Query  # noqa: E402
+from pfungst.core import BytesImage, PlayerError, Query, UsageError  # noqa: E402
 from pfungst.players import HuggingFaceOptions, HuggingFacePlayer, check_player, resolve  # noqa: E402
 from tests.players import tiny_models  # noqa: E402
 
@@ -282,11 +282,11 @@ def test_a_model_that_sees_nothing_is_refused_in_a_sentence(tmp_path: Path) -> N
 def test_missing_folder_and_bad_options_are_sentences(tmp_path: Path) -> None:
     with pytest.raises(PlayerError, match="There is no folder"):
         resolve(f"hf:{tmp_path}/nothing")
-    with pytest.raises(PlayerError, match="Did you mean batch_size"):
+    with pytest.raises(UsageError, match="Did you mean batch_size"):
         resolve("hf:some/model", batchsize="3")
-    with pytest.raises(PlayerError, match="one of auto, float32"):
+    with pytest.raises(UsageError, match="one of auto, float32"):
         HuggingFaceOptions(dtype="int8")
-    with pytest.raises(PlayerError, match="must hold"):
+    with pytest.raises(UsageError, match="must hold"):
         HuggingFaceOptions(prompt="no place")
 
 

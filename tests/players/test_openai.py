@@ -13,7 +13,7 @@ from typing import Any
 import PIL.Image
 import pytest
 
-from pfungst.core import Answer, BytesImage, DataError, PlayerError, Query
+from pfungst.core import Answer, BytesImage, DataError, PlayerError, Query, UsageError
 from pfungst.players import OpenAIOptions, OpenAIPlayer, PartialAnswers, check_player, resolve
 from pfungst.players.openai import split_address
 from tests.players.api_server import Exchange, serving
@@ -524,7 +524,7 @@ def test_options_arrive_as_words() -> None:
         {"concurrency": 0},
         {"budget": "3"},
     ):
-        with pytest.raises(PlayerError):
+        with pytest.raises(UsageError):
             resolve("openai:m@http://localhost:1/v1", **wrong)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import PIL.Image
 import pytest
 
-from pfungst.core import Answer, BytesImage, Dataset, PfungstError, Player, PlayerError, Query
+from pfungst.core import Answer, BytesImage, Dataset, PfungstError, Player, PlayerError, Query, UsageError
 from pfungst.players import FunctionPlayer, available, check_player, register, registry, resolve
 from tests.conftest import png, squares
 
@@ -192,7 +192,7 @@ def test_options_that_do_not_fit_are_sentences(tmp_path: Path) -> None:
         ("instance", {"factor": 2}, "already made"),
         ("wants", {}, "needs a value for 'weights'"),
     ]:
-        with pytest.raises(PlayerError, match=sentence):
+        with pytest.raises((PlayerError, UsageError), match=sentence):
             resolve(f"{file}:{spec}", **options)
 
 
@@ -316,7 +316,7 @@ def test_a_registered_name_takes_argument_data_and_typed_options(monkeypatch: py
 
     assert said(resolve("parrot:polly", loud="yes"), Query("x")) == ["POLLY"]
     assert available()["parrot"] == "Repeats a word."
-    with pytest.raises(PlayerError, match="yes or no"):
+    with pytest.raises(UsageError, match="yes or no"):
         resolve("parrot:polly", loud="maybe")
     with pytest.raises(PlayerError, match="cannot be called"):
         register("a b", parrot)

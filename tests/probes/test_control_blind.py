@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from pfungst.core import Answer, AnsweredTrial, ProbeError
+from pfungst.core import Answer, AnsweredTrial, ProbeError, UsageError
 from pfungst.core.images import image_size
 from pfungst.probes import PROBES, check_probe, get_probe
 from pfungst.probes.blind import Blind
@@ -160,5 +160,5 @@ def test_a_careless_probe_is_told_what_is_wrong():
 
 
 def test_a_probe_with_bad_settings_is_refused():
-    with pytest.raises(ProbeError, match="has no setting 'k=3'"):
+    with pytest.raises(UsageError, match="The probe control has no setting 'k'"):
         get_probe("control:k=3")

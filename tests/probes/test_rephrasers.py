@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pfungst.core import Answer, Dataset, Example, PfungstError, ProbeError, Query
+from pfungst.core import Answer, Dataset, Example, PfungstError, ProbeError, Query, UsageError
 from pfungst.probes import check_probe, get_probe
 from pfungst.probes.rephrase import Gate, Rephrase, Rephraser, get_rephraser, with_rephrasings
 from pfungst.probes.rephrase.rules import Rules, keeps_content
@@ -136,7 +136,7 @@ def test_a_rephraser_is_named_with_its_settings() -> None:
         get_rephraser("vqg")
     with pytest.raises(PfungstError, match="no rephraser called 'rulez'"):
         get_rephraser("rulez")
-    with pytest.raises(ProbeError, match="no setting 'loud'"):
+    with pytest.raises(UsageError, match="no setting 'loud'"):
         get_rephraser("rules", loud=True)
 
 

@@ -38,6 +38,7 @@ def examine(
 
     from pfungst import api
     from pfungst.cli.show import progress_bar
+    from pfungst.core.settings import split_words
 
     sys.path.insert(0, "")  # the user's own module stands in the working folder
     with progress_bar() as progress:
@@ -51,7 +52,7 @@ def examine(
             limit=limit,
             only=only or (),
             data_options=data_options(images, skip_bad),
-            player_options=parse_options(option or []),
+            player_options=split_words(option or [], noun="option"),
             progress=progress,
         )
     for note in run.notes:

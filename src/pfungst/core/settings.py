@@ -215,7 +215,7 @@ def _fit(value: Any, hint: Any, default: Any, where: str) -> Any:
     try:
         return _parse(value, kinds) if isinstance(value, str) else _convert(value, kinds)
     except ValueError:
-        raise UsageError(f"The {where} is {_words(hint, default)}, not {value!r}.") from None
+        raise UsageError(f"The {where} must be {_words(hint, default)}, not {value!r}.") from None
 
 
 def _guess(text: str, default: Any) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pfungst.core import PlayerError
+from pfungst.core import UsageError
 from pfungst.players.letters import LETTERS_PROMPT
 
 SHORT_PROMPT = "{question}\nAnswer in one word or a short phrase."
@@ -66,14 +66,14 @@ class OpenAIOptions:
     def __post_init__(self) -> None:
         for option, low in (("concurrency", 1), ("retries", 0), ("breaker", 0), ("batch_size", 0), ("max_wait", 0)):
             if getattr(self, option) < low:
-                raise PlayerError(f"The option {option} of an API player must be {low} or more.")
+                raise UsageError(f"The option {option} of an API player must be {low} or more.")
         for option in ("timeout", "connect_timeout"):
             if not getattr(self, option) > 0:
-                raise PlayerError(f"The option {option} of an API player must be more than 0 seconds.")
+                raise UsageError(f"The option {option} of an API player must be more than 0 seconds.")
         if "{question}" not in self.prompt or "{options}" not in self.choices_prompt:
-            raise PlayerError("The option prompt must hold {question}, and choices_prompt {question} and {options}.")
+            raise UsageError("The option prompt must hold {question}, and choices_prompt {question} and {options}.")
         if self.budget is not None and not (self.price_in or self.price_out):
-            raise PlayerError("The option budget needs prices: set price_in and price_out (for a million tokens).")
+            raise UsageError("The option budget needs prices: set price_in and price_out (for a million tokens).")
 
 
 NOT_ANSWER = frozenset(

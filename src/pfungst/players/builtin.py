@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from pfungst.core import Dataset, MissingExtra, Player, PlayerError
+from pfungst.core.settings import settings_of, unknown_setting
 from pfungst.models.names import SHIPPED, TABLE
-from pfungst.players.options import coerce
 from pfungst.players.recorded import RecordedPlayer
 from pfungst.players.reference import FlakyPlayer, OraclePlayer, PriorPlayer, RandomPlayer
-from pfungst.players.registry import register
+from pfungst.players.registry import read_options, register
 
 
 @register("oracle")
@@ -46,7 +46,8 @@ def _flaky(argument: str, *, data: Dataset | None = None, seed: int = 0, **optio
             f"flaky:{share} does not begin with a probability: say flaky:0.2 or flaky:0.2:prior."
         ) from None
     if not inner and options:
-        raise PlayerError(f"The player 'flaky' has no option '{next(iter(options))}'. It has: seed.")
+        known = settings_of(_flaky, ("argument", "data"))
+        raise unknown_setting(next(iter(options)), known, what="player 'flaky'", noun="option")
     return FlakyPlayer(data, p, resolve(inner, data=data, **options) if inner else None, seed=seed)
 
 
@@ -65,7 +66,7 @@ def _hf(argument: str, *, data: Dataset | None = None, **options: Any) -> Player
         raise PlayerError("Say which model: hf:dandelin/vilt-b32-finetuned-vqa, or hf:path/to/folder.")
     from pfungst.players.huggingface import HuggingFaceOptions, load
 
-    return load(argument, HuggingFaceOptions(**coerce(HuggingFaceOptions, options, "hf")))
+    return load(argument, HuggingFaceOptions(**read_options(HuggingFaceOptions, options, "hf")))
 
 
 @register("openai")
@@ -74,7 +75,7 @@ def _openai(argument: str, *, data: Dataset | None = None, **options: Any) -> Pl
     from pfungst.players.openai import OpenAIOptions, OpenAIPlayer, split_address
 
     model, url = split_address(argument)
-    return OpenAIPlayer(model, url, OpenAIOptions(**coerce(OpenAIOptions, options, "openai")))
+    return OpenAIPlayer(model, url, OpenAIOptions(**read_options(OpenAIOptions, options, "openai")))
 
 
 @register("zoo")

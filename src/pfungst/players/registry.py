@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pfungst.core import Dataset, Player, PlayerError
 from pfungst.core.registry import Registry
-from pfungst.players.options import coerce
+from pfungst.core.settings import read_settings
 
 Maker = Callable[..., Player]
 """`make(argument, *, data, **options)`: argument is what follows the colon in `name:argument`, empty if nothing."""
@@ -42,7 +42,12 @@ def find(name: str) -> Maker | None:
 
 
 def make(maker: Maker, name: str, argument: str, data: Dataset | None, options: dict[str, Any]) -> Player:
-    return maker(argument, data=data, **coerce(maker, options, name))
+    return maker(argument, data=data, **read_options(maker, options, name))
+
+
+def read_options(maker: Callable[..., Any], options: Mapping[str, Any], player: str) -> dict[str, Any]:
+    """The options with the types of the maker's signature, or of an options dataclass."""
+    return read_settings(maker, options, what=f"player '{player}'", hidden=("argument", "data"), noun="option")
 
 
 def available() -> dict[str, str]:

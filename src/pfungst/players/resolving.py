@@ -11,7 +11,7 @@ from typing import Any
 from pfungst.core import Dataset, Player, PlayerError
 from pfungst.players import registry
 from pfungst.players.function import FunctionPlayer, ObjectPlayer, is_answer_function
-from pfungst.players.options import coerce
+from pfungst.players.registry import read_options
 from pfungst.players.source import describe, load, split
 
 
@@ -54,7 +54,7 @@ def _wrap(thing: Any, name: str, data: Dataset | None, options: dict[str, Any]) 
         thing = _make(thing, name, data, given)
     if not hasattr(thing, "answer"):
         if callable(thing) and not inspect.isclass(thing):
-            return FunctionPlayer(thing, name=name, version=version, **coerce(FunctionPlayer, options, name))
+            return FunctionPlayer(thing, name=name, version=version, **read_options(FunctionPlayer, options, name))
         raise PlayerError(
             f"{name} is neither a function answer(image, question) nor an object with a method answer(queries)."
         )
@@ -68,7 +68,7 @@ def _wrap(thing: Any, name: str, data: Dataset | None, options: dict[str, Any]) 
 
 
 def _make(maker: Any, name: str, data: Dataset | None, options: dict[str, Any]) -> Any:
-    arguments = coerce(maker, options, name)
+    arguments = read_options(maker, options, name)
     parameters = inspect.signature(maker).parameters
     if "data" in parameters:
         arguments["data"] = data

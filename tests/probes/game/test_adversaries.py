@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pfungst.core import Asker, Example, PfungstError, ProbeError
+from pfungst.core import Asker, Example, PfungstError, ProbeError, UsageError
 from pfungst.models import load_shipped
 from pfungst.players import resolve
 from pfungst.probes.game import GAMES, GameRules, MiniGame, boards_of
@@ -210,7 +210,7 @@ def test_weights_that_do_not_fit_and_settings_that_do_not_exist_are_explained(tm
         a2c.make_policy(a2c.A2C(weights=str(broken)), 7, 0)
     with pytest.raises(ProbeError, match="needs weights"):
         a2c.make_policy(a2c.A2C(learn=False), 7, 0)
-    with pytest.raises(ProbeError, match="no setting 'speed'"):
+    with pytest.raises(UsageError, match="no setting 'speed'"):
         get_adversary("rsg", speed=3)
     with pytest.raises(PfungstError, match="Did you mean greedy"):
         get_adversary("gredy")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pfungst.core import PlayerError
+from pfungst.core import UsageError
 from pfungst.players.letters import LETTERS_PROMPT
 
 CHAT_PROMPT = "{question}\nAnswer in one word or a short phrase."
@@ -50,17 +50,15 @@ class HuggingFaceOptions:
         _one_of("kind", self.kind, ("auto", "classify", "generate", "chat"))
         _one_of("choices", self.choices, ("auto", "likelihood", "letters"))
         if self.batch_size < 1 or self.max_new_tokens < 1:
-            raise PlayerError("The options batch_size and max_new_tokens of a Hugging Face player must be 1 or more.")
+            raise UsageError("The options batch_size and max_new_tokens of a Hugging Face player must be 1 or more.")
         if self.temperature < 0:
-            raise PlayerError("The option temperature of a Hugging Face player must be 0 or more.")
+            raise UsageError("The option temperature of a Hugging Face player must be 0 or more.")
         if self.prompt and "{question}" not in self.prompt:
-            raise PlayerError("The option prompt of a Hugging Face player must hold {question}.")
+            raise UsageError("The option prompt of a Hugging Face player must hold {question}.")
         if "{options}" not in self.choices_prompt:
-            raise PlayerError("The option choices_prompt of a Hugging Face player must hold {question} and {options}.")
+            raise UsageError("The option choices_prompt of a Hugging Face player must hold {question} and {options}.")
 
 
 def _one_of(option: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        raise PlayerError(
-            f"The option {option} of a Hugging Face player is one of {', '.join(allowed)}, not '{value}'."
-        )
+        raise UsageError(f"The option {option} of a Hugging Face player is one of {', '.join(allowed)}, not '{value}'.")

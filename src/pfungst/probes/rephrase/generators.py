@@ -12,7 +12,6 @@ A rephraser is anything with a `name`, a sentence `keeps` that says how the answ
 from __future__ import annotations
 
 import hashlib
-import inspect
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 
 from pfungst.core import Dataset, Example, ProbeError
 from pfungst.core.registry import Registry
+from pfungst.core.settings import REQUIRED, read_settings, settings_of
 
 REPHRASERS = Registry(
     "rephraser",
@@ -88,15 +88,15 @@ def get_rephraser(spec: str, **settings: Any) -> Rephraser:
     """
     name, _, argument = spec.partition(":")
     kind = REPHRASERS.get(name)
-    known = inspect.signature(kind).parameters
+    known = {setting.name: setting for setting in settings_of(kind)}
     if argument and "argument" not in known:
         raise ProbeError(f"The rephraser {name} takes nothing behind a colon, but {argument!r} was given.")
-    if not argument and "argument" in known and known["argument"].default is inspect.Parameter.empty:
+    if not argument and "argument" in known and known["argument"].default is REQUIRED:
         raise ProbeError(f"Say which: {name}:{'PLAYER' if name == 'model' else 'FOLDER'}.")
-    for key in settings:
-        if key not in known and key not in ("least", "encoder"):
-            raise ProbeError(f"The rephraser {name} has no setting {key!r}.")
-    given = {key: value for key, value in settings.items() if key in known and value is not None}
+    # The gate's settings come from the probe, which does not know whether this rephraser has a gate.
+    given = {key: settings[key] for key in settings if key in known or key not in ("least", "encoder")}
+    given = {key: value for key, value in given.items() if value is not None}
+    given = read_settings(kind, given, what=f"rephraser {name}", hidden=("argument",))
     made: Rephraser = kind(**({"argument": argument} if argument else {}), **given)
     return made
 

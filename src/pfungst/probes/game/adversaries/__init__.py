@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from pfungst.core import ProbeError
 from pfungst.core.registry import Registry
+from pfungst.core.settings import parse_settings
 from pfungst.probes.game.minigame import MiniGame
 
-__all__ = ["ADVERSARIES", "Adversary", "get_adversary"]
+__all__ = ["ADVERSARIES", "Adversary", "TellingAdversary", "VersionedAdversary", "get_adversary"]
 
 
 @runtime_checkable
@@ -33,6 +32,22 @@ class Adversary(Protocol):
     def attack(self, game: MiniGame, rng: np.random.Generator) -> None: ...
 
 
+@runtime_checkable
+class VersionedAdversary(Protocol):
+    """An adversary whose moves depend on more than its settings, such as weights: a change means another game."""
+
+    @property
+    def fingerprint(self) -> str: ...
+
+
+@runtime_checkable
+class TellingAdversary(Protocol):
+    """An adversary with a line for the reader: what it sees with, who sits in it."""
+
+    @property
+    def about(self) -> str: ...
+
+
 ADVERSARIES = Registry(
     "adversary",
     "pfungst.adversaries",
@@ -50,11 +65,6 @@ ADVERSARIES = Registry(
 
 
 def get_adversary(name: str, **settings: Any) -> Adversary:
-    """An adversary by name; settings are the fields of its dataclass."""
-    kind = ADVERSARIES.get(name)
-    fields = {field.name for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else set()
-    for key in settings:
-        if key not in fields:
-            raise ProbeError(f"The adversary {name} has no setting {key!r}; it has: {', '.join(sorted(fields))}.")
-    made: Adversary = kind(**settings)
+    """An adversary by name; settings are the fields of its dataclass, as values or as words (`budget="50"`)."""
+    made: Adversary = parse_settings(ADVERSARIES.get(name), settings, what=f"adversary {name}")
     return made
