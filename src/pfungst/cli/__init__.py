@@ -7,6 +7,7 @@ problems; 130 interrupted (run the same command again to go on).
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 WRONG_USAGE = 2
 PROBLEMS_FOUND = 3
@@ -18,6 +19,7 @@ def main() -> None:
     from pfungst.cli.app import app
     from pfungst.core.errors import PfungstError, UsageError
 
+    show_warnings()
     try:
         app()
     except PfungstError as error:
@@ -32,3 +34,18 @@ def main() -> None:
 
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+
+
+def show_warnings() -> None:
+    """Print our own warnings as sentences, without the line of code they come from."""
+    import warnings
+
+    from pfungst.core.errors import PfungstWarning
+
+    plain = warnings.formatwarning
+
+    def tell(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> str:
+        ours = issubclass(category, PfungstWarning)
+        return f"pfungst: {message}\n" if ours else plain(message, category, *where, **more)
+
+    warnings.formatwarning = tell

@@ -121,7 +121,7 @@ def make_config(experiment: Experiment[Any, Any], given: Mapping[str, Any]) -> A
         value = given.get(field.name)
         if dataclasses.is_dataclass(hint):
             before: Any = field.default_factory() if callable(field.default_factory) else field.default
-            words = read_settings(hint, value or [], what=field.name)
+            words = read_settings(typing.cast("type[Any]", hint), value or [], what=field.name)
             inner = {name: given[name] for name in field.metadata.get("lifted", ())}
             values[field.name] = dataclasses.replace(before, **{**inner, **words})
         elif (typing.get_origin(hint) or hint) in (Mapping, dict):

@@ -9,6 +9,10 @@ class PfungstError(Exception):
     """Anything that went wrong in a way the user can understand and mend."""
 
 
+class PfungstWarning(UserWarning):
+    """Something a user should know that stops nothing. The command line prints it as a sentence."""
+
+
 class UsageError(PfungstError):
     """A setting that does not exist, or a value it cannot take. The command line exits with 2."""
 

@@ -33,7 +33,7 @@ class FitConfig:
     clip: float = 5.0
     """Longest gradient; 0 for any length."""
     precision: str = "fp32"
-    """`fp32`, or mixed: `bf16`, `fp16` (with a scaled loss; on a GPU)."""
+    """`fp32`, or mixed: `bf16`, `fp16` (with a scaled loss; on a GPU). fp32 where the device cannot, with a warning."""
     average: float = 0.0
     """Decay of a moving average of the weights (0.999, say), which is then what is checked and kept; 0 for none."""
     check_every: int = 500

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,6 +11,7 @@ from numpy.typing import NDArray
 
 from pfungst.models import Model
 from pfungst.training.data import Data
+from pfungst.training.precision import autocast
 
 
 @dataclass(frozen=True)
@@ -41,15 +40,8 @@ def _evaluate(model: Model, data: Data, batch: int, device: torch.device | str, 
     scores = []
     for start in range(0, len(data), batch):
         part = data.batch(np.arange(start, min(start + batch, len(data)))).to(device)
-        with autocast(torch.device(device), precision):
+        with autocast(device, precision, [model]):
             output = model(part)
         scores.append(model.correct(part, output).float())
     correct = torch.cat(scores).cpu().double().numpy() if scores else np.zeros(0)
     return Evaluation(float(correct.mean()) if len(correct) else math.nan, correct)
-
-
-def autocast(device: torch.device, precision: str) -> contextlib.AbstractContextManager[Any]:
-    """Mixed precision, or nothing for fp32."""
-    if precision == "fp32":
-        return contextlib.nullcontext()
-    return torch.autocast(device.type, torch.bfloat16 if precision == "bf16" else torch.float16)

@@ -23,9 +23,10 @@ from pfungst.training.checkpoint import BEST, CHECKPOINT, State, load_checkpoint
 from pfungst.training.config import FitConfig
 from pfungst.training.curves import Curves
 from pfungst.training.data import Data
-from pfungst.training.evaluation import autocast, evaluate
+from pfungst.training.evaluation import evaluate
 from pfungst.training.interrupt import deferred
 from pfungst.training.optimizer import make_optimizer
+from pfungst.training.precision import autocast, usable
 
 SETTINGS = "fit.json"
 
@@ -58,12 +59,14 @@ class Fitted:
 
     steps: int
     why: str
-    """`steps`, `patience` or `seconds`; only the last can be gone on from."""
+    """`steps`, `patience` or `seconds`; only a run stopped by `seconds` can be resumed."""
     accuracy: float
     """Best on the validation data; NaN without them."""
     best_step: int
     seconds: float
     """Of all runs together."""
+    precision: str = "fp32"
+    """What was computed with: fp32 where the device cannot do what the configuration asks for."""
 
 
 def model_losses(moment: Moment) -> Mapping[str, Tensor]:
@@ -132,7 +135,8 @@ class _Run:
         self.device = torch.device(device)
         self.modules = {"model": model, **{name: module.to(device) for name, module in modules.items()}}
         self.optimizer = make_optimizer(list(self.modules.values()), config)
-        self.scaler = torch.amp.GradScaler(self.device.type, enabled=config.precision == "fp16")
+        self.precision = usable(config.precision, device, self.modules.values())
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.precision == "fp16")
         self.average = {k: v.detach().clone() for k, v in model.state_dict().items()} if config.average else {}
         self.total = config.total(len(data))
         self.state = State()
@@ -184,7 +188,7 @@ class _Run:
             self.curves.close()
         self.finish(measure is not None)
         accuracy = state.best if state.best > -math.inf else math.nan
-        return Fitted(state.step, why, accuracy, state.best_step, state.seconds)
+        return Fitted(state.step, why, accuracy, state.best_step, state.seconds, self.precision)
 
     def step(self, losses: Sequence[Loss], transforms: Sequence[Transform]) -> None:
         config, step = self.config, self.state.step
@@ -199,7 +203,7 @@ class _Run:
         batch = self.data.batch(rows).to(self.device, non_blocking=True)
         for transform in transforms:
             batch = transform(batch, seed)
-        with autocast(self.device, config.precision):
+        with autocast(self.device, self.precision, ()):
             moment = Moment(self.model, batch, self.model(batch), step, rows)
             parts: dict[str, Tensor] = {}
             for loss in losses:
@@ -250,8 +254,9 @@ class _Run:
         point = {name: float(value) / count for name, value in self.sums.items()}
         self.sums = {}
         if not math.isfinite(point["loss"]):
+            broken = "NaN" if math.isnan(point["loss"]) else "infinite"
             raise PfungstError(
-                f"The loss is no number any more at about step {self.state.step}. Use a lower rate, clip the gradient, "
+                f"The loss became {broken} by step {self.state.step}. Use a lower rate, clip the gradient, "
                 "or train in fp32."
             )
         self.curves.add(self.state.step, {**point, "rate": self.config.rate_at(self.state.step - 1, self.total)})

@@ -188,6 +188,7 @@ def make_card(
         "validation_accuracy": None if math.isnan(fitted.accuracy) else fitted.accuracy,
         "seconds": round(fitted.seconds, 1),
         "device": _device(device),
+        "precision": fitted.precision,
         "seed": config.seed,
         "grounding": settings.get("grounding", 0.0),
         "fit": dataclasses.asdict(config),

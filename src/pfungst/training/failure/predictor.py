@@ -26,8 +26,8 @@ from pfungst.training.config import FitConfig
 from pfungst.training.cycle.loss import answer_chances
 from pfungst.training.cycle.tap import Tap
 from pfungst.training.data import Data
-from pfungst.training.evaluation import autocast
 from pfungst.training.loop import fit
+from pfungst.training.precision import autocast
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def look(
     try:
         for start in range(0, len(data), batch):
             asked = data.batch(np.arange(start, min(start + batch, len(data)))).to(device)
-            with autocast(torch.device(device), precision):
+            with autocast(device, precision, [model]):
                 output = model(asked)
             chances = answer_chances(model, output)
             read = [tap.features(output), *([tap.encoding] if tap.encoding is not None else []), chances]
