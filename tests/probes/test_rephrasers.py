@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pfungst.players  # noqa: F401  (offers the rephrasers model and vqg)
 from pfungst.core import Answer, Dataset, Example, PfungstError, ProbeError, Query, UsageError
 from pfungst.probes import check_probe, get_probe
 from pfungst.probes.rephrase import Gate, Rephrase, Rephraser, get_rephraser, with_rephrasings

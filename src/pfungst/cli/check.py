@@ -34,6 +34,7 @@ def check_player(
 @app.command("probe")
 def check_probe(probe: Annotated[str, typer.Argument(help="A probe.")], as_json: Json = False) -> None:
     """Does a probe make the same trials from the same seed, and say what they keep?"""
+    import pfungst.players  # noqa: F401  (offers rephrasers that ask a player)
     from pfungst.probes import check_probe as run_check
     from pfungst.probes import get_probe
 

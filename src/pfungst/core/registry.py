@@ -6,7 +6,7 @@ A table may map a name to "module:attribute", so that listing the names imports 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -27,9 +27,15 @@ class Registry:
     """Name to "module:attribute", or to the part itself."""
     error: type[PfungstError] = PfungstError
     """What is raised."""
+    further: list[Registry] = field(default_factory=list, repr=False, compare=False)
+    """Parts of packages that this one may not import, see `extend`."""
+
+    def extend(self, more: Registry) -> None:
+        """Offer the parts of a package further along the road: it may import us, and we may not name it."""
+        self.further.append(more)
 
     def names(self) -> list[str]:
-        return sorted({*self.builtin, *self.others()})
+        return sorted({*self.builtin, *self.others(), *(name for more in self.further for name in more.builtin)})
 
     def others(self) -> Mapping[str, EntryPoint]:
         """Those of third parties, not imported."""
@@ -43,6 +49,9 @@ class Registry:
                 return part
             module, _, attribute = part.partition(":")
             return getattr(import_module(module), attribute)
+        for more in self.further:
+            if name in more.builtin:
+                return more.get(name)
         entry = self.others().get(name)
         if entry is None:
             raise self.unknown(name)

@@ -5,11 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from pfungst.core import Dataset, MissingExtra, Player, PlayerError
+from pfungst.core.registry import Registry
 from pfungst.core.settings import settings_of, unknown_setting
 from pfungst.models.names import SHIPPED, TABLE
 from pfungst.players.recorded import RecordedPlayer
 from pfungst.players.reference import FlakyPlayer, OraclePlayer, PriorPlayer, RandomPlayer
 from pfungst.players.registry import read_options, register
+from pfungst.probes.rephrase.generators import REPHRASERS
+
+WRITERS = Registry(
+    "rephraser",
+    "pfungst.rephrasers",
+    {"model": "pfungst.players.rephrase:Asked", "vqg": "pfungst.training.cycle.rephrase:RoundTrip"},
+)
+"""Rephrasers that ask a player or a trained model: `model:PLAYER` and `vqg:FOLDER`."""
+REPHRASERS.extend(WRITERS)
 
 
 @register("oracle")
@@ -80,7 +90,7 @@ def _openai(argument: str, *, data: Dataset | None = None, **options: Any) -> Pl
 
 @register("zoo")
 def _zoo(
-    argument: str, *, data: Dataset | None = None, device: str = "cpu", batch_size: int = 64, regions: str = ""
+    argument: str, *, data: Dataset | None = None, device: str = "cpu", batch_size: int | None = None, regions: str = ""
 ) -> Player:
     """A model of the zoo: zoo:film with the package's weights, zoo:FOLDER with yours."""
     from importlib.util import find_spec
@@ -95,7 +105,7 @@ def _zoo(
 def _zoo_model(name: str, about: str) -> None:
     """`film` is short for `zoo:film`."""
 
-    def make(argument: str, *, data: Dataset | None = None, device: str = "cpu", batch_size: int = 64) -> Player:
+    def make(argument: str, *, data: Dataset | None = None, device: str = "cpu", batch_size: int | None = None) -> Player:
         _no_argument(name, argument)
         return _zoo(name, data=data, device=device, batch_size=batch_size)
 

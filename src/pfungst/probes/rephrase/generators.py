@@ -30,11 +30,10 @@ REPHRASERS = Registry(
     {
         "rules": "pfungst.probes.rephrase.rules:Rules",
         "world": "pfungst.probes.rephrase.world_words:WorldWords",
-        "model": "pfungst.players.rephrase:Asked",
-        "vqg": "pfungst.training.cycle.rephrase:RoundTrip",
     },
 )
-"""By name: `rules`, `world`, `model:PLAYER` (a player that writes), `vqg:FOLDER` (our own question generator)."""
+"""By name: `rules`, `world`; `pfungst.players` adds `model:PLAYER` (a player that writes) and `vqg:FOLDER` (our own
+question generator)."""
 
 
 @runtime_checkable
