@@ -54,6 +54,7 @@ def examine(
     seed: int = 0,
     limit: int | None = None,
     only: Sequence[str] = (),
+    open_questions: bool = False,
     data_options: Mapping[str, Any] | None = None,
     player_options: Mapping[str, Any] | None = None,
     max_queries: int | None = None,
@@ -71,6 +72,7 @@ def examine(
     metric: how answers are judged, by default what the data set names.
     limit, only: the first so many examples, or those of these ids. Pools (basic questions, decoys) are still drawn from
         the whole data set.
+    open_questions: leave out the choices that the data offer, so that any answer may be given.
     max_queries: most queries that may be put to the player; answers it gave before are free.
     place: where probes that search, such as the game, do their work.
     """
@@ -84,13 +86,19 @@ def examine(
     if metric is not None:
         whole = replace(whole, metric=metric)
     chosen = resolve(player, data=whole, **(player_options or {}))
-    part = _select(whole, limit, only)
-    path = Path(out) if out is not None else Path("runs") / f"{_slug(chosen.name)}-{_slug(whole.name)}"
+    part = _select(whole, limit, only, open_questions)
+    path = Path(out) if out is not None else Path("runs") / f"{slug(chosen.name)}-{slug(whole.name)}"
     config = {
         "pfungst": _version(),
         "python": platform.python_version(),
         "player": {"spec": player if isinstance(player, str) else None, "options": dict(player_options or {})},
-        "data": {"spec": spec, "options": dict(data_options or {}), "limit": limit, "only": list(only)},
+        "data": {
+            "spec": spec,
+            "options": dict(data_options or {}),
+            "limit": limit,
+            "only": list(only),
+            "open": open_questions,
+        },
     }
     if probes is None:
         seen = any(example.image is not None for example in part)
@@ -121,9 +129,8 @@ def rescore(
 
     path = Path(run)
     config = read_config(path)
-    about = config["data"]
     data = data if data is not None else load_again(config)
-    part = _select(replace(data, metric=metric or about["metric"]), about.get("limit"), about.get("only") or ())
+    part = part_again(replace(data, metric=metric or config["data"]["metric"]), config)
     if probes is None:
         probes = [PROBES.get(one["name"])(**one["settings"]) for one in config["probes"]]
     player = StoredPlayer(
@@ -141,6 +148,58 @@ def load_again(config: Mapping[str, Any]) -> Dataset:
     if spec is None:
         raise PfungstError("This run was made from a data set in memory: pass the same data to pfungst.rescore().")
     return _load(spec, config["data"].get("options") or {})
+
+
+def part_again(data: Dataset, config: Mapping[str, Any]) -> Dataset:
+    """The part of the data set that a run asked about, from its configuration."""
+    about = config["data"]
+    return _select(data, about.get("limit"), about.get("only") or (), bool(about.get("open", False)))
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Makes the player and the examples of a run from words, in whatever process the work runs."""
+
+    player: str
+    data: str
+    player_options: tuple[tuple[str, Any], ...] = ()
+    data_options: tuple[tuple[str, Any], ...] = ()
+    limit: int | None = None
+    open_questions: bool = False
+
+    def __call__(self) -> tuple[Player, Dataset]:
+        import sys
+
+        from pfungst.players import resolve
+
+        if "" not in sys.path:
+            sys.path.insert(0, "")  # the user's own module stands in the working folder
+        whole = _load(self.data, dict(self.data_options))
+        player = resolve(self.player, data=whole, **dict(self.player_options))
+        return player, _select(whole, self.limit, (), self.open_questions)
+
+    @classmethod
+    def of(
+        cls,
+        player: str,
+        data: str,
+        player_options: Mapping[str, Any],
+        data_options: Mapping[str, Any],
+        limit: int | None = None,
+        open_questions: bool = False,
+    ) -> Recipe:
+        frozen = (tuple(sorted(options.items())) for options in (player_options, data_options))
+        return cls(player, data, *frozen, limit, open_questions)
+
+    @classmethod
+    def of_run(cls, run: Path) -> Recipe:
+        """What made the player and data of a run."""
+        config = read_config(run)
+        player, data = config["player"], config["data"]
+        if player.get("spec") is None or data.get("spec") is None:
+            raise PfungstError(f"{run} does not say how its player or data was made: it was run with Python objects.")
+        options = (player.get("options") or {}, data.get("options") or {})
+        return cls.of(player["spec"], data["spec"], *options, data.get("limit"), bool(data.get("open", False)))
 
 
 def _load(data: Dataset | Sequence[Example] | str | Path, options: Mapping[str, Any]) -> Dataset:
@@ -165,8 +224,11 @@ def _fingerprint(data: Sequence[Example]) -> str:
     return digest.hexdigest()
 
 
-def _select(data: Dataset, limit: int | None, only: Sequence[str]) -> Dataset:
+def _select(data: Dataset, limit: int | None, only: Sequence[str], open_questions: bool = False) -> Dataset:
     examples: Sequence[Example] = data.examples
+    if open_questions:
+        data = replace(data, examples=[replace(example, choices=()) for example in examples])
+        examples = data.examples
     if only:
         wanted = set(only)
         examples = [example for example in examples if example.id in wanted]
@@ -177,10 +239,11 @@ def _select(data: Dataset, limit: int | None, only: Sequence[str]) -> Dataset:
         if limit < 1:
             raise PfungstError(f"--limit must be at least 1, not {limit}.")
         examples = examples[:limit]
-    return data.subset(examples)
+    return data if examples is data.examples else data.subset(examples)
 
 
-def _slug(name: str) -> str:
+def slug(name: str) -> str:
+    """A name as part of a folder's name."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60] or "run"
 
 

@@ -137,6 +137,6 @@ def test_minimum_detectable_effect_is_found_with_the_power_it_promises():
 def test_flips_split_right_wrong_and_other_wrong():
     clean, disturbed = [1, 1, 0, 0, 0, math.nan], [0, 1, 1, 0, 0, 1]
     said, then = ["a", "a", "x", "x", "x", "?"], ["b", "a", "y", "y", "x", "!"]
-    found = stats.count_flips(clean, disturbed, said, then)
+    found = stats.count_flips(clean, disturbed, [a == b for a, b in zip(said, then, strict=True)])
     assert (found.right_to_wrong, found.wrong_to_right, found.wrong_to_other_wrong, found.unchanged) == (1, 1, 1, 2)
     assert found.n == 5

@@ -14,17 +14,16 @@ if TYPE_CHECKING:
 
 
 def games(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of pfungst play.")],
+    runs: Annotated[list[Path], typer.Argument(help="Run folders with a game.")],
     transfer: Annotated[
         bool, typer.Option("--transfer", help="Try the scenes found against each player on all the others.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Put runs of `pfungst play` side by side: the tables of the paper, success by budget, and what transfers."""
+    """Put games side by side: the tables of the paper, success by budget, and what transfers."""
     import sys
 
-    from pfungst.cli.play import show_table
-    from pfungst.cli.show import print_json
+    from pfungst.cli.show import print_json, show_table
     from pfungst.probes.game import read_result, table_2, table_4, table_b1, table_b3
     from pfungst.probes.game.tables import apart, budget_table
 
@@ -42,37 +41,25 @@ def games(
         show_table(table)
 
 
-def _matrix(runs: list[Path]) -> Any:
+def _matrix(runs: list[Path]) -> Table:
     """Scenes found against the player of each run, tried on the players of all runs."""
-    import json
-
-    import pyarrow.parquet as pq
-
-    from pfungst.cli.play import Source
-    from pfungst.core import PfungstError
+    from pfungst.api import Recipe
+    from pfungst.core import read_config
     from pfungst.core.store import AnswerStore
-    from pfungst.probes.game import fooled_rows
+    from pfungst.probes.game import fooled_rows, read_moves, read_result
     from pfungst.probes.game.transfer import Tried, transfer_table
 
-    sources, rules, stores = {}, {}, {}
     found: dict[str, list[dict[str, Any]]] = {}
+    rules, recipes = {}, {}
     for run in runs:
-        try:
-            config = json.loads((run / "game.json").read_text("utf-8"))
-            name = config["player"]["name"]
-            rows = fooled_rows(pq.read_table(run / "games.parquet"))
-        except (OSError, ValueError, KeyError) as error:
-            raise PfungstError(f"{run} is not a finished folder of pfungst play ({error}).") from error
-        if not config.get("words"):
-            raise PfungstError(f"{run} does not say how its player was made: it was not written by pfungst play.")
-        sources[name] = Source.from_words(config["words"])
-        found.setdefault(name, []).extend(rows)
-        rules[name] = config["settings"]["preset"]
-        stores[name] = run / "answers.sqlite"
+        name = read_config(run)["player"]["name"]
+        found.setdefault(name, []).extend(fooled_rows(read_moves(run)))
+        rules[name] = read_result(run).settings.rules
+        recipes[name] = (Recipe.of_run(run), run)
     tried: list[Tried] = []
-    for name, source in sources.items():
-        player, examples = source()
-        with AnswerStore(stores[name]) as store:
+    for recipe, run in recipes.values():
+        player, examples = recipe()
+        with AnswerStore(run / "answers.sqlite") as store:
             for other, rows in found.items():
                 tried.append(Tried.of(other, rows, player, examples, rules[other], store))
     return transfer_table(tried)

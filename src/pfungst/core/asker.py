@@ -89,6 +89,8 @@ class Asker:
         self.failed = 0
         """Queries that `ask` got no answer to."""
         self.last_error = ""
+        self.expected = 0
+        """Most queries of a search, for its progress; a search that knows says it here."""
         self.problems: list[str] = []
         """What a search could not finish, in sentences; the exam passes them on to the user."""
         self._patience = patience
@@ -148,7 +150,8 @@ class Asker:
         try:
             for batch in self._batches(items):
                 known.update((key, answer) for key, _, answer in batch)
-                self.progress(self._with_usage("asking"), self.asked, self.asked)
+                done = self.asked + self.recalled
+                self.progress(self._with_usage("searching"), done, max(done, self.expected))
         except BudgetSpent:
             raise
         except PfungstError as error:
@@ -185,7 +188,8 @@ class Asker:
             raise self._death()
 
     def _death(self) -> PlayerDied:
-        times = self._failures_in_a_row
+        # Whoever goes on after this starts with fresh patience.
+        times, self._failures_in_a_row = self._failures_in_a_row, 0
         return PlayerDied(
             f"{self.player.name} failed on the last {times} question{'s' * (times > 1)} and is considered down "
             f"({self.last_error}) Its earlier answers are kept; run the same command again to go on."

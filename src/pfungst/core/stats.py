@@ -240,17 +240,18 @@ def design_effect(scores: Sequence[float] | Floats, clusters: Sequence[Any]) -> 
     return standard_error(values, codes.tolist()) ** 2 / independent
 
 
-def count_flips(
-    clean: Sequence[float], disturbed: Sequence[float], clean_text: Sequence[str], disturbed_text: Sequence[str]
-) -> Flips:
-    """Split the changes between two conditions. Right means a score above 0; unknown (NaN) scores are left out."""
+def count_flips(clean: Sequence[float], disturbed: Sequence[float], same_answer: Sequence[bool]) -> Flips:
+    """Split the changes between two conditions. Right means a score above 0; unknown (NaN) scores are left out.
+
+    same_answer: whether the two answers say the same, by `pfungst.scores.same_answer`.
+    """
     lost = won = other = same = 0
-    for a, b, text_a, text_b in zip(clean, disturbed, clean_text, disturbed_text, strict=True):
+    for a, b, alike in zip(clean, disturbed, same_answer, strict=True):
         if math.isnan(a) or math.isnan(b):
             continue
         if (a > 0) != (b > 0):
             lost, won = lost + (a > 0), won + (b > 0)
-        elif a > 0 or text_a == text_b:
+        elif a > 0 or alike:
             same += 1
         else:
             other += 1

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from pfungst.core import Example, Player, ProbeError, Query
-from pfungst.core.files import cache_dir, write_json
+from pfungst.core import Asker, Example, Player, Query
+from pfungst.core.files import cache_dir
+from pfungst.core.store import AnswerStore
 from pfungst.players.resolving import resolve
 from pfungst.probes.rephrase.generators import Gate, gated
 
 PROMPT = (
     "Rephrase the following question about an image in {count} different ways. Keep its meaning exactly, so that the "
-    "answer stays the same; do not answer it. Write one rephrasing a line, nothing else.\n\nQuestion: {question}"
+    "answer stays the same; do not answer it. Write one rephrasing per line, nothing else.\n\nQuestion: {question}"
 )
 _LISTED = re.compile(r"^\s*(?:[-*•]|\(?\d{1,2}[.):]|[a-z][.)])\s*")
 _WRITING: Mapping[str, Mapping[str, Any]] = {
@@ -33,11 +31,12 @@ _MORE = 2
 class Asked:
     """`model:PLAYER`, for example `model:openai:MODEL@http://localhost:8000/v1` or `model:hf:FOLDER`.
 
-    What was written is kept in the cache folder: the same questions are not paid for twice, and a run can be rescored.
+    Replies are kept in an answer store in the cache folder: the same questions are not paid for twice, and a run can be
+    rescored.
     """
 
     argument: str | Player
-    """A player, or a word for one. It sees no picture: words are rephrased, not answered."""
+    """A player, or a word for one. It sees no image: words are rephrased, not answered."""
     least: float = 0.75
     """Smallest cosine of the sentence vectors: a writer is freer than a rule, so the gate is narrower."""
     encoder: str = "skip-thoughts"
@@ -67,34 +66,17 @@ class Asked:
         return gated(questions, [written[text] for text in questions], count, Gate(self.least, self.encoder))
 
     def _written(self, questions: Sequence[str], count: int, seed: int) -> list[list[str]]:
-        files = {text: self._file(text, count, seed) for text in questions}
-        missing = [text for text in questions if not files[text].exists()]
-        size = int(getattr(self.player, "batch_size", 32))
-        for start in range(0, len(missing), size):
-            part = missing[start : start + size]
-            asked = [Query(self.prompt.format(count=count, question=text), take=seed) for text in part]
-            for text, said in zip(part, self.player.answer(asked), strict=True):
-                write_json(files[text], {"question": text, "written": lines(said.text, text)})
-        return [_read(files[text]) for text in questions]
-
-    def _file(self, question: str, count: int, seed: int) -> Path:
-        named = json.dumps([self.player.fingerprint, self.prompt, question, count, seed])
-        return cache_dir("rephrasings") / f"{hashlib.sha256(named.encode('utf-8', 'surrogatepass')).hexdigest()}.json"
+        asked = [Query(self.prompt.format(count=count, question=text), take=seed) for text in questions]
+        with AnswerStore(cache_dir("rephrasings") / "answers.sqlite") as store:
+            replies = Asker(self.player, store).answers(asked, "rephrasing")
+        return [lines(reply.text, text) for text, reply in zip(questions, replies, strict=True)]
 
 
 def lines(reply: str, question: str) -> list[str]:
-    """The rephrasings in a reply: a line each, without numbering, quotation marks and the question itself."""
+    """The rephrasings in a reply: one per line, without numbering, quotation marks and the question itself."""
     found = []
     for line in reply.splitlines():
         text = _LISTED.sub("", line).strip().strip("\"'“”").strip()
         if text and text.lower() != question.lower() and len(text.split()) > 1:
             found.append(text)
     return list(dict.fromkeys(found))
-
-
-def _read(path: Path) -> list[str]:
-    try:
-        record: dict[str, Any] = json.loads(path.read_bytes())
-        return [str(one) for one in record["written"]]
-    except (OSError, ValueError, KeyError) as error:
-        raise ProbeError(f"{path}: the kept rephrasings are damaged ({error}). Delete the file.") from error

@@ -34,6 +34,7 @@ from pfungst.core import (
 from pfungst.core.images import image_size
 from pfungst.core.stats import bootstrap, compare_paired, holm
 from pfungst.probes import measure
+from pfungst.scores import same_answer
 
 KEEPS = "nothing on purpose: the evidence is removed, so what is still right was not read off the image"
 GRAY = (127, 127, 127)
@@ -139,7 +140,7 @@ def _unmoved(trials: Sequence[AnsweredTrial]) -> tuple[Failure, ...]:
     found = [
         Failure(one.example.id, "other image", 0.0)
         for one in measure.having(trials, "other image")
-        if one.of("clean")[1] > 0 and one.of("other image")[0].text == one.of("clean")[0].text
+        if one.of("clean")[1] > 0 and same_answer(one.of("other image")[0].text, one.of("clean")[0].text)
     ]
     return tuple(found[: measure.WORST])
 

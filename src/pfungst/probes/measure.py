@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pfungst.core import AnsweredTrial, Example, Failure, Finding, NamedImage, Query
 from pfungst.core.stats import Flips, Interval, bootstrap, compare_paired, count_flips
+from pfungst.scores import same_answer
 
 WORST = 12
 """Failures shown in a report."""
@@ -57,18 +58,18 @@ def drop(trials: Sequence[AnsweredTrial], clean: str, disturbed: str, seed: int)
 
 def flips(trials: Sequence[AnsweredTrial], clean: str, disturbed: str) -> Flips:
     some = having(trials, disturbed)
-    return count_flips(
-        scores(some, clean),
-        scores(some, disturbed),
-        [one.of(clean)[0].text for one in some],
-        [one.of(disturbed)[0].text for one in some],
-    )
+    return count_flips(scores(some, clean), scores(some, disturbed), same(some, clean, disturbed))
+
+
+def same(trials: Sequence[AnsweredTrial], clean: str, disturbed: str) -> list[bool]:
+    """Whether both variants got the same answer."""
+    return [same_answer(trial.of(clean)[0].text, trial.of(disturbed)[0].text) for trial in trials]
 
 
 def changed(trials: Sequence[AnsweredTrial], clean: str, disturbed: str, seed: int) -> Finding:
-    """Share of questions whose answer text changes: needs no truth, and counts one wrong answer for another."""
+    """Share of questions whose answer changes: needs no truth, and counts one wrong answer for another."""
     some = having(trials, disturbed)
-    different = [float(one.of(clean)[0].text != one.of(disturbed)[0].text) for one in some]
+    different = [float(not alike) for alike in same(some, clean, disturbed)]
     return finding("answers changed", bootstrap(different, clusters(some), seed=seed), disturbed)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from pfungst.core import PfungstError, read_config
 from pfungst.core.stats import Flips, Interval, bootstrap, compare_paired, count_flips, holm
+from pfungst.scores import same_answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ def _compare_probe(
                 paired.difference,
                 paired.p,
                 f"{paired.how}, Holm",
-                count_flips(*scores, *texts),
+                count_flips(*scores, [same_answer(*said) for said in zip(*texts, strict=True)]),
             )
         )
     return rows

@@ -35,9 +35,11 @@ def write_report(run: Path, data: Dataset | None = None) -> Path:
         {
             **one,
             "plots": [Markup(draw(figure)) for figure in one["figures"]],
+            "tables": [*one["tables"], *extras["tables"]],
+            "albums": {title: [_album(run / path) for path in paths] for title, paths in extras["albums"].items()},
             "cards": _cards(run, one, examples),
         }
-        for one in findings
+        for one, extras in ((one, read_extras(run, one["probe"])) for one in findings)
     ]
     html = _template().render(
         config=config,
@@ -62,6 +64,22 @@ def read_findings(run: Path) -> list[dict[str, Any]]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise PfungstError(f"{path} cannot be read ({error}). Run `pfungst rescore {run}`.") from error
     return found
+
+
+def read_extras(run: Path, probe: str) -> dict[str, Any]:
+    """What was added to a probe's findings beside findings.json: more tables, and albums of images by title."""
+    path = run / probe / "extras.json"
+    if not path.exists():
+        return {"tables": [], "albums": {}}
+    try:
+        found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise PfungstError(f"{path} cannot be read ({error}). Delete it, or run the same command again.") from error
+    return found
+
+
+def _album(path: Path) -> str:
+    return "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode("ascii")
 
 
 @cache

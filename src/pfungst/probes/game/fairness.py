@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pfungst.core import Finding, PfungstError, Table
 from pfungst.core.stats import bootstrap
 from pfungst.probes.game.drawn import image_of, scenes_of
-from pfungst.probes.game.transfer import fooled_rows
+from pfungst.probes.game.rows import fooled_rows
 from pfungst.probes.measure import finding
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def detect(scenes: Sequence[Mapping[str, Any]], detector: Trained) -> list[list[
 
 
 def check_fairness(table: Any, detector: Trained, most: int = 200) -> Fairness:
-    """Look at up to `most` fooled rows of a games.parquet (pyarrow Table), and at as many that fooled nobody."""
+    """Look at up to `most` fooled rows of moves.parquet (pyarrow Table), and at as many that fooled nobody."""
     fooled = fooled_rows(table)[:most]
     calm: dict[str, dict[str, Any]] = {}
     for row in table.to_pylist():

@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.probes.game.drawn import Picture, image_of, picture_of, scenes_of
+from pfungst.probes.game.drawn import image_of, scenes_of
+
+Pixels = npt.NDArray[np.uint8]
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -53,9 +55,9 @@ class Inside:
     truth: str
     before: tuple[Panel, ...]
     after: tuple[Panel, ...]
-    pictures: tuple[Picture, Picture]
+    pictures: tuple[Pixels, Pixels]
 
-    def sheet(self) -> Picture:
+    def sheet(self) -> Pixels:
         """Two rows of panels, before above after, with the question: uint8 (height, width, 3)."""
         import PIL.Image
         import PIL.ImageDraw
@@ -76,10 +78,10 @@ class Inside:
 
 
 def look_inside(trained: Trained, row: Mapping[str, Any]) -> Inside:
-    """What the model of a player saw in the two scenes of a row of games.parquet."""
+    """What the model of a player saw in the two scenes of a row of moves.parquet."""
     scenes = scenes_of(row)
     before, after = (panels_of(trained, row["question"], scene) for scene in scenes)
-    pictures = (picture_of(scenes[0]), picture_of(scenes[1]))
+    pictures = (image_of(scenes[0]).pixels(), image_of(scenes[1]).pixels())
     return Inside(row["question"], (row["old_answer"], row["new_answer"]), row["truth"], before, after, pictures)
 
 
@@ -176,7 +178,7 @@ def _pairs(pairs: Tensor, scene: Mapping[str, Any]) -> Panel:
     return Panel("share in relations", None, tuple(marks))
 
 
-def draw_panel(panel: Panel, picture: Picture) -> Picture:
+def draw_panel(panel: Panel, picture: Pixels) -> Pixels:
     """The panel over the picture: uint8 (180, 240, 3). Warm colours mark what is looked at."""
     import PIL.Image
     import PIL.ImageDraw

@@ -15,6 +15,7 @@ from pfungst.core import Answer, Asker, ProbeError, Query
 from pfungst.probes.game.board import Board, Bools, Floats
 from pfungst.probes.game.enforcers import Enforcers
 from pfungst.probes.game.rules import CHANGED, FOOLED, INVALID, SAME, UNANSWERED, GameRules, Rewards
+from pfungst.scores import same_answer
 from pfungst.scores.exact import normalise
 from pfungst.world.constants import ATTRIBUTES, MAX_ANSWERABLE
 
@@ -56,9 +57,9 @@ class Point:
     step: int
     queries: int
     """Moved scenes asked so far, over all boards."""
-    drop: float
+    fooled: float
     """Share of boards fooled so far."""
-    consistency_drop: float
+    changed: float
     """Share of boards whose answer was changed so far."""
     reward: float
     """Mean reward of the step's moves."""
@@ -169,7 +170,7 @@ class MiniGame:
         """Whether the player is wrong on a moved scene, whatever it said before; None where it was not asked."""
         if move.answer is None:
             return None
-        return normalise(move.answer) != normalise(self._seats[move.board].board.truth_text)
+        return not same_answer(move.answer, self._seats[move.board].board.truth_text)
 
     def commit(self, layouts: Mapping[int, npt.ArrayLike]) -> None:
         """Ask about one scene for each of these boards: what the adversary would show if it had a single try.
@@ -242,7 +243,7 @@ class MiniGame:
             if answer is None:
                 continue
             self._count_nonsense(answer, seat.board)
-            seat.right = normalise(answer.text) == normalise(seat.board.truth_text)
+            seat.right = same_answer(answer.text, seat.board.truth_text)
             start = np.ascontiguousarray(seat.board.start)
             # The scene as it stands is a move that changes nothing: asking again would be the same query.
             stay = Move(number, start, SAME, self.rewards.fail, answer=answer.text, confidence=answer.confidence)
@@ -306,7 +307,7 @@ class MiniGame:
         """Algorithm 1: which reward applies."""
         if answer is None or seat.old is None:
             return UNANSWERED
-        if normalise(answer.text) == normalise(seat.old.text):
+        if same_answer(answer.text, seat.old.text):
             return SAME
         return FOOLED if seat.right else CHANGED
 
@@ -321,8 +322,8 @@ class MiniGame:
             Point(
                 step=self.steps,
                 queries=self._asked,
-                drop=self._fooled / seats,
-                consistency_drop=self._changed / seats,
+                fooled=self._fooled / seats,
+                changed=self._changed / seats,
                 reward=sum(move.reward for move in moves) / count,
                 legal=sum(move.status != INVALID for move in moves) / count,
                 hits=sum(move.status == FOOLED for move in moves) / count,

@@ -1,23 +1,24 @@
-"""The numbers of a run: drops, tests, curves, rarity; and the tables of the paper over several runs."""
+"""The numbers of a game: who was fooled, tests, curves, rarity. The tables of the paper over several runs: `tables.py`.
+
+`fooled` is the share of the questions that were right and are wrong, twice, on a scene that the verifier finds fair.
+The adversary shows the scene that fooled the player and leaves all others as they stand: accuracy drops by that share.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from pfungst.core import Figure, Finding, Findings, Series, Table
-from pfungst.core.files import jsonable
+from pfungst.core import Figure, Finding, Series, Table
 from pfungst.core.stats import bootstrap
 from pfungst.probes.game.rows import BoardSummary, Round
-from pfungst.probes.measure import finding, with_interval
-
-if TYPE_CHECKING:
-    from pfungst.probes.game.playing import PlaySettings
+from pfungst.probes.game.settings import GameSettings
+from pfungst.probes.measure import finding
 
 LEVELS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 """Query budgets of the success curve."""
@@ -33,15 +34,15 @@ class RunNumbers:
     before: float
     """Accuracy on the scenes as they stood."""
     after: float
-    """Accuracy once the adversary has moved what it could."""
-    drop: float
-    """before - after: questions that were right and are wrong now."""
-    consistency_drop: float
-    """Questions whose answer changed."""
+    """before - fooled: accuracy once the adversary has moved what it could, and left alone what it could not."""
+    fooled: float
+    """Questions that were right and are wrong now; the paper's accuracy drop."""
+    changed: float
+    """Questions whose answer changed; the paper's consistency drop."""
     queries: int
     one_scene: float = math.nan
     """Accuracy on the one scene of each question that the adversary committed itself to, and `one_before` on the same
-    questions as they stood. Unlike `drop` this counts answers that came out right as well."""
+    questions as they stood. Unlike `fooled` this counts answers that came out right as well."""
     one_before: float = math.nan
     scenes: float = math.nan
     """Accuracy on all scenes the adversary asked about, the mean over questions of the mean over their scenes; `late`
@@ -52,29 +53,30 @@ class RunNumbers:
     @property
     def relative(self) -> float:
         """(X - Y) / X of Table 2; NaN where nothing was right before."""
-        return self.drop / self.before if self.before else math.nan
+        return self.fooled / self.before if self.before else math.nan
 
 
 @dataclass(frozen=True)
 class Result:
-    """Everything `play` found out about one player and one adversary at one size."""
+    """What a game found out about one player and one adversary at one size, for tables over several runs."""
 
     player: str
-    adversary: str
-    preset: str
-    size: int
+    settings: GameSettings
     runs: tuple[RunNumbers, ...]
-    findings: Findings
+    boards: tuple[BoardSummary, ...]
+    """What became of every question, in the order played."""
     counts: Mapping[str, int]
     """What happened that a reader must know: invalid moves by enforcer, questions without a legal move ..."""
-    left_out: Mapping[str, int] = field(default_factory=dict)
-    """Questions that could not be played, by reason."""
-    failed: tuple[tuple[str, str], ...] = ()
+    about: str = ""
+    """What the adversary says of itself."""
+    failed: tuple[str, ...] = ()
     """Mini-games that could not be finished, and why."""
-    boards: tuple[BoardSummary, ...] = ()
-    """What became of every question, in the order played."""
-    budget: int | None = None
-    """Queries a question, as asked for; None: what the adversary is made for."""
+    adversary: str = ""
+    """Its name in tables."""
+
+    @property
+    def size(self) -> int:
+        return self.settings.size
 
     def average(self, name: str) -> float:
         """Mean of a number over the mini-games that have it, NaN where none has."""
@@ -87,23 +89,17 @@ class Result:
         games = {one.game: [x for x in self.runs if x.game == one.game] for one in self.runs}
         means = []
         for game, some in games.items():
-            before, after, drop, changed = (
+            before, after, fooled, changed = (
                 float(np.mean([getattr(one, name) for one in some]))
-                for name in ("before", "after", "drop", "consistency_drop")
+                for name in ("before", "after", "fooled", "changed")
             )
             queries = sum(one.queries for one in some)
-            means.append(RunNumbers(some[0].run, game, some[0].size, before, after, drop, changed, queries))
+            means.append(RunNumbers(some[0].run, game, some[0].size, before, after, fooled, changed, queries))
         return max(means, key=lambda one: (-1.0 if math.isnan(one.relative) else one.relative, -one.game))
 
     def p_value(self, name: str) -> float:
-        """One-sided one-sample t-test that the mean of `drop` or `consistency_drop` is above zero (appendix A.11)."""
+        """One-sided one-sample t-test that the mean of `fooled` or `changed` is above zero (appendix A.11)."""
         return t_test([getattr(one, name) for one in self.runs])
-
-    def to_json(self) -> dict[str, Any]:
-        about = {name: value for name, value in vars(self).items() if name not in ("findings", "boards")}
-        about["worst"] = self.worst
-        out: dict[str, Any] = jsonable({"findings": [self.findings], "game": about})
-        return out
 
 
 def t_test(values: Sequence[float]) -> float:
@@ -134,7 +130,7 @@ def numbers_of(played: Round) -> RunNumbers:
     boards = [one for one in played.boards if one.old_answer is not None]
     n = max(1, len(boards))
     before = sum(one.right for one in boards) / n
-    drop = sum(is_won(one) for one in boards) / n
+    fooled = sum(is_won(one) for one in boards) / n
     changed = sum(is_changed(one) for one in boards) / n
     shown = [one for one in boards if one.one_scene is not None]
     asked = [one for one in boards if one.scenes is not None]
@@ -143,8 +139,8 @@ def numbers_of(played: Round) -> RunNumbers:
         played.game,
         len(boards),
         before,
-        before - drop,
-        drop,
+        before - fooled,
+        fooled,
         changed,
         sum(one.queries for one in boards),
         *(_mean(getattr(one, name) for one in shown) for name in ("one_scene", "right")),
@@ -157,43 +153,42 @@ def _mean(values: Iterable[Any]) -> float:
     return float(np.mean(numbers)) if numbers else math.nan
 
 
-def results_of(
-    player: str,
-    rounds: Sequence[Round],
-    settings: PlaySettings,
-    left_out: Mapping[str, int] | None = None,
-    failed: Sequence[tuple[str, str]] = (),
-) -> Result:
-    """All numbers of a run, from its finished mini-games."""
-    runs = tuple(numbers_of(one) for one in rounds)
-    boards = [board for one in rounds for board in one.boards]
-    counts = _counts(rounds, boards)
+def result_of(player: str, rounds: Sequence[Round], settings: GameSettings) -> Result:
+    """All numbers of a game, from its finished mini-games."""
     return Result(
-        player, settings.adversary, settings.preset + ("+ood" if settings.ood else ""), settings.size, runs,
-        _findings(player, rounds, boards, runs, settings), counts, dict(left_out or {}), tuple(failed), tuple(boards),
-        settings.budget,
-    )  # fmt: skip
+        player,
+        settings,
+        tuple(numbers_of(played) for played in rounds),
+        tuple(board for played in rounds for board in played.boards),
+        happened(rounds),
+        str(rounds[0].notes.get("adversary", "")) if rounds else "",
+        adversary=settings.adversary,
+    )
 
 
-def _counts(rounds: Sequence[Round], boards: Sequence[BoardSummary]) -> dict[str, int]:
+def happened(rounds: Sequence[Round]) -> dict[str, int]:
+    """What a reader must know, counted; what did not happen is left out."""
+    boards = [board for played in rounds for board in played.boards]
     counts = {
         "mini-games": len(rounds),
-        "samples of questions": len({one.game for one in rounds}),
+        "samples of questions": len({played.game for played in rounds}),
         "questions": len(boards),
-        "without relate": sum(not one.relates for one in boards),
-        "no legal move found": sum(one.legal_moves == 0 and one.old_answer is not None for one in boards),
-        "answers asked": sum(one.asked for one in rounds),
-        "answers from the store": sum(one.recalled for one in rounds),
-        "unanswered": sum(one.failed for one in rounds),
-        "nonsense answers": sum(one.nonsense for one in rounds),
-        "fooled": sum(one.fooled_after is not None for one in boards),
-        "fooled, not confirmed": sum(one.confirmed is False for one in boards),
-        "fooled, not verified": sum(one.verified is False for one in boards),
+        "without relate": sum(not board.relates for board in boards),
+        "no legal move found": sum(board.legal_moves == 0 and board.old_answer is not None for board in boards),
+        "moved scenes asked about": sum(board.queries for board in boards),
+        "queries without an answer": sum(played.failed for played in rounds),
+        "questions without an answer": sum(played.unanswered for played in rounds),
+        "nonsense answers": sum(played.nonsense for played in rounds),
+        "fooled": sum(board.fooled_after is not None for board in boards),
+        "fooled, not confirmed": sum(board.confirmed is False for board in boards),
+        "fooled, not verified": sum(board.verified is False for board in boards),
     }
-    for one in rounds:
-        for name, count in one.illegal.items():
+    for played in rounds:
+        for name, count in played.illegal.items():
             counts[f"refused: {name}"] = counts.get(f"refused: {name}", 0) + count
-    return counts
+    left_out: Mapping[str, int] = rounds[0].notes.get("left out", {}) if rounds else {}
+    counts |= {f"left out: {reason}": count for reason, count in left_out.items()}
+    return {name: count for name, count in counts.items() if count}
 
 
 def _share(name: str, boards: Sequence[BoardSummary], values: Sequence[float], p: float | None = None) -> Finding:
@@ -201,52 +196,43 @@ def _share(name: str, boards: Sequence[BoardSummary], values: Sequence[float], p
     return finding(name, bootstrap(values, [one.image_id for one in boards]), p=p, test=test)
 
 
-def _findings(
-    player: str,
-    rounds: Sequence[Round],
-    boards: Sequence[BoardSummary],
-    runs: Sequence[RunNumbers],
-    settings: PlaySettings,
-) -> Findings:
-    told = [one for one in boards if one.old_answer is not None]
-    clean = _share("accuracy", told, [float(one.right) for one in told])
-    after = _share("accuracy", told, [float(one.right and not is_won(one)) for one in told])
-    drop = _share("drop", told, [float(is_won(one)) for one in told], t_test([one.drop for one in runs]))
-    changed = _share(
-        "consistency drop",
-        told,
-        [float(is_changed(one)) for one in told],
-        t_test([one.consistency_drop for one in runs]),
-    )
-    again = [one for one in told if one.again is not None]
-    control = _share(
-        "control: the same scene, asked again, gets another answer", again, [1.0 - bool(one.again) for one in again]
-    )
-    verified = [one for one in told if one.verified is not None]
-    checked = _share("fooled scenes the verifier finds fair", verified, [float(bool(one.verified)) for one in verified])
-    share = (1 - after.value / clean.value) if clean.value else math.nan
-    verdict = (
-        f"Moving objects that do not change the answer takes {player} from {with_interval(clean)} to "
-        f"{with_interval(after)}: a drop of {with_interval(drop)}, {100 * share:.1f}% of what was right "
-        f"({settings.adversary}, {len(runs)} mini-games of {settings.size})."
-        if told
-        else f"{player} answered none of the questions."
-    )
-    shown = [one for one in told if one.one_scene is not None]
-    one_scene = _share(
-        "one scene a question: right before less right on it",
-        shown,
-        [float(one.right) - float(bool(one.one_scene)) for one in shown],
-    )
-    asked = [one for one in told if one.scenes is not None]
-    scenes = _share("accuracy on all scenes it asked about", asked, [float(one.scenes or 0.0) for one in asked])
-    late = _share("the same, the last quarter of each question's", asked, [float(one.late or 0.0) for one in asked])
-    rows = (clean, after, drop, changed, control, checked, one_scene, scenes, late)
-    tables = (type_table(boards), rarity_table(rounds))
-    figures = (
-        budget_figure(boards), type_figure(boards), convergence_figure(rounds), distribution_figure(runs)
-    )  # fmt: skip
-    return Findings("game", rows, verdict, clean, after, drop, tables, figures)
+def rows_of(rounds: Sequence[Round]) -> dict[str, Finding]:
+    """The game's own numbers, by a short name."""
+    told = [board for played in rounds for board in played.boards if board.old_answer is not None]
+    runs = [numbers_of(played) for played in rounds]
+    again = [board for board in told if board.again is not None]
+    verified = [board for board in told if board.verified is not None]
+    shown = [board for board in told if board.one_scene is not None]
+    asked = [board for board in told if board.scenes is not None]
+    fooled, changed = (t_test([getattr(run, name) for run in runs]) for name in ("fooled", "changed"))
+    return {
+        "fooled": _share("fooled", told, [float(is_won(board)) for board in told], fooled),
+        "changed": _share("answers changed", told, [float(is_changed(board)) for board in told], changed),
+        "control": _share("answers changed, same scene twice", again, [1.0 - bool(board.again) for board in again]),
+        "verified": _share(
+            "fooling scenes the verifier finds fair", verified, [float(bool(board.verified)) for board in verified]
+        ),
+        "one scene": _share(
+            "drop on one scene per question",
+            shown,
+            [float(board.right) - float(bool(board.one_scene)) for board in shown],
+        ),
+        "scenes": _share("accuracy on all scenes asked about", asked, [float(board.scenes or 0.0) for board in asked]),
+        "late": _share(
+            "accuracy on the last quarter of each question's scenes",
+            asked,
+            [float(board.late or 0.0) for board in asked],
+        ),
+    }
+
+
+def tables_of(rounds: Sequence[Round]) -> tuple[Table, ...]:
+    return type_table([board for played in rounds for board in played.boards]), rarity_table(rounds)
+
+
+def figures_of(rounds: Sequence[Round], runs: Sequence[RunNumbers]) -> tuple[Figure, ...]:
+    boards = [board for played in rounds for board in played.boards]
+    return budget_figure(boards), type_figure(boards), convergence_figure(rounds), distribution_figure(runs)
 
 
 def type_table(boards: Sequence[BoardSummary]) -> Table:
@@ -346,25 +332,28 @@ def budget_figure(boards: Sequence[BoardSummary]) -> Figure:
 
 
 def convergence_figure(rounds: Sequence[Round], points: int = 20) -> Figure:
-    """Drop over the queries of a mini-game: mean and one standard deviation over mini-games (Figure 9)."""
+    """Share fooled over the queries of a mini-game: mean and one standard deviation over mini-games (Figure 9)."""
     most = max((int(one.curve[-1]["queries"]) for one in rounds if one.curve), default=0)
     grid = np.unique(np.linspace(0, most, points).astype(int))
     lines = []
     for one in rounds:
         x = [0, *(point["queries"] for point in one.curve)]
-        y = [0.0, *(point["drop"] for point in one.curve)]
+        y = [0.0, *(point["fooled"] for point in one.curve)]
         at = np.searchsorted(x, grid, side="right") - 1
         lines.append(np.asarray(y)[at])
     mean, spread = np.mean(lines, axis=0), np.std(lines, axis=0)
     low, high = np.clip(mean - spread, 0, 1), np.clip(mean + spread, 0, 1)
-    series = Series("drop", *(tuple(values.tolist()) for values in (grid, mean, low, high)))
+    series = Series("fooled", *(tuple(values.tolist()) for values in (grid, mean, low, high)))
     return Figure("Convergence", "line", (series,), "queries of the mini-game", "share of questions fooled so far")
 
 
 def distribution_figure(runs: Sequence[RunNumbers]) -> Figure:
-    """How often each drop was reached (Figures 10 and 11)."""
+    """How often each share of fooled questions was reached (Figures 10 and 11)."""
     edges = np.linspace(0, 1, 11)
-    counts, _ = np.histogram([one.drop for one in runs], edges)
+    counts, _ = np.histogram([one.fooled for one in runs], edges)
     names = tuple(f"{int(100 * low)}-{int(100 * high)}%" for low, high in pairwise(edges))
     share = tuple((counts / max(1, len(runs))).tolist())
-    return Figure("Distribution of drops", "bar", (Series("mini-games", names, share),), "drop", "share of mini-games")
+    return Figure(
+        "Distribution over mini-games", "bar", (Series("mini-games", names, share),), "questions fooled",
+        "share of mini-games",
+    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The rows of games.parquet: one a manipulated scene, with everything needed to draw, check and train on it."""
+"""The rows of moves.parquet: one for each manipulated scene, with everything needed to draw, check and train on it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from pfungst.core import PfungstError
+from pfungst.core import PfungstError, read_config
 from pfungst.core.files import jsonable, storable
 from pfungst.probes.game.board import Board, Floats
 from pfungst.probes.game.minigame import MiniGame, Move
 from pfungst.probes.game.rules import CHANGED, FOOLED, INVALID, GameRules
 from pfungst.probes.game.verifier import Limits, Verdict, verify
-from pfungst.scores.exact import normalise
+from pfungst.scores import same_answer
+
+ROUNDS, MOVES = "rounds", "moves.parquet"
+"""What the game keeps in its folder of a run."""
 
 COLUMNS = {
     "run": "int32", "game": "int32", "step": "int32", "query": "int32", "example_id": "string", "image_id": "string",
@@ -83,11 +86,11 @@ class Round:
     boards: tuple[BoardSummary, ...]
     curve: tuple[Mapping[str, float], ...]
     illegal: Mapping[str, int]
-    asked: int
-    recalled: int
-    failed: int
     nonsense: int
-    last_error: str = ""
+    failed: int = 0
+    """Queries the player had no answer to."""
+    unanswered: int = 0
+    """Questions left out because the player had no answer to them as they stand."""
     run: int = 0
     game: int = 0
     notes: Mapping[str, Any] = field(default_factory=dict)
@@ -153,12 +156,8 @@ def settle(game: MiniGame, control: bool) -> Round:
                 float(np.mean(right[-max(1, len(right) // 4) :])) if right else None,
             )
         )
-    asker = game.asker
     curve = tuple(asdict(point) for point in _thinned(game.curve))
-    return Round(
-        _table(rows), tuple(summaries), curve, dict(game.illegal), asker.asked, asker.recalled, asker.failed,
-        game.nonsense, asker.last_error,
-    )  # fmt: skip
+    return Round(_table(rows), tuple(summaries), curve, dict(game.illegal), game.nonsense)
 
 
 def _verdict(board: Board, positions: Floats, limits: Limits) -> Verdict:
@@ -172,7 +171,7 @@ def ask_again(game: MiniGame) -> tuple[dict[int, bool], dict[int, bool], dict[in
     numbers = range(len(game.boards))
     old = {n: game.old_answer(n) for n in numbers}
     starts = {n: np.asarray(game.boards[n].start) for n in numbers if old[n] is not None}
-    again = {n: normalise(text) == normalise(old[n].text) for n, text in _ask_again(game, starts).items()}  # type: ignore[union-attr]
+    again = {n: same_answer(text, old[n].text) for n, text in _ask_again(game, starts).items()}  # type: ignore[union-attr]
     fooled = {n: move.positions for n in numbers if (move := game.fooled(n)) is not None}
     confirmed = _wrong_again(game, fooled)
     shown = {n: one for n in numbers if game.committed(n) is False and (one := game.committed_to(n)) is not None}
@@ -183,7 +182,7 @@ def ask_again(game: MiniGame) -> tuple[dict[int, bool], dict[int, bool], dict[in
 
 def _wrong_again(game: MiniGame, layouts: Mapping[int, Floats]) -> dict[int, bool]:
     said = _ask_again(game, layouts)
-    return {n: normalise(text) != normalise(game.boards[n].truth_text) for n, text in said.items()}
+    return {n: not same_answer(text, game.boards[n].truth_text) for n, text in said.items()}
 
 
 def _ask_again(game: MiniGame, layouts: Mapping[int, Floats]) -> dict[int, str]:
@@ -259,6 +258,30 @@ def read_round(path: Path) -> Round:
         raise PfungstError(f"{path} is not a finished mini-game ({error}).") from error
     boards = tuple(BoardSummary(**one) for one in about.pop("boards"))
     return Round(table.replace_schema_metadata(None), boards, tuple(about.pop("curve")), **about)
+
+
+def read_moves(run: Path) -> Any:
+    """All manipulated scenes of a run, a pyarrow Table with COLUMNS."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = run / "game" / MOVES
+    try:
+        return pq.read_table(path)
+    except FileNotFoundError:
+        read_config(run)  # says what is wrong where this is no run folder at all
+        raise PfungstError(f"{run} has no finished game: it has no {path.relative_to(run)}.") from None
+    except (OSError, pa.ArrowException) as error:
+        raise PfungstError(f"{path} cannot be read ({error}). Run the same command again to write it anew.") from error
+
+
+def fooled_rows(table: Any) -> list[dict[str, Any]]:
+    """Rows of moves.parquet (pyarrow Table) that fooled the player and passed the verifier; one per question."""
+    rows: dict[str, dict[str, Any]] = {}
+    for row in table.to_pylist():
+        if row["fooled"] and row["verified"] is not False and row["confirmed"] is not False:
+            rows.setdefault(row["example_id"], row)
+    return list(rows.values())
 
 
 def scene_after(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ def plan_view(scene: Mapping[str, Any], side: int = PLAN) -> npt.NDArray[np.uint
 
 
 def strip(row: Mapping[str, Any]) -> npt.NDArray[np.uint8]:
-    """One row of games.parquet as a picture: before, its plan, after, its plan, and the question with the answers."""
+    """One row of moves.parquet as an image: before, its plan, after, its plan, and the question with the answers."""
     import PIL.Image
     import PIL.ImageDraw
 
@@ -74,15 +74,12 @@ def strip(row: Mapping[str, Any]) -> npt.NDArray[np.uint8]:
     return np.asarray(sheet)
 
 
-def write_strips(folder: Path, count: int) -> list[Path]:
-    """Draw the first `count` fooled scenes of a run folder into its folder `strips`."""
+def write_strips(folder: Path, rows: Sequence[Mapping[str, Any]], count: int) -> list[Path]:
+    """Draw the first `count` rows of moves.parquet into `folder`/strips."""
     import PIL.Image
-    import pyarrow.parquet as pq
-
-    from pfungst.probes.game.transfer import fooled_rows
 
     written = []
-    for number, row in enumerate(fooled_rows(pq.read_table(folder / "games.parquet"))[:count]):
+    for number, row in enumerate(rows[:count]):
         buffer = io.BytesIO()
         PIL.Image.fromarray(strip(row)).save(buffer, format="PNG")
         path = folder / "strips" / f"{number:03d}.png"

@@ -1,18 +1,20 @@
-"""The paper's tables over several runs of `play`, in its layouts."""
+"""The paper's tables over several runs with the game, in its layouts.
+
+Columns are named as in the paper: its "accuracy drop" is `fooled` here, its "consistency drop" `changed`.
+"""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pfungst.core import PfungstError, Table
+from pfungst.core import PfungstError, Table, read_config
 from pfungst.core.stats import bootstrap
-from pfungst.probes.game.playing import PlaySettings
-from pfungst.probes.game.results import Result, results_of
-from pfungst.probes.game.rows import read_round
+from pfungst.probes.game.results import Result, budget_figure, result_of
+from pfungst.probes.game.rows import ROUNDS, read_round
+from pfungst.probes.game.settings import GameSettings
 
 _T_TEST = "One-sided t-test over mini-games, H0: no drop; none where there is a single one."
 BASELINE = "rsg"
@@ -20,19 +22,18 @@ BASELINE = "rsg"
 
 
 def read_result(folder: Path) -> Result:
-    """The result of a finished run folder, computed again from its rounds."""
-    path = folder / "game.json"
-    try:
-        config = json.loads(path.read_text("utf-8"))
-        settings = PlaySettings(**config["settings"])
-    except FileNotFoundError:
-        raise PfungstError(f"{folder} is not a folder of pfungst play: it has no game.json.") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise PfungstError(f"{path} cannot be read ({error}).") from error
-    rounds = [read_round(file) for file in sorted((folder / "rounds").glob("round-*.parquet"))]
+    """The result of a run with a finished game, computed again from its mini-games."""
+    config = read_config(folder)
+    settings = next((probe["settings"] for probe in config["probes"] if probe["name"] == "game"), None)
+    if settings is None:
+        names = ", ".join(probe["name"] for probe in config["probes"])
+        raise PfungstError(f"{folder} is a run without the game; its probes are: {names}.")
+    game = GameSettings(**{name: value for name, value in settings.items() if name != "name"})
+    files = [folder / "game" / ROUNDS / f"round-{number:05d}.parquet" for number in range(game.seeds)]
+    rounds = [read_round(file) for file in files if file.exists()]
     if not rounds:
         raise PfungstError(f"{folder} has no finished mini-game yet.")
-    return results_of(config["player"]["name"], rounds, settings, config["questions"]["left out"])
+    return result_of(config["player"]["name"], rounds, game)
 
 
 def apart(results: Sequence[Result]) -> list[Result]:
@@ -42,7 +43,7 @@ def apart(results: Sequence[Result]) -> list[Result]:
         budgets.setdefault((one.player, one.size, one.adversary), set()).add(_budget(one))
     least = {name: min(found) for (_, _, name), found in budgets.items() if len(found) > 1}
     return [
-        replace(one, adversary=f"{one.adversary}, {one.budget or 'its own number of'} queries")
+        replace(one, adversary=f"{one.adversary}, {one.settings.budget or 'its own number of'} queries")
         if _budget(one) > least.get(one.adversary, math.inf)
         else one
         for one in results
@@ -50,7 +51,7 @@ def apart(results: Sequence[Result]) -> list[Result]:
 
 
 def _budget(one: Result) -> float:
-    return math.inf if one.budget is None else one.budget
+    return math.inf if one.settings.budget is None else one.settings.budget
 
 
 def _percent(value: float) -> str:
@@ -120,9 +121,9 @@ def table_4(results: Sequence[Result], adversary: str = "a2c") -> Table:
         (
             one.player,
             one.size,
-            f"{-100 * one.average('consistency_drop'):.1f}",
-            f"{-100 * one.average('drop') / one.average('before'):.1f}" if one.average("before") else "",
-            *("" if math.isnan(p) else f"{p:.3f}" for p in (one.p_value("consistency_drop"), one.p_value("drop"))),
+            f"{-100 * one.average('changed'):.1f}",
+            f"{-100 * one.average('fooled') / one.average('before'):.1f}" if one.average("before") else "",
+            *("" if math.isnan(p) else f"{p:.3f}" for p in (one.p_value("changed"), one.p_value("fooled"))),
         )
         for one in results
         if one.adversary == adversary
@@ -220,8 +221,7 @@ def budget_table(results: Sequence[Result]) -> Table:
     """Success against query budget: share of the questions right before that are fooled within n queries."""
     curves = []
     for one in results:
-        figure = next(figure for figure in one.findings.figures if figure.title == "Success against query budget")
-        line = figure.series[0]
+        line = budget_figure(one.boards).series[0]
         curves.append((one, dict(zip(line.x, zip(line.y, line.low, line.high, strict=True), strict=True))))
     levels = sorted({level for _, curve in curves for level in curve})
     rows = tuple(

@@ -15,16 +15,7 @@ from pfungst.core.store import AnswerStore
 from pfungst.probes.game.board import Board
 from pfungst.probes.game.rules import GameRules, rules_of
 from pfungst.probes.measure import finding
-from pfungst.scores.exact import normalise
-
-
-def fooled_rows(table: Any) -> list[dict[str, Any]]:
-    """Rows of a games.parquet (pyarrow Table) that fooled the player and passed the verifier; one a question."""
-    rows: dict[str, dict[str, Any]] = {}
-    for row in table.to_pylist():
-        if row["fooled"] and row["verified"] is not False and row["confirmed"] is not False:
-            rows.setdefault(row["example_id"], row)
-    return list(rows.values())
+from pfungst.scores import same_answer
 
 
 def try_scenes(
@@ -47,10 +38,9 @@ def try_scenes(
     after = asker.ask([board.query(places, scenes) for board, places in zip(boards, moved, strict=True)])
     outcome, images = [], []
     for board, old, new in zip(boards, before, after, strict=True):
-        truth = normalise(board.truth_text)
-        if old is None or new is None or normalise(old.text) != truth:
+        if old is None or new is None or not same_answer(old.text, board.truth_text):
             continue
-        outcome.append(float(normalise(new.text) != truth))
+        outcome.append(float(not same_answer(new.text, board.truth_text)))
         images.append(board.example.image_id or board.example.id)
     return finding("transfer", bootstrap(outcome, images), player.name)
 

@@ -31,6 +31,7 @@ from pfungst.probes import measure
 from pfungst.probes.rephrase.generators import get_rephraser
 from pfungst.probes.rephrase.stability import stability_rows
 from pfungst.probes.rephrase.wordings import NOTE, wording_rows
+from pfungst.scores import same_answer
 
 KEEPS = "the answer: all wordings of a group ask the same thing about the same image"
 LARGEST_K = 4
@@ -54,39 +55,34 @@ class Rephrase:
     """Of these vectors."""
     name: str = "rephrase"
 
-    def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
-        self._is_correct(1.0)  # a wrong setting must not wait until everything is asked
-        if self.generator:
-            yield from self._generated(data, seed)
-            return
-        groups: dict[str, list[Example]] = {}
-        for example in data:
-            if example.group:
-                groups.setdefault(example.group, []).append(example)
-        made = 0
-        for name, members in groups.items():
-            members.sort(key=lambda member: member.id != name)  # the original first, the others as they come
-            if len(members) < 2 or not _one_answer(members):
-                continue
-            made += 1
-            yield Trial(
-                members[0].id,
-                tuple(
-                    Variant("clean" if number == 0 else f"rephrasing {number}", measure.clean_query(one), one.id)
-                    for number, one in enumerate(members)
-                ),
-                KEEPS,
-                {NOTE: [one.wording for one in members]} if any(one.wording for one in members[1:]) else {},
-            )
-        if not made:
+    def check_data(self, data: Dataset) -> None:
+        """Whether the settings make sense, and there are groups of wordings or a generator that writes them."""
+        self._is_correct(1.0)
+        if self.count < 1:
+            raise ProbeError(f"The setting count must be at least 1, not {self.count}.")
+        if not self.generator and not _groups(data):
             raise ProbeError(
                 f"The probe rephrase needs questions in several wordings, but {data.name} has none: its examples carry "
                 "no group of two or more with one answer. Let a generator write some: rephrase:generator=rules."
             )
 
+    def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
+        self.check_data(data)
+        if self.generator:
+            yield from self._generated(data, seed)
+            return
+        for members in _groups(data):
+            yield Trial(
+                members[0].id,
+                tuple(
+                    Variant("clean" if number == 0 else f"rephrasing {number}", measure.clean_query(member), member.id)
+                    for number, member in enumerate(members)
+                ),
+                KEEPS,
+                {NOTE: [member.wording for member in members]} if any(m.wording for m in members[1:]) else {},
+            )
+
     def _generated(self, data: Dataset, seed: int) -> Iterator[Trial]:
-        if self.count < 1:
-            raise ProbeError(f"The setting count must be at least 1, not {self.count}.")
         writer = get_rephraser(self.generator, least=self.least, encoder=self.encoder)
         originals = [one for one in data if not one.group or one.group == one.id]
         kind = str(getattr(writer, "wording", ""))
@@ -183,19 +179,25 @@ class Rephrase:
         return "above 0" if self.correct == "any" else f"at least {THRESHOLDS[self.correct]:g}"
 
 
+def _groups(data: Dataset) -> list[list[Example]]:
+    """The wordings of each group with one answer, the original first, the others as they come."""
+    groups: dict[str, list[Example]] = {}
+    for example in data:
+        if example.group:
+            groups.setdefault(example.group, []).append(example)
+    for name, members in groups.items():
+        members.sort(key=lambda member: member.id != name)
+    return [members for members in groups.values() if len(members) > 1 and _one_answer(members)]
+
+
 def _one_answer(members: Sequence[Example]) -> bool:
-    """The contract, checked: the wordings of a group share their target, and their picture."""
+    """The contract, checked: the wordings of a group share their target, and their image."""
     return len({member.target for member in members}) == 1 and len({member.image_id for member in members}) == 1
 
 
-def _said(text: str) -> str:
-    return " ".join(text.lower().split())
-
-
 def _agreement(one: AnsweredTrial) -> float:
-    texts = [_said(answer.text) for answer in one.answers]
-    pairs = list(combinations(texts, 2))
-    return sum(a == b for a, b in pairs) / len(pairs)
+    pairs = list(combinations((answer.text for answer in one.answers), 2))
+    return sum(same_answer(a, b) for a, b in pairs) / len(pairs)
 
 
 def _pairs_alike(row: Sequence[bool]) -> float:
@@ -204,8 +206,8 @@ def _pairs_alike(row: Sequence[bool]) -> float:
 
 
 def _flips(one: AnsweredTrial) -> bool:
-    first, *rest = (_said(answer.text) for answer in one.answers)
-    return any(text != first for text in rest)
+    first, *rest = (answer.text for answer in one.answers)
+    return not all(same_answer(text, first) for text in rest)
 
 
 def _worst(trials: Sequence[AnsweredTrial]) -> tuple[Failure, ...]:

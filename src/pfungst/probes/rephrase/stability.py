@@ -14,7 +14,7 @@ import numpy as np
 from pfungst.core import AnsweredTrial, Finding, Table
 from pfungst.core.stats import Floats
 from pfungst.probes import measure
-from pfungst.scores import risk_coverage
+from pfungst.scores import risk_coverage, same_answer
 from pfungst.scores.selective import RISKS
 
 DRAWS = 300
@@ -23,8 +23,8 @@ DRAWS = 300
 
 def stability(trial: AnsweredTrial) -> float:
     """Share of the rephrasings that get the answer of the original."""
-    first, *rest = (" ".join(answer.text.lower().split()) for answer in trial.answers)
-    return sum(text == first for text in rest) / len(rest)
+    first, *rest = (answer.text for answer in trial.answers)
+    return sum(same_answer(text, first) for text in rest) / len(rest)
 
 
 def stability_rows(trials: Sequence[AnsweredTrial], seed: int) -> tuple[Table, tuple[Finding, ...]]:
