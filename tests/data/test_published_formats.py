@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pfungst.core import DataError
+from pfungst.core import DataError, UsageError
 from pfungst.data import load, scenes
 from pfungst.data.files import list_folder
 from pfungst.data.formats.daquar import without_image
@@ -272,8 +272,10 @@ def test_all_gqa_questions_may_lie_in_many_files(tmp_path: Path) -> None:
     for number, (id_, one) in enumerate(value.items()):
         make.write(tmp_path / "train_all_questions" / f"train_all_questions_{number}.json", {id_: one})
     assert len(load(tmp_path, version="all")) == 2
-    assert load(tmp_path).notes["split"] == "val"
-    with pytest.raises(DataError, match="no version 'some'"):
+    assert load(tmp_path).notes["splits"]["taken"] == ["val"]
+    with pytest.raises(
+        UsageError, match="version of the format gqa must be balanced or all or none, not 'some'"
+    ):
         load(tmp_path, version="some")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pfungst import data as package
-from pfungst.core import DataError, Dataset, Example, PfungstError
+from pfungst.core import DataError, Dataset, Example, PfungstError, UsageError
 from pfungst.core import registry as core_registry
 from pfungst.data import FORMATS, Format, Job, load
 from pfungst.data.formats import get_format
@@ -61,7 +61,7 @@ def test_a_path_that_is_not_there_is_told_with_the_formats() -> None:
 
 
 def test_an_unknown_option_is_told_with_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no option 'colour'.*annotations, task, version"):
+    with pytest.raises(UsageError, match=r"format vqa has no option 'colour'.*task \(text\), version \(1 or 2"):
         load(make.vqa2(tmp_path), colour="red")
     with pytest.raises(DataError, match="options"):
         load(f"{tmp_path}?nonsense")
@@ -172,7 +172,7 @@ def test_a_function_that_returns_a_data_set_is_a_format_too() -> None:
     assert (data.name, data.metric, data.notes["made"]) == ("made", "wups", True)
     assert len(load("made", limit=1)) == 1
     assert len(load("made", size=5)) == 5
-    with pytest.raises(DataError, match="cannot be made with these options"):
+    with pytest.raises(UsageError, match="data set made has no option 'colour'"):
         load("made?colour=red")
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pfungst.core import DataError, Example
+from pfungst.core import DataError, Example, UsageError
 from pfungst.data import load
 from tests.data import published_formats as make
 
@@ -129,7 +129,7 @@ def test_files_are_splits_and_shards_are_one(tmp_path: Path) -> None:
             rows = [{"question": f"{split} {shard} {n}?"} for n in range(count)]
             parquet(tmp_path / "data" / f"{split}-{shard:05d}-of-00002.parquet", rows)
     data = load(tmp_path)
-    assert (len(data), data.notes["split"]) == (4, "val")
+    assert (len(data), data.notes["splits"]) == (4, {"taken": ["val"], "left": ["train"]})
     assert len(load(tmp_path, split="train")) == 6
     assert len(load(tmp_path, split="all")) == 10
 
@@ -373,5 +373,5 @@ def test_a_hugging_face_set_that_is_not_there_is_one_sentence(hub: Any, tmp_path
         load(f"hf:{tmp_path / 'nowhere'}")
     with pytest.raises(DataError, match="no split 'test'"):
         load(f"hf:{hub[0] / 'saved'}#test")
-    with pytest.raises(DataError, match="no option 'colour'"):
+    with pytest.raises(UsageError, match="no option 'colour'"):
         load(f"hf:{hub[0] / 'saved'}", colour="red")

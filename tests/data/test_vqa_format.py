@@ -46,8 +46,7 @@ def test_validation_questions_are_preferred_and_the_others_named(tmp_path: Path)
     make.write(tmp_path / make.VQA2_ANNOTATIONS.format("train2014"), make.vqa_annotations([annotation(9, 9)]))
     data = load(tmp_path)
     assert len(data) == 2
-    assert data.notes["split"] == "val2014"
-    assert data.notes["other splits"] == "train2014"
+    assert data.notes["splits"] == {"taken": ["val2014"], "left": ["train2014"]}
     assert [e.id for e in load(f"{tmp_path}#train")] == ["9"]
     assert [e.id for e in load(tmp_path, split="train2014")] == ["9"]
     assert len(load(f"{tmp_path}#all")) == 3

@@ -39,6 +39,13 @@ def test_vqa2_is_what_json_load_says(shared_data: Path, split: str, count: int) 
     assert all(len(example.answers) == 10 for example in data)
 
 
+def test_vqa2_says_that_its_training_questions_were_left_and_reads_both_when_asked(shared_data: Path) -> None:
+    data = load(shared_data / "vqa2")
+    assert (len(data), data.notes["splits"]) == (8_977, {"taken": ["val"], "left": ["train"]})
+    both = load(f"{shared_data / 'vqa2'}#train+val")
+    assert len(both) == len({example.id for example in both}) == 57_038
+
+
 def test_vqa2_files_are_checked_without_a_bad_record(shared_data: Path) -> None:
     report = check(shared_data / "vqa2")
     assert report.ok

@@ -22,6 +22,7 @@ from pfungst.cli import (
     train,
     world,
 )
+from pfungst.cli.show import show_messages
 
 app = typer.Typer(
     name="pfungst",
@@ -59,4 +60,4 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _main(version: bool = typer.Option(False, "--version", callback=_version, help="Print the version.")) -> None:
-    pass
+    show_messages()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,8 +16,31 @@ if TYPE_CHECKING:
     from pfungst.core import Table
 
 
+_MESSAGES: list[str] = []
+"""What the package had to say during this command."""
+
+
+class _Messages(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        _MESSAGES.append(record.getMessage())
+        print(_MESSAGES[-1], file=sys.stderr)
+
+
+_HANDLER = _Messages(logging.INFO)
+
+
+def show_messages() -> None:
+    """What the package logs is a line on standard error, and a field of what `--json` prints."""
+    _MESSAGES.clear()
+    logger = logging.getLogger("pfungst")
+    logger.setLevel(logging.INFO)
+    logger.addHandler(_HANDLER)  # the same one again is no second one
+
+
 def print_json(value: Any) -> None:
     """Strict JSON on standard output, for `--json`."""
+    if _MESSAGES and isinstance(value, dict):
+        value = {**value, "messages": list(_MESSAGES)}
     print(json.dumps(jsonable(value), indent=2, ensure_ascii=False, allow_nan=False))
 
 

@@ -22,6 +22,7 @@ import dataclasses
 import inspect
 import json
 import math
+import os
 import re
 import textwrap
 import types
@@ -275,8 +276,6 @@ def _convert(value: Any, kinds: Sequence[Any]) -> Any:
     """A value that is none of the words: as it is, or as the nearest type."""
     for kind in kinds:
         origin = typing.get_origin(kind) or kind
-        if origin is Literal and value in typing.get_args(kind):
-            return value
         if origin in (tuple, list, Sequence) and isinstance(value, list | tuple):
             return _many(value, kind)
         if inspect.isclass(origin) and isinstance(value, origin) and not (isinstance(value, bool) and origin is int):
@@ -285,8 +284,10 @@ def _convert(value: Any, kinds: Sequence[Any]) -> Any:
         if float in kinds:
             return float(value)
         # `version=2` reads as a number in a configuration file, and means the text.
-        if str in kinds:
-            return str(value)
+        if str in kinds or any(typing.get_origin(kind) is Literal for kind in kinds):
+            return _parse(str(value), kinds)
+    if isinstance(value, os.PathLike) and str in kinds:
+        return os.fspath(value)
     if isinstance(value, str | int | float | bool | dict | list | None):
         raise ValueError(value)
     return value  # some object of the user's own
@@ -306,7 +307,7 @@ def _many(parts: Sequence[Any], kind: Any) -> Any:
 
 def _choice(text: str, kind: Any) -> Any:
     for choice in typing.get_args(kind):
-        if str(choice) == text:
+        if str(choice).casefold() == text.casefold():
             return choice
     raise ValueError(text)
 

@@ -12,6 +12,7 @@ from pfungst.core import DataError, Example
 from pfungst.data.fields import Bad
 from pfungst.data.files import File
 from pfungst.data.images import ImageFinder
+from pfungst.data.json_records import JsonRecords
 
 Found = tuple[Example, File | None, int]
 """An example, the file it came from, and its 1-based number there."""
@@ -44,7 +45,8 @@ class Job:
     companions: list[File]
     images: ImageFinder
     split: str | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Those that were given, with the types of `Format.options`."""
     limit: int | None = None
     """No more examples than this are needed; None also where bad records are skipped and more must be read."""
     stop_after: int | None = None
@@ -53,6 +55,8 @@ class Job:
     on_bad: Callable[[BadRecord], None] | None = None
     name: str = ""
     metric: str = ""
+    reading: str = ""
+    """The split that the examples handed on at the moment belong to."""
     notes: dict[str, Any] = field(default_factory=dict)
     skipped: int = 0
     good: int = 0
@@ -94,13 +98,30 @@ class Job:
         self.notes[note] = self.notes.get(note, 0) + by
 
     def choose(self, available: Sequence[str]) -> list[str]:
-        """The splits to read, out of those that are there; remembers the choice in the notes."""
-        chosen = choose_splits(available, self.split, self.place)
-        self.notes["split"] = "+".join(chosen)
-        others = [split for split in available if split not in chosen]
-        if others:
-            self.notes["other splits"] = ", ".join(others)
-        return chosen
+        """The splits to read, out of those that are there; the notes say which were taken and which were left."""
+        taken = choose_splits(available, self.split, self.place)
+        left = [split for split in available if split not in taken]
+        if any(available):
+            self.notes["splits"] = {"taken": taken, "left": left}
+        return taken
+
+    def in_turn(self, splits: Sequence[str]) -> Iterator[str]:
+        """The splits one after the other, each marked as the one that is being read."""
+        for self.reading in splits:
+            yield self.reading
+
+    def example(self, at: JsonRecords | tuple[File, int], make: Callable[..., Example], *of: Any) -> Iterator[Found]:
+        """The example that `make(*of)` gives for the record `at`; none where that is bad."""
+        file, number = at if isinstance(at, tuple) else (at.file, at.number)
+        try:
+            yield make(*of), file, number
+        except Bad as problem:
+            self.bad(file, number if isinstance(at, tuple) else at.where, problem)
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """What a format without options understands."""
 
 
 class Format(ABC):
@@ -112,8 +133,9 @@ class Format(ABC):
     expects: str
     """The files it reads, for messages and documentation."""
     metric: str = "exact"
-    options: frozenset[str] = frozenset()
-    """Names of the options it understands (`SPEC?name=value`)."""
+    options: Callable[..., Any] | None = NoOptions
+    """The options it understands (`SPEC?name=value`): a dataclass, whose fields say names and types. None: whatever is
+    given is handed to `read` as it is."""
     reads_files: bool = True
     """False where the specification names something other than a path."""
 
@@ -149,14 +171,18 @@ def canonical(split: str) -> str:
 
 
 def choose_splits(available: Sequence[str], asked: str | None, place: str) -> list[str]:
-    """The splits to read: those asked for (`all` for every one), else the one best fit for an exam."""
+    """The splits to read: those asked for (`train+val`; `all` for every one), else the one best fit for an exam."""
     if not available:
         return []
     if asked == "all":
         return list(available)
     if asked is None:
-        ranked = sorted(available, key=lambda split: (_worth(split), available.index(split)))
-        return ranked[:1]
+        return [min(available, key=_worth)]
+    names = [asked] if asked in available else asked.split("+")
+    return list(dict.fromkeys(_named_split(available, name, place) for name in names))
+
+
+def _named_split(available: Sequence[str], asked: str, place: str) -> str:
     exact = [split for split in available if split == asked]
     alike = [split for split in available if canonical(split) == canonical(asked)]
     # "eval" is what some releases call their only held-out split, be it validation or test
@@ -166,7 +192,7 @@ def choose_splits(available: Sequence[str], asked: str | None, place: str) -> li
     if not chosen:
         there = ", ".join(split or "(one without a name)" for split in available)
         raise DataError.at(place, "", f"there is no split {asked!r} in it.", f"There are: {there}.")
-    return chosen[:1]
+    return chosen[0]
 
 
 def _worth(split: str) -> int:

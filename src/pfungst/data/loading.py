@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pfungst.core import DataError, Dataset, Example, PfungstError
+from pfungst.core.settings import read_settings
 from pfungst.data.files import File, Listing, list_around, list_folder
 from pfungst.data.formats import FORMATS, get_format
 from pfungst.data.images import ImageFinder
 from pfungst.data.job import BadRecord, Format, Found, Job
 from pfungst.data.spec import Spec, parse
+
+log = logging.getLogger("pfungst.data")
 
 Images = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -36,8 +41,8 @@ def load(
     `spec` is a path (folder, file, .gz or .zip), optionally with its format before it and a split behind it:
     `vqa:DIR#val`, `cocoqa:cocoqa.zip#test`, `hf:ID`, `world`. Without a format it is recognised from the files.
 
-    split: the part to read (`train`, `val`, `test` ...), or `all`. By default the one best fit for an exam:
-        validation before test before training questions.
+    split: the part to read (`train`, `val`, `test` ...), several (`train+val`), or `all`. By default the one best fit
+        for an exam: validation before test before training questions; `notes["splits"]` says what was left.
     images: folder(s) or zip archive(s) with the pictures, where they do not lie with the questions.
     limit: read no more than this many examples, the first ones.
     skip_bad: leave bad records out and count them in `Dataset.skipped`, instead of stopping at the first.
@@ -55,6 +60,8 @@ def load(
         examples.append(example)
     if not examples and limit != 0:
         raise DataError.at(job.place or format_.name, "", "there is not a single usable question in it.")
+    if splits := _left(job):
+        log.info("%s: read the split %s (%s questions); not read: %s. Add #all for everything.", *splits)
     all_choices = bool(examples) and all(example.choices for example in examples)
     return Dataset(
         name=job.name or format_.name,
@@ -79,11 +86,9 @@ def prepare(
     """Find the files and the format of a specification."""
     parsed = parse(spec)
     listing, companions, format_ = _recognise(parsed)
-    asked = {**parsed.options, **{key: str(value) for key, value in options.items()}}
-    unknown = sorted(set(asked) - format_.options)
-    if unknown and format_.reads_files:
-        known = ", ".join(sorted(format_.options)) or "none"
-        raise DataError(f"The format {format_.name} has no option {unknown[0]!r}; it understands: {known}.")
+    asked = {**parsed.options, **options}
+    if format_.options is not None:
+        asked = read_settings(format_.options, asked, what=f"format {format_.name}", noun="option")
     path = Path(parsed.place)
     if images is None:
         finder = ImageFinder(lambda: companions, [path if path.is_dir() else path.parent])
@@ -172,19 +177,37 @@ def _loadable() -> Iterator[Format]:
 
 
 def collect(format_: Format, job: Job) -> Iterator[Found]:
-    """The examples of a job, every id once, no more than wanted."""
-    seen: set[str] = set()
+    """The examples of a job, every id once, no more than wanted.
+
+    An id (or group) of two splits becomes `SPLIT-ID` in the later one.
+    """
+    ids: dict[str, str] = {}
+    groups: dict[str, str] = {}
     if job.stop_after == 0:
         return
     for example, file, number in format_.read(job):
-        if example.id in seen:
-            job.bad(file, number, f"the id {example.id!r} is there twice.")
+        split, id_, group = job.reading, example.id, example.group
+        if group and groups.setdefault(group, split) != split:
+            group = f"{split}-{group}"
+        if ids.get(id_, split) != split or (group != example.group and example.group == id_):
+            id_ = f"{split}-{id_}"
+        if id_ in ids:
+            job.bad(file, number, f"the id {id_!r} is there twice.")
             continue
-        seen.add(example.id)
+        ids[id_] = split
         job.good += 1
-        yield example, file, number
-        if len(seen) == job.stop_after:
+        changed = id_ != example.id or group != example.group
+        yield replace(example, id=id_, group=group) if changed else example, file, number
+        if len(ids) == job.stop_after:
             return
+
+
+def _left(job: Job) -> tuple[str, str, str, str] | None:
+    """Place, what was read and what was left, where the user did not name a split and there were several."""
+    splits = job.notes.get("splits", {"left": []})
+    if job.split is not None or not splits["left"]:
+        return None
+    return job.place, "+".join(splits["taken"]), f"{job.good:,}", ", ".join(splits["left"])
 
 
 class Fingerprint:

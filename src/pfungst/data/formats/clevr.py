@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,14 @@ _SCENES = re.compile(r"(?:CLEVR_)?(\w+?)_scenes(?:_\w+)?|scenes", re.IGNORECASE)
 _ATTRIBUTES = ("shape", "size", "color", "material")
 
 
+@dataclass(frozen=True)
+class ClevrOptions:
+    """What the examples carry."""
+
+    scenes: bool = True
+    """Every example its scene, where a file of scenes lies with the questions."""
+
+
 class Clevr(Format):
     """CLEVR. Where a file of scenes lies with the questions, every example carries its scene (`?scenes=no`: none)."""
 
@@ -38,7 +47,7 @@ class Clevr(Format):
     title = "CLEVR"
     expects = "CLEVR_SPLIT_questions.json, with CLEVR_SPLIT_scenes.json where scenes are wanted"
     metric = "exact"
-    options = frozenset({"scenes"})
+    options = ClevrOptions
 
     def claims(self, file: File, head: str) -> float:
         if file.suffix != ".json":
@@ -63,7 +72,7 @@ class Clevr(Format):
             )
         chosen = job.choose(list(splits))
         job.name = " ".join(filter(None, ["clevr", *chosen]))
-        for split in chosen:
+        for split in job.in_turn(chosen):
             yield from self._read(job, splits[split], split, f"{split}-" if len(chosen) > 1 else "")
 
     def _read(self, job: Job, file: File, split: str, prefix: str) -> Iterator[Found]:
@@ -74,7 +83,7 @@ class Clevr(Format):
             few = list(questions)
             wanted, questions = {image for _, image, _ in few}, iter(few)
         known: dict[str, Scene] = {}
-        if job.options.get("scenes", "").lower() not in ("no", "false", "0"):
+        if job.options.get("scenes", True):
             known = self._scenes(job, file, split, wanted)
         for fields, image, number in questions:
             scene = known.get(image)

@@ -45,7 +45,7 @@ class CocoQa(Format):
             raise DataError.at(job.place, "", "there are no files of COCO-QA in it.", f"Expected: {self.expects}.")
         chosen = job.choose(list(splits))
         job.name = " ".join(filter(None, ["cocoqa", *chosen]))
-        for split in chosen:
+        for split in job.in_turn(chosen):
             yield from _read(job, split, splits[split])
 
 
@@ -63,12 +63,8 @@ def _read(job: Job, split: str, parts: dict[str, File]) -> Iterator[Found]:
             )
         cells = iter(row)
         question, answer, image, type_ = (next(cells) if column is not None else None for column in columns)
-        try:
-            example = _example(job, split, number, str(question), answer, str(image), type_)
-        except Bad as problem:
-            job.bad(questions, number, problem)
-        else:
-            yield example, questions, number
+        at = questions, number
+        yield from job.example(at, _example, job, split, number, str(question), answer, str(image), type_)
 
 
 def _example(

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
+from typing import Literal
 
 from pfungst.core import DataError, Example
 from pfungst.data.fields import Bad, checked
@@ -22,6 +24,14 @@ _RELEASE = re.compile(r"qa\.(\d+)\.raw(?:\.(train|test))?", re.IGNORECASE)
 _IMAGE = re.compile(r"image\d{1,6}", re.IGNORECASE)
 
 
+@dataclass(frozen=True)
+class DaquarOptions:
+    """Which of the two sets is read."""
+
+    classes: Literal["37", "894"] | None = None
+    """The reduced set of 37, or all 894 (the default)."""
+
+
 class Daquar(Format):
     """DAQUAR, with all its 894 classes or the reduced set of 37 (`?classes=37`)."""
 
@@ -29,7 +39,7 @@ class Daquar(Format):
     title = "DAQUAR"
     expects = "qa.894.raw.train.txt and qa.894.raw.test.txt, or data_train.csv and data_eval.csv"
     metric = "exact"
-    options = frozenset({"classes"})
+    options = DaquarOptions
 
     def claims(self, file: File, head: str) -> float:
         if file.suffix == ".txt" and _RELEASE.fullmatch(file.stem):
@@ -42,7 +52,7 @@ class Daquar(Format):
         return 0.0
 
     def read(self, job: Job) -> Iterator[Found]:
-        classes = job.options.get("classes", "")
+        classes = job.options.get("classes")
         splits: dict[str, File] = {}
         for file in sorted(job.files, key=lambda file: (file.preference, file)):
             release = _RELEASE.fullmatch(file.stem)
@@ -59,16 +69,12 @@ class Daquar(Format):
             raise DataError.at(job.place, "", "there are no files of DAQUAR in it.", f"Expected: {self.expects}.")
         chosen = job.choose(list(splits))
         job.name = " ".join(filter(None, ["daquar", *chosen]))
-        for split in chosen:
+        for split in job.in_turn(chosen):
             file = splits[split]
             rows = _table(job, file) if file.suffix == ".csv" else _release(file)
             for count, (number, question, answer, image_id) in enumerate(rows, start=1):
-                try:
-                    example = _example(job, f"{split}-{count}" if split else str(count), question, answer, image_id)
-                except Bad as problem:
-                    job.bad(file, number, problem)
-                else:
-                    yield example, file, number
+                id_ = f"{split}-{count}" if split else str(count)
+                yield from job.example((file, number), _example, job, id_, question, answer, image_id)
 
 
 def _release(file: File) -> Iterator[tuple[int, str, str, str]]:

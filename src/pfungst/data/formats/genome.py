@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pfungst.core import DataError, Example
-from pfungst.data.fields import Bad, identifier, kind, name, record, text
+from pfungst.core import Example
+from pfungst.data.fields import identifier, name, text
 from pfungst.data.files import File
+from pfungst.data.formats.nested import find_file, read_pairs
 from pfungst.data.job import Format, Found, Job
 from pfungst.data.json_records import JsonRecords
 
@@ -20,7 +21,7 @@ class VisualGenome(Format):
     """Visual Genome questions and answers."""
 
     name = "genome"
-    title = "Visual Genome question_answers"
+    title = "Visual Genome"
     expects = "question_answers.json"
     metric = "exact"
 
@@ -32,29 +33,9 @@ class VisualGenome(Format):
         return 0.9 if head.lstrip().startswith("[") and '"qas"' in head else 0.0
 
     def read(self, job: Job) -> Iterator[Found]:
-        files = [file for file in job.files if file.suffix == ".json"]
-        files = [file for file in files if file.stem.lower() == "question_answers"] or files
-        if not files:
-            raise DataError.at(job.place, "", "there is no file of Visual Genome in it.", f"Expected: {self.expects}.")
-        file = min(files, key=lambda file: (file.preference, file))
+        file = find_file(job, self, lambda name: name == "question_answers")
         job.name = "visual genome"
-        reader = JsonRecords(file)
-        for value in reader.list("questions"):
-            try:
-                of = record(value)
-                pairs = of.get("qas")
-                if not isinstance(pairs, Sequence) or isinstance(pairs, str):
-                    raise Bad(f'"qas" is {kind(pairs)}, not a list.')
-            except Bad as problem:
-                job.bad(file, reader.where, problem)
-                continue
-            for pair in pairs:
-                try:
-                    example = _example(job, of, record(pair))
-                except Bad as problem:
-                    job.bad(file, reader.where, problem)
-                else:
-                    yield example, file, reader.number
+        return read_pairs(job, JsonRecords(file), "questions", "qas", _example)
 
 
 def _example(job: Job, image: Mapping[str, Any], pair: Mapping[str, Any]) -> Example:

@@ -9,15 +9,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from pfungst.core import DataError, Example
-from pfungst.data.fields import Bad, identifier, name, optional_text, record, text
+from pfungst.data.fields import identifier, name, optional_text, record, text
 from pfungst.data.files import File
 from pfungst.data.job import Format, Found, Job
 from pfungst.data.json_records import JsonRecords
 
 _NAME = re.compile(r"(train|val|testdev|test|challenge|submission)_(balanced|all)_questions(?:_(\d+))?", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class GqaOptions:
+    """Which of the two sets is read."""
+
+    version: Literal["balanced", "all"] | None = None
+    """The balanced questions, where there are any, or all of them."""
 
 
 class Gqa(Format):
@@ -27,7 +36,7 @@ class Gqa(Format):
     title = "GQA"
     expects = "SPLIT_balanced_questions.json"
     metric = "exact"
-    options = frozenset({"version"})
+    options = GqaOptions
 
     def claims(self, file: File, head: str) -> float:
         if file.suffix != ".json":
@@ -42,22 +51,15 @@ class Gqa(Format):
             raise DataError.at(job.place, "", "there are no questions of GQA in it.", f"Expected: {self.expects}.")
         chosen = job.choose(list(splits))
         job.name = " ".join(filter(None, ["gqa", *chosen]))
-        for split in chosen:
+        for split in job.in_turn(chosen):
             for file in splits[split]:
                 reader = JsonRecords(file)
                 for id_, value in reader.members():
-                    try:
-                        example = _example(job, id_, record(value))
-                    except Bad as problem:
-                        job.bad(file, reader.where, problem)
-                    else:
-                        yield example, file, reader.number
+                    yield from job.example(reader, _example, job, id_, value)
 
 
 def _splits(job: Job) -> dict[str, list[File]]:
-    version = job.options.get("version", "").lower()
-    if version not in ("", "balanced", "all"):
-        raise DataError(f"There is no version {version!r} of GQA; there are balanced and all.")
+    version = job.options.get("version")
     found: dict[tuple[str, str], dict[tuple[int, str], File]] = {}
     jsons = sorted((file for file in job.files if file.suffix == ".json"), key=lambda f: (f.preference, f))
     for file in jsons:
@@ -74,7 +76,8 @@ def _splits(job: Job) -> dict[str, list[File]]:
     return splits
 
 
-def _example(job: Job, id_: str, of: Mapping[str, Any]) -> Example:
+def _example(job: Job, id_: str, value: Any) -> Example:
+    of = record(value)
     target = job.share(text(of, "answer")) if of.get("answer") is not None else None
     image_id = job.share(identifier(of, "imageId"))
     types = of.get("types")

@@ -7,14 +7,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import field, make_dataclass
 from pathlib import Path
 from typing import Any
 
 from pfungst.core import DataError, Image, MissingExtra
 from pfungst.data.fields import Bad, record
-from pfungst.data.formats.rows import NAMES, Rows
+from pfungst.data.formats.rows import ColumnOptions, Rows
 from pfungst.data.images import StoredImage
-from pfungst.data.job import Format, Found, Job, choose_splits
+from pfungst.data.job import Format, Found, Job
+
+HubOptions = make_dataclass(
+    "HubOptions", [(name, str | None, field(default=None)) for name in ("config", "revision")], bases=(ColumnOptions,)
+)
+"""Columns, and which configuration and revision of a data set on the hub."""
 
 
 class HuggingFace(Format):
@@ -23,22 +29,18 @@ class HuggingFace(Format):
     name = "hf"
     title = "Hugging Face datasets"
     expects = "an id of the hub or a folder written by save_to_disk"
-    options = frozenset({*NAMES, "metric", "config", "revision"})
+    options = HubOptions
     reads_files = False
 
     def read(self, job: Job) -> Iterator[Found]:
-        unknown = sorted(set(job.options) - self.options)
-        if unknown:
-            raise DataError(f"The format hf has no option {unknown[0]!r}; it understands: {', '.join(self.options)}.")
         if not job.place:
             raise DataError("Name the data set: hf:ID or hf:FOLDER.")
         parts = _open(job)
         job.name = " ".join([job.place.rstrip("/").rpartition("/")[2], *parts])
         job.metric = job.options.get("metric", "")
-        job.notes["split"] = "+".join(parts)
         rows = Rows(job)
-        for split, part in parts.items():
-            prefix = f"{split}-" if len(parts) > 1 else ""
+        for split in job.in_turn(list(parts)):
+            part, prefix = parts[split], f"{split}-" if len(parts) > 1 else ""
             for number, example in _examples(job, rows, part, prefix):
                 if len(example.answers) > 1 and not example.choices and not job.metric:
                     job.metric = "vqa"
@@ -65,12 +67,10 @@ def _open(job: Job) -> dict[str, Any]:
         raise DataError(f"The data set {job.place!r} cannot be loaded ({type(error).__name__}: {first}).") from error
     if isinstance(data, datasets.Dataset):
         name = str(data.split) if data.split is not None else ""
-        if job.split not in (None, "all", ""):
-            choose_splits([name], job.split, job.place)
-        return {name: data}
+        return dict.fromkeys(job.choose([name]), data)
     if not isinstance(data, datasets.DatasetDict):
         raise DataError(f"{job.place!r} gave a {type(data).__name__}, not a data set with rows.")
-    return {split: data[split] for split in choose_splits(list(data), job.split, job.place)}
+    return {split: data[split] for split in job.choose(list(data))}
 
 
 def _examples(job: Job, rows: Rows, data: Any, prefix: str) -> Iterator[tuple[int, Any]]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from pfungst.core import DataError, Dataset
+from pfungst.core.settings import read_settings
 from pfungst.data.job import Format, Found, Job
 
 
@@ -14,6 +14,7 @@ class Made(Format):
 
     expects = "nothing"
     reads_files = False
+    options = None  # those of the function
 
     def __init__(self, name: str, function: Callable[..., Dataset]) -> None:
         self.name = name
@@ -21,7 +22,7 @@ class Made(Format):
         self._function = function
 
     def read(self, job: Job) -> Iterator[Found]:
-        arguments: dict[str, Any] = {key: _typed(value) for key, value in job.options.items()}
+        arguments = read_settings(self._function, job.options, what=f"data set {self.name}", noun="option")
         if job.split not in (None, "all"):
             arguments["split"] = job.split
         places = [job.place] if job.place else []
@@ -37,13 +38,3 @@ class Made(Format):
         job.skipped += data.skipped
         for number, example in enumerate(data.examples, start=1):
             yield example, None, number
-
-
-def _typed(value: str) -> Any:
-    """Options come as text; numbers and yes/no are what they look like."""
-    for kind in (int, float):
-        try:
-            return kind(value)
-        except ValueError:
-            continue
-    return {"true": True, "false": False}.get(value.lower(), value)

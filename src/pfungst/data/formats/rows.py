@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, make_dataclass
 from typing import Any
 
 from pfungst.core import BytesImage, Example, Image
@@ -54,6 +55,9 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 }
 """Field of an example -> columns it is read from; the first that has a value counts."""
 
+ColumnOptions = make_dataclass("ColumnOptions", [(name, str, field(default="")) for name in (*NAMES, "metric")])
+"""The column of each field, where it is called otherwise, and how answers are judged."""
+
 
 class Rows:
     """Turns rows into examples. `?question=COLUMN` and the like name columns that are called otherwise."""
@@ -61,9 +65,7 @@ class Rows:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._programs = Programs()
-        self._columns = {
-            field: (job.options[field],) if field in job.options else names for field, names in NAMES.items()
-        }
+        self._columns = {name: (job.options[name],) if name in job.options else names for name, names in NAMES.items()}
 
     def column(self, row: Mapping[str, Any], field: str) -> str:
         """The column that holds a field in this row; the first possible name if none does."""

@@ -10,7 +10,7 @@ from pfungst.core import DataError, Image
 from pfungst.data.fields import Bad, record
 from pfungst.data.files import File
 from pfungst.data.formats.parquet import parquet_rows
-from pfungst.data.formats.rows import NAMES, Rows
+from pfungst.data.formats.rows import NAMES, ColumnOptions, Rows
 from pfungst.data.job import Format, Found, Job
 from pfungst.data.json_records import JsonRecords
 from pfungst.data.lines import json_lines, table
@@ -30,7 +30,7 @@ class Table(Format):
     name = "table"
     title = "JSON lines, CSV, TSV or Parquet"
     expects = "one or more of *.jsonl, *.json, *.csv, *.tsv, *.parquet"
-    options = frozenset({*NAMES, "metric"})
+    options = ColumnOptions
 
     def claims(self, file: File, head: str) -> float:
         if file.suffix in _LINES | {".parquet"}:
@@ -51,7 +51,7 @@ class Table(Format):
         job.metric = job.options.get("metric", "")
         rows = Rows(job)
         humans = 0
-        for split in chosen:
+        for split in job.in_turn(chosen):
             for file in splits[split]:
                 prefix = "" if len(chosen) == len(splits[split]) == 1 else f"{file.stem}-"
                 for example, number in _examples(job, rows, file, prefix):

@@ -8,13 +8,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pfungst.core import DataError, Example
-from pfungst.data.fields import Bad, identifier, kind, name, optional_text, record, text, texts
+from pfungst.data.fields import identifier, name, optional_text, text, texts
 from pfungst.data.files import File
-from pfungst.data.job import Format, Found, Job, choose_splits
+from pfungst.data.formats.nested import find_file, read_pairs
+from pfungst.data.job import Format, Found, Job
 from pfungst.data.json_records import JsonRecords
 
 
@@ -22,7 +23,7 @@ class Visual7W(Format):
     """Visual7W telling. The right answer stands at a place among the choices that its id decides."""
 
     name = "visual7w"
-    title = "Visual7W telling"
+    title = "Visual7W"
     expects = "dataset_v7w_telling.json"
     metric = "choice"
 
@@ -32,32 +33,15 @@ class Visual7W(Format):
         return 0.95 if "v7w_telling" in file.stem.lower() or ('"qa_pairs"' in head and '"images"' in head) else 0.0
 
     def read(self, job: Job) -> Iterator[Found]:
-        files = [file for file in job.files if file.suffix == ".json"]
-        files = [file for file in files if "v7w_telling" in file.stem.lower()] or files
-        if not files:
-            raise DataError.at(job.place, "", "there is no file of Visual7W in it.", f"Expected: {self.expects}.")
-        file = min(files, key=lambda file: (file.preference, file))
-        wanted = self._splits(job, file)
-        job.name = " ".join(["visual7w", *wanted])
-        reader = JsonRecords(file)
-        for value in reader.list("images"):
-            try:
-                of = record(value)
-                pairs = of.get("qa_pairs")
-                if not isinstance(pairs, Sequence) or isinstance(pairs, str):
-                    raise Bad(f'"qa_pairs" is {kind(pairs)}, not a list.')
-                if optional_text(of, "split") not in wanted:
-                    continue
-            except Bad as problem:
-                job.bad(file, reader.where, problem)
-                continue
-            for pair in pairs:
-                try:
-                    example = _example(job, of, record(pair))
-                except Bad as problem:
-                    job.bad(file, reader.where, problem)
-                else:
-                    yield example, file, reader.number
+        file = find_file(job, self, lambda name: "v7w_telling" in name)
+        chosen = self._splits(job, file)
+        job.name = " ".join(["visual7w", *chosen])
+
+        def wanted(image: Mapping[str, Any]) -> bool:
+            job.reading = optional_text(image, "split")
+            return job.reading in chosen
+
+        return read_pairs(job, JsonRecords(file), "images", "qa_pairs", _example, wanted)
 
     def _splits(self, job: Job, file: File) -> list[str]:
         """The splits are told in the records only, so an unnamed or misspelt one costs a look through the file."""
@@ -66,13 +50,11 @@ class Visual7W(Format):
         for value in reader.list("images"):
             if isinstance(value, Mapping) and isinstance(value.get("split"), str | None):
                 there[value.get("split") or ""] = None
-            if {"train", "val", "test"} <= set(there) or (job.split in there and job.split):
+            if {"train", "val", "test"} <= set(there):
                 break
         if "pointing" in str(reader.header.get("dataset", "")):
             raise DataError.at(file.label, "", "this is Visual7W pointing; only telling questions have text answers.")
-        chosen = choose_splits(list(there), job.split, file.label)
-        job.notes["split"] = "+".join(chosen)
-        return chosen
+        return job.choose(list(there))
 
 
 def _example(job: Job, image: Mapping[str, Any], pair: Mapping[str, Any]) -> Example:

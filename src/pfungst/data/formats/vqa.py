@@ -27,7 +27,7 @@ from pfungst.data.fields import (
     whole,
 )
 from pfungst.data.files import File
-from pfungst.data.formats.vqa_files import Part, find_parts, is_published_name, is_questions, only
+from pfungst.data.formats.vqa_files import Part, VqaOptions, find_parts, is_published_name, is_questions, only
 from pfungst.data.job import Format, Found, Job, canonical, split_of
 from pfungst.data.json_records import JsonRecords
 
@@ -61,7 +61,7 @@ class Vqa(Format):
     title = "VQA v1 and v2, and data sets in their format"
     expects = "*questions.json and, except for test splits, *annotations.json"
     metric = "vqa"
-    options = frozenset({"task", "version", "annotations"})
+    options = VqaOptions
 
     def claims(self, file: File, head: str) -> float:
         if is_published_name(file):
@@ -73,7 +73,7 @@ class Vqa(Format):
         splits = list(dict.fromkeys(part.split for part in parts))
         chosen = job.choose(splits)
         job.name = " ".join(filter(None, [self.name, *map(canonical, chosen)]))
-        for split in chosen:
+        for split in job.in_turn(chosen):
             yield from self.read_part(job, only([part for part in parts if part.split == split], job))
 
     def read_part(self, job: Job, part: Part) -> Iterator[Found]:
@@ -87,10 +87,7 @@ class Vqa(Format):
         originals = {asked.rephrasing_of for asked in questions}
         for asked, id_ in zip(questions, _unique_ids(questions)):
             group = asked.rephrasing_of or (asked.id if asked.id in originals else "")
-            try:
-                yield _example(asked, id_, group, labels, find), part.questions, asked.number
-            except Bad as problem:
-                job.bad(part.questions, asked.number, problem)
+            yield from job.example((part.questions, asked.number), _example, asked, id_, group, labels, find)
 
     def _questions(self, job: Job, reader: JsonRecords) -> Iterator[Asked]:
         taken = 0

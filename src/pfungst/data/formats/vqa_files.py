@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from pfungst.core import DataError
 from pfungst.data.files import File
@@ -12,6 +13,18 @@ from pfungst.data.job import Job, split_of
 
 _QUESTIONS = re.compile(r"(v2_)?(?:(openended|multiplechoice)_)?(?:(.*?)[-_.])?questions", re.IGNORECASE)
 _ANNOTATIONS = re.compile(r"(v2_)?(?:(.*?)[-_.])?annotations", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class VqaOptions:
+    """Which of several releases in one folder is read."""
+
+    task: str = ""
+    """`open-ended` (the default) or `multiple-choice`."""
+    version: Literal["1", "2"] | None = None
+    """Of the questions: VQA v1 or v2."""
+    annotations: str = ""
+    """A file of annotations that lies elsewhere or is called otherwise."""
 
 
 @dataclass(frozen=True, slots=True)

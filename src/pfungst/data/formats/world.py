@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pfungst.core import DataError, Dataset
+from pfungst.core.settings import read_settings
 from pfungst.data.formats.made import Made
 from pfungst.data.job import Found, Job
 
@@ -15,7 +16,7 @@ def _embedded(**options: object) -> Dataset:
     make = getattr(world, "embedded", None)
     if make is None:
         raise DataError("This installation has no embedded world.")
-    data: Dataset = make(**options)
+    data: Dataset = make(**read_settings(make, options, what="data set world", noun="option"))
     return data
 
 

@@ -1,0 +1,50 @@
+"""Files that list pictures, each with its questions: Visual Genome and Visual7W."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pfungst.core import DataError, Example
+from pfungst.data.fields import Bad, kind, record
+from pfungst.data.files import File
+from pfungst.data.job import Format, Found, Job
+from pfungst.data.json_records import JsonRecords
+
+Image = Mapping[str, Any]
+"""The record of a picture."""
+
+
+def find_file(job: Job, format_: Format, of_name: Callable[[str], bool]) -> File:
+    """The file whose name without ending is right; any other JSON file where there is none."""
+    files = [file for file in job.files if file.suffix == ".json"]
+    files = [file for file in files if of_name(file.stem.lower())] or files
+    if not files:
+        raise DataError.at(
+            job.place, "", f"there is no file of {format_.title} in it.", f"Expected: {format_.expects}."
+        )
+    return min(files, key=lambda file: (file.preference, file))
+
+
+def read_pairs(
+    job: Job,
+    reader: JsonRecords,
+    pictures: str,
+    pairs: str,
+    make: Callable[[Job, Image, Mapping[str, Any]], Example],
+    wanted: Callable[[Image], bool] = lambda image: True,
+) -> Iterator[Found]:
+    """An example of every question in the list `pairs` of every wanted record in the list `pictures`."""
+    for value in reader.list(pictures):
+        try:
+            image = record(value)
+            asked = image.get(pairs)
+            if not isinstance(asked, Sequence) or isinstance(asked, str):
+                raise Bad(f'"{pairs}" is {kind(asked)}, not a list.')
+            if not wanted(image):
+                continue
+        except Bad as problem:
+            job.bad(reader.file, reader.where, problem)
+            continue
+        for pair in asked:
+            yield from job.example(reader, lambda image, pair: make(job, image, record(pair)), image, pair)
