@@ -23,7 +23,7 @@ import torch
 from torch import nn
 
 from pfungst.core import Answer, Dataset, Query
-from pfungst.probes.game import PlaySettings, play
+from pfungst.probes.game import GameSettings, play
 from pfungst.world import embedded
 
 SAMPLES = 16
@@ -106,7 +106,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--adversary", default="a2c")
     given = parser.parse_args()
-    settings = PlaySettings(size=10, seeds=1, adversary=given.adversary, budget=20 if given.quick else 100)
+    settings = GameSettings(size=10, seeds=1, adversary=given.adversary, budget=20 if given.quick else 100)
     data = embedded(scenes=60, seed=2, cache=False)
     from pfungst.world import render
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pfungst.core import Example
-from pfungst.probes.game import GAMES, Asker, Board, Enforcers, Limits, MiniGame, boards_of, verify
+from pfungst.core import Asker, Example
+from pfungst.probes.game import GAMES, Board, Enforcers, Limits, MiniGame, boards_of, verify
 from pfungst.probes.game.adversaries import get_adversary
 from pfungst.probes.game.verifier import count_pixels, run_program
 from tests.probes.game.scripted import ScenePlayer, first_object_in

@@ -67,13 +67,15 @@ def play(
     from pfungst import api
     from pfungst.cli.examine import data_options
     from pfungst.cli.show import progress_bar
-    from pfungst.core import Place
+    from pfungst.core import Place, read_config
     from pfungst.core.settings import split_words
     from pfungst.probes.game.extras import add_extras
     from pfungst.probes.game.probe import Game
     from pfungst.report import write_report
 
     sys.path.insert(0, "")  # the user's own module stands in the working folder
+    for other in transfer or ():
+        read_config(other)  # a folder that cannot be read must not wait until everything is played
     settings = split_words(setting or [], what=f"adversary {adversary}")
     game = Game(adversary, size, seeds, games, settings, budget, max_queries, preset, ood, relate_only)
     options = {**split_words(option or [], noun="option"), **({"device": device} if device else {})}

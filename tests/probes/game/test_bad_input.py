@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pfungst.core import Answer, Dataset, Example, PfungstError, Query
-from pfungst.probes.game import GAMES, PlaySettings, play
+from pfungst.probes.game import GAMES, GameSettings, play
 from pfungst.probes.game.adversaries import ADVERSARIES
 from pfungst.probes.game.playing import playable
 from pfungst.world.legal import Rules
@@ -29,12 +29,14 @@ def test_a_scene_without_a_legal_move_is_counted(
     # Objects that must stand ten apart have no legal place on a grid six wide.
     monkeypatch.setitem(GAMES, "tight", replace(GAMES["paper"], name="tight", legality=Rules(gap=10.0)))
     options: dict[str, Any] = {"patience": 3} if adversary.startswith("a2c") else {}
-    settings = PlaySettings(size=2, seeds=1, adversary=adversary, options=options, budget=5, preset="tight")
+    settings = GameSettings(size=2, seeds=1, adversary=adversary, options=options, budget=5, preset="tight")
     player = ScenePlayer(small)
     result = play(player, data_of(small), tmp_path, settings)
-    assert result.counts["no legal move found"] == 2 and result.average("drop") == 0.0
+    assert result.counts["no legal move found"] == 2 and result.average("fooled") == 0.0
     assert len(player.seen) == 4  # both originals, and both once more as a control
-    assert json.loads((tmp_path / "findings.json").read_text())["game"]["counts"]["no legal move found"] == 2
+    (found,) = json.loads((tmp_path / "findings.json").read_text())["findings"]
+    happened = next(table for table in found["tables"] if table["title"] == "What happened")
+    assert ["no legal move found", 2] in happened["rows"] and found["drop"]["value"] == 0.0
 
 
 def test_scenes_no_move_can_make_legal_are_left_out_and_told(small: list[Example]) -> None:
@@ -49,7 +51,7 @@ def test_scenes_no_move_can_make_legal_are_left_out_and_told(small: list[Example
     crowded = replace(
         small[0], id="crowd", group="", scene={"objects": crowd, "directions": scene["directions"]}, program=program
     )
-    chosen, left_out = playable([*small, replace(lonely, program=program), crowded], PlaySettings())
+    chosen, left_out = playable([*small, replace(lonely, program=program), crowded], GameSettings())
     assert len(chosen) == len(small) and left_out == {"too few or too many objects": 2}
 
 
@@ -62,7 +64,7 @@ def test_questions_without_relate_are_played_and_counted(examples: list[Example]
         and one.scene is not None
         and len(one.scene["objects"]) <= 6
     ][:2]
-    settings = PlaySettings(size=2, seeds=1, adversary="rsg", budget=5)
+    settings = GameSettings(size=2, seeds=1, adversary="rsg", budget=5)
     result = play(ScenePlayer(plain), data_of(plain), tmp_path, settings)
     assert result.counts["without relate"] == 2 and result.counts.get("refused: relevance", 0) == 0
     with pytest.raises(PfungstError, match="2 x no relate"):
@@ -82,10 +84,10 @@ class Babbler:
 
 
 def test_nonsense_is_wrong_counted_and_kept(small: list[Example], tmp_path: Path) -> None:
-    settings = PlaySettings(size=3, seeds=1, adversary="rsg", budget=4)
+    settings = GameSettings(size=3, seeds=1, adversary="rsg", budget=4)
     result = play(Babbler(), data_of(small), tmp_path, settings)
-    assert result.average("before") == 0.0 and result.average("drop") == 0.0
-    assert result.counts["nonsense answers"] >= 3 and (tmp_path / "games.parquet").exists()
+    assert result.average("before") == 0.0 and result.average("fooled") == 0.0
+    assert result.counts["nonsense answers"] >= 3 and (tmp_path / "game" / "moves.parquet").exists()
 
 
 class Dying(ScenePlayer):
@@ -98,10 +100,10 @@ class Dying(ScenePlayer):
 
 
 def test_a_player_that_dies_mid_game_costs_only_what_it_did_not_finish(small: list[Example], tmp_path: Path) -> None:
-    settings = PlaySettings(size=1, seeds=4, adversary="rsg", options={"batch": 2}, budget=4)
+    settings = GameSettings(size=1, seeds=4, adversary="rsg", options={"batch": 2}, budget=4)
     result = play(Dying(small), data_of(small), tmp_path, settings)
     assert result.failed and result.runs and len(result.failed) + len(result.runs) == 4
-    assert all("out of memory" in why for _, why in result.failed)
+    assert all("out of memory" in why for why in result.failed)
 
 
 def test_a_player_that_always_gives_the_wrong_number_of_answers_is_explained(
@@ -112,4 +114,4 @@ def test_a_player_that_always_gives_the_wrong_number_of_answers_is_explained(
             return super().answer(queries)[:-1]
 
     with pytest.raises(PfungstError, match="No mini-game could be finished"):
-        play(Short(small), data_of(small), tmp_path, PlaySettings(size=2, seeds=1, adversary="rsg", budget=3))
+        play(Short(small), data_of(small), tmp_path, GameSettings(size=2, seeds=1, adversary="rsg", budget=3))

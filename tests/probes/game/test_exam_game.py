@@ -43,7 +43,7 @@ def test_only_a_weak_player_is_fooled_and_nothing_is_asked_twice(tmp_path, weak)
     data = embedded(scenes=8)
     player = Engine(list(data), weak)
     probe = Game(adversary="rsg", size=4, seeds=1, budget=40)
-    found = Exam(player, data, [probe], get_metric("exact"), tmp_path).run()[0]
+    found = Exam(player, data, [probe], get_metric("exact"), tmp_path).run().findings[0]
     assert bool(found.failures) == weak  # right on the scene as it stands, wrong on a fair one that was found
     keys = [query.key("") for query in player.asked]
     assert len(keys) == len(set(keys))

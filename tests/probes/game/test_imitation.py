@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pfungst.core import Example
+from pfungst.core import Asker, Example
 from pfungst.core.store import AnswerStore
-from pfungst.probes.game import GAMES, Asker, MiniGame, boards_of
+from pfungst.probes.game import GAMES, MiniGame, boards_of
 from pfungst.probes.game.layouts import Layouts
 from tests.probes.game.scripted import ScenePlayer
 

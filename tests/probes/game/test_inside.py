@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from pfungst.core import Dataset, Example, PfungstError
-from pfungst.probes.game import PlaySettings, check_fairness, fooled_rows, load_detector, look_inside, play
+from pfungst.probes.game import GameSettings, check_fairness, fooled_rows, load_detector, look_inside, play, read_moves
 from pfungst.probes.game.inside import Panel, draw_panel, panels_of, write_insides
 from tests.probes.game.scripted import ScenePlayer, first_object_in
 
@@ -20,9 +19,9 @@ torch = pytest.importorskip("torch")
 @pytest.fixture(scope="module")
 def table(small: list[Example], tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
     folder = tmp_path_factory.mktemp("run")
-    settings = PlaySettings(size=3, seeds=2, adversary="cross-entropy", budget=30)
+    settings = GameSettings(size=3, seeds=2, adversary="cross-entropy", budget=30)
     play(ScenePlayer(small, first_object_in(2.0, -3.0)), Dataset("w", small, "exact", "x"), folder, settings)
-    return pq.read_table(folder / "games.parquet")
+    return read_moves(folder)
 
 
 def untrained(name: str, examples: Sequence[Example]) -> Any:

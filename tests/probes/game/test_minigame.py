@@ -154,7 +154,7 @@ def test_the_curve_follows_the_game(small: list[Example]) -> None:
     game.step([0] * 60, fair)
     game.step([0], [np.zeros_like(fair[0])])
     first, last = game.curve
-    assert first.queries == last.queries == 60 and first.drop == last.drop == 0.5
+    assert first.queries == last.queries == 60 and first.fooled == last.fooled == 0.5
     assert (first.legal, last.legal, last.reward, last.hits) == (1.0, 0.0, -0.8, 0.0)
     assert first.hits == np.mean([one[0, 0] >= 2.0 for one in fair])
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
-from pfungst.core import Example, Query
-from pfungst.probes.game import GAMES, Asker, MiniGame, boards_of, table_b3
+from pfungst.core import Asker, Dataset, Example, Query
+from pfungst.probes.game import GAMES, GameSettings, MiniGame, boards_of, play, read_moves, table_b3
 from pfungst.probes.game.layouts import fair_layouts
-from pfungst.probes.game.playing import PlaySettings, play
 from pfungst.probes.game.results import numbers_of
 from pfungst.probes.game.rows import BoardSummary, settle
 from tests.probes.game.scripted import ScenePlayer, first_object_in
@@ -57,16 +56,18 @@ def test_a_wrong_answer_on_the_committed_scene_is_confirmed_and_the_scene_verifi
 def test_accuracy_on_all_scenes_is_the_mean_over_questions_of_the_mean_over_scenes(
     small: list[Example], tmp_path: Path
 ) -> None:
-    settings = PlaySettings(size=3, seeds=2, adversary="rsg", budget=20)
-    result = play(ScenePlayer(small, first_object_in(2.0, -3.0)), small, tmp_path, settings)
+    settings = GameSettings(size=3, seeds=2, adversary="rsg", budget=20)
+    data = Dataset("w", small, "exact", "x")
+    result = play(ScenePlayer(small, first_object_in(2.0, -3.0)), data, tmp_path, settings)
     scenes: dict[str, list[bool]] = {}
-    for row in sorted(pq.read_table(tmp_path / "games.parquet").to_pylist(), key=lambda row: row["query"]):
+    for row in sorted(read_moves(tmp_path).to_pylist(), key=lambda row: row["query"]):
         scenes.setdefault(row["example_id"], []).append(row["new_answer"] == row["truth"])
     every = np.mean([np.mean(some) for some in scenes.values()])
     late = np.mean([np.mean(some[-(len(some) // 4) :]) for some in scenes.values()])
-    told = {one.name: one.value for one in result.findings.rows}
-    assert told["accuracy on all scenes it asked about"] == pytest.approx(every) and 0.1 < every < 0.95
-    assert told["the same, the last quarter of each question's"] == pytest.approx(late)
+    (found,) = json.loads((tmp_path / "findings.json").read_text())["findings"]
+    told = {row["name"]: row["value"] for row in found["rows"]}
+    assert told["accuracy on all scenes asked about"] == pytest.approx(every) and 0.1 < every < 0.95
+    assert told["accuracy on the last quarter of each question's scenes"] == pytest.approx(late)
     assert result.average("scenes") == pytest.approx(every)
     table = table_b3([result])
     shown = dict(zip(table.columns, table.rows[0], strict=True))

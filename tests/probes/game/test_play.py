@@ -7,22 +7,31 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
 from pfungst.core import Answer, Dataset, Example, PfungstError, ProbeError, Query
 from pfungst.core.store import AnswerStore
-from pfungst.probes.game import PlaySettings, fooled_rows, play, read_result, table_2, table_4, table_b1, table_b3
-from pfungst.probes.game.playing import playable, sample_games
+from pfungst.probes.game import (
+    GameSettings,
+    fooled_rows,
+    play,
+    read_moves,
+    read_result,
+    table_2,
+    table_4,
+    table_b1,
+    table_b3,
+)
 from pfungst.probes.game.results import rarity, success_by_budget, t_test
 from pfungst.probes.game.rows import COLUMNS, BoardSummary, read_round, scene_after
+from pfungst.probes.game.settings import playable, sample_games
 from pfungst.probes.game.tables import apart
 from pfungst.probes.game.transfer import transfer_matrix
 from pfungst.world import answer, answer_text
 from tests.probes.game.scripted import ChancePlayer, ScenePlayer, first_object_in
 
-QUICK = PlaySettings(size=2, seeds=3, adversary="cross-entropy", budget=30)
+QUICK = GameSettings(size=2, seeds=3, adversary="cross-entropy", budget=30)
 CORNER = first_object_in(2.0, -3.0)
 
 
@@ -31,33 +40,34 @@ def data_of(examples: Sequence[Example]) -> Dataset:
 
 
 def test_samples_are_mutually_exclusive_and_fixed_by_the_seed(examples: list[Example]) -> None:
-    settings = PlaySettings(size=4, seeds=30, seed=3)
-    games = sample_games(examples, settings)
+    settings = GameSettings(size=4, seeds=30)
+    games = sample_games(examples, settings, seed=3)
     ids = [one.id for game in games for one in game]
     assert len(ids) == len(set(ids)) == 4 * (len(examples) // 4)
-    assert [[x.id for x in g] for g in sample_games(examples, settings)] == [[x.id for x in g] for g in games]
-    assert len(sample_games(examples, PlaySettings(size=4, games=2))) == 2
+    assert [[x.id for x in g] for g in sample_games(examples, settings, seed=3)] == [[x.id for x in g] for g in games]
+    assert len(sample_games(examples, GameSettings(size=4, games=2))) == 2
     with pytest.raises(ProbeError, match="cannot be drawn from"):
-        sample_games(examples, PlaySettings(size=1000))
+        sample_games(examples, GameSettings(size=1000))
 
 
 def test_what_cannot_be_played_is_counted(examples: list[Example]) -> None:
     twin = Example("twin", "again?", scene=examples[0].scene, program=examples[0].program, group=examples[0].group)
     blank, blind = Example("a", "Why?"), Example("b", "Why?", scene=examples[0].scene)
     lost = Example("c", "Why?", scene=examples[0].scene, program=[{"function": "jump", "inputs": []}])
-    chosen, left_out = playable([*examples, twin, blank, blind, lost], PlaySettings())
+    chosen, left_out = playable([*examples, twin, blank, blind, lost], GameSettings())
     assert len(chosen) == len(examples)
     assert left_out == {"rephrasing": 1, "no scene": 1, "no program": 1, "cannot be played": 1}
-    about_places, left_out = playable(examples, PlaySettings(relate_only=True))
+    about_places, left_out = playable(examples, GameSettings(relate_only=True))
     assert 0 < len(about_places) < len(examples) and left_out["no relate"] == len(examples) - len(about_places)
 
 
 def test_a_whole_run_finds_the_weakness_and_every_row_can_be_trusted(small: list[Example], tmp_path: Path) -> None:
     result = play(ScenePlayer(small, CORNER), data_of(small), tmp_path / "run", QUICK)
-    table = pq.read_table(tmp_path / "run" / "games.parquet")
+    table = read_moves(tmp_path / "run")
     assert table.column_names == list(COLUMNS)
     rows = fooled_rows(table)
-    assert rows and result.findings.drop is not None and result.findings.drop.value > 0.4
+    (found,) = json.loads((tmp_path / "run" / "findings.json").read_text())["findings"]
+    assert rows and found["drop"]["value"] > 0.4
     by_id = {one.id: one for one in small}
     for row in rows:
         example = by_id[row["example_id"]]
@@ -67,28 +77,28 @@ def test_a_whole_run_finds_the_weakness_and_every_row_can_be_trusted(small: list
         assert scene["objects"][0]["3d_coords"][0] >= 2.0
         assert np.allclose(np.reshape(row["after"], (-1, 2)), [o["3d_coords"][:2] for o in scene["objects"]])
     lost = len(rows) / 6
-    assert result.average("drop") == pytest.approx(lost)
+    assert result.average("fooled") == pytest.approx(lost)
     assert result.average("after") == pytest.approx(result.average("before") - lost)
-    control = next(one for one in result.findings.rows if one.name.startswith("control"))
-    assert control.value == 0.0 and control.n == 6
-    assert json.loads((tmp_path / "run" / "findings.json").read_text())["game"]["counts"]["fooled"] == len(rows)
+    assert found["drop"]["value"] == pytest.approx(lost) and len(found["failures"]) == len(rows)
+    control = next(one for one in found["rows"] if one["name"] == "answers changed, same scene twice")
+    assert control["value"] == 0.0 and control["n"] == 6
+    assert result.counts["fooled"] == len(rows)
 
 
 def test_a_perfect_player_loses_nothing(small: list[Example], tmp_path: Path) -> None:
     result = play(ScenePlayer(small), data_of(small), tmp_path, QUICK)
-    assert result.findings.drop is not None and result.findings.drop.value == 0.0
-    assert result.p_value("drop") == 1.0 and result.average("consistency_drop") == 0.0
+    assert result.p_value("fooled") == 1.0 and result.average("changed") == 0.0
     assert result.counts["fooled"] == 0 and result.counts["no legal move found"] == 0
 
 
 def test_a_second_run_plays_and_asks_nothing(small: list[Example], tmp_path: Path) -> None:
     first = play(ScenePlayer(small, CORNER), data_of(small), tmp_path, QUICK)
-    before = (tmp_path / "games.parquet").read_bytes()
+    before = (tmp_path / "game" / "moves.parquet").read_bytes()
     again = ScenePlayer(small, CORNER)
     second = play(again, data_of(small), tmp_path, QUICK)
-    assert again.seen == [] and (tmp_path / "games.parquet").read_bytes() == before
+    assert again.seen == [] and (tmp_path / "game" / "moves.parquet").read_bytes() == before
     assert second.runs == first.runs
-    more = play(again, data_of(small), tmp_path, PlaySettings(size=2, seeds=2, adversary="cross-entropy", budget=30))
+    more = play(again, data_of(small), tmp_path, GameSettings(size=2, seeds=2, adversary="cross-entropy", budget=30))
     assert again.seen == [] and more.runs == first.runs[:2]
 
 
@@ -106,7 +116,7 @@ class Mortal(ScenePlayer):
 def test_a_player_that_dies_is_reported_and_the_run_goes_on_later(small: list[Example], tmp_path: Path) -> None:
     dying = Mortal(small)
     result = play(dying, data_of(small), tmp_path, QUICK)
-    assert result.failed and "the machine is gone" in result.failed[0][1] and 0 < len(result.runs) < 3
+    assert result.failed and "the machine is gone" in result.failed[0] and 0 < len(result.runs) < 3
     known = len(dying.seen)
     revived = ScenePlayer(small)
     whole = play(revived, data_of(small), tmp_path, QUICK)
@@ -117,7 +127,9 @@ def test_a_player_that_dies_is_reported_and_the_run_goes_on_later(small: list[Ex
     fresh = ScenePlayer(small)
     play(fresh, data_of(small), tmp_path / "other", QUICK)
     assert sorted(fresh.seen) == sorted(dying.seen + revived.seen)
-    assert (tmp_path / "games.parquet").read_bytes() == (tmp_path / "other" / "games.parquet").read_bytes()
+    assert (tmp_path / "game" / "moves.parquet").read_bytes() == (
+        tmp_path / "other" / "game" / "moves.parquet"
+    ).read_bytes()
 
 
 def test_a_player_that_never_answers_is_an_error_in_words(small: list[Example], tmp_path: Path) -> None:
@@ -128,7 +140,7 @@ def test_a_player_that_never_answers_is_an_error_in_words(small: list[Example], 
 
 
 def test_another_players_folder_is_refused(small: list[Example], tmp_path: Path) -> None:
-    play(ScenePlayer(small), data_of(small), tmp_path, PlaySettings(size=2, seeds=1, adversary="rsg", budget=3))
+    play(ScenePlayer(small), data_of(small), tmp_path, GameSettings(size=2, seeds=1, adversary="rsg", budget=3))
     with pytest.raises(PfungstError, match="another player"):
         play(ScenePlayer(small, name="other"), data_of(small), tmp_path, QUICK)
 
@@ -144,33 +156,33 @@ class Fickle(ScenePlayer):
 
 
 def test_a_fickle_player_is_not_called_fooled(small: list[Example], tmp_path: Path) -> None:
-    result = play(Fickle(small), data_of(small), tmp_path, PlaySettings(size=6, seeds=1, adversary="rsg", budget=20))
+    result = play(Fickle(small), data_of(small), tmp_path, GameSettings(size=6, seeds=1, adversary="rsg", budget=20))
     assert result.counts["fooled"] > 0
     assert result.counts["fooled, not confirmed"] == result.counts["fooled"]
-    assert result.average("drop") == 0.0 and result.counts["nonsense answers"] > 0
+    assert result.average("fooled") == 0.0 and result.counts["nonsense answers"] > 0
 
 
 def test_the_most_queries_bound_what_a_paid_player_is_asked(small: list[Example], tmp_path: Path) -> None:
-    settings = PlaySettings(size=2, seeds=2, adversary="rsg", max_queries=40)
+    settings = GameSettings(size=2, seeds=2, adversary="rsg", max_queries=40)
     player = ScenePlayer(small)
     play(player, data_of(small), tmp_path, settings)
     assert settings.queries_each() == 5 and 20 < len(player.seen) <= 40 == settings.most_queries()
     with pytest.raises(ProbeError, match="too few"):
-        PlaySettings(max_queries=10).queries_each()
+        GameSettings(max_queries=10).queries_each()
 
 
 def test_bad_settings_are_explained() -> None:
     for bad in ({"size": 0}, {"seeds": 0}, {"budget": 0}, {"games": 0}):
         with pytest.raises(ProbeError, match="must be at least 1"):
-            PlaySettings(**bad)
+            GameSettings(**bad)
     with pytest.raises(ProbeError, match="no game called"):
-        _ = PlaySettings(preset="chess").rules
+        _ = GameSettings(preset="chess").rules
 
 
 def test_pixel_players_see_pictures_only(small: list[Example], tmp_path: Path) -> None:
-    settings = PlaySettings(size=2, seeds=1, adversary="rsg", budget=3, preset="code")
+    settings = GameSettings(size=2, seeds=1, adversary="rsg", budget=3, preset="code")
     result = play(ChancePlayer(), data_of(small), tmp_path, settings)
-    assert result.counts["answers asked"] >= 8
+    assert result.counts["moved scenes asked about"] == 6
 
 
 def test_the_t_test_is_the_one_sided_one_sample_test() -> None:
@@ -208,7 +220,7 @@ def test_unverified_or_unconfirmed_scenes_do_not_count() -> None:
 def test_tables_have_the_layout_of_the_paper(small: list[Example], tmp_path: Path) -> None:
     results = []
     for name in ("cross-entropy", "rsg"):
-        settings = PlaySettings(size=2, seeds=3, adversary=name, budget=30)
+        settings = GameSettings(size=2, seeds=3, adversary=name, budget=30)
         play(ScenePlayer(small, CORNER), data_of(small), tmp_path / name, settings)
         results.append(read_result(tmp_path / name))
     two = table_2(results, columns={"cross-entropy": "State-Input"})
@@ -221,14 +233,12 @@ def test_tables_have_the_layout_of_the_paper(small: list[Example], tmp_path: Pat
         f"{100 * after:.1f} ({-100 * (1 - after / before):.1f}%)",
     )
     four = table_4(results, "rsg")
-    assert len(four.rows) == 1 and float(four.rows[0][4]) == pytest.approx(
-        results[1].p_value("consistency_drop"), abs=1e-3
-    )
+    assert len(four.rows) == 1 and float(four.rows[0][4]) == pytest.approx(results[1].p_value("changed"), abs=1e-3)
     assert len(table_b1(results).rows[0]) == 6 and "rsg: accuracy (drop)" in table_b3(results).columns
     assert table_b3(results).columns[-1] == "one scene, cross-entropy less rsg"
     assert table_b3(results).rows[0][-1] == ""  # it commits itself to no scene
     # A run with more queries stands beside, not in place of, the one with fewer.
-    longer = replace(results[1], budget=5000)
+    longer = replace(results[1], settings=replace(results[1].settings, budget=5000))
     assert [one.adversary for one in apart([*results, longer])] == ["cross-entropy", "rsg", "rsg, 5000 queries"]
     assert "rsg, 5000 queries: accuracy (drop)" in table_b3(apart([longer, *results])).columns
     with pytest.raises(PfungstError, match="against rsg in mini-games of 2 .* give one of them"):
@@ -240,14 +250,14 @@ def test_tables_have_the_layout_of_the_paper(small: list[Example], tmp_path: Pat
     shown = table_b3([replace(results[0], boards=tuple(half)), replace(results[1], boards=tuple(right))])
     change, low, high = re.findall(r"[+-]?[\d.]+", str(shown.rows[0][-1]))
     assert change == "-50.0" and -100 <= float(low) < -50 < float(high) <= 0
-    assert read_round(tmp_path / "rsg" / "rounds" / "round-00000.parquet").boards
-    with pytest.raises(PfungstError, match=r"no game\.json"):
+    assert read_round(tmp_path / "rsg" / "game" / "rounds" / "round-00000.parquet").boards
+    with pytest.raises(PfungstError, match=r"no exam\.json"):
         read_result(tmp_path)
 
 
 def test_scenes_found_against_one_player_are_tried_on_the_others(small: list[Example], tmp_path: Path) -> None:
     play(ScenePlayer(small, CORNER), data_of(small), tmp_path, QUICK)
-    rows = fooled_rows(pq.read_table(tmp_path / "games.parquet"))
+    rows = fooled_rows(read_moves(tmp_path))
     players = [ScenePlayer(small, CORNER), ScenePlayer(small, name="perfect")]
     matrix = transfer_matrix({"corner": rows}, players, small)
     assert matrix.columns == ("found against", "scenes", "engine", "perfect")
@@ -263,40 +273,54 @@ def test_strips_show_before_and_after(small: list[Example], tmp_path: Path) -> N
     from pfungst.probes.game.strips import write_strips
 
     play(ScenePlayer(small, CORNER), data_of(small), tmp_path, QUICK)
-    (path,) = write_strips(tmp_path, 1)
+    (path,) = write_strips(tmp_path, fooled_rows(read_moves(tmp_path)), 1)
     picture = np.asarray(PIL.Image.open(path))
     assert picture.shape == (292, 1120, 3)
     assert (picture[:240, :320] != picture[:240, 560:880]).any()
 
 
-def test_the_probe_plays_through_the_exams_own_asking(small: list[Example]) -> None:
-    from pfungst.core import AnsweredTrial
+def test_the_probe_plays_outside_an_exam_too(small: list[Example]) -> None:
+    from pfungst.core import AnsweredTrial, Asker
     from pfungst.probes.game import Game
     from pfungst.scores import get_metric
 
-    player, data = ScenePlayer(small, CORNER), data_of(small)
-    known: dict[str, Answer] = {}
-
-    def ask(queries: Sequence[Query]) -> list[Answer]:
-        new = {q.key(""): q for q in queries if q.key("") not in known}
-        known.update(zip(new, player.answer(list(new.values())), strict=True))
-        return [known[q.key("")] for q in queries]
-
+    asker, data = Asker(ScenePlayer(small, CORNER)), data_of(small)
     probe = Game(adversary="cross-entropy", size=3, seeds=2, budget=30)
-    trials = list(probe.search(ask, data, 0))
+    trials = list(probe.search(asker, data, 0))
     assert sorted(trial.example_id for trial in trials) == sorted(one.id for one in small)
     score, by_id = get_metric("exact"), {one.id: one for one in small}
     answered = []
     for trial in trials:
-        said = tuple(ask([variant.query for variant in trial.variants]))
+        said = tuple(asker.answers([variant.query for variant in trial.variants]))
         example = by_id[trial.example_id]
         answered.append(AnsweredTrial(trial, example, said, tuple(score(example, one) for one in said)))
     found = probe.findings(answered, 0)
     assert found.drop is not None and found.drop.value > 0.4 and found.failures
-    fooled = [t for t in trials if t.notes["fooled after"] is not None]
+    fooled = [trial for trial in trials if trial.notes["board"]["fooled_after"] is not None]
     assert found.drop.value == pytest.approx(len(fooled) / len(small))
     assert found.figures[0].series[0].y[-1] == pytest.approx(len(fooled) / len(small))
     assert sum(row[1] for row in found.tables[1].rows) == len(small)
-    assert all(t.notes["problems"] == "" for t in trials)
+    assert all(trial.notes["board"]["verified"] is not False for trial in trials)
     still = [[v.name for v in trial.variants] for trial in probe.trials(data, 0)]
     assert still == [["clean", "again"]] * len(small)
+
+
+def test_a_game_is_an_ordinary_run_that_is_rescored_reported_and_compared(small: list[Example], tmp_path: Path) -> None:
+    from pfungst import compare, rescore
+    from pfungst.report import write_report
+
+    data = data_of(small)
+    for name, weak in (("weak", CORNER), ("strong", lambda scene: False)):
+        play(ScenePlayer(small, weak, name=name), data, tmp_path / name, QUICK)
+    before = (tmp_path / "weak" / "findings.json").read_bytes()
+    rescore(tmp_path / "weak", data)
+    assert (tmp_path / "weak" / "findings.json").read_bytes() == before
+    assert "Moving objects without changing" in write_report(tmp_path / "weak", data).read_text()
+    rows = {(row.probe, row.variant): row for row in compare(tmp_path / "weak", tmp_path / "strong")}
+    assert rows["game", "clean"].difference.value == 0.0 and rows["game", "moved"].difference.value < -0.4
+
+
+def test_a_folder_of_an_earlier_version_gets_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "game.json").write_text("{}")
+    with pytest.raises(PfungstError, match="earlier version.*Play again into a new folder"):
+        read_result(tmp_path)

@@ -51,17 +51,23 @@ def run(*words: str, code: int = 0) -> str:
 
 def test_it_plays_prints_its_tables_and_writes_the_run_folder(here: Path) -> None:
     said = run(*WORDS, "--out", "run", "--strips", "1", "--fairness", "none")
-    assert "at most 80 questions to weak: 2 x 2 x 15" in said
+    assert "at most 80 questions to weak.py:Weak: 2 x 2 x 15" in said
     assert "Results of the games (Table 2)" in said and "a drop of" in said
-    assert {"game.json", "answers.sqlite", "games.parquet", "findings.json"} <= {p.name for p in Path("run").iterdir()}
-    assert list(Path("run/strips").glob("*.png"))
+    assert {"exam.json", "answers.sqlite", "game", "findings.json"} <= {p.name for p in Path("run").iterdir()}
+    assert list(Path("run/game/strips").glob("*.png"))
     report = Path("run/report.html").read_text()
     assert "Success against query budget" in report and "data:image/png;base64," in report and "<script" not in report
-    for heading in ("Sensitivity by question type", "Convergence", "Distribution of drops", "Rarity of fooling scenes"):
+    for heading in (
+        "Sensitivity by question type",
+        "Convergence",
+        "Distribution over mini-games",
+        "Rarity of fooling scenes",
+    ):
         assert heading in report
     found = json.loads(run(*WORDS, "--out", "run", "--transfer", "run", "--json", "--fairness", "none"))
-    assert found["game"]["player"] == "weak" and found["findings"][0]["probe"] == "game"
-    assert found["transfer"]["rows"][0][2]["value"] == 1.0
+    assert found["tables"][0]["rows"][0][0] == "weak" and found["findings"][0]["probe"] == "game"
+    (transfer,) = found["extras"]["tables"]
+    assert transfer["title"] == "Transfer of fooling scenes" and transfer["rows"][0][2]["value"] == 1.0
 
 
 def test_runs_stand_side_by_side_and_their_scenes_are_tried_on_each_other(here: Path) -> None:
@@ -84,22 +90,11 @@ def test_runs_stand_side_by_side_and_their_scenes_are_tried_on_each_other(here: 
     assert tables["Success against query budget"]["rows"][1][3] == "0.0%"
 
 
-def test_the_universal_adversary_has_a_command(here: Path) -> None:
-    pytest.importorskip("torch")
-    words = ["weak.py:Weak", "--universal", "--data", "world?scenes=6&rephrasings=0", "--size", "2", "--budget", "4"]
-    more = ["--train-questions", "6", "--test-questions", "4", "--setting", "features=own", "--out", "run"]
-    said = run(*words, *more)
-    assert "The universal adversary on unseen questions" in said and "One adversary for all questions" in said
-    assert Path("run/universal.safetensors").exists() and Path("run/report.html").exists()
-    with pytest.raises(PfungstError, match="too few for the universal"):
-        run(*words, *more, "--max-queries", "20")
-
-
 @pytest.mark.slow
 def test_processes_write_the_same_games_as_one_process(here: Path) -> None:
     run(*WORDS, "--out", "one", "--json")
     run(*WORDS, "--out", "two", "--on", "processes", "--workers", "2", "--json")
-    assert Path("one/games.parquet").read_bytes() == Path("two/games.parquet").read_bytes()
+    assert Path("one/game/moves.parquet").read_bytes() == Path("two/game/moves.parquet").read_bytes()
 
 
 def test_mistakes_are_explained(here: Path) -> None:
@@ -107,7 +102,7 @@ def test_mistakes_are_explained(here: Path) -> None:
         run("weak.py:Weak", "--adversary", "a3c")
     with pytest.raises(PfungstError, match="cannot be drawn"):
         run("weak.py:Weak", "--size", "1000", "--out", "run")
-    with pytest.raises(PfungstError, match="not a finished folder"):
+    with pytest.raises(PfungstError, match="nowhere is not a run folder"):
         run(*WORDS, "--out", "run", "--transfer", "nowhere")
     (here / "plain.jsonl").write_text('{"id": "1", "question": "Why?", "answer": "yes", "image": "x.png"}\n')
     (here / "mine.py").write_text("def answer(image, question):\n    return 'yes'\n")

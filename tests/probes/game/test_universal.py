@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pfungst.core import Dataset, Example, PfungstError, ProbeError
-from pfungst.probes.game import Asker, MiniGame, UniversalSettings, play_universal
+from pfungst.core import Asker, Dataset, Example, PfungstError, ProbeError
+from pfungst.probes.game import MiniGame, UniversalSettings, play_universal
 from pfungst.probes.game.adversaries.universal import Universal
 from pfungst.probes.game.board import boards_of
 from pfungst.probes.game.rules import rules_of

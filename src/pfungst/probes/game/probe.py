@@ -78,7 +78,7 @@ class Game(GameSettings):
             f"twice changes {measure.percent(rows['control'].value)} of the answers ({self.adversary}, "
             f"{len(rounds)} mini-games of {self.size})."
         )
-        counts = Table("What happened", ("what", "count"), tuple(happened(rounds).items()))
+        counts = Table("What happened", ("what", "count"), tuple(row for row in happened(rounds).items() if row[1]))
         tables = (counts, *tables_of(rounds))
         figures = figures_of(rounds, [numbers_of(played) for played in rounds])
         failures = measure.worst(trials, CLEAN, MOVED)

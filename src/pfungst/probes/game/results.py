@@ -167,7 +167,7 @@ def result_of(player: str, rounds: Sequence[Round], settings: GameSettings) -> R
 
 
 def happened(rounds: Sequence[Round]) -> dict[str, int]:
-    """What a reader must know, counted; what did not happen is left out."""
+    """What a reader must know, counted."""
     boards = [board for played in rounds for board in played.boards]
     counts = {
         "mini-games": len(rounds),
@@ -187,8 +187,7 @@ def happened(rounds: Sequence[Round]) -> dict[str, int]:
         for name, count in played.illegal.items():
             counts[f"refused: {name}"] = counts.get(f"refused: {name}", 0) + count
     left_out: Mapping[str, int] = rounds[0].notes.get("left out", {}) if rounds else {}
-    counts |= {f"left out: {reason}": count for reason, count in left_out.items()}
-    return {name: count for name, count in counts.items() if count}
+    return counts | {f"left out: {reason}": count for reason, count in left_out.items()}
 
 
 def _share(name: str, boards: Sequence[BoardSummary], values: Sequence[float], p: float | None = None) -> Finding:
