@@ -19,6 +19,7 @@ from pfungst.cli import (
     report,
     reproduce,
     rescore,
+    show_run,
     train,
     world,
 )
@@ -36,6 +37,7 @@ app.command("examine")(examine.examine)
 app.command("rescore")(rescore.rescore)
 app.command("compare")(compare.compare)
 app.command("report")(report.report)
+app.command("show")(show_run.show)
 app.command("rank")(rank.rank)
 app.command("decoys")(decoys.decoys)
 app.command("audit")(audit.audit)

@@ -13,20 +13,22 @@ from pfungst.core.types import AnsweredTrial
 
 
 def write_trials(path: Path, trials: Sequence[AnsweredTrial], keys: Sequence[tuple[str, ...]]) -> None:
-    """One row a variant, with the answer and its score: the way back from a number to what was asked."""
+    """One row per variant, with the answer and its score: the way back from a number to what was asked."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     rows: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
-    for one, row in zip(trials, keys, strict=True):
-        notes = json.dumps(jsonable(one.trial.notes), sort_keys=True) if one.trial.notes else None
-        for variant, answer, score, key in zip(one.trial.variants, one.answers, one.scores, row, strict=True):
+    for trial, row in zip(trials, keys, strict=True):
+        example = trial.example
+        notes = json.dumps(jsonable(trial.trial.notes), sort_keys=True) if trial.trial.notes else None
+        for variant, answer, score, key in zip(trial.trial.variants, trial.answers, trial.scores, row, strict=True):
             image = variant.query.image
             choices = [storable(choice) for choice in variant.query.choices]
             values = (
-                one.example.id, one.example.image_id, variant.name, variant.query.question,
+                example.id, example.image_id, variant.name, variant.query.question,
                 choices, image.digest if image is not None else None, variant.query.take,
-                key, one.trial.keeps, notes, answer.text, answer.confidence, score,
+                key, trial.trial.keeps, notes, answer.text, answer.confidence, score,
+                example.target, example.answer_type, example.question_type,
             )  # fmt: skip
             for name, value in zip(_COLUMNS, values, strict=True):
                 rows[name].append(storable(value) if isinstance(value, str) else value)
@@ -40,5 +42,6 @@ def write_trials(path: Path, trials: Sequence[AnsweredTrial], keys: Sequence[tup
 _COLUMNS = {
     "example_id": "string", "image_id": "string", "variant": "string", "question": "string", "choices": "list",
     "image": "string", "take": "int32", "key": "string", "keeps": "string", "notes": "string", "answer": "string",
-    "confidence": "float64", "score": "float64",
+    "confidence": "float64", "score": "float64", "target": "string", "answer_type": "string",
+    "question_type": "string",
 }  # fmt: skip

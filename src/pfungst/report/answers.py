@@ -1,0 +1,67 @@
+"""The answers of a run, variant by variant: from a number in the report to what was asked and said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pfungst.core import PfungstError, read_config
+
+COLUMNS = (
+    "example_id", "image_id", "variant", "question", "choices", "answer", "score", "target", "answer_type",
+    "question_type",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Which answers are wanted; an empty field wants all."""
+
+    probe: str = ""
+    example_id: str = ""
+    kind: str = ""
+    """Answer type or question type."""
+    wrong: bool = False
+    """Only examples with a wrong answer (score 0) in some variant."""
+
+
+def answers(run: Path, chosen: Chosen | None = None) -> Iterator[dict[str, Any]]:
+    """The chosen answers, example by example: COLUMNS and the probe. Variants of one example follow each other."""
+    chosen = chosen or Chosen()
+    probes = [probe["name"] for probe in read_config(run)["probes"]]
+    if chosen.probe and chosen.probe not in probes:
+        raise PfungstError(f"{run} has no probe {chosen.probe}; its probes are: {', '.join(probes)}.")
+    for probe in [chosen.probe] if chosen.probe else probes:
+        for rows in _examples(run, probe):
+            if chosen.kind and chosen.kind not in (rows[0]["answer_type"], rows[0]["question_type"]):
+                continue
+            if chosen.example_id and rows[0]["example_id"] != chosen.example_id:
+                continue
+            if not chosen.wrong or any(row["score"] == 0 for row in rows):
+                yield from ({"probe": probe, **row} for row in rows)
+
+
+def _examples(run: Path, probe: str) -> Iterator[list[dict[str, Any]]]:
+    import pyarrow.parquet as pq
+
+    path = run / "trials" / f"{probe}.parquet"
+    if not path.exists():
+        raise PfungstError(f"{run} has no trials of the probe {probe}: run the exam to its end.")
+    file = pq.ParquetFile(path)
+    missing = [name for name in COLUMNS if name not in file.schema_arrow.names]
+    if missing:
+        raise PfungstError(
+            f"{path} was written by an earlier version: it has no column {missing[0]}. Run `pfungst rescore {run}`."
+        )
+    rows: list[dict[str, Any]] = []
+    for batch in file.iter_batches(columns=list(COLUMNS)):
+        for row in batch.to_pylist():
+            # A trial begins with its clean variant.
+            if rows and (row["example_id"] != rows[0]["example_id"] or row["variant"] == rows[0]["variant"]):
+                yield rows
+                rows = []
+            rows.append(row)
+    if rows:
+        yield rows
