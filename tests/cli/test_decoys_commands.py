@@ -7,19 +7,17 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from pfungst.cli import audit, decoys
-from pfungst.cli.features import Pooled, image_features
-from pfungst.cli.reproduce_decoys import reproduce_decoys
+from pfungst.cli import audit, decoys, reproduce
 from pfungst.core import PfungstError
 from pfungst.data import load
-from pfungst.probes.decoys.features import grid_features, table_of
+from pfungst.experiments.audit_features import Pooled, grid_features, image_features, table_of
 from tests.conftest import png
 from tests.probes.decoys.conftest import WORDS, made_up
 
 app = typer.Typer()
 app.command("decoys")(decoys.decoys)
 app.command("audit")(audit.audit)
-app.command("reproduce")(reproduce_decoys)
+app.add_typer(reproduce.app, name="reproduce")
 
 
 def run(*arguments):
@@ -60,7 +58,7 @@ def test_decoys_are_mined_from_a_player_by_name(source, tmp_path):
     out = tmp_path / "mined.jsonl"
     found = parsed(run("decoys", source, "--kinds", "mined", "--player", "random", "--out", out, "--json"))
     assert found["counts"]["mined"]["decoys"] > 0 and load(out).metric == "choice"
-    with pytest.raises(PfungstError, match="go together"):
+    with pytest.raises(PfungstError, match="give both"):
         run("decoys", source, "--kinds", "mined", "--out", out)
 
 
@@ -84,7 +82,7 @@ def test_a_backbone_is_asked_in_batches_and_pooled_over_the_picture():
 
 def test_features_go_by_name():
     assert image_features("grid") is grid_features
-    with pytest.raises(PfungstError, match="no picture backbone"):
+    with pytest.raises(PfungstError, match="no image backbone"):
         image_features("nonsense")
 
 
@@ -112,15 +110,16 @@ def test_reproduce_writes_tables_and_goes_on_where_it_was(tmp_path):
     (data / "glove").mkdir()
     rows = (f"{word} {n % 7} {n % 5} {n % 11} 1" for n, word in enumerate(WORDS))
     (data / "glove" / "small.txt").write_text("\n".join(rows))
-    arguments = ("reproduce", "--data", data, "--sets", "cocoqa", "--models", "A", "--hidden", 8, "--epochs", 1)
+    small = ("--models", "A", "--hidden", 8, "--epochs", 1)
+    arguments = ("reproduce", "decoys", "--data", data, "--sets", "cocoqa", *small)
     first = run(*arguments, "--out", out)
     text = (out / "tables.md").read_text()
-    assert text in first.stdout and "### COCO-QA, frequent" in text and "### COCO-QA, balanced" in text
+    assert "COCO-QA, frequent" in first.stdout and "### COCO-QA, frequent" in text and "### COCO-QA, balanced" in text
     assert "| MLP-A |" in text and "| Chance | 25.0 | 25.0 |" in text
     before = (out / "cocoqa-balanced.json").stat().st_mtime_ns
     again = parsed(run(*arguments, "--out", out, "--json"))
     assert (out / "cocoqa-balanced.json").stat().st_mtime_ns == before and len(again["audits"]) == 2
-    with pytest.raises(PfungstError, match="vqa2 is no folder"):
-        run("reproduce", "--data", data, "--sets", "vqa2")
+    with pytest.raises(PfungstError, match="vqa2 is not a folder"):
+        run("reproduce", "decoys", "--data", data, "--sets", "vqa2")
     with pytest.raises(PfungstError, match="not 'other'"):
-        run("reproduce", "--data", data, "--sets", "cocoqa", "--constructions", "other")
+        run("reproduce", "decoys", "--data", data, "--sets", "cocoqa", "--constructions", "other")

@@ -17,64 +17,72 @@ if TYPE_CHECKING:
 def decoys(
     data: Annotated[str, typer.Argument(help="The data set: one labelled split, as for `pfungst examine`.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write: .jsonl or .parquet.")],
-    kinds: Annotated[str, typer.Option(help="qou, iou, both, random, qou@RANK, mined; by commas.")] = "qou,iou",
+    kinds: Annotated[
+        str, typer.Option(help="Kinds of decoys, with commas: qou, iou, both, random, qou@RANK, mined.")
+    ] = "qou,iou",
     k: Annotated[int, typer.Option("--k", "-k", help="Decoys of each kind.")] = 3,
     fallback: Annotated[
-        str, typer.Option(help="Where too few are found: frequent (the paper's ten most frequent targets) or neutral.")
+        str,
+        typer.Option(
+            help="Used where too few are found: frequent (the ten most frequent targets, as in the paper) or neutral."
+        ),
     ] = "frequent",
     balanced: Annotated[
-        bool, typer.Option("--balanced", help="Draw decoys so that every answer is wrong as often as it is right.")
+        bool, typer.Option("--balanced", help="Choose decoys so that every answer is wrong as often as it is right.")
     ] = False,
-    player: Annotated[str | None, typer.Option(help="The player whose mistakes are decoys of the kind mined.")] = None,
+    player: Annotated[str | None, typer.Option(help="The player whose mistakes become decoys (kind mined).")] = None,
     vectors: Annotated[
         str | None, typer.Option(help="File of word vectors (GloVe, word2vec, npz) [the embedded encoder].")
     ] = None,
-    encoder: Annotated[
-        str | None, typer.Option(help="Any encoder of questions by name, in place of --vectors.")
-    ] = None,
-    neighbours: Annotated[int, typer.Option(help="Most similar triplets that are walked.")] = 10_000,
-    threshold: Annotated[float, typer.Option(help="WUPS from which an answer is ambiguous.")] = 0.9,
+    encoder: Annotated[str | None, typer.Option(help="An encoder of questions by name, instead of --vectors.")] = None,
+    neighbours: Annotated[int, typer.Option(help="Most similar questions to search, at most.")] = 10_000,
+    threshold: Annotated[float, typer.Option(help="Answers whose WUPS is at least this are too similar.")] = 0.9,
     confusions: Annotated[
         bool,
-        typer.Option("--confusions", help="Pass over answers that annotators swap, too (needs several human answers)."),
+        typer.Option(
+            "--confusions", help="Also skip answers that annotators confuse (needs several human answers per question)."
+        ),
     ] = False,
-    variant: Annotated[str, typer.Option(help="Choice set that becomes `choices` [QoU+IoU].")] = "",
+    variant: Annotated[str, typer.Option(help="Choice set to write as `choices` [QoU+IoU].")] = "",
     seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
-    limit: Annotated[int | None, typer.Option(help="Only the first so many examples.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Use only the first examples of the split, this many.")] = None,
     images: Images = None,
     skip_bad: SkipBad = False,
     as_json: Json = False,
 ) -> None:
     """Make decoys: turn a data set with right answers into a multiple choice that is hard to game.
 
-    Decoys come from the split that is read and no other. A run that was stopped goes on where it was when the same
-    command is run again.
+    Decoys come only from the split that is read. To continue a run that was stopped, run the same command again.
     """
     import shutil
 
     from pfungst.cli.examine import data_options
     from pfungst.cli.show import progress_bar
-    from pfungst.core import PfungstError
+    from pfungst.core import UsageError
     from pfungst.data import load
     from pfungst.probes.decoys import build, write
     from pfungst.probes.decoys.files import check_ending
 
     check_ending(out)
     if vectors is not None and encoder is not None:
-        raise PfungstError("Give --vectors or --encoder, not both.")
+        raise UsageError("Give --vectors or --encoder, not both.")
     if data.partition("?")[0].endswith("#all"):
-        raise PfungstError(
-            "Decoys come from one split, or a test question would meet training answers: name it, #SPLIT."
+        raise UsageError(
+            "Decoys are made within one split, so that no training answer strays into a test: name one, #SPLIT."
+        )
+    names = [kind.strip() for kind in kinds.split(",") if kind.strip()]
+    if ("mined" in names) != (player is not None):
+        raise UsageError(
+            "Decoys of the kind mined come from a player: give both --kinds mined and --player, or neither."
         )
     loaded = load(data, limit=limit, **data_options(images, skip_bad))
     parts = out.with_name(out.name + ".parts")
     with progress_bar() as progress:
-        names = [kind.strip() for kind in kinds.split(",") if kind.strip()]
         made = build(
             loaded, names, k, seed,
             encoder=f"words:{vectors}" if vectors else encoder, neighbours=neighbours, threshold=threshold,
             filters=_filters(loaded, encoder, vectors, threshold) if confusions else None,
-            fallback=fallback, balanced=balanced, mined=_mined(loaded, names, player, progress), folder=parts,
+            fallback=fallback, balanced=balanced, mined=_mined(loaded, player, parts, progress), folder=parts,
             progress=progress,
         )  # fmt: skip
         left_out = write(made, out, variant)
@@ -85,30 +93,28 @@ def decoys(
 def _filters(data: Dataset, encoder: str | None, vectors: str | None, threshold: float) -> list[Any]:
     from pfungst.core import PfungstError
     from pfungst.probes.decoys import EmbeddingFilter, WupFilter, confusions
-    from pfungst.text import get_encoder
+    from pfungst.probes.decoys.building import find_encoder
 
-    if not any(len(one.answers) > 1 for one in data):
-        raise PfungstError(f"{data.name} has one answer a question: there is nothing to learn --confusions from.")
-    name = f"words:{vectors}" if vectors else encoder
-    chosen = get_encoder(name) if name else get_encoder()
+    if not any(len(example.answers) > 1 for example in data):
+        raise PfungstError(f"{data.name} has one answer per question: --confusions has nothing to learn from.")
+    chosen = find_encoder(f"words:{vectors}" if vectors else encoder)
     return [WupFilter(threshold), EmbeddingFilter(chosen, human=confusions(data))]
 
 
-def _mined(data: Dataset, kinds: list[str], player: str | None, progress: Any) -> dict[str, tuple[str, ...]] | None:
-    """What the player says wrongly, where that is asked for."""
+def _mined(data: Dataset, player: str | None, folder: Path, progress: Any) -> dict[str, tuple[str, ...]] | None:
+    """What the player says wrongly, where that is asked for. Its answers are kept beside the finished decoys."""
     import sys
 
-    from pfungst.core import PfungstError
+    from pfungst.core.store import AnswerStore
     from pfungst.players import resolve
-    from pfungst.probes.decoys import mine
+    from pfungst.probes.decoys.mined import mine
 
-    if ("mined" in kinds) != (player is not None):
-        raise PfungstError("Decoys of the kind mined and --player go together: one names the player, one uses it.")
     if player is None:
         return None
     sys.path.insert(0, "")  # the user's own module stands in the working folder
-    found: dict[str, tuple[str, ...]] = mine(resolve(player, data=data), data, progress=progress)
-    return found
+    folder.mkdir(parents=True, exist_ok=True)
+    with AnswerStore(folder / "answers.sqlite") as store:
+        return mine(resolve(player, data=data), data, store=store, progress=progress)
 
 
 def _print(made: DecoySet, out: Path, left_out: int, as_json: bool, words: bool) -> None:

@@ -19,7 +19,14 @@ from pfungst.core.files import jsonable, write_atomic, write_json
 from pfungst.core.registry import Registry
 from pfungst.core.types import Progress, no_progress
 
-EXPERIMENTS = Registry("experiment", "pfungst.experiments", {})
+EXPERIMENTS = Registry(
+    "experiment",
+    "pfungst.experiments",
+    {
+        "data-limit": "pfungst.experiments.data_limit:EXPERIMENT",
+        "decoys": "pfungst.experiments.decoys:EXPERIMENT",
+    },
+)
 """By name, which is the name of the command."""
 
 C = TypeVar("C")

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pfungst.models.base import Model
@@ -70,11 +71,15 @@ class MlpIQA(Model):
         choices = mean_words(self.words, batch.choices)
         parts: list[Tensor] = [choices]
         if self.picture is not None:
-            parts.append(self.picture(batch)[:, None].expand(-1, choices.shape[1], -1))
+            parts.append(self.picture(batch)[:, None])
         if "question" in self.reads:
-            question = mean_words(self.words, batch.question)
-            parts.append(question[:, None].expand(-1, choices.shape[1], -1))
-        hidden = torch.relu(self.hidden(torch.cat(parts, -1)))
+            parts.append(mean_words(self.words, batch.question)[:, None])
+        # W g part by part: what image and question say is the same for all choices.
+        columns = torch.split(self.hidden.weight, [part.shape[-1] for part in parts], 1)
+        known = F.linear(choices, columns[0], self.hidden.bias)
+        for part, weight in zip(parts[1:], columns[1:], strict=True):
+            known = known + F.linear(part, weight)
+        hidden = torch.relu(known)
         scores = self.score(self.dropout(hidden)).squeeze(-1)
         return Output(scores.masked_fill(~batch.choice_mask, -torch.inf))
 

@@ -47,6 +47,8 @@ class Moment:
 
 Loss = Callable[[Moment], Mapping[str, Tensor]]
 """A part of what is minimised: scalars by name, which are added up. Names become curves."""
+Rows = Callable[[int], NDArray[np.int64]]
+"""The numbers of the examples of a step (counted from 0): a function of the step alone, so nothing must be restored."""
 Transform = Callable[[Batch, int], Batch]
 """Changes a training batch (augmentation): `transform(batch, seed of the step)`."""
 ProgressCall = Callable[[str, int, int], None]
@@ -85,6 +87,7 @@ def fit(
     modules: Mapping[str, nn.Module] | None = None,
     transforms: Sequence[Transform] = (),
     check: Callable[[Model], Mapping[str, float]] | None = None,
+    rows: Rows | None = None,
     device: torch.device | str = "cpu",
     settings: Mapping[str, Any] | None = None,
     progress: ProgressCall | None = None,
@@ -102,10 +105,12 @@ def fit(
     modules : further networks that learn along (a question generator, a critic), by name; losses hold on to them
     transforms : augmentation of training batches
     check : measures more in every check, into the curves; `accuracy` in it decides which weights are best
+    rows : which examples a step takes (a curriculum); by default every pass takes all, in an order of its own
     settings : more that must be the same to go on in a folder, such as the fingerprint of the data
     """
     config = config or FitConfig()
     run = _Run(model, data, config, Path(out) if out else None, modules or {}, device, settings or {}, tensorboard)
+    run.draw = rows
     measure = check
     if measure is None and validation is not None:
         held: Data = validation
@@ -151,6 +156,7 @@ class _Run:
         self.exact = torch.float32 if torch.device(device).type == "mps" else torch.float64
         self.sums = {k: torch.tensor(v, dtype=self.exact, device=device) for k, v in self.state.sums.items()}
         self.best: dict[str, Tensor] = {}
+        self.draw: Rows | None = None
         self.order: tuple[int, NDArray[np.int64]] = (-1, np.zeros(0, np.int64))
 
     def go(
@@ -229,6 +235,8 @@ class _Run:
 
     def rows(self, step: int) -> NDArray[np.int64]:
         """The examples of a step: every pass has an order of its own, drawn from the seed."""
+        if self.draw is not None:
+            return self.draw(step)
         count, per = len(self.data), self.config.per_epoch(len(self.data))
         epoch, place = divmod(step, per)
         if self.order[0] != epoch:

@@ -11,6 +11,10 @@ WORDS = ("what", "is", "the", "on", "color", "of", "where", "how", "many", "who"
 
 @pytest.fixture(scope="session")
 def encoder():
+    return random_words()
+
+
+def random_words():
     """Random vectors of a few words: sentences differ, and no two cosines tie."""
     vectors = np.random.default_rng(5).normal(size=(len(WORDS), 24)).astype(np.float32)
     return AveragedWords(WordVectors(WORDS, vectors, "test vectors"))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pfungst.probes.decoys import AnswerRule, build, rules
-from pfungst.probes.decoys.answers import letters
+from pfungst.probes.decoys.split import letters
 from pfungst.text import wups
 from tests.probes.decoys.conftest import made_up, triplet
 

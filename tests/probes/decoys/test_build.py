@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pfungst.core import DataError, ProbeError
 from pfungst.probes.decoys import build
-from pfungst.probes.decoys.answers import letters
+from pfungst.probes.decoys.split import letters
 from pfungst.scores.exact import normalise
 from pfungst.text import wups
 from tests.probes.decoys.conftest import made_up, triplet

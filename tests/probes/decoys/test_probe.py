@@ -125,10 +125,26 @@ def test_decoys_from_a_file_are_those_of_the_whole_split(vectors, tmp_path):
         list(probe.trials(part.subset(strangers), 0))
 
 
-def test_data_without_another_answer_is_refused_in_words(vectors):
-    data = Dataset("one", [triplet(n, f"w{n}", "yes") for n in range(4)], fingerprint="one")
+def test_data_without_another_answer_are_refused_before_anything_is_made(vectors):
+    data = Dataset("one", [triplet(n, f"w{n}", answer) for n, answer in enumerate(("yes", "Yes."))], fingerprint="one")
     with pytest.raises(ProbeError, match="all have the answer 'yes'"):
-        list(Decoys(encoder=vectors).trials(data, 0))
+        Decoys(encoder=vectors).check_data(data)
+    with pytest.raises(ProbeError, match="none has a right answer"):
+        Decoys(encoder=vectors).check_data(Dataset("none", [replace(one, target=None) for one in data]))
+    with pytest.raises(ProbeError, match="not 'some'"):
+        Decoys(circular="some").check_data(made_up(10))
+
+
+def test_a_limit_limits_what_is_asked_and_not_where_decoys_come_from(vectors):
+    data = made_up(120)
+    probe = Decoys(encoder=vectors, circular="none")
+    whole = {trial.example_id: trial for trial in probe.trials(data, 0)}
+    told = []
+    probe.prepare(data.subset(data.examples[40:45]), 0, lambda *state: told.append(state))
+    part = list(probe.trials(data.subset(data.examples[40:45]), 0))
+    assert [trial.example_id for trial in part] == [one.id for one in data.examples[40:45]]
+    assert [trial.variants for trial in part] == [whole[trial.example_id].variants for trial in part]
+    assert ("making decoys", 5, 5) in told
 
 
 def test_a_whole_exam_runs_and_resumes(vectors, tmp_path):

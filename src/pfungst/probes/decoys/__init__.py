@@ -1,4 +1,4 @@
-"""Multiple choice that cannot be gamed, and the audit that shows when it can (001_e067043fdf3face1.txt).
+"""Multiple choice that cannot be gamed (001_e067043fdf3face1.txt). `pfungst.experiments.audit` shows when one can.
 
     from pfungst.probes.decoys import build
     decoys = build(load("cocoqa:DIR#test"), kinds=("qou", "iou"), k=3)
@@ -10,21 +10,18 @@ Every name is loaded when it is first used.
 from pfungst._lazy import lazy
 
 _HOMES = {
-    "AnswerBook": "answers",
+    "AnswerBook": "split",
     "AnswerRule": "rulebook",
-    "Audit": "auditing",
     "DecoySet": "sets",
     "Decoys": "probe",
     "EmbeddingFilter": "filters",
     "Filter": "filters",
-    "Rules": "rulebook",
+    "RuleScores": "rulebook",
     "WupFilter": "filters",
-    "audit": "auditing",
     "build": "building",
     "confusions": "filters",
     "mine": "mined",
     "rules": "rulebook",
-    "transfer": "transferring",
     "write": "files",
 }
 """Public name -> module that defines it."""

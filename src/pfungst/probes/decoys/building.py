@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pfungst.core import Example, ProbeError
+from pfungst.core.types import Progress, no_progress
 from pfungst.probes.decoys.filters import THRESHOLD, Filter, WupFilter
 from pfungst.probes.decoys.groups import Groups
 from pfungst.probes.decoys.maker import Arrays, Maker, parse_kind
@@ -28,8 +29,6 @@ NEIGHBOURS = 10_000
 SHARD = 8192
 """Distinct questions a shard: about a minute of work at Visual Genome's size."""
 
-Progress = Callable[[str, int, int], None]
-
 
 def build(
     examples: Sequence[Example],
@@ -45,8 +44,9 @@ def build(
     mined: Mapping[str, Sequence[str]] | None = None,
     fallback: str = "frequent",
     balanced: bool = False,
+    only: Collection[str] | None = None,
     folder: str | Path | None = None,
-    progress: Progress = lambda what, done, total: None,
+    progress: Progress = no_progress,
 ) -> DecoySet:
     """Make k decoys of each kind for every example that has a target.
 
@@ -67,9 +67,10 @@ def build(
         most frequent targets, as the paper does; `neutral` from all targets, each as often as it is right, so that the
         fallback itself gives nothing away.
     balanced: beyond the paper: `qou` and `iou` decoys are those of groups of questions that lend each other their
-        answers, each of which is right once, so that answers alone give nothing away (`_groups`). "Yes" and "no" are
+        answers, each of which is right once, so that answers alone give nothing away (see `groups`). "Yes" and "no" are
         each other's only `qou` decoy. Where there are too few mates the group is filled up with strangers.
-    folder: keep finished work there; the same call goes on where a killed one was.
+    only: ids of the examples that get decoys; the others are there to take decoys from. Balanced kinds ignore it.
+    folder: keep finished work there; the same call continues where a killed one stopped.
 
     Where a procedure finds fewer than k, decoys are drawn from the data set's own, else from its ten most frequent
     targets; first such that pass the filters, then any that are not the same answer. How often is in `.counts`.
@@ -86,18 +87,22 @@ def build(
     if fallback not in ("frequent", "neutral"):
         raise ProbeError(f"The fallback of decoys is frequent or neutral, not {fallback!r}.")
     if neighbours < 1:
-        raise ProbeError(f"At least one neighbour must be looked at, not {neighbours}.")
+        raise ProbeError(f"Decoys need at least 1 neighbour to look at, not {neighbours}.")
     filters = [WupFilter(threshold)] if filters is None else list(filters)
     fallback = "neutral" if balanced else fallback
     grouped = [kind for kind in kinds if balanced and kind in ("qou", "iou")]
     split = Split.of(examples, seed, mined)
     vectors, encoder_name = _vectors(split, kinds, encoder, progress)
     prepared = [one.prepare(split.book) for one in filters]
-    maker = Maker(split, kinds, k, seed, vectors, neighbours, prepared, avoid_human_answers, fallback, tuple(grouped))
+    chosen = None if only is None else np.array([example.id in only for example in split.examples], np.bool_)
+    maker = Maker(
+        split, kinds, k, seed, vectors, neighbours, prepared, avoid_human_answers, fallback, tuple(grouped), chosen
+    )  # fmt: skip
     version = _digest(
         [
             "decoys-1", kinds, k, seed, neighbours, [one.fingerprint for one in filters], avoid_human_answers,
             "balanced" if balanced else fallback, encoder_name, _content(split), _mined_digest(mined),
+            None if only is None else sorted(only),
         ]
     )  # fmt: skip
     parts = _run(maker, None if folder is None else Path(folder), version, progress)
@@ -112,15 +117,22 @@ def build(
     return DecoySet(split, made, k, seed, vectors, about)
 
 
+def find_encoder(encoder: str | Encoder | None) -> Encoder:
+    """An encoder by name; the embedded one where none is named."""
+    from pfungst.text import get_encoder
+
+    if encoder is not None and not isinstance(encoder, str):
+        return encoder
+    return get_encoder(encoder) if encoder else get_encoder()
+
+
 def _vectors(split: Split, kinds: Sequence[str], encoder: str | Encoder | None, progress: Progress) -> tuple[Any, str]:
     if not any(parse_kind(kind)[0] in ("qou", "both") for kind in kinds):
         return None, ""
     from pfungst.probes.decoys.neighbours import unit_rows
-    from pfungst.text import encode, get_encoder
+    from pfungst.text import encode
 
-    chosen = (
-        (get_encoder(encoder) if encoder else get_encoder()) if encoder is None or isinstance(encoder, str) else encoder
-    )
+    chosen = find_encoder(encoder)
     rows = encode(split.questions, chosen, progress=lambda done, total: progress("encoding questions", done, total))
     return unit_rows(rows), str(chosen.fingerprint)
 
@@ -128,23 +140,22 @@ def _vectors(split: Split, kinds: Sequence[str], encoder: str | Encoder | None, 
 def _run(maker: Maker, folder: Path | None, version: str, progress: Progress) -> list[Arrays]:
     from pfungst.compute import make_shards, run_shards, split_range
 
-    total = len(maker.split.questions)
-    payloads = split_range(total, SHARD)
+    questions = maker.questions
+    payloads = split_range(len(questions), SHARD)
+
+    def make(payload: Mapping[str, int]) -> Arrays:
+        made = maker.make(questions[payload["start"] : payload["stop"]])
+        progress("making decoys", payload["stop"], len(questions))
+        return made
 
     def work(shard: Any) -> bytes:
-        found = maker.make(shard.payload["start"], shard.payload["stop"], progress)
-        progress("making decoys", shard.payload["stop"], total)
         buffer = io.BytesIO()
-        np.savez(buffer, allow_pickle=False, **found)
+        np.savez(buffer, allow_pickle=False, **make(shard.payload))
         return buffer.getvalue()
 
-    progress("making decoys", 0, total)
+    progress("making decoys", 0, len(questions))
     if folder is None:
-        found = []
-        for payload in payloads:
-            found.append(maker.make(payload["start"], payload["stop"], progress))
-            progress("making decoys", payload["stop"], total)
-        return found
+        return [make(payload) for payload in payloads]
     files = run_shards(work, make_shards(payloads, name="decoys-{index:05d}.npz"), folder, version=version)
     parts = []
     for file in files:

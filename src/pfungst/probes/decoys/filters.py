@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pfungst.core import Example, ProbeError
-from pfungst.probes.decoys.answers import AnswerBook
+from pfungst.probes.decoys.split import AnswerBook
 from pfungst.scores.exact import normalise
 
 THRESHOLD = 0.9

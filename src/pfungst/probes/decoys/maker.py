@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pfungst.core import ProbeError
-from pfungst.probes.decoys.answers import Ints
 from pfungst.probes.decoys.filters import Prepared
 from pfungst.probes.decoys.neighbours import nearest
 from pfungst.probes.decoys.select import put, select, taken
-from pfungst.probes.decoys.split import Lists, Split
+from pfungst.probes.decoys.split import Ints, Lists, Longs, Split
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -45,7 +44,7 @@ def parse_kind(kind: str) -> tuple[str, int]:
 
 @dataclass(frozen=True, eq=False)
 class Maker:
-    """Makes the decoys of all triplets that ask the questions start .. stop - 1."""
+    """Makes the decoys of all triplets that ask some questions."""
 
     split: Split
     kinds: tuple[str, ...]
@@ -59,24 +58,35 @@ class Maker:
     fallback: str = "frequent"
     elsewhere: tuple[str, ...] = ()
     """Kinds that are not made here."""
+    only: npt.NDArray[np.bool_] | None = None
+    """(triplets,) Which get decoys, None for all. The others are there to take decoys from."""
+
+    @property
+    def questions(self) -> Longs:
+        """Numbers of the questions that need decoys."""
+        if self.only is None:
+            return np.arange(len(self.split.questions))
+        return np.unique(self.split.question[self.only]).astype(np.int64)
 
     def size(self, kind: str) -> int:
         """Decoys a triplet gets of this kind."""
         return self.k * max(1, len({"qou", "iou"} & set(self.kinds))) if kind == "random" else self.k
 
-    def make(self, start: int, stop: int, progress: Callable[[str, int, int], None]) -> Arrays:
-        split = self.split
-        triplets = split.by_question.values[split.by_question.starts[start] : split.by_question.starts[stop]]
-        triplets = np.sort(triplets).astype(np.int64)
+    def make(self, asked: Longs) -> Arrays:
+        """asked: numbers of questions, ascending."""
+        inside = np.zeros(len(self.split.questions), np.bool_)
+        inside[asked] = True
+        wanted = inside[self.split.question]
+        triplets = np.flatnonzero(wanted if self.only is None else wanted & self.only)
         result: Arrays = {"triplets": triplets}
         free = np.full((len(triplets), 0), -1, np.int32)
         beside = free
         for kind in sorted(set(self.kinds) - set(self.elsewhere), key=lambda kind: (kind != "qou", kind)):
             standing = beside if kind == "iou" else free
-            answers, ranks = self._find(kind, triplets, standing, start, stop)
+            answers, ranks = self._find(kind, triplets, standing, asked)
             if kind == "iou":
                 # Too few that differ from the QoU decoys: one that serves as both is better than a stranger.
-                again, depth = self._find(kind, triplets, free, start, stop)
+                again, depth = self._find(kind, triplets, free, asked)
                 self._patch(answers, ranks, triplets, again, depth)
             origins = np.where(answers >= 0, PROCEDURE, NONE).astype(np.uint8)
             self._fill(kind, triplets, standing, answers, origins)
@@ -92,7 +102,7 @@ class Maker:
             picks = self._select(spare[short], triplets[short], answers[short], self.k)
             put(answers, short, taken(spare[short], picks), [(ranks, taken(spare_ranks[short], picks))])
 
-    def _find(self, kind: str, triplets: Any, beside: Ints, start: int, stop: int) -> tuple[Ints, Ints]:
+    def _find(self, kind: str, triplets: Any, beside: Ints, asked: Longs) -> tuple[Ints, Ints]:
         name, skip = parse_kind(kind)
         if name == "iou":
             groups = self.split.image[triplets].astype(np.int32)[:, None]
@@ -102,16 +112,15 @@ class Maker:
             return self._draw(kind, triplets, beside)
         if name == "mined":
             return self._take(kind, triplets, beside, self.split.mined.padded(triplets))
-        return self._search(kind, triplets, beside, start, stop, skip)
+        return self._search(kind, triplets, beside, asked, skip)
 
-    def _search(self, kind: str, triplets: Any, beside: Ints, start: int, stop: int, skip: int) -> tuple[Ints, Ints]:
+    def _search(self, kind: str, triplets: Any, beside: Ints, asked: Longs, skip: int) -> tuple[Ints, Ints]:
         """Walk the similar questions, first a few, then for those that need it as many as allowed."""
-        asked = np.arange(start, stop)
         answers = np.full((len(triplets), self.k), -1, np.int32)
         ranks = answers.copy()
         short: npt.NDArray[np.bool_] = np.ones(len(triplets), np.bool_)
         limit = self.neighbours + skip
-        rows = self.split.question[triplets].astype(np.int64) - start
+        rows = np.searchsorted(asked, self.split.question[triplets])
         if kind != "both":
             near, _ = nearest(self.vectors, asked, FIRST_QUESTIONS)
             answers, ranks = self._walk(

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from pfungst.core import Example, Player, PlayerError, Query
+from pfungst.core import Asker, Example, Player, Query
+from pfungst.core.store import AnswerStore
+from pfungst.core.types import Progress, no_progress
 from pfungst.scores.exact import normalise
 
 MOST = 12
-"""Candidates an example."""
+"""Most candidates per example."""
 
 
 def mine(
     player: Player,
     examples: Sequence[Example],
     *,
+    store: AnswerStore | None = None,
     most: int = MOST,
-    progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    progress: Progress = no_progress,
 ) -> dict[str, tuple[str, ...]]:
     """Ask a player without choices, and collect its mistakes as candidates: example id -> answers, best first.
 
@@ -25,19 +28,11 @@ def mine(
     right; then the answers in whose place it wrongly says this one. Nothing that a human said here is a candidate.
     Pass the result to `build(examples, ("mined", ...), mined=...)`, on other players' exams too: a decoy mined from one
     player is hard for its like. Unlike all other kinds, mined decoys need not be targets of the split, so check their
-    neutrality (`rules`).
+    neutrality (`rules`). What `store` knows is not asked again.
     """
     asked = [one for one in examples if one.target is not None and one.target.strip()]
-    said: list[str] = []
-    size = int(getattr(player, "batch_size", 32))
-    scenes = bool(getattr(player, "reads_scenes", False))
-    for at in range(0, len(asked), size):
-        part = asked[at : at + size]
-        answers = list(player.answer([Query(e.question, e.image, (), e.scene if scenes else None) for e in part]))
-        if len(answers) != len(part):
-            raise PlayerError(f"{player.name} was asked {len(part)} questions and gave {len(answers)} answers.")
-        said += [answer.text for answer in answers]
-        progress("asking for mistakes", len(said), len(asked))
+    queries = [Query(example.question, example.image, (), example.scene) for example in asked]
+    said = [answer.text for answer in Asker(player, store, progress=progress).answers(queries, "asking for mistakes")]
     instead: dict[str, Counter[str]] = {}
     mistaken: dict[str, Counter[str]] = {}
     spelled: dict[str, str] = {}

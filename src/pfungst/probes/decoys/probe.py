@@ -1,24 +1,28 @@
 """The decoys probe: the same question with other wrong choices (001_e067043fdf3face1.txt).
 
 The right answer stays; what changes is what it stands among. A player that finds the target by eliminating what does
-not fit the question, or is not in the picture, falls where the decoys fit both.
+not fit the question, or is not in the image, falls where the decoys fit both.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pfungst.core import AnsweredTrial, Dataset, Example, Findings, ProbeError, Trial, Variant
 from pfungst.core.files import cache_dir
+from pfungst.core.types import Progress, no_progress
 from pfungst.probes import measure
 from pfungst.probes.decoys.building import NEIGHBOURS, K, build
 from pfungst.probes.decoys.filters import THRESHOLD
 from pfungst.probes.decoys.reading import OPEN, read, turn_name
+from pfungst.probes.decoys.sets import DecoySet
+from pfungst.scores.exact import normalise
 
+Sets = dict[str, tuple[str, ...]]
+"""Choice set -> choices, of one example."""
 KEEPS = "the answer: image and question are the same, and the right answer stands among the choices"
 STRENGTHS = (10, 100, 1000, 10_000)
 """Neighbours passed over by the weaker decoys of the strength curve."""
@@ -38,22 +42,37 @@ class Decoys:
     fallback: str = "frequent"
     """Where a procedure finds too few: `frequent` targets as in the paper, or `neutral`."""
     made: str = ""
-    """A file written by `pfungst decoys`, to use instead of making decoys from the examined questions alone."""
+    """A file written by `pfungst decoys`, to use instead of making decoys."""
     circular: str = "headline"
     """Ask with the options in every rotated order: the `headline` set (QoU+IoU), `all` sets, or `none`."""
     strength: bool = False
     """Ask with weaker QoU decoys too, for the curve of accuracy against strength."""
     name: str = "decoys"
 
-    def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
+    def check_data(self, data: Dataset) -> None:
         if self.circular not in ("headline", "all", "none"):
             raise ProbeError(
                 f"The setting circular of the probe decoys is headline, all or none, not {self.circular!r}."
             )
+        targets = {normalise(example.target) for example in data.whole if example.target and example.target.strip()}
+        if not self.made and len(targets) < 2:
+            why = f"all have the answer {min(targets)!r:.60}" if targets else "none has a right answer"
+            raise ProbeError(
+                f"The probe decoys makes wrong choices from the right answers of other questions, and in {data.name} "
+                f"there are none: {why}."
+            )
+
+    def prepare(self, data: Dataset, seed: int, progress: Progress) -> None:
+        if not self.made:
+            self._build(data, seed, progress)
+
+    def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
+        self.check_data(data)
         sets, fallbacks = self._from_file(data) if self.made else self._make(data, seed)
         if not sets:
             raise ProbeError(
-                f"No question of {data.name} has a single decoy: {_why(data)} Multiple choice needs other answers."
+                f"No question of {data.name} has a decoy"
+                + (f" in {self.made}: it was made for other questions." if self.made else ".")
             )
         for example in data:
             if example.id in sets:
@@ -76,44 +95,36 @@ class Decoys:
                     variants.append(Variant(turn_name(name, turn), replace(query, choices=turned)))
         return Trial(example.id, tuple(variants), KEEPS, {"headline": headline, "fallbacks": dict(fallbacks)})
 
-    def _make(
-        self, data: Dataset, seed: int
-    ) -> tuple[dict[str, dict[str, tuple[str, ...]]], dict[str, dict[str, int]]]:
+    def _build(self, data: Dataset, seed: int, progress: Progress = no_progress) -> DecoySet:
+        """Decoys for the examples of `data` from the answers of the whole data set; finished work is in the cache."""
         kinds = [kind for kind in self.kinds.split("+") if kind]
+        pool = {example.id: example for example in data.whole} | {example.id: example for example in data}
         if self.strength:
-            kinds += [f"qou@{rank}" for rank in STRENGTHS if rank < len(data) // 2]
-        settings = [
-            data.fingerprint,
-            len(data),
-            kinds,
-            self.k,
-            self.encoder,
-            self.neighbours,
-            self.threshold,
-            self.fallback,
-            seed,
-        ]
-        digest = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:24]
-        made = build(
-            data, [*kinds, *(["random"] if "random" not in kinds else [])], self.k, seed,
+            kinds += [f"qou@{rank}" for rank in STRENGTHS if rank < len(pool) // 2]
+        kinds += ["random"] if "random" not in kinds else []
+        settings = (data.whole.fingerprint, len(pool), sorted(example.id for example in data), kinds, seed, self)
+        digest = hashlib.sha256(repr(settings).encode("utf-8", "surrogatepass")).hexdigest()[:24]
+        return build(
+            list(pool.values()), kinds, self.k, seed,
             encoder=self.encoder or None, neighbours=self.neighbours, threshold=self.threshold, fallback=self.fallback,
-            folder=cache_dir("decoys") / digest,
+            only={example.id for example in data}, folder=cache_dir("decoys") / digest, progress=progress,
         )  # fmt: skip
-        names = [name for name in made.variants if name != "Orig"]
-        sets: dict[str, dict[str, tuple[str, ...]]] = {}
-        fallbacks: dict[str, dict[str, int]] = {}
-        columns = [made.all_choices(name) for name in names]
-        for number, (example, *found) in enumerate(zip(made.examples, *columns, strict=True)):
-            if any(found):
-                sets[example.id] = {name: choices for name, choices in zip(names, found, strict=True) if choices}
-                fallbacks[example.id] = {
-                    kind: int((one.origins[number] != 0).sum())
-                    for kind, one in made.kinds.items()
-                    if (one.origins[number] != 0).any()
-                }
-        return sets, fallbacks
 
-    def _from_file(self, data: Dataset) -> tuple[dict[str, dict[str, tuple[str, ...]]], dict[str, dict[str, int]]]:
+    def _make(self, data: Dataset, seed: int) -> tuple[dict[str, Sets], dict[str, dict[str, int]]]:
+        made = self._build(data, seed)
+        names = [name for name in made.variants if name != "Orig"]
+        asked = {example.id for example in data}
+        sets: dict[str, Sets] = {}
+        fallbacks: dict[str, dict[str, int]] = {}
+        for number, example in enumerate(made.examples):
+            if example.id in asked:
+                choices = {name: made.choices(name, number) for name in names}
+                sets[example.id] = {name: options for name, options in choices.items() if options}
+                strangers = {kind: int((kept.origins[number] != 0).sum()) for kind, kept in made.kinds.items()}
+                fallbacks[example.id] = {kind: count for kind, count in strangers.items() if count}
+        return {key: value for key, value in sets.items() if value}, fallbacks
+
+    def _from_file(self, data: Dataset) -> tuple[dict[str, Sets], dict[str, dict[str, int]]]:
         from pfungst.probes.decoys.files import read_sets
 
         stored = read_sets(Path(self.made))
@@ -128,10 +139,3 @@ class Decoys:
                     )
                 sets[example.id] = {name: found for name, found in choices.items() if found and name != "Orig"}
         return {key: value for key, value in sets.items() if value}, {}
-
-
-def _why(data: Dataset) -> str:
-    known = {example.target for example in data if example.target is not None and example.target.strip()}
-    if not known:
-        return "none has a right answer."
-    return f"all have the answer {next(iter(known))!r:.60}." if len(known) == 1 else "none was found."

@@ -22,7 +22,7 @@ SAMPLE = 500
 
 
 @dataclass(frozen=True)
-class Rules:
+class RuleScores:
     """How well a choice set keeps the rules Neutrality, QoU and IoU (Sect. 3.2)."""
 
     variant: str
@@ -47,7 +47,7 @@ class Rules:
     """IoU: share of the decoys that are the target of another question about the same image."""
 
 
-def rules(decoys: DecoySet, variant: str, *, sample: int = SAMPLE, seed: int = 0) -> Rules:
+def rules(decoys: DecoySet, variant: str, *, sample: int = SAMPLE, seed: int = 0) -> RuleScores:
     """Measure the rules on a choice set. Question fits are NaN where the decoys were made without vectors."""
     split = decoys.split
     numbers = decoys.numbers(variant)
@@ -63,7 +63,7 @@ def rules(decoys: DecoySet, variant: str, *, sample: int = SAMPLE, seed: int = 0
     options = 1 + real.sum(1)
     images = [one.image_id or one.id for one in split.examples]
     fits = _fits(decoys, classes, sample, seed)
-    return Rules(
+    return RuleScores(
         variant=variant,
         options=float(options.mean()),
         chance=float((1 / options).mean()),

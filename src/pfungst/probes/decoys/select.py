@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.probes.decoys.answers import AnswerBook, Ints
 from pfungst.probes.decoys.filters import Prepared, ambiguous
+from pfungst.probes.decoys.split import AnswerBook, Ints
 
 
 def select(
@@ -23,7 +23,7 @@ def select(
     """Columns of `candidates` to take, (rows, want), -1 where there are not enough.
 
     candidates: (rows, C) answer numbers in the order of preference, -1 at the end. chosen: (rows, P) decoys that stand
-    already, -1 where none does. A candidate is taken unless it is ambiguous (`_filters.ambiguous`) against the target,
+    already, -1 where none does. A candidate is taken unless it is ambiguous (`filters.ambiguous`) against the target,
     a decoy that stands, or one taken before it. filters=None asks only that answers are not the same.
     """
     rows, width = candidates.shape

@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pfungst.core import Dataset, Example, ProbeError
-from pfungst.probes.decoys.answers import Ints
 from pfungst.probes.decoys.maker import FREQUENT_TARGET, NONE, ORIGINAL, PROCEDURE, UNFILTERED
-from pfungst.probes.decoys.split import Split
+from pfungst.probes.decoys.split import Ints, Split
 
 _NAMES = {"qou": "QoU", "iou": "IoU", "both": "Both", "random": "Random", "mined": "Mined"}
 _BLOCK = 4096
@@ -66,13 +65,13 @@ class DecoySet:
 
     def decoys(self, variant: str, number: int) -> tuple[str, ...]:
         """The wrong choices of example `number`, none twice."""
-        return tuple(self.split.book.texts[one] for one in self._numbers(variant, number))
+        return tuple(self.split.book.texts[one] for one in self.distinct(variant, number))
 
     def choices(self, variant: str, number: int) -> tuple[str, ...]:
         """Target and decoys, in an order drawn from the seed. Empty where there is no decoy at all."""
         from pfungst.probes.decoys import kernels
 
-        decoys = self._numbers(variant, number)
+        decoys = self.distinct(variant, number)
         keys = kernels.mix_table(self.seed + _order_salt(variant), np.asarray([number]), len(decoys) + 1)
         return self._shuffled(number, decoys, keys[0])
 
@@ -85,7 +84,7 @@ class DecoySet:
             numbers = np.arange(start, min(start + _BLOCK, len(self)))
             keys = kernels.mix_table(self.seed + _order_salt(variant), numbers, width)
             for number, row in zip(numbers.tolist(), keys, strict=True):
-                yield self._shuffled(number, self._numbers(variant, number), row)
+                yield self._shuffled(number, self.distinct(variant, number), row)
 
     def dataset(self, variant: str = "", name: str = "") -> Dataset:
         """A multiple-choice data set; examples for which there is no decoy at all are left out and counted."""
@@ -165,7 +164,8 @@ class DecoySet:
         sizes["orig"] = int(np.diff(self.split.originals.starts).max(initial=0))
         return sum(sizes[part] for part in self._parts(variant))
 
-    def _numbers(self, variant: str, number: int) -> list[int]:
+    def distinct(self, variant: str, number: int) -> list[int]:
+        """The decoys of example `number` as answer numbers, none twice."""
         found: dict[int, int] = {}
         for part in self._parts(variant):
             row = self.split.originals[number] if part == "orig" else self.kinds[part].answers[number]

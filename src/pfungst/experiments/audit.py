@@ -1,30 +1,49 @@
-"""The audit: can a multiple choice be answered without looking, without reading, or without both?"""
+"""The audit: can a multiple choice be answered without looking, without reading, or without both?
+
+from pfungst.experiments.audit import audit
+audit(load("cocoqa:DIR#train"), load("cocoqa:DIR#test")).verdicts()
+"""
 
 from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from pfungst.core import Dataset, Example, MissingExtra, ProbeError
+from pfungst.core import Dataset, Example, MissingExtra, ProbeError, UsageError
 from pfungst.core.stats import Interval, bootstrap, compare_paired
-from pfungst.probes.decoys.building import K, build
-from pfungst.probes.decoys.features import Features, grid_features
-from pfungst.probes.decoys.rulebook import AnswerRule, Rules, rules
+from pfungst.core.types import Progress, no_progress
+from pfungst.experiments.audit_features import Features, grid_features
+from pfungst.probes.decoys.building import K, build, find_encoder
+from pfungst.probes.decoys.rulebook import AnswerRule, RuleScores, rules
 from pfungst.probes.decoys.sets import DecoySet
-
-if TYPE_CHECKING:
-    from pfungst.probes.decoys.mlp import MlpConfig
 
 TEST_SHARE = 0.3
 """Share of the images that are tested on where no test split is given (Sect. 5.1: 50/20/30)."""
 SEES = {"A": "neither image nor question", "QA": "the question alone", "IA": "the image alone", "IQA": "everything"}
 
-Progress = Callable[[str, int, int], None]
+
+@dataclass(frozen=True)
+class ScorerConfig:
+    """How a scorer is trained. The paper gives the layer, the loss and the features; the rest is ours."""
+
+    hidden: int = 8192
+    """Neurons of the hidden layer (Sect. 5.2)."""
+    epochs: int = 20
+    """At most; the epoch with the best accuracy on held-out training images counts."""
+    batch: int = 128
+    """Questions per step, each with all its candidates."""
+    rate: float = 3e-4
+    dropout: float = 0.5
+    decay: float = 1e-4
+    held_out: float = 0.1
+    """Share of the training images kept to choose the epoch."""
+    seed: int = 0
+    device: str = "cpu"
 
 
 @dataclass(frozen=True)
@@ -47,7 +66,7 @@ class Audit:
     test: int
     variants: tuple[str, ...]
     cells: tuple[Cell, ...]
-    rules: Mapping[str, Rules]
+    rules: Mapping[str, RuleScores]
     """Of the test split, by choice set."""
     gains: Mapping[str, Interval]
     """By choice set: accuracy with everything minus that of the best scorer that misses something, paired."""
@@ -59,12 +78,12 @@ class Audit:
         return next((one.accuracy for one in self.cells if (one.variant, one.model) == (variant, model)), None)
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Columns and rows in the layout of Tables 3 to 5: a row a model, a column a choice set."""
+        """Columns and rows in the layout of Tables 3 to 5: one row per model, one column per choice set."""
         models = list(dict.fromkeys(one.model for one in self.cells))
         rows = [("Chance", *(f"{100 * self.rules[name].chance:.1f}" for name in self.variants))]
         for model in models:
             found = [self.accuracy(name, model) for name in self.variants]
-            rows.append((model, *("" if one is None else _text(one) for one in found)))
+            rows.append((model, *("" if one is None else percent(one) for one in found)))
         if self.human:
             rows.append(("Human", *(f"{100 * self.human[n]:.1f}" if n in self.human else "" for n in self.variants)))
         return ("model", *self.variants), rows
@@ -88,17 +107,25 @@ class Audit:
                 # One option in four guessed against one in two: a share of what is left above chance is comparable.
                 share = (best.value - chance) / (1 - chance) if chance < 1 else 0.0
                 word = "no" if not above else "hardly" if share < 0.1 else "partly" if share < 0.4 else "largely"
-                parts.append(f"{question} {word} ({model} {_text(best)})")
+                parts.append(f"{question} {word} ({model} {percent(best)})")
             gain = self.gains.get(name)
-            more = "" if gain is None else f" Seeing everything adds {_text(gain)} to the best of these."
+            more = "" if gain is None else f" Seeing everything adds {percent(gain)} to the best of these."
             said.append(f"{name} (chance {100 * chance:.1f}): can be answered {'; '.join(parts)}.{more}")
         return said
 
 
-def _text(one: Interval) -> str:
+def percent(one: Interval) -> str:
+    """`36.6 [35.1, 38.0]`"""
     if one.low != one.low:
         return f"{100 * one.value:.1f}"
     return f"{100 * one.value:.1f} [{100 * one.low:.1f}, {100 * one.high:.1f}]"
+
+
+def check_models(names: Sequence[str]) -> None:
+    """Raise UsageError for a scorer that does not exist."""
+    for name in names:
+        if name not in SEES:
+            raise UsageError(f"There is no scorer {name!r}; there are {', '.join(SEES)}, or none.")
 
 
 def split_by_image(examples: Sequence[Example], seed: int = 0) -> tuple[list[Example], list[Example]]:
@@ -122,22 +149,23 @@ def audit(
     balanced: bool = False,
     encoder: Any = None,
     features: Features | None = grid_features,
-    config: MlpConfig | None = None,
+    config: ScorerConfig | None = None,
     models: Sequence[str] = ("A", "QA", "IA", "IQA"),
     human: Mapping[str, float] | None = None,
     name: str = "",
-    progress: Progress = lambda what, done, total: None,
+    progress: Progress = no_progress,
 ) -> Audit:
-    """Train on every choice set what may be seen, and see how far it gets on the same set of the test split.
+    """Train scorers on every choice set, each shown only some of it, and test them on the same set of the test split.
 
     kinds, k, fallback, balanced: see `build`.
     train, test: two splits; with one alone, its images are divided 70 to 30. Decoys are made in each split apart.
     encoder: vectors of questions and answers (`words:FILE` as in the paper; by default the embedded encoder).
-    features: image -> vector, `pfungst.probes.decoys.features` says what a scorer sees by default; None or pictures
-        that are missing leave MLP-IA and MLP-IQA out.
-    models: which scorers to train; none asks only Eq. 2 and the place of the target.
+    features: image -> vector, by default colours and edges on a grid (`audit_features`). Without it, or where images
+        are missing, MLP-IA and MLP-IQA are left out.
+    models: which scorers to train; with none, only Eq. 2 and the position of the target are tried.
     human: accuracy of people by choice set, shown beside the others.
     """
+    check_models(models)
     if test is None:
         train, test = split_by_image(train, seed)
     if not len(train) or not len(test):
@@ -170,7 +198,7 @@ def audit(
 
 
 def _statistics(train: DecoySet, test: DecoySet, variant: str, seed: int) -> list[Cell]:
-    """The shortcuts that need no learning machine: Eq. 2, and the place of the target."""
+    """The shortcuts that need no training: Eq. 2, and the position of the target."""
     learnt, asked = train.dataset(variant), test.dataset(variant)
     if variant == "Orig":
         # The order in which the data set itself presents its options is part of what is audited.
@@ -193,7 +221,7 @@ def _train(
     models: Sequence[str],
     encoder: Any,
     features: Features | None,
-    config: MlpConfig | None,
+    config: ScorerConfig | None,
     seed: int,
     progress: Progress,
 ) -> tuple[list[Cell], dict[str, Interval], list[str]]:
@@ -203,40 +231,43 @@ def _train(
     if not models:
         return cells, gains, warnings
     try:
-        from pfungst.probes.decoys import mlp
+        from pfungst.experiments import audit_scorers as scorers
     except ImportError:
         raise MissingExtra("Training the scorers of the audit", "torch") from None
-    from pfungst.probes.decoys.tasks import Tasks
-    from pfungst.text import get_encoder
-
-    chosen = get_encoder(encoder) if isinstance(encoder, str) else encoder or get_encoder()
-    config = config or mlp.MlpConfig(seed=seed)
-    train, test = (Tasks(one, chosen, features, progress) for one in made)
+    chosen = find_encoder(encoder)
+    config = config or ScorerConfig(seed=seed)
+    train, test = (scorers.Tasks(part, chosen, features, progress) for part in made)
     if train.images is None or test.images is None:
-        dropped = [one for one in models if "I" in one]
-        models = [one for one in models if "I" not in one]
+        dropped = [inputs for inputs in models if "I" in inputs]
+        models = [inputs for inputs in models if "I" not in inputs]
         if dropped:
             warnings.append(
-                f"Without pictures {', '.join(f'MLP-{one}' for one in dropped)} cannot be trained "
-                f"({train.without_image + test.without_image} pictures are missing)."
+                f"Without images {', '.join(f'MLP-{inputs}' for inputs in dropped)} cannot be trained "
+                f"({train.without_image + test.without_image} images are missing)."
             )
     elif features is grid_features:
-        warnings.append("Image features are colours and edges on a grid, not those of a network: MLP-I... see little.")
+        warnings.append(
+            "Image features are colours and edges on a grid, not those of a network: MLP-IA and MLP-IQA see little."
+        )
     done, total = 0, len(variants) * len(models)
     for variant in variants:
         learnt, _ = train.of(variant)
-        asked, where = test.of(variant)
-        groups = [made[1].examples[at].image_id or made[1].examples[at].id for at in where.tolist()]
+        asked, groups = test.of(variant)
         right: dict[str, Any] = {}
         for inputs in models:
-            model = mlp.train(learnt, inputs, config)
-            right[inputs] = mlp.right(model, asked)
-            note = f"sees {SEES[inputs]}; epoch {model.epoch} of {config.epochs}, hidden {config.hidden}"
+            name = f"MLP-{inputs} on {variant}"
+
+            def told(what: str, step: int, steps: int, name: str = name, done: int = done) -> None:
+                progress(f"training scorers · {name}, step {step:,} of {steps:,}", done, total)
+
+            scorer = scorers.train(learnt, inputs, config, progress=told)
+            right[inputs] = scorers.right(scorer, asked)
+            note = f"sees {SEES[inputs]}; epoch {scorer.epoch} of {config.epochs}, hidden {config.hidden}"
             cells.append(Cell(variant, f"MLP-{inputs}", bootstrap(right[inputs], groups, seed=seed), note))
             done += 1
             progress("training scorers", done, total)
-        partial = [one for one in right if one != "IQA"]
+        partial = [inputs for inputs in right if inputs != "IQA"]
         if partial and "IQA" in right:
-            best = max(partial, key=lambda one: float(np.mean(right[one])))
+            best = max(partial, key=lambda inputs: float(np.mean(right[inputs])))
             gains[variant] = compare_paired(right["IQA"], right[best], groups, seed=seed).difference
     return cells, gains, warnings

@@ -1,19 +1,19 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from pfungst.core import PfungstError
-from pfungst.probes.game.data_limit import ANSWERS, LimitWorld, draw_layouts
-from pfungst.probes.game.data_limit_plan import Cell, CellResult, LimitPlan, LimitResult
+from pfungst.experiments.data_limit import Cell, CellResult, DataLimitConfig, DataLimitResult, figures, run, tables
+from pfungst.experiments.data_limit_world import ANSWERS, LimitWorld, draw_layouts
 from pfungst.world import answer, answer_text
 
 torch = pytest.importorskip("torch")
 
-from pfungst.probes.game.data_limit_runs import LimitData, open_layouts, run_plan, train_cell  # noqa: E402
+from pfungst.experiments.data_limit_training import LimitData, open_layouts, train_cell  # noqa: E402
 
 
 def test_every_layout_is_there_once_and_no_two_objects_share_a_cell() -> None:
@@ -46,9 +46,9 @@ def test_no_question_has_the_same_answer_on_all_layouts() -> None:
 
 
 def test_a_share_of_layouts_is_trained_on_and_the_rest_asked(tmp_path: Path) -> None:
-    plan = LimitPlan((2,), ("onehop",), (50.0,), ("film",), trials=2, steps=3, batch=8, width=32, height=24)
+    plan = DataLimitConfig((2,), ("onehop",), (50.0,), ("film",), trials=2, steps=3, batch=8, width=32, height=24)
     pictures = np.random.default_rng(0).integers(0, 255, (2352, 3, 24, 32), dtype=np.uint8)
-    data = LimitData(plan, 2, "cpu", pictures)
+    data = LimitData(plan, 2, pictures)
     first = train_cell(plan, Cell(2, "onehop", 50.0, "film", 0), data)
     assert 0 <= first.unseen <= 1 and 0.4 < first.majority < 0.8 and first.layouts == 2352
     again = train_cell(plan, Cell(2, "onehop", 50.0, "film", 0), data)
@@ -57,13 +57,13 @@ def test_a_share_of_layouts_is_trained_on_and_the_rest_asked(tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_a_model_learns_what_the_pictures_show() -> None:
-    plan = LimitPlan((2,), ("onehop",), (50.0,), ("film",), trials=1, steps=80, batch=64, width=32, height=24)
+    plan = DataLimitConfig((2,), ("onehop",), (50.0,), ("film",), trials=1, steps=80, batch=64, width=32, height=24)
     cells = LimitWorld(2).cells
     pictures = np.zeros((len(cells), 3, 24, 32), np.uint8)
     for number, (a, _) in enumerate(cells):
         x, y = divmod(int(a), 7)
         pictures[number, 0, 3 * y : 3 * y + 3, 4 * x : 4 * x + 4] = 255
-    data = LimitData(plan, 2, "cpu", pictures)
+    data = LimitData(plan, 2, pictures)
     yes, no = (data.vocabulary.answer_number(word) for word in ("yes", "no"))
     # A rule that one look decides: is the first object in the right half?
     data.answers["onehop"][:] = torch.from_numpy(np.where(cells[:, :1] >= 28, yes, no).astype(np.int16))
@@ -76,33 +76,36 @@ def test_models_can_look_at_the_features_of_a_fixed_network(tmp_path: Path) -> N
 
     cnn = build("world-cnn", Sizes(5, 1, (3, 24, 32)), "tiny", seed=0)
     Trained("world-cnn", cnn.eval(), Vocabulary((), ("yes",)), Inputs(width=32, height=24)).save(tmp_path)
-    plan = LimitPlan(
+    plan = DataLimitConfig(
         (2,), ("onehop",), (50.0,), ("film", "rn"), trials=1, steps=2, batch=4, sees=f"world:{tmp_path}"
     )  # fmt: skip
     pictures = np.random.default_rng(0).integers(0, 255, (2352, 3, 24, 32), dtype=np.uint8)
-    data = LimitData(plan, 2, "cpu", pictures)
-    assert data.pictures.shape == (2352, *cnn.shape) and data.pictures.dtype == torch.float16
+    data = LimitData(plan, 2, pictures)
+    assert data.images.shape == (2352, *cnn.shape) and data.images.dtype == torch.float16
     for model in plan.models:
         assert 0 <= train_cell(plan, Cell(2, "onehop", 50.0, model, 0), data).unseen <= 1
     with pytest.raises(PfungstError, match="pixels or world"):
-        LimitPlan(sees="smell")
+        DataLimitConfig(sees="smell")
 
 
 def test_finished_runs_are_not_trained_again_and_other_settings_are_refused(tmp_path: Path) -> None:
-    plan = LimitPlan((2,), ("twohop",), (10.0,), ("film",), trials=1, steps=2, batch=4, width=32, height=24)
-    np.save(tmp_path / "layouts-2-32x24.npy", np.zeros((2352, 3, 24, 32), np.uint8))
+    plan = DataLimitConfig((2,), ("twohop",), (10.0,), ("film",), trials=1, steps=2, batch=4, width=32, height=24)
     out = tmp_path / "out"
+    (out / "images").mkdir(parents=True)
+    np.save(out / "images" / "layouts-2-32x24.npy", np.zeros((2352, 3, 24, 32), np.uint8))
     heard: list[tuple[str, int, int]] = []
-    (first,) = run_plan(plan, out, work=tmp_path, progress=lambda *told: heard.append(told))
+    (first,) = run(plan, out, progress=lambda *told: heard.append(told)).results
     assert heard == [("training steps · 2-twohop-10-film-0", 2, 2)]
-    stamp = next((out / "cells").iterdir()).stat().st_mtime_ns
-    (second,) = run_plan(plan, out, work=tmp_path)
-    assert second == first and next((out / "cells").iterdir()).stat().st_mtime_ns == stamp
-    with pytest.raises(PfungstError, match="begun with steps"):
-        run_plan(LimitPlan((2,), ("twohop",), (10.0,), ("film",), 1, 5, 4, width=32, height=24), out)
+    stamp = (out / "cells" / first.cell.file).stat().st_mtime_ns
+    (second,) = run(plan, out).results
+    assert second == first and (out / "cells" / first.cell.file).stat().st_mtime_ns == stamp
+    with pytest.raises(PfungstError, match="steps was 2, now it is 5"):
+        run(replace(plan, steps=5), out)
+    more = run(replace(plan, percents=(10.0, 20.0)), out)
+    assert len(more.results) == 2 and more.results[0] == first
     for bad in ({"percents": (0.0,)}, {"models": ("ban",)}, {"trials": 0}, {"begin": -1.0}):
         with pytest.raises(PfungstError):
-            LimitPlan(**bad)
+            DataLimitConfig(**bad)
 
 
 def test_the_figure_has_a_line_for_objects_and_questions() -> None:
@@ -113,19 +116,17 @@ def test_the_figure_has_a_line_for_objects_and_questions() -> None:
         for model in ("rn", "film")
         for trial in (0, 1)
     ]
-    result = LimitResult(tuple(cells), ("rn", "film"))
-    figure = result.figure()
+    result = DataLimitResult(tuple(cells), ("rn", "film"))
+    (figure,) = figures(result)
     assert [one.name for one in figure.series] == ["2 objects, onehop", "3 objects, onehop"]
     assert figure.series[0].x == (1.0, 50.0) and figure.series[0].y == pytest.approx((0.6, 0.9))
-    assert len(result.table().rows) == 4
+    assert len(tables(result)[0].rows) == 4
 
 
 def test_the_command_draws_what_is_finished(tmp_path: Path) -> None:
-    from pfungst.cli.reproduce_data_limit import data_limit
+    from pfungst.cli.reproduce import app
 
-    words = ["--out", str(tmp_path), "--hops", "onehop", "--percent", "5", "--model", "film", "--read"]
-    app = typer.Typer()
-    app.command()(data_limit)
+    words = ["data-limit", "--out", str(tmp_path), "--hops", "onehop", "--percent", "5", "--model", "film", "--read"]
     assert isinstance(CliRunner().invoke(app, words).exception, PfungstError)
     (tmp_path / "cells").mkdir()
     record = {"cell": vars(Cell(2, "onehop", 5.0, "film", 0)), "seen": 1.0, "unseen": 0.7, "majority": 0.5}
@@ -133,7 +134,7 @@ def test_the_command_draws_what_is_finished(tmp_path: Path) -> None:
     path.write_text(json.dumps({**record, "layouts": 2352, "seconds": 1.0}))
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0 and "70.0%" in done.stdout
-    assert (tmp_path / "data_limit.svg").read_text().startswith("<svg")
+    assert (tmp_path / "data-limit.svg").read_text().startswith("<svg")
 
 
 def test_pictures_show_the_layout() -> None:
@@ -145,8 +146,8 @@ def test_pictures_show_the_layout() -> None:
 
 
 def test_training_begins_with_few_layouts_and_has_all_of_its_share_after_half_of_the_steps() -> None:
-    plan = LimitPlan(steps=100, begin=1.0)
+    plan = DataLimitConfig(steps=100, begin=1.0)
     grown = [open_layouts(plan, step, layouts=2352, count=1176) for step in range(100)]
     assert grown[0] == 24 and grown == sorted(grown) and 24 < grown[25] < 1176 and set(grown[50:]) == {1176}
     assert {open_layouts(plan, step, 2352, 24) for step in range(100)} == {24}  # a small share is taken at once
-    assert {open_layouts(LimitPlan(steps=100, begin=0.0), step, 2352, 1176) for step in range(100)} == {1176}
+    assert {open_layouts(DataLimitConfig(steps=100, begin=0.0), step, 2352, 1176) for step in range(100)} == {1176}

@@ -1,0 +1,268 @@
+"""The scorers of the audit: MLP-A, MLP-QA, MLP-IA and MLP-IQA of the zoo (Eq. 1), each shown only what it may see.
+
+Answers and questions are single vectors here, averages of word vectors or of a sentence encoder. The models read words,
+so every distinct answer and question is one "word" whose vector is fixed.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from pfungst.core import Image
+from pfungst.core.types import Progress, no_progress
+from pfungst.experiments.audit import ScorerConfig
+from pfungst.experiments.audit_features import Features, Floats, grid_features, table_of
+from pfungst.models import Batch, Model, Sizes, build
+from pfungst.models.batch import PAD
+from pfungst.probes.decoys import DecoySet
+from pfungst.training import FitConfig, fit
+
+INPUTS = ("A", "QA", "IA", "IQA")
+Longs = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Multiple-choice questions as numbers."""
+
+    candidates: Longs
+    """(n, C) rows of `answers`; the target stands first, -1 where there are fewer candidates."""
+    question: Longs
+    """(n,) rows of `questions`."""
+    image: Longs
+    """(n,) rows of `images`, or any numbers where there are no images: they say which questions belong together."""
+    answers: Floats
+    questions: Floats
+    images: Floats | None
+
+    def __len__(self) -> int:
+        return len(self.question)
+
+    def part(self, rows: Longs) -> Task:
+        return replace(self, candidates=self.candidates[rows], question=self.question[rows], image=self.image[rows])
+
+    def tables(self, inputs: str) -> dict[str, Floats]:
+        """What a scorer sees, by letter."""
+        if inputs not in INPUTS:
+            raise ValueError(f"a scorer sees A, QA, IA or IQA, not {inputs!r}")
+        if "I" in inputs and self.images is None:
+            raise ValueError("there are no images to see")
+        tables = {"A": self.answers, "Q": self.questions, "I": self.images}
+        return {name: table for name, table in tables.items() if name in inputs and table is not None}
+
+
+@dataclass(frozen=True, eq=False)
+class Scorer:
+    """A trained model with the scales of its inputs."""
+
+    inputs: str
+    model: Model
+    scales: dict[str, tuple[Floats, Floats]]
+    config: ScorerConfig
+    epoch: int
+    """The epoch that was kept, from 1; 0 where training did not help."""
+
+
+class _Seen:
+    """A task as batches of the zoo, and its vectors as the words of a model."""
+
+    def __init__(self, task: Task, scorer: Scorer) -> None:
+        tables = {
+            name: ((table - scorer.scales[name][0]) / scorer.scales[name][1]).astype(np.float32)
+            for name, table in task.tables(scorer.inputs).items()
+        }
+        self.task, self.device = task, torch.device(scorer.config.device)
+        self.offset = len(task.answers) + 1
+        no_word = np.zeros((1, tables["A"].shape[1]), np.float32)
+        words = np.concatenate([no_word, *(tables[name] for name in "AQ" if name in tables)])
+        self.words = torch.from_numpy(words).to(self.device)
+        self.images = torch.from_numpy(tables["I"]).to(self.device)[:, :, None, None] if "I" in tables else None
+
+    def only(self, rows: Longs) -> _Seen:
+        """Some of the questions."""
+        part = copy(self)
+        part.task = self.task.part(rows)
+        return part
+
+    def give_words(self, model: Model) -> None:
+        """The vectors belong to the task, not to the model: from now on it reads these."""
+        count, size = self.words.shape
+        model.words = nn.Embedding(count, size, padding_idx=PAD, _weight=self.words, _freeze=True)
+
+    def __len__(self) -> int:
+        return len(self.task)
+
+    def batch(self, rows: Longs) -> Batch:
+        def moved(array: Longs) -> Tensor:
+            return torch.from_numpy(array).to(self.device)
+
+        return Batch(
+            moved(self.task.question[rows] + self.offset)[:, None],
+            image=None if self.images is None else self.images[moved(self.task.image[rows])],
+            choices=moved(self.task.candidates[rows] + 1)[..., None],
+            answer=torch.zeros(len(rows), dtype=torch.int64, device=self.device),
+        )
+
+
+def train(
+    task: Task,
+    inputs: str,
+    config: ScorerConfig | None = None,
+    start: Scorer | None = None,
+    progress: Progress = no_progress,
+) -> Scorer:
+    """Train a scorer that sees `inputs` (`A`, `QA`, `IA` or `IQA`). `start`: fine-tune this one."""
+    config = config or ScorerConfig()
+    tables = task.tables(inputs)
+    scales = {name: _scale(table) for name, table in tables.items()} if start is None else start.scales
+    scorer = Scorer(inputs, _model(tables, inputs, config, start), scales, config, 0)
+    model, seen = scorer.model, _Seen(task, scorer)
+    seen.give_words(model)
+    learnt, held = (seen.only(rows) for rows in _hold_out(task, config))
+
+    def check(model: Model) -> dict[str, float]:
+        return {"accuracy": float(_right(model, held).mean())}
+
+    each = FitConfig(batch=config.batch).per_epoch(len(learnt))
+    how = FitConfig(
+        epochs=config.epochs, batch=config.batch, rate=config.rate, weight_decay=config.decay, schedule="constant",
+        warmup=0.0, clip=0.0, check_every=each, log_every=each, seed=config.seed,
+    )  # fmt: skip
+    untuned = check(model)["accuracy"] if start is not None and len(held) else -1.0
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    ended = fit(model, learnt, config=how, check=check if len(held) else None, device=config.device, progress=progress)
+    if ended.accuracy <= untuned:
+        model.load_state_dict(before)
+        return scorer
+    return replace(scorer, epoch=ended.best_step // each if len(held) else config.epochs)
+
+
+def right(scorer: Scorer, task: Task) -> npt.NDArray[np.float64]:
+    """1 where the target has the highest score, 1/ties where it shares it, else 0: (n,)."""
+    seen = _Seen(task, scorer)
+    seen.give_words(scorer.model)
+    return _right(scorer.model, seen)
+
+
+@torch.no_grad()
+def _right(model: Model, seen: _Seen, batch: int = 1024) -> npt.NDArray[np.float64]:
+    result = np.zeros(len(seen))
+    model.eval()
+    for at in range(0, len(seen), batch):
+        rows = np.arange(at, min(at + batch, len(seen)))
+        scores = model(seen.batch(rows)).logits
+        # The target stands first, so the largest score alone would give it every tie.
+        best = scores == scores.max(1, keepdim=True).values
+        result[rows] = (best[:, 0] / best.sum(1)).cpu().numpy()
+    return result
+
+
+def _model(tables: dict[str, Floats], inputs: str, config: ScorerConfig, start: Scorer | None) -> Model:
+    width = {name: table.shape[1] for name, table in tables.items()}
+    settings = {
+        "word_size": width["A"],
+        "hidden": config.hidden if start is None else start.model.config.hidden,
+        "dropout": config.dropout,
+        "learn_words": False,
+    }
+    model = build(f"mlp-{inputs.lower()}", Sizes(1, 1, (width.get("I", 1), 1, 1)), settings, seed=config.seed)
+    if start is not None:
+        begin = {name: value for name, value in start.model.state_dict().items() if not name.startswith("words.")}
+    else:
+        generator = torch.Generator().manual_seed(config.seed)
+        # Each part begins with the same weight, or the longest feature vector would drown the others.
+        parts = [_uniform(config.hidden, width[name], len(width), generator) for name in "AIQ" if name in width]
+        begin = {
+            "hidden.weight": torch.cat(parts, 1),
+            "hidden.bias": torch.zeros(config.hidden),
+            "score.weight": _uniform(1, config.hidden, 1, generator),
+            "score.bias": torch.zeros(1),
+        }
+    # The words come with the task.
+    model.load_state_dict(begin, strict=False)
+    return model.to(config.device)
+
+
+def _uniform(rows: int, width: int, parts: int, generator: torch.Generator) -> Tensor:
+    bound = (6 / (width * parts)) ** 0.5
+    values: Tensor = (torch.rand((rows, width), generator=generator) * 2 - 1) * bound
+    return values
+
+
+def _scale(table: Floats) -> tuple[Floats, Floats]:
+    mean, std = table.mean(0), table.std(0)
+    return mean, np.where(std > 1e-6, std, 1).astype(np.float32)
+
+
+def _hold_out(task: Task, config: ScorerConfig) -> tuple[Longs, Longs]:
+    """Training questions, and those of some images to choose the epoch by."""
+    images = np.unique(task.image)
+    count = round(config.held_out * len(images))
+    if count < 1 or count >= len(images):
+        return np.arange(len(task)), np.zeros(0, np.int64)
+    chosen = np.random.default_rng(config.seed).choice(images, count, replace=False)
+    held = np.isin(task.image, chosen)
+    return np.flatnonzero(~held), np.flatnonzero(held)
+
+
+def vectors_of(texts: Sequence[str], encoder: Any) -> Floats:
+    """Vectors of texts, float32; one without known words gets random numbers of its own, fixed by the text.
+
+    Otherwise all unknown answers would be one answer to the scorer, and telling them apart is what is tested.
+    """
+    from pfungst.text import encode
+
+    rows = np.array(encode(texts, encoder), np.float32)
+    known = rows[rows.any(1)]
+    scale = float(known.std()) if len(known) else 1.0
+    for row in np.flatnonzero(~rows.any(1)).tolist():
+        rng = np.random.default_rng(zlib.crc32(texts[row].casefold().encode("utf-8", "surrogatepass")))
+        rows[row] = rng.normal(scale=scale, size=rows.shape[1])
+    return rows
+
+
+class Tasks:
+    """The tasks of one split, a choice set at a time; vectors and image features are shared."""
+
+    def __init__(
+        self,
+        decoys: DecoySet,
+        encoder: Any,
+        features: Features | None = grid_features,
+        progress: Progress = no_progress,
+    ) -> None:
+        self.decoys = decoys
+        self._answers = vectors_of(decoys.split.book.texts, encoder)
+        self._questions = vectors_of(decoys.split.questions, encoder)
+        seen: dict[int, Image] = {}
+        for number, example in zip(decoys.split.image.tolist(), decoys.examples, strict=True):
+            if example.image is not None:
+                seen.setdefault(number, example.image)
+        images = len(decoys.split.by_image.starts) - 1
+        self.images = None
+        if features is not None and len(seen) == images:
+            self.images = table_of([seen[number] for number in range(images)], features, progress)
+        self.without_image = images - len(seen)
+
+    def of(self, variant: str) -> tuple[Task, list[str]]:
+        """The task of a choice set, and the images of its questions. Questions without a decoy are left out."""
+        split = self.decoys.split
+        decoys = {number: self.decoys.distinct(variant, number) for number in range(len(self.decoys))}
+        rows = [[int(split.targets[number]), *wrong] for number, wrong in decoys.items() if wrong]
+        candidates = np.full((len(rows), max(map(len, rows), default=1)), -1, np.int64)
+        for at, row in enumerate(rows):
+            candidates[at, : len(row)] = row
+        kept = np.asarray([number for number, wrong in decoys.items() if wrong], np.int64)
+        question, image = (numbers[kept].astype(np.int64) for numbers in (split.question, split.image))
+        task = Task(candidates, question, image, self._answers, self._questions, self.images)
+        examples = [self.decoys.examples[number] for number in kept.tolist()]
+        return task, [example.image_id or example.id for example in examples]
