@@ -112,12 +112,12 @@ def test_a_model_on_regions_plays_with_the_regions_of_its_pictures(on_regions: P
 
 
 def test_a_model_on_regions_says_what_it_lacks(on_regions: Path) -> None:
-    with pytest.raises(PlayerError, match="trained on region features: give those of the pictures"):
+    with pytest.raises(PlayerError, match="trained on region features: give those of the images"):
         resolve(f"zoo:{on_regions / 'butd'}")
     player = resolve(f"zoo:{on_regions / 'butd'}", regions=str(on_regions / "regions"))
     with pytest.raises(DataError, match="no region features for the picture"):
         player.answer([Query("is", NamedImage("9"))])
-    with pytest.raises(DataError, match="is no file of a data set"):
+    with pytest.raises(DataError, match="is not a file of a data set"):
         player.answer([Query("is", BytesImage(b"changed"))])
     np.savez(on_regions / "regions" / "7.npz", features=np.zeros((2, 4), np.float32))
     np.savez(on_regions / "regions" / "8.npz", features=np.zeros((2, 4), np.float32))

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
+from pfungst.core import Query
 from pfungst.models import MODELS, Model
+from pfungst.models.features import image_array, image_batch
+from pfungst.players.zoo import load
+from pfungst.probes.game import GAMES
+from pfungst.probes.game.board import Board
+from pfungst.world import embedded
 from tests.models.tiny import make, tiny_batch
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
@@ -56,3 +63,24 @@ def test_answers_and_gradients_are_those_of_the_cpu(name: str) -> None:
 def test_modules_run_the_programs_that_the_generator_writes_as_on_the_cpu(name: str) -> None:
     (_, logits, _), (_, there, _) = both(name, programs=False)
     torch.testing.assert_close(there, logits, rtol=1e-3, atol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def queries() -> list[Query]:
+    boards = [Board.of(example, GAMES["paper"]) for example in embedded(8, rephrasings=0)]
+    rng = np.random.default_rng(0)
+    return [board.query(board.start + rng.uniform(-0.1, 0.1, board.start.shape)) for board in boards for _ in range(2)]
+
+
+def test_images_of_scenes_have_the_pixels_of_their_files(queries: list[Query]) -> None:
+    images = [query.image for query in queries if query.image is not None]
+    files = np.stack([image_array(image.fixed(), 192, 144) for image in images])  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(image_batch(images, 192, 144, "cuda").cpu().numpy(), files)
+
+
+@pytest.mark.parametrize("name", ["film", "san", "rn", "iep", "tbd", "mdetr", "hiecoatt"])
+def test_a_player_answers_as_on_the_cpu(name: str, queries: list[Query]) -> None:
+    here, there = (load(name, device=device).answer(queries) for device in ("cpu", "cuda"))
+    assert [answer.text for answer in there] == [answer.text for answer in here]
+    chances = [[answer.confidence or 0.0 for answer in answers] for answers in (here, there)]
+    np.testing.assert_allclose(chances[1], chances[0], atol=0.01)  # float16 features may differ in their last bit

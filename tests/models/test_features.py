@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from pfungst.core import BytesImage, DataError, Image, PfungstError
-from pfungst.models.features import FeatureCache, get_backbone, load_regions, picture_array
+from pfungst.models.features import FeatureCache, get_backbone, image_array, load_regions
 
 
 def png(values: Any, mode: str | None = None) -> BytesImage:
@@ -88,20 +88,20 @@ def test_a_folder_of_another_backbone_or_a_damaged_one_is_refused(tmp_path: Path
 
 def test_pictures_are_shrunk_by_averaging_all_their_pixels() -> None:
     board = np.indices((64, 64)).sum(0) % 2 * 255
-    small = picture_array(png(board.astype(np.uint8)), 8, 8)
+    small = image_array(png(board.astype(np.uint8)), 8, 8)
     assert small.shape == (3, 8, 8)
     assert np.abs(small.astype(int) - 127).max() < 25
 
 
 def test_sixteen_bits_and_transparency_are_understood() -> None:
-    deep = picture_array(png(np.full((4, 4), 200 * 256, np.uint16)), 2, 2)
+    deep = image_array(png(np.full((4, 4), 200 * 256, np.uint16)), 2, 2)
     assert set(deep.ravel().tolist()) == {200}
     clear = np.zeros((4, 4, 4), np.uint8)
-    assert set(picture_array(png(clear), 2, 2).ravel().tolist()) == {255}
+    assert set(image_array(png(clear), 2, 2).ravel().tolist()) == {255}
 
 
 def test_unknown_backbones_are_told() -> None:
-    with pytest.raises(PfungstError, match="no picture backbone 'resnet'. There are: pixels"):
+    with pytest.raises(PfungstError, match="no image backbone 'resnet'. There are: pixels"):
         get_backbone("resnet")
 
 
@@ -236,5 +236,5 @@ def test_any_network_gives_its_last_feature_map() -> None:
 
 @pytest.mark.parametrize("name", ["torch:no.such.module:f", f"torch:{__name__}:nothing", f"torch:{__name__}:a_word"])
 def test_a_network_that_cannot_be_made_is_told(name: str) -> None:
-    with pytest.raises(PfungstError, match="picture backbone"):
+    with pytest.raises(PfungstError, match="image backbone"):
         get_backbone(name)

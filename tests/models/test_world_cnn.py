@@ -10,7 +10,7 @@ import torch
 
 from pfungst.core import PfungstError
 from pfungst.models import Batch, Inputs, Scenes, Sizes, Trained, Vocabulary, build
-from pfungst.models.features import get_backbone, picture_array
+from pfungst.models.features import get_backbone, image_array
 from pfungst.models.objects import centres
 from tests.conftest import png
 
@@ -75,7 +75,7 @@ def test_its_features_serve_as_a_backbone(folder: Path) -> None:
     images = [png(10), png(200)]
     features = backbone.extract(images)
     assert features.shape == (2, *backbone.shape) == (2, 8, 3, 4)
-    pictures = torch.from_numpy(np.stack([picture_array(image, 48, 32) for image in images]))
+    pictures = torch.from_numpy(np.stack([image_array(image, 48, 32) for image in images]))
     with torch.no_grad():
         expected = Trained.load(folder).model.features(pictures)
     np.testing.assert_allclose(features, expected.numpy(), atol=2e-3)

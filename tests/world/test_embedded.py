@@ -10,7 +10,8 @@ from pfungst.core import DataError
 from pfungst.core.files import cache_root
 from pfungst.world import answer, answer_text
 from pfungst.world import builtin as embedding
-from pfungst.world.builtin import embedded, scene_image
+from pfungst.world.builtin import embedded
+from pfungst.world.images import SceneImage
 
 
 @pytest.fixture(scope="module")
@@ -110,15 +111,15 @@ def test_a_digest_names_scene_and_size_without_drawing(cache, monkeypatch):
     data = embedded(4)
     scene = data[0].scene
     digests = {
-        scene_image(scene).digest,
-        scene_image(scene, 64, 48).digest,
-        scene_image(data[-1].scene).digest,
-        scene_image({**scene, "camera": [7.0, -6.0, 5.0]}).digest,
+        SceneImage(scene).digest,
+        SceneImage(scene, 64, 48).digest,
+        SceneImage(data[-1].scene).digest,
+        SceneImage({**scene, "camera": [7.0, -6.0, 5.0]}).digest,
     }
     assert len(digests) == 4
-    assert scene_image(json.loads(json.dumps(scene))).digest == data[0].image.digest
+    assert SceneImage(json.loads(json.dumps(scene))).digest == data[0].image.digest
     monkeypatch.setattr(embedding, "renderer_version", lambda: "another")
-    assert scene_image(scene).digest not in digests
+    assert SceneImage(scene).digest not in digests
 
 
 def test_pictures_are_drawn_on_demand(cache):

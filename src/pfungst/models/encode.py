@@ -1,31 +1,29 @@
-"""Questions, pictures, scenes and choices as a batch: what a trained model is asked."""
+"""Questions, images, scenes and choices as a batch: what a trained model is asked."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from pfungst.core import DataError, FileImage, Image, NamedImage, ZipImage
 from pfungst.models.batch import Batch
 from pfungst.models.features import Backbone, FeatureCache, get_backbone
+from pfungst.models.features.backbones import LiveBackbone
+from pfungst.models.features.recent import RecentImages
 from pfungst.models.features.regions import RegionFeatures
 from pfungst.models.scene import encode_scenes, to_scenes
 from pfungst.models.trained import Trained
 
-_REMEMBERED = 512
-"""Pictures kept decoded: the rephrasings of a question look at the same one."""
 _TEXTS = 1 << 14
 """Texts whose words are kept as numbers."""
 _GREY = 127
-"""What a model sees where there is no picture."""
+"""What a model sees where there is no image."""
 
 
 class Encoder:
@@ -36,8 +34,8 @@ class Encoder:
         # Exams ask a question many times, and choices are a few words that come again and again.
         self._row = lru_cache(_TEXTS)(lambda text, length: trained.vocabulary.encode([text], length)[0])
         self._backbone: Backbone | None = None
+        self._recent: RecentImages | None = None
         self._cache: FeatureCache | None = None
-        self._recent: OrderedDict[str, NDArray[Any]] = OrderedDict()
 
     def batch(
         self,
@@ -46,12 +44,12 @@ class Encoder:
         scenes: Sequence[Mapping[str, Any] | None],
         choices: Sequence[Sequence[str]],
     ) -> Batch:
-        """One row a question. Missing pictures are grey, missing scenes empty. DataError for what cannot be read."""
+        """One row per question. Missing images are grey, missing scenes empty. DataError for what cannot be read."""
         reads, inputs = self._trained.model.reads, self._trained.inputs
         looks, on_regions = "image" in reads, bool(self._trained.model.sizes.regions)
         batch = Batch(
             self._numbers(questions, inputs.question_length),
-            image=self._pictures(images) if looks and not on_regions else None,
+            image=self._images(images) if looks and not on_regions else None,
             regions=self._regions(images) if looks and on_regions else None,
             scene=None,
             choices=self._choices(choices) if "choices" in reads else None,
@@ -86,7 +84,7 @@ class Encoder:
         return rows
 
     def _regions(self, images: Sequence[Image | None]) -> Tensor:
-        """(B, R, D) by the names of the pictures; zeros behind the last region, and where there is no picture."""
+        """(B, R, D) by the names of the images; zeros behind the last region, and where there is no image."""
         if self._region_features is None:
             raise DataError("This model looks at region features, and none were given.")
         found = [None if one is None else self._region_features.get(_name(one)).features for one in images]
@@ -98,39 +96,48 @@ class Encoder:
                 padded[i, : len(rows)] = rows.astype(np.float16)
         return torch.from_numpy(padded)
 
-    def _pictures(self, images: Sequence[Image | None]) -> Tensor:
+    def _images(self, images: Sequence[Image | None]) -> Tensor:
+        """(B, C, H, W) on the device; float32, or uint8 for pixels."""
         backbone = self.backbone
-        # A digest reads the whole file: once a picture and batch is enough.
-        digests: dict[int, str] = {id(one): one.digest for one in {id(i): i for i in images if i is not None}.values()}
-        missing = {digests[id(one)]: one for one in images if one is not None and digests[id(one)] not in self._recent}
-        if missing:
-            self._recent.update(zip(missing, self._features(list(missing.values())), strict=True))
-        blank: Any = np.full(backbone.shape, _GREY, np.uint8)
-        if backbone.name != "pixels":
-            blank = np.zeros(backbone.shape, np.float16)
-        rows = np.stack([blank if one is None else self._recent[digests[id(one)]] for one in images])
-        for digest in digests.values():
-            self._recent.move_to_end(digest)
-        while len(self._recent) > _REMEMBERED:
-            self._recent.popitem(last=False)
-        tensor = torch.from_numpy(rows)
-        return tensor if tensor.dtype == torch.uint8 else tensor.float()
+        given = [at for at, image in enumerate(images) if image is not None]
+        seen = self._look([image for image in images if image is not None])
+        if len(given) < len(images):
+            blank = _GREY if seen.dtype == torch.uint8 else 0
+            rows = torch.full((len(images), *backbone.shape), blank, dtype=seen.dtype, device=self._device)
+            rows[given] = seen
+            seen = rows
+        return seen if seen.dtype == torch.uint8 else seen.float()
 
-    def _features(self, images: Sequence[Image]) -> NDArray[Any]:
-        # What takes milliseconds need not fill a disk: an adversary shows a picture once.
-        if self.backbone.name.partition(":")[0] in ("pixels", "world"):
-            return self.backbone.extract(images)
+    def _look(self, images: Sequence[Image]) -> Tensor:
+        if self._recent is not None:
+            return self._recent.get(images)
+        # What takes longer is kept on disk.
         if self._cache is None:
             self._cache = FeatureCache(self.backbone)
-        return self._cache.get(images)
+        return torch.from_numpy(self._cache.get(images)).to(self._device)
 
     @property
     def backbone(self) -> Backbone:
-        """What makes the pictures; loaded when the first one is needed."""
+        """What makes the features of images; loaded when the first one is needed."""
         if self._backbone is None:
             inputs = self._trained.inputs
-            self._backbone = get_backbone(inputs.picture, width=inputs.width, height=inputs.height, device=self._device)
+            self._backbone, self._recent = _eyes(inputs.picture, inputs.width, inputs.height, self._device)
         return self._backbone
+
+
+def _eyes(name: str, width: int, height: int, device: str) -> tuple[Backbone, RecentImages | None]:
+    # Players of one process share what they see of the world: an image is rendered and looked at once for all of them.
+    if name in ("pixels", "world"):
+        return shared_eyes(name, width, height, device)
+    backbone = get_backbone(name, width=width, height=height, device=device)
+    return backbone, RecentImages(backbone) if isinstance(backbone, LiveBackbone) else None
+
+
+@lru_cache(maxsize=8)
+def shared_eyes(name: str, width: int, height: int, device: str) -> tuple[Backbone, RecentImages]:
+    """What players of one process look through: the backbone, and the images it saw lately."""
+    backbone: Any = get_backbone(name, width=width, height=height, device=device)
+    return backbone, RecentImages(backbone)
 
 
 def _name(image: Image) -> str:
@@ -141,6 +148,6 @@ def _name(image: Image) -> str:
     if isinstance(image, NamedImage):
         return image.name
     raise DataError(
-        f"A picture ({image.digest[:12]}) is no file of a data set, so it has no published region features. "
-        "Models on regions can be asked about the pictures of their data set alone."
+        f"An image ({image.digest[:12]}) is not a file of a data set, so it has no published region features. "
+        "A model that looks at regions can only be asked about the images of its data set."
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+from collections.abc import Iterator
 from typing import TypeVar
 
 import torch
@@ -28,3 +30,17 @@ def quick(model: Module) -> Module:
         if isinstance(part, nn.Conv2d):
             part.weight.data = part.weight.data.contiguous(memory_format=torch.channels_last)
     return fast
+
+
+@contextlib.contextmanager
+def full_precision() -> Iterator[None]:
+    """Convolutions and recurrent layers in float32 on a GPU too.
+
+    By default cuDNN rounds their inputs to 10 bits (TF32); answers would differ from those of a CPU.
+    """
+    before = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = False
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.allow_tf32 = before

@@ -105,7 +105,9 @@ def _zoo(
 def _zoo_model(name: str, about: str) -> None:
     """`film` is short for `zoo:film`."""
 
-    def make(argument: str, *, data: Dataset | None = None, device: str = "cpu", batch_size: int | None = None) -> Player:
+    def make(
+        argument: str, *, data: Dataset | None = None, device: str = "cpu", batch_size: int | None = None
+    ) -> Player:
         _no_argument(name, argument)
         return _zoo(name, data=data, device=device, batch_size=batch_size)
 

@@ -18,8 +18,11 @@ from pfungst.models.encode import Encoder
 from pfungst.models.features import load_regions
 from pfungst.models.features.regions import RegionFeatures
 from pfungst.models.programs import decode_program
-from pfungst.models.quick import quick
+from pfungst.models.quick import full_precision, quick
 from pfungst.models.vocabulary import plain_answer
+
+ON_CPU, ON_GPU = 64, 512
+"""Questions asked at once."""
 
 
 class ZooPlayer:
@@ -27,9 +30,9 @@ class ZooPlayer:
 
     Open questions get the likeliest answer it knows. Of given choices it takes the likeliest; a choice that is none of
     its answers scores 0, and where it knows none it says what it would say without them. Models that score choices
-    (the MLPs, `attention`, `hiecoatt-mc`) choose among all their answers where none are given. Without a picture it
-    looks at a grey one, without a scene at an empty one. A model that was trained on region features needs those of the
-    pictures it is asked about, as `regions`.
+    (the MLPs, `attention`, `hiecoatt-mc`) choose among all their answers where none are given. Without an image it
+    looks at a grey one, without a scene at an empty one. On a GPU, images of scenes are rendered there. A model that
+    was trained on region features needs those of the images it is asked about, as `regions`.
     """
 
     def __init__(
@@ -38,17 +41,19 @@ class ZooPlayer:
         *,
         name: str = "",
         device: str = "cpu",
-        batch_size: int = 64,
+        batch_size: int | None = None,
         regions: RegionFeatures | None = None,
     ) -> None:
         if "answer" not in trained.model.learns_from:
             raise PlayerError(f"{trained.name} finds objects; it answers no questions and cannot be a player.")
+        if batch_size is None:
+            batch_size = ON_GPU if torch.device(device).type == "cuda" else ON_CPU
         if batch_size < 1:
             raise PlayerError(f"The batch size of a player must be at least 1, not {batch_size}.")
         wanted = trained.model.sizes.regions if "image" in trained.model.reads else 0
         if wanted and regions is None:
             raise PlayerError(
-                f"{trained.name} was trained on region features: give those of the pictures, --option regions=FILE."
+                f"{trained.name} was trained on region features: give those of the images, --option regions=FILE."
             )
         if wanted and regions is not None and regions.size != wanted:
             raise PlayerError(f"{trained.name} looks at regions of {wanted} numbers; these have {regions.size}.")
@@ -89,7 +94,9 @@ class ZooPlayer:
 
     @torch.inference_mode()
     def _ask(self, queries: Sequence[Query], offered: Sequence[Sequence[str]]) -> Output:
-        output: Output = self._model(self._batch(queries, offered))
+        batch = self._batch(queries, offered)
+        with full_precision():
+            output: Output = self._model(batch)
         return output
 
     def _batch(self, queries: Sequence[Query], offered: Sequence[Sequence[str]]) -> Batch:
@@ -125,9 +132,12 @@ class ZooPlayer:
         return Answer(self.trained.vocabulary.answers[likeliest], confidence=min(1.0, chances[likeliest]))
 
 
-def load(argument: str, *, name: str = "", device: str = "cpu", batch_size: int = 64, regions: str = "") -> ZooPlayer:
+def load(
+    argument: str, *, name: str = "", device: str = "cpu", batch_size: int | None = None, regions: str = ""
+) -> ZooPlayer:
     """The player of `zoo:ARGUMENT`: a name of the zoo, or a folder or .safetensors file with a trained model.
 
+    `batch_size`: questions asked at once, by default 64 on a CPU and 512 on a GPU.
     `regions` is the file or folder of region features (.tsv, .h5, folder of .npz) for a model that looks at them.
     """
     if not argument:

@@ -1,4 +1,4 @@
-"""The CLEVR world: scenes, programs, questions and pictures.
+"""The CLEVR world: scenes, programs, questions and images.
 
 Every name is loaded when it is first used, so that importing the package stays cheap.
 """
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pfungst.world.grid import GridMasks as GridMasks
     from pfungst.world.grid import grid_places as grid_places
     from pfungst.world.grid import step_places as step_places
+    from pfungst.world.images import RenderedImage as RenderedImage
+    from pfungst.world.images import SceneImage as SceneImage
     from pfungst.world.legal import PRESETS as PRESETS
     from pfungst.world.legal import Rules as Rules
     from pfungst.world.legal import is_legal as is_legal
@@ -64,6 +66,8 @@ _HOMES = {
     "GridMasks": "grid",
     "grid_places": "grid",
     "step_places": "grid",
+    "RenderedImage": "images",
+    "SceneImage": "images",
     "PRESETS": "legal",
     "Rules": "legal",
     "is_legal": "legal",

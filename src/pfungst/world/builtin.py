@@ -9,16 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pfungst import __version__
-from pfungst.core import DataError, Dataset, Example, LazyImage
+from pfungst.core import DataError, Dataset, Example
 from pfungst.core.files import cache_root, write_atomic
 from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH
+from pfungst.world.images import SceneImage, renderer_version
 from pfungst.world.made_files import compact
-from pfungst.world.making import FORMAT, draw_scene, renderer_version
+from pfungst.world.making import FORMAT, draw_scene
 from pfungst.world.questions import Question, generate, load_templates
 from pfungst.world.questions.generating import REPHRASINGS, check_phrasings
 from pfungst.world.questions.template import HELDOUT, TRAIN
@@ -99,22 +99,10 @@ def embedded(
     )
 
 
-def scene_image(scene: Mapping[str, Any], width: int = DEFAULT_WIDTH, height: int = DEFAULT_HEIGHT) -> LazyImage:
-    """The picture of a scene, drawn when it is looked at. Its digest is known before."""
-    named = compact([renderer_version(), width, height, scene])
-    return LazyImage(hashlib.sha256(named.encode()).hexdigest(), partial(_pixels, scene, width, height))
-
-
-def _pixels(scene: Mapping[str, Any], width: int, height: int) -> Any:
-    from pfungst.world import render
-
-    return render(scene, width, height)
-
-
 def _examples(
     scenes: Sequence[Mapping[str, Any]], questions: Sequence[Question], width: int, height: int
 ) -> list[Example]:
-    by_image = {scene["image_filename"]: (scene, scene_image(scene, width, height)) for scene in scenes}
+    by_image = {scene["image_filename"]: (scene, SceneImage(scene, width, height)) for scene in scenes}
     examples: list[Example] = []
     original = -1
     for one in questions:

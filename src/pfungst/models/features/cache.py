@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pfungst.core import DataError, Image
-from pfungst.core import Progress
+from pfungst.core import DataError, Image, Progress
 from pfungst.core.files import cache_dir, write_json
 from pfungst.models.features.backbones import Backbone
 

@@ -12,14 +12,16 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.core import BytesImage, DataError, Example, Query
+from pfungst.core import DataError, Example, Query
 from pfungst.probes.game.rules import GameRules
 from pfungst.probes.game.sight import Sight
 from pfungst.world.camera import Basis, camera_basis, estimate_camera
 from pfungst.world.constants import BOUND, CAMERA, DEFAULT_HEIGHT, DEFAULT_WIDTH, FOCAL, RELATION_THRESHOLD, RELATIONS
 from pfungst.world.grid import grid_places, step_places
+from pfungst.world.images import RenderedImage
 from pfungst.world.moved import MovedProgram
 from pfungst.world.programs import Program, Value, answer_text
+from pfungst.world.renderers.pack import Packed, pack
 from pfungst.world.scene import Scene, relationships
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -28,8 +30,8 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class SceneImage:
-    """The picture of a layout, drawn when somebody looks at it."""
+class LayoutImage(RenderedImage):
+    """The image of a layout of a board."""
 
     board: Board
     positions: bytes
@@ -43,27 +45,14 @@ class SceneImage:
     def size(self) -> tuple[int, int]:
         return self.board.size
 
-    def pixels(self) -> npt.NDArray[np.uint8]:
-        """uint8 (height, width, 3)."""
-        from pfungst.world import render
-
-        return render(self.board.scene_at(np.frombuffer(self.positions).reshape(-1, 2)), *self.board.size)
-
-    def read(self) -> bytes:
-        import io
-
-        buffer = io.BytesIO()
-        self.pil().save(buffer, format="PNG", compress_level=1)
-        return buffer.getvalue()
-
-    def pil(self) -> Any:
-        import PIL.Image
-
-        return PIL.Image.fromarray(self.pixels())
-
-    def fixed(self) -> BytesImage:
-        """The same picture, drawn now."""
-        return BytesImage(self.read())
+    def packed(self) -> Packed:
+        positions = np.frombuffer(self.positions).reshape(-1, 2)
+        if self.board.rules.ood:  # the camera moves as well
+            return pack(self.board.scene_at(positions))
+        start = self.board.packed
+        objects = start.objects.copy()
+        objects[:, :2] = positions
+        return replace(start, objects=objects)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,15 +146,20 @@ class Board:
         return int(width), int(height)
 
     @cached_property
+    def packed(self) -> Packed:
+        """The scene as it stands before the game, for the renderer."""
+        return pack(self.scene_at(self.start))
+
+    @cached_property
     def image_key(self) -> bytes:
-        """Everything a picture depends on besides the positions."""
-        from pfungst.world.making import renderer_version
+        """Everything an image depends on besides the positions."""
+        from pfungst.world.images import renderer_version
 
         known = [renderer_version(), self.size, self.rules.ood, self._plain]
         return json.dumps(known, sort_keys=True, default=list).encode()
 
-    def image(self, positions: Floats) -> SceneImage:
-        return SceneImage(self, np.ascontiguousarray(positions, dtype=np.float64).tobytes())
+    def image(self, positions: Floats) -> LayoutImage:
+        return LayoutImage(self, np.ascontiguousarray(positions, dtype=np.float64).tobytes())
 
     def query(self, positions: Floats, scene: bool = False, take: int = 0) -> Query:
         """What the player is asked about a layout (objects, 2); the scene goes to those that read scenes only."""

@@ -163,11 +163,16 @@ def source() -> str:
     return translate(kernels, apart=("hit", "openness", "seen", "surroundings")) + ENTRIES
 
 
+def at_once(width: int, height: int) -> int:
+    """How many images of a size to draw together."""
+    return max(1, AT_ONCE // (width * height))
+
+
 @torch.no_grad()
 def draw_batch(packed: Sequence[Packed], width: int, height: int, device: str) -> npt.NDArray[np.uint8]:
     """Images (scenes, height, width, 3), any number of them, in the host's memory."""
     image = np.empty((len(packed), height, width, 3), dtype=np.uint8)
-    step = max(1, AT_ONCE // (width * height))
+    step = at_once(width, height)
     for start in range(0, len(packed), step):
         drawn = draw_on_device(packed[start : start + step], width, height, torch.device(device))
         # Page-locked memory is copied to several times faster.
