@@ -58,6 +58,7 @@ class More(Knobs):
         ("folder=/tmp/x", Path("/tmp/x")),
         ("folder=none", None),
         ("limit=none", None),
+        ("limit=null", None),
         ("limit=7", 7),
         ("schedule=linear", "linear"),
         ("members=film+tbd", ("film", "tbd")),

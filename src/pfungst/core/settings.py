@@ -7,7 +7,7 @@ how a word is read:
     int, float, str    21, 1e-6, text
     Path               a path
     Literal["a", "b"]  one of these words
-    X | None           `none`, or an X
+    X | None           `none` (or `null`), or an X
     tuple[int, ...]    values joined by +, such as 1+2+3, or a JSON list
     Mapping, dict      a JSON object
 
@@ -199,7 +199,7 @@ def _lines(kind: Callable[..., Any]) -> dict[str, str]:
         for field, below in pairwise(body):
             match field, below:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                    lines[name] = re.split(r"(?<=[.:])\s", " ".join(text.split()))[0]
+                    lines[name] = re.split(r"(?<=\.)\s(?=[A-Z`])", " ".join(text.split()))[0]
     return lines
 
 
@@ -235,7 +235,7 @@ def _guess(text: str, default: Any) -> Any:
 
 
 def _parse(text: str, kinds: Sequence[Any]) -> Any:
-    if type(None) in kinds and text.casefold() == "none":
+    if type(None) in kinds and text.casefold() in ("none", "null"):
         return None
     # Text last: it takes every word, also those of the others.
     for kind in sorted((one for one in kinds if one is not type(None)), key=lambda one: one is str):

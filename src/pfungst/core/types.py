@@ -219,7 +219,8 @@ class Trial:
     example_id: str
     variants: tuple[Variant, ...]
     keeps: str
-    """The label-preservation contract: what stays the same over the variants, and why, in words."""
+    """The label-preservation contract: what stays the same over the variants, and why, in words. `check_probe` holds
+    the probe to it, unless it begins with `nothing`: the evidence is taken away on purpose."""
     notes: Mapping[str, Any] = field(default_factory=dict)
     """What the probe must remember to read the answers (JSON-able), such as the scores of a ranking."""
 

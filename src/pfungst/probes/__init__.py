@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pfungst.core import Probe
+from pfungst.core import Dataset, Probe
 from pfungst.core.registry import Registry
 from pfungst.core.settings import parse_settings, split_spec
 
@@ -33,8 +33,8 @@ def get_probe(spec: str) -> Probe:
     return probe
 
 
-def check_probe(probe: Probe) -> list[str]:
+def check_probe(probe: Probe, data: Dataset | None = None) -> list[str]:
     """What is wrong with a probe, in sentences; empty when it keeps the rules. See `pfungst.probes.check`."""
     from pfungst.probes.check import check_probe as check
 
-    return check(probe)
+    return check(probe, data)

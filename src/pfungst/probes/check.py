@@ -2,30 +2,195 @@
 
 from __future__ import annotations
 
-import dataclasses
+import hashlib
+import io
 import json
+from collections.abc import Mapping, Sequence
 
-from pfungst.core import Answer, AnsweredTrial, BytesImage, Dataset, Example, Findings, Probe, ProbeError
+from pfungst.core import Answer, AnsweredTrial, Asker, BytesImage, Dataset, Example, Findings, Probe, ProbeError, Query
 from pfungst.core.files import jsonable
-from pfungst.core.types import Trial
+from pfungst.core.types import SearchingProbe, Trial, Variant
+from pfungst.scores import same_answer
 
-# The smallest valid PNGs of two colours would do, but a probe may look at the size: 2 x 2 pixels, black and white.
-_SIDE = 2
+KEEPS_NOTHING = "nothing"
+"""A trial whose `keeps` begins with this word takes the evidence away on purpose: its answer need not stay."""
+SHOWN = 5
+"""Sentences of one kind that are told; a broken contract is broken many times."""
 
 
-def _sample() -> Dataset:
-    import io
+def check_probe(probe: Probe, data: Dataset | None = None) -> list[str]:
+    """What is wrong with a probe, in sentences; empty when it keeps the rules.
 
+    data: examples the probe can work on. By default two samples: yes/no questions about grey squares, and a small
+        CLEVR world with scenes and programs, where the right answer to a changed scene can be computed.
+    """
+    problems: list[str] = []
+    if not isinstance(getattr(probe, "name", None), str) or not probe.name:
+        problems.append("The probe has no name: `name` must be a non-empty string.")
+    missing = [method for method in ("trials", "findings") if not callable(getattr(probe, method, None))]
+    if missing:
+        return [*problems, f"The probe lacks the methods {', '.join(missing)}."]
+    refused: list[str] = []
+    samples = [data] if data is not None else [_squares(), _world()]
+    for sample in samples:
+        try:
+            problems += _check_on(probe, sample)
+        except ProbeError as error:
+            refused.append(str(error))
+    if len(refused) == len(samples):
+        problems.append(f"The probe cannot work on the sample data ({refused[-1]}); pass data that it can work on.")
+    return list(dict.fromkeys(problems))
+
+
+def _check_on(probe: Probe, data: Dataset) -> list[str]:
+    trials = _trials(probe, data)
+    if not trials:
+        return ["The probe made no trial."]
+    problems = []
+    if _keys(trials) != _keys(_trials(probe, data)):
+        problems.append("The probe made other trials for the same data and seed: draw every choice from the seed.")
+    examples = {example.id: example for example in data}
+    problems += _check_trials(trials, examples)
+    return problems or _check_findings(probe, trials, examples)
+
+
+def _trials(probe: Probe, data: Dataset) -> list[Trial]:
+    if isinstance(probe, SearchingProbe):
+        return list(probe.search(Asker(_Reference(data)), data, 0))
+    return list(probe.trials(data, 0))
+
+
+def _keys(trials: Sequence[Trial]) -> list[tuple[str, str]]:
+    return [(v.name, v.query.key("")) for trial in trials for v in trial.variants]
+
+
+# --- trials -----------------------------------------------------------------------------------------------------------
+
+
+def _check_trials(trials: Sequence[Trial], examples: Mapping[str, Example]) -> list[str]:
+    problems = []
+    for trial in trials:
+        names = [variant.name for variant in trial.variants]
+        if len(names) < 2:
+            problems.append(
+                f"The trial of {trial.example_id} has {len(names)} variant: it needs the clean one and more."
+            )
+        if len(set(names)) != len(names):
+            problems.append(f"The trial of {trial.example_id} has two variants of one name: {', '.join(names)}.")
+        if not trial.keeps.strip():
+            problems.append(f"The trial of {trial.example_id} does not say what it keeps: fill `keeps`.")
+        keys = [variant.query.key("") for variant in trial.variants]
+        if len(set(keys)) == 1 and len(keys) > 1:
+            problems.append(
+                f"The variants of {trial.example_id} are one and the same query: count up `take` to repeat."
+            )
+        unknown = {trial.example_id, *(v.example_id or trial.example_id for v in trial.variants)} - set(examples)
+        if unknown:
+            problems.append(f"A trial names the example {min(unknown)!r}, which is not in the data.")
+    if problems:
+        return problems
+    broken = [sentence for trial in trials for sentence in broken_contracts(trial, examples)]
+    return broken[:SHOWN] + [f"... and {len(broken) - SHOWN} more of this kind."] * (len(broken) > SHOWN)
+
+
+def broken_contracts(trial: Trial, examples: Mapping[str, Example]) -> list[str]:
+    """The variants whose right answer is not that of the example, wherever the right answer can be known.
+
+    It can where a variant offers choices, asks another example, or shows a scene and the example has a program.
+    """
+    example = examples[trial.example_id]
+    if example.target is None or trial.keeps.strip().lower().startswith(KEEPS_NOTHING):
+        return []
+    told = []
+    for variant in trial.variants:
+        where = f"The variant {variant.name!r} of {trial.example_id}"
+        asked = examples[variant.example_id or trial.example_id]
+        if asked.target is not None and not same_answer(asked.target, example.target):
+            told.append(
+                f"{where} asks the example {asked.id}, whose answer is {asked.target!r}, not {example.target!r}."
+            )
+        elif variant.query.choices and not any(same_answer(one, example.target) for one in variant.query.choices):
+            told.append(f"{where} does not offer the right answer {example.target!r} among its choices.")
+        elif (computed := _computed(variant, asked)) is not None and not same_answer(computed, example.target):
+            told.append(
+                f"{where} shows a scene on which the program answers {computed!r}, not {example.target!r}: "
+                "the change does not keep the answer."
+            )
+    return told
+
+
+def _computed(variant: Variant, example: Example) -> str | None:
+    """What the example's program says about the scene of the variant; None where there is no scene or program."""
+    from pfungst.world import answer, answer_text
+
+    if variant.query.scene is None or example.program is None:
+        return None
+    value = answer(example.program, variant.query.scene)
+    return "no answer" if value is None else answer_text(value)
+
+
+# --- findings ---------------------------------------------------------------------------------------------------------
+
+
+def _check_findings(probe: Probe, trials: Sequence[Trial], examples: Mapping[str, Example]) -> list[str]:
+    problems = []
+    for score in (1.0, 0.0, float("nan")):
+        answered = []
+        for trial in trials:
+            example = examples[trial.example_id]
+            said = Answer(example.target or "yes" if score == 1.0 else "none of these")
+            count = len(trial.variants)
+            answered.append(AnsweredTrial(trial, example, (said,) * count, (score,) * count))
+        found: object = probe.findings(answered, 0)
+        if not isinstance(found, Findings):
+            return [f"findings() must return pfungst.core.Findings, not {type(found).__name__}."]
+        if json.dumps(jsonable(found)) != json.dumps(jsonable(probe.findings(answered, 0))):
+            problems.append("findings() gave other numbers for the same answers and seed.")
+        if not found.verdict.strip():
+            problems.append("findings() gave no verdict in words.")
+        drop = found.drop
+        if score == 1.0 and drop is not None and abs(drop.value) > 1e-12:
+            problems.append(f"All answers were right in every variant, but the drop is {drop.value:g}, not 0.")
+        if any(row.n < 0 or row.value is None for row in found.rows):
+            problems.append("A finding has a negative n or no value.")
+    return problems
+
+
+# --- what a probe is tried on -----------------------------------------------------------------------------------------
+
+
+class _Reference:
+    """Knows the target of every question, and gets a quarter of what it is shown wrong: always the same quarter."""
+
+    name = "reference"
+    fingerprint = "reference-1"
+    reads_scenes = True
+
+    def __init__(self, data: Dataset) -> None:
+        self._targets = {example.question: example.target or "" for example in data}
+        self._answers = sorted(set(self._targets.values()))
+
+    def answer(self, queries: Sequence[Query]) -> list[Answer]:
+        return [Answer(self._said(query)) for query in queries]
+
+    def _said(self, query: Query) -> str:
+        target = self._targets.get(query.question, "")
+        shown = json.dumps([query.question, query.scene, query.choices], sort_keys=True)
+        wrong = [text for text in query.choices or self._answers if not same_answer(text, target)]
+        return wrong[0] if wrong and hashlib.sha256(shown.encode()).digest()[0] < 64 else target
+
+
+def _squares() -> Dataset:
     import PIL.Image
 
     def image(shade: int) -> BytesImage:
         buffer = io.BytesIO()
-        PIL.Image.new("RGB", (_SIDE, _SIDE), (shade, shade, shade)).save(buffer, format="PNG")
+        PIL.Image.new("RGB", (2, 2), (shade, shade, shade)).save(buffer, format="PNG")
         return BytesImage(buffer.getvalue())
 
     examples = []
     for index in range(48):
-        first = index - index % 2  # two wordings a question, two questions a picture
+        first = index - index % 2  # two wordings per question, two questions per image
         target = "yes" if first % 3 else "no"
         wording = "Is square number {} white?" if index == first else "The square with number {}: is it white?"
         examples.append(
@@ -42,85 +207,10 @@ def _sample() -> Dataset:
                 group=f"q{first}",
             )
         )
-    return Dataset("check", examples, metric="exact")
+    return Dataset("squares", examples, metric="exact")
 
 
-def check_probe(probe: Probe, data: Dataset | None = None) -> list[str]:
-    """What is wrong with a probe, in sentences; empty when it keeps the rules.
+def _world() -> Dataset:
+    from pfungst.world import embedded
 
-    data: examples the probe can work on; yes/no questions about grey squares by default.
-    """
-    problems: list[str] = []
-    if not isinstance(getattr(probe, "name", None), str) or not probe.name:
-        problems.append("The probe has no name: `name` must be a non-empty string.")
-    missing = [method for method in ("trials", "findings") if not callable(getattr(probe, method, None))]
-    if missing:
-        return [*problems, f"The probe lacks the methods {', '.join(missing)}."]
-    data = data or _sample()
-    try:
-        trials = list(probe.trials(data, 0))
-    except ProbeError as error:
-        return [*problems, f"The probe cannot work on the sample data ({error}); pass data that it can work on."]
-    if not trials:
-        return [*problems, "trials() made no trial."]
-    if _keys(trials) != _keys(list(probe.trials(data, 0))):
-        problems.append("trials() gave other trials for the same data and seed: draw every choice from the seed.")
-    problems += _check_trials(trials, data)
-    if not problems:
-        problems += _check_findings(probe, trials, data)
-    return problems
-
-
-def _keys(trials: list[Trial]) -> list[tuple[str, str]]:
-    return [(v.name, v.query.key("")) for trial in trials for v in trial.variants]
-
-
-def _check_trials(trials: list[Trial], data: Dataset) -> list[str]:
-    problems = []
-    ids = {example.id for example in data}
-    for trial in trials:
-        names = [variant.name for variant in trial.variants]
-        if trial.example_id not in ids:
-            problems.append(f"A trial names the example {trial.example_id!r}, which is not in the data.")
-        if len(names) < 2:
-            problems.append(
-                f"The trial of {trial.example_id} has {len(names)} variant: it needs the clean one and more."
-            )
-        if len(set(names)) != len(names):
-            problems.append(f"The trial of {trial.example_id} has two variants of one name: {', '.join(names)}.")
-        if not trial.keeps.strip():
-            problems.append(f"The trial of {trial.example_id} does not say what it keeps: fill `keeps`.")
-        keys = [variant.query.key("") for variant in trial.variants]
-        if len(set(keys)) == 1 and len(keys) > 1:
-            problems.append(
-                f"The variants of {trial.example_id} are one and the same query: count up `take` to repeat."
-            )
-    return list(dict.fromkeys(problems))
-
-
-def _check_findings(probe: Probe, trials: list[Trial], data: Dataset) -> list[str]:
-    examples = {example.id: example for example in data}
-    problems = []
-    for score in (1.0, 0.0, float("nan")):
-        answered = [
-            AnsweredTrial(
-                trial,
-                examples[trial.example_id],
-                tuple(Answer("yes") for _ in trial.variants),
-                tuple(score for _ in trial.variants),
-            )
-            for trial in trials
-        ]
-        found: object = probe.findings(answered, 0)
-        if not isinstance(found, Findings):
-            return [f"findings() must return pfungst.core.Findings, not {type(found).__name__}."]
-        if json.dumps(jsonable(found)) != json.dumps(jsonable(probe.findings(answered, 0))):
-            problems.append("findings() gave other numbers for the same answers and seed.")
-        if not found.verdict.strip():
-            problems.append("findings() gave no verdict in words.")
-        drop = found.drop
-        if score == 1.0 and drop is not None and abs(drop.value) > 1e-12:
-            problems.append(f"All answers were right in every variant, but the drop is {drop.value:g}, not 0.")
-        if any(one.n < 0 or dataclasses.astuple(one)[1] is None for one in found.rows):
-            problems.append("A finding has a negative n or no value.")
-    return problems
+    return embedded(scenes=12, rephrasings=1, width=48, height=36, cache=False)

@@ -1,0 +1,157 @@
+"""The check of a probe: our own pass, and a contract that is broken is found out where the truth can be computed."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from pfungst.core import AnsweredTrial, Dataset, Findings, ProbeError, Trial, Variant
+from pfungst.probes import PROBES, check_probe, get_probe
+from pfungst.probes.control import Control
+from pfungst.probes.game.adversaries import ADVERSARIES
+from pfungst.probes.measure import clean_query
+from pfungst.world import embedded
+
+TINY = {"game": "game:adversary=rsg,size=3,seeds=1,budget=5"}
+
+
+@pytest.mark.parametrize("name", PROBES.names())
+def test_our_probes_keep_the_rules(name: str) -> None:
+    assert check_probe(get_probe(TINY.get(name, name))) == []
+
+
+CHEAP = {"committee": ',options={"members": "rn-state", "candidates": 6}'}
+
+
+@pytest.mark.parametrize("name", [name for name in ADVERSARIES.names() if name != "universal"])
+def test_the_game_keeps_the_rules_with_every_adversary(name: str) -> None:
+    assert check_probe(get_probe(f"game:adversary={name},size=2,seeds=1,budget=2{CHEAP.get(name, '')}")) == []
+
+
+def test_an_adversary_that_needs_weights_says_so() -> None:
+    (told,) = check_probe(get_probe("game:adversary=universal,size=2,seeds=1,budget=4"))
+    assert "--setting weights=FILE" in told
+
+
+@dataclass(frozen=True)
+class Tampering:
+    """The control with something changed in its second variant."""
+
+    keeps: str = "the answer, it says"
+    name: str = "tampering"
+
+    def tamper(self, variant: Variant, data: Dataset, number: int) -> Variant:
+        raise NotImplementedError
+
+    def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
+        for number, example in enumerate(data):
+            clean = Variant("clean", clean_query(example))
+            changed = Variant("changed", replace(clean.query, take=1))
+            yield Trial(example.id, (clean, self.tamper(changed, data, number)), self.keeps)
+
+    def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
+        return Control().findings([replace(one, trial=_as_control(one.trial)) for one in trials], seed)
+
+
+def _as_control(trial: Trial) -> Trial:
+    return replace(trial, variants=tuple(replace(v, name=n) for v, n in zip(trial.variants, ("clean", "again"))))
+
+
+class Harmless(Tampering):
+    """Puts the objects of the scene in another order: every program answers as before."""
+
+    def tamper(self, variant: Variant, data: Dataset, number: int) -> Variant:
+        if variant.query.scene is None:
+            return variant
+        scene = {**variant.query.scene, "image_index": 99}
+        return replace(variant, query=replace(variant.query, scene=scene))
+
+
+class Repainting(Tampering):
+    """Paints every object red, which changes what colours and counts are."""
+
+    def tamper(self, variant: Variant, data: Dataset, number: int) -> Variant:
+        if variant.query.scene is None:
+            return variant
+        scene: dict[str, Any] = copy.deepcopy(dict(variant.query.scene))
+        for thing in scene["objects"]:
+            thing["color"] = "red"
+        return replace(variant, query=replace(variant.query, scene=scene))
+
+
+class Dropping(Tampering):
+    """Offers choices without the right answer."""
+
+    def tamper(self, variant: Variant, data: Dataset, number: int) -> Variant:
+        wrong = tuple(text for text in ("yes", "no", "maybe") if text != data[number].target)
+        return replace(variant, query=replace(variant.query, choices=wrong))
+
+
+class Mixing(Tampering):
+    """Asks the next example and says that it has the same answer."""
+
+    def tamper(self, variant: Variant, data: Dataset, number: int) -> Variant:
+        other = data[(number + 1) % len(data)]
+        return replace(variant, query=clean_query(other), example_id=other.id)
+
+
+class Rephrased(Tampering):
+    """Asks another member of the same group, as the probe rephrase does."""
+
+    def tamper(self, variant: Variant, data: Dataset, number: int) -> Variant:
+        example = data[number]
+        other = next(one for one in data if one.group == example.group and one.id != example.id)
+        return replace(variant, query=clean_query(other), example_id=other.id)
+
+
+@pytest.mark.parametrize("probe", [Harmless(), Rephrased()])
+def test_what_keeps_the_answer_passes(probe: Tampering) -> None:
+    assert check_probe(probe) == []
+
+
+@pytest.mark.parametrize(
+    ("probe", "sentence"),
+    [
+        (Repainting(), "shows a scene on which the program answers"),
+        (Dropping(), "does not offer the right answer"),
+        (Mixing(), "whose answer is"),
+    ],
+)
+def test_a_broken_contract_is_found_out(probe: Tampering, sentence: str) -> None:
+    told = check_probe(probe)
+    assert sentence in told[0]
+    assert any("more of this kind" in line for line in told)
+
+
+@pytest.mark.parametrize("kind", [Repainting, Dropping, Mixing])
+def test_a_probe_that_says_it_keeps_nothing_may_change_the_answer(kind: type[Tampering]) -> None:
+    assert check_probe(kind(keeps="nothing on purpose")) == []
+
+
+def test_an_example_that_is_not_in_the_data_is_told() -> None:
+    class Lost(Tampering):
+        def tamper(self, variant: Variant, data: Dataset, number: int) -> Variant:
+            return replace(variant, example_id="nobody")
+
+    assert check_probe(Lost()) == ["A trial names the example 'nobody', which is not in the data."]
+
+
+def test_a_probe_that_can_work_on_no_sample_is_told_why() -> None:
+    class Picky(Control):
+        def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
+            raise ProbeError("It wants films.")
+
+    assert check_probe(Picky()) == [
+        "The probe cannot work on the sample data (It wants films.); pass data that it can work on."
+    ]
+
+
+def test_data_of_ones_own_are_used() -> None:
+    data = embedded(scenes=2, width=48, height=36, cache=False)
+    assert check_probe(Control(), data) == []
+    assert "which is not in the data" not in str(check_probe(Repainting(), data))
+    assert "the program answers" in str(check_probe(Repainting(), data))
