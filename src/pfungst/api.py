@@ -76,6 +76,7 @@ def examine(
     max_queries: most queries that may be put to the player; answers it gave before are free.
     place: where probes that search, such as the game, do their work.
     """
+    from pfungst.data.selection import select
     from pfungst.players import resolve
     from pfungst.probes import get_probe
     from pfungst.report import write_report
@@ -86,7 +87,7 @@ def examine(
     if metric is not None:
         whole = replace(whole, metric=metric)
     chosen = resolve(player, data=whole, **(player_options or {}))
-    part = _select(whole, limit, only, open_questions)
+    part = select(whole, limit, only, open_questions)
     path = Path(out) if out is not None else Path("runs") / f"{slug(chosen.name)}-{slug(whole.name)}"
     config = {
         "pfungst": _version(),
@@ -152,54 +153,10 @@ def load_again(config: Mapping[str, Any]) -> Dataset:
 
 def part_again(data: Dataset, config: Mapping[str, Any]) -> Dataset:
     """The part of the data set that a run asked about, from its configuration."""
+    from pfungst.data.selection import select
+
     about = config["data"]
-    return _select(data, about.get("limit"), about.get("only") or (), bool(about.get("open", False)))
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """Makes the player and the examples of a run from words, in whatever process the work runs."""
-
-    player: str
-    data: str
-    player_options: tuple[tuple[str, Any], ...] = ()
-    data_options: tuple[tuple[str, Any], ...] = ()
-    limit: int | None = None
-    open_questions: bool = False
-
-    def __call__(self) -> tuple[Player, Dataset]:
-        import sys
-
-        from pfungst.players import resolve
-
-        if "" not in sys.path:
-            sys.path.insert(0, "")  # the user's own module stands in the working folder
-        whole = _load(self.data, dict(self.data_options))
-        player = resolve(self.player, data=whole, **dict(self.player_options))
-        return player, _select(whole, self.limit, (), self.open_questions)
-
-    @classmethod
-    def of(
-        cls,
-        player: str,
-        data: str,
-        player_options: Mapping[str, Any],
-        data_options: Mapping[str, Any],
-        limit: int | None = None,
-        open_questions: bool = False,
-    ) -> Recipe:
-        frozen = (tuple(sorted(options.items())) for options in (player_options, data_options))
-        return cls(player, data, *frozen, limit, open_questions)
-
-    @classmethod
-    def of_run(cls, run: Path) -> Recipe:
-        """What made the player and data of a run."""
-        config = read_config(run)
-        player, data = config["player"], config["data"]
-        if player.get("spec") is None or data.get("spec") is None:
-            raise PfungstError(f"{run} does not say how its player or data was made: it was run with Python objects.")
-        options = (player.get("options") or {}, data.get("options") or {})
-        return cls.of(player["spec"], data["spec"], *options, data.get("limit"), bool(data.get("open", False)))
+    return select(data, about.get("limit"), about.get("only") or (), bool(about.get("open", False)))
 
 
 def _load(data: Dataset | Sequence[Example] | str | Path, options: Mapping[str, Any]) -> Dataset:
@@ -222,24 +179,6 @@ def _fingerprint(data: Sequence[Example]) -> str:
     for e in data:
         digest.update(json.dumps([e.id, e.question, e.image_id, e.answers, e.target, e.choices]).encode())
     return digest.hexdigest()
-
-
-def _select(data: Dataset, limit: int | None, only: Sequence[str], open_questions: bool = False) -> Dataset:
-    examples: Sequence[Example] = data.examples
-    if open_questions:
-        data = replace(data, examples=[replace(example, choices=()) for example in examples])
-        examples = data.examples
-    if only:
-        wanted = set(only)
-        examples = [example for example in examples if example.id in wanted]
-        missing = wanted - {example.id for example in examples}
-        if missing:
-            raise PfungstError(f"{data.name} has no example of the id {', '.join(sorted(missing))}.")
-    if limit is not None:
-        if limit < 1:
-            raise PfungstError(f"--limit must be at least 1, not {limit}.")
-        examples = examples[:limit]
-    return data if examples is data.examples else data.subset(examples)
 
 
 def slug(name: str) -> str:

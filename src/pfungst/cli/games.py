@@ -43,9 +43,9 @@ def games(
 
 def _matrix(runs: list[Path]) -> Table:
     """Scenes found against the player of each run, tried on the players of all runs."""
-    from pfungst.api import Recipe
     from pfungst.core import read_config
     from pfungst.core.store import AnswerStore
+    from pfungst.players.recipe import Recipe
     from pfungst.probes.game import fooled_rows, read_moves, read_result
     from pfungst.probes.game.transfer import Tried, transfer_table
 

@@ -69,6 +69,7 @@ def play(
     from pfungst.cli.show import progress_bar
     from pfungst.core import Place, read_config
     from pfungst.core.settings import split_words
+    from pfungst.players.recipe import Recipe
     from pfungst.probes.game.extras import add_extras
     from pfungst.probes.game.probe import Game
     from pfungst.report import write_report
@@ -80,7 +81,7 @@ def play(
     game = Game(adversary, size, seeds, games, settings, budget, max_queries, preset, ood, relate_only)
     options = {**split_words(option or [], noun="option"), **({"device": device} if device else {})}
     about_data = data_options(images, skip_bad)
-    recipe = api.Recipe.of(player, data, options, about_data, limit, open_questions)
+    recipe = Recipe.of(player, data, options, about_data, limit, open_questions)
     folder = out or Path("runs") / f"{api.slug(player)}-game-{adversary}-{size}"
     if not as_json:
         most, each = game.most_queries(), game.queries_each()

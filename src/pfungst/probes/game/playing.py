@@ -11,12 +11,14 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pfungst.compute import Shard, ShardsFailed, run_shards
+from pfungst.compute.store import Store
 from pfungst.core import Asker, Dataset, Example, PfungstError, Place, Player, ProbeError, Source
 from pfungst.core.files import jsonable, write_atomic
 from pfungst.core.store import AnswerStore
@@ -41,12 +43,13 @@ def play(
     seed: int = 0,
     place: Place | None = None,
     progress: Progress = no_progress,
+    config: Mapping[str, Any] | None = None,
 ) -> Result:
     """An exam with the game alone; returns its numbers. `pfungst play` adds images and a report to the same folder.
 
     Finished mini-games are not played again, and in an unfinished one nothing is asked twice. A player that goes down
     costs the mini-games it was in: the others count, `result.failed` says which are missing and why, and the same
-    call plays those again.
+    call plays those again. `config` is more to remember in exam.json: how player and data were made.
     """
     from pfungst.core import Exam
     from pfungst.probes.game.probe import Game
@@ -54,9 +57,36 @@ def play(
     from pfungst.scores import get_metric
 
     game = Game(**vars(settings)) if settings is not None else Game()
-    exam = Exam(player, data, [game], get_metric(data.metric), Path(out), seed, progress=progress, place=place)
+    exam = Exam(player, data, [game], get_metric(data.metric), Path(out), seed, config or {}, progress, place=place)
     examined = exam.run()
     return replace(read_result(Path(out)), failed=examined.problems)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The mini-games that settings, a player and a data set come to."""
+
+    settings: GameSettings
+    examples: Mapping[str, Example]
+    shards: tuple[Shard, ...]
+    budget: int
+    version: str
+    """Changes when a finished mini-game would come out differently."""
+
+    @classmethod
+    def of(cls, settings: GameSettings, fingerprint: str, data: Sequence[Example], seed: int) -> Plan:
+        examples, left_out = playable(data, settings)
+        samples = sample_games(examples, settings, seed)
+        budget = settings.queries_each()
+        adversary = settings.make_adversary()
+        notes = {"left out": left_out, "adversary": adversary.about if isinstance(adversary, TellingAdversary) else ""}
+        shards = []
+        for run in range(settings.seeds):
+            game = run % len(samples)
+            payload = {"run": run, "game": game, "examples": [example.id for example in samples[game]], "notes": notes}
+            shards.append(Shard(run, f"round-{run:05d}.parquet", payload, seed))
+        version = _version(fingerprint, settings, budget, examples)
+        return cls(settings, {example.id: example for example in examples}, tuple(shards), budget, version)
 
 
 def play_rounds(settings: GameSettings, asker: Asker, data: Dataset, seed: int) -> Iterator[Round]:
@@ -64,28 +94,18 @@ def play_rounds(settings: GameSettings, asker: Asker, data: Dataset, seed: int) 
 
     Mini-games that could not be finished go to `asker.problems`. Raises PfungstError where none could.
     """
-    examples, left_out = playable(data, settings)
-    samples = sample_games(examples, settings, seed)
-    budget = settings.queries_each()
-    adversary = settings.make_adversary()
-    notes = {"left out": left_out, "adversary": adversary.about if isinstance(adversary, TellingAdversary) else ""}
-    shards = []
-    for run in range(settings.seeds):
-        game = run % len(samples)
-        payload = {"run": run, "game": game, "examples": [example.id for example in samples[game]], "notes": notes}
-        shards.append(Shard(run, f"round-{run:05d}.parquet", payload, seed))
+    plan = Plan.of(settings, asker.fingerprint, data, seed)
     asker.expected = settings.most_queries()
-    by_id = {example.id: example for example in examples}
     if asker.folder is None:
-        for shard in shards:
-            yield play_round(asker, by_id, settings, budget, shard)
+        for shard in plan.shards:
+            yield play_round(asker, plan.examples, settings, plan.budget, shard)
         return
     place = asker.place
     if place.on == "local":
-        work = partial(_work_here, asker=asker, by_id=by_id, settings=settings, budget=budget)
+        work: Any = partial(_work_here, asker=asker, plan=plan)
     elif place.source is not None and asker.store is not None:
-        store = str(asker.store.path)
-        work = partial(_work_there, source=place.source, settings=settings, budget=budget, store=store)
+        job = GameJob(place.source, settings, seed, asker.folder.parent)
+        work = partial(_work_there, job=job, budget=plan.budget)
     else:
         raise ProbeError("Playing in other processes needs a source that makes player and data there.")
     folder = asker.folder / ROUNDS
@@ -93,24 +113,24 @@ def play_rounds(settings: GameSettings, asker: Asker, data: Dataset, seed: int) 
     try:
         run_shards(
             work,
-            shards,
+            plan.shards,
             folder,
             on=place.on,
             workers=place.workers,
-            version=_version(asker, settings, budget, examples),
+            version=plan.version,
             progress=lambda state: asker.progress("mini-games", state.done + state.failed, state.total),
         )
     except ShardsFailed as failure:
         failed = {shard.name: shard.reason for shard in failure.failures}
-        if len(failed) == len(shards):
+        if len(failed) == len(plan.shards):
             raise PfungstError(f"No mini-game could be finished. {failure.failures[0].reason}") from failure
         asker.problems += [f"{name} could not be finished: {reason}" for name, reason in failed.items()]
-    rounds = [read_round(folder / shard.name) for shard in shards if shard.name not in failed]
+    rounds = [read_round(folder / shard.name) for shard in plan.shards if shard.name not in failed]
     _write_moves(asker.folder, rounds)
     yield from rounds
 
 
-def play_round(asker: Asker, by_id: dict[str, Example], settings: GameSettings, budget: int, shard: Shard) -> Round:
+def play_round(asker: Asker, by_id: Mapping[str, Example], settings: GameSettings, budget: int, shard: Shard) -> Round:
     """One mini-game from beginning to end, verified and with its control."""
     boards, _ = boards_of([by_id[name] for name in shard.payload["examples"]], settings.rules)
     before = asker.failed
@@ -125,21 +145,78 @@ def play_round(asker: Asker, by_id: dict[str, Example], settings: GameSettings, 
     )
 
 
-def _work_here(shard: Shard, *, asker: Asker, by_id: dict[str, Example], settings: GameSettings, budget: int) -> bytes:
-    return _as_bytes(play_round(asker, by_id, settings, budget, shard))
+@dataclass(frozen=True)
+class GameJob:
+    """A game of one player, to be played in other processes: everything it takes to play a mini-game there."""
+
+    source: Source
+    settings: GameSettings
+    seed: int
+    out: Path
+    """The run folder."""
 
 
-_LAST: list[tuple[Source, Player, dict[str, Example]]] = []
-"""What the last source made. Loading a model once for all rounds of a process is enough."""
+def play_ahead(jobs: Sequence[GameJob], place: Place, staging: Path, *, progress: Progress = no_progress) -> list[str]:
+    """Play the mini-games of many games at once in one set of worker processes, ahead of the exams.
+
+    Each worker keeps the players it has made. The finished mini-games lie in the run folders afterwards, where the
+    exams find them; the sentences returned say which could not be finished.
+    """
+    stores, plans, shards = [], [], []
+    for number, job in enumerate(jobs):
+        player, data = job.source()
+        plan = Plan.of(job.settings, player.fingerprint, data, job.seed)
+        store = Store(job.out / "game" / ROUNDS, plan.version)
+        (job.out / "game").mkdir(parents=True, exist_ok=True)
+        for shard in plan.shards:
+            if not store.finished(shard):
+                payload = {"job": number, **shard.payload}
+                shards.append(Shard(0, f"{number:03d}-{shard.name}", payload, shard.seed))
+        plans.append(plan)
+        stores.append(store)
+    # Long games first: nothing is left to wait for in the end.
+    shards.sort(key=lambda shard: -plans[shard.payload["job"]].budget)
+    version = hashlib.sha256("".join(plan.version for plan in plans).encode()).hexdigest()
+    work = partial(_work_ahead, jobs=tuple(jobs), budgets=tuple(plan.budget for plan in plans))
+    problems: list[str] = []
+    try:
+        run_shards(
+            work, shards, staging, on=place.on, workers=place.workers, version=version,
+            progress=lambda state: progress("mini-games", state.done + state.failed, state.total),
+        )  # fmt: skip
+    except ShardsFailed as failure:
+        problems = [f"{shard.name} could not be finished: {shard.reason}" for shard in failure.failures]
+    for number, (plan, store) in enumerate(zip(plans, stores, strict=True)):
+        for shard in plan.shards:
+            file = staging / f"{number:03d}-{shard.name}"
+            if file.exists() and not store.finished(shard):
+                copy = store.temporary(shard)
+                copy.write_bytes(file.read_bytes())
+                store.finish(shard, copy)
+    return problems
 
 
-def _work_there(shard: Shard, *, source: Source, settings: GameSettings, budget: int, store: str) -> bytes:
-    if not _LAST or _LAST[0][0] != source:
-        player, examples = source()
-        _LAST[:] = [(source, player, {example.id: example for example in examples})]
-    _, player, by_id = _LAST[0]
-    with AnswerStore(Path(store)) as known:
-        return _as_bytes(play_round(Asker(player, known), by_id, settings, budget, shard))
+def _work_here(shard: Shard, *, asker: Asker, plan: Plan) -> bytes:
+    return _as_bytes(play_round(asker, plan.examples, plan.settings, plan.budget, shard))
+
+
+_MADE: dict[Source, tuple[Player, dict[str, Example]]] = {}
+"""What the sources made in this process: loading a model once for all its mini-games is enough."""
+
+
+def _work_there(shard: Shard, *, job: GameJob, budget: int) -> bytes:
+    if job.source not in _MADE:
+        player, examples = job.source()
+        _MADE[job.source] = (player, {example.id: example for example in examples})
+    player, by_id = _MADE[job.source]
+    with AnswerStore(job.out / "answers.sqlite") as known:
+        return _as_bytes(play_round(Asker(player, known), by_id, job.settings, budget, shard))
+
+
+def _work_ahead(shard: Shard, *, jobs: Sequence[GameJob], budgets: Sequence[int]) -> bytes:
+    number = shard.payload["job"]
+    own = Shard(shard.payload["run"], shard.name, shard.payload, shard.seed)
+    return _work_there(own, job=jobs[number], budget=budgets[number])
 
 
 def _as_bytes(played: Round) -> bytes:
@@ -157,7 +234,7 @@ def _write_moves(folder: Path, rounds: Sequence[Round]) -> None:
     write_atomic(folder / MOVES, buffer.getvalue())
 
 
-def _version(asker: Asker, settings: GameSettings, budget: int, examples: Sequence[Example]) -> str:
+def _version(fingerprint: str, settings: GameSettings, budget: int, examples: Sequence[Example]) -> str:
     plain = {**asdict(settings), "rules": settings.rules.to_json(), "budget": budget}
     for name in ("seeds", "games", "max_queries"):  # the payload says what they decide
         plain.pop(name)
@@ -169,4 +246,4 @@ def _version(asker: Asker, settings: GameSettings, budget: int, examples: Sequen
     known = json.dumps(jsonable(plain), sort_keys=True, default=str)
     adversary = settings.make_adversary()
     weights = adversary.fingerprint if isinstance(adversary, VersionedAdversary) else ""
-    return f"{VERSION} {asker.fingerprint} {weights} {digest.hexdigest()} {known}"
+    return f"{VERSION} {fingerprint} {weights} {digest.hexdigest()} {known}"

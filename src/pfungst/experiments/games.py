@@ -1,0 +1,136 @@
+"""The games of the zoo: Tables 2, 4, 5, B.1 and B.3 of Measuring CLEVRness, every player against every adversary.
+
+Each game is an ordinary run folder, OUT/PLAYER-ADVERSARY-SIZE, which `pfungst report`, `compare`, `games` and `harden`
+read. The mini-games of all games share one set of worker processes, so a machine with many cores and one GPU is never
+idle; what is finished is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pfungst.core import Place, Table
+from pfungst.core.settings import split_words
+from pfungst.core.types import Progress
+from pfungst.experiments.base import Experiment, argument, claim, option
+
+if TYPE_CHECKING:
+    from pfungst.players.recipe import Recipe
+    from pfungst.probes.game.results import Result
+    from pfungst.probes.game.settings import GameSettings
+
+NINE = ("film", "tbd", "mdetr", "rn", "iep", "san", "ban", "rn-state", "state-transformer")
+"""The players of our tables."""
+
+
+@dataclass(frozen=True)
+class GamesConfig:
+    """Play the game with many players and adversaries, and put the results side by side in the paper's tables."""
+
+    players: tuple[str, ...] = argument(NINE)
+    """Players, as for pfungst play [the nine of the zoo]."""
+    adversaries: tuple[str, ...] = option(("a2c", "rsg"), "--adversary", "-a")
+    """Adversaries. Repeatable."""
+    data: str = option("world?seed=7&rephrasings=0", "--data", "-d")
+    """Questions with scenes and programs."""
+    size: int = 10
+    """Questions of a mini-game."""
+    seeds: int = 30
+    """Mini-games for each player and adversary."""
+    budget: int | None = 100
+    """Moved scenes to ask about, for each question; none: each adversary's own number."""
+    setting: tuple[str, ...] = ()
+    """A setting of the adversaries, key=value. Repeatable."""
+    preset: str = "paper"
+    """The rules: paper, paper-literal or code."""
+    device: str = option("cpu", free=True)
+    """Where the players run: cpu, cuda, cuda:1."""
+    on: str = option("local", free=True)
+    """Where mini-games run: local, processes, ray ..."""
+    workers: int | None = option(None, free=True)
+    """Mini-games at once [one per core]."""
+    seed: int = 0
+    """Seed of every random choice."""
+
+    def settings(self, adversary: str) -> GameSettings:
+        from pfungst.probes.game.settings import GameSettings
+
+        options = split_words(self.setting, what=f"adversary {adversary}")
+        return GameSettings(adversary, self.size, self.seeds, options=options, budget=self.budget, preset=self.preset)
+
+    def recipe(self, player: str) -> Recipe:
+        from pfungst.players.recipe import Recipe
+
+        return Recipe.of(player, self.data, {} if self.device == "cpu" else {"device": self.device}, {})
+
+
+def run(config: GamesConfig, out: Path, *, progress: Progress) -> tuple[Result, ...]:
+    """Play what is not played yet."""
+    from dataclasses import replace
+
+    from pfungst.probes.game.playing import GameJob, play, play_ahead
+
+    claim(out, config)
+    jobs = {
+        (player, adversary): GameJob(
+            config.recipe(player),
+            config.settings(adversary),
+            config.seed,
+            out / f"{_file_name(player)}-{adversary}-{config.size}",
+        )
+        for player in config.players
+        for adversary in config.adversaries
+    }
+    place = Place(config.on, config.workers)
+    if place.on != "local":
+        play_ahead(list(jobs.values()), place, out / ".rounds", progress=progress)
+    results: list[Result] = []
+    for player in config.players:
+        recipe = config.recipe(player)
+        asked, data = recipe()
+        for adversary in config.adversaries:
+            progress("games", len(results), len(jobs))
+            job = jobs[player, adversary]
+            result = play(
+                asked, data, job.out, job.settings, seed=config.seed, progress=progress, config=recipe.config()
+            )
+            results.append(replace(result, player=player))
+    progress("games", len(jobs), len(jobs))
+    return tuple(results)
+
+
+def tables(results: Sequence[Result]) -> list[Table]:
+    """Tables 2, 4 or 5, B.1 and B.3, and success against budget."""
+    from pfungst.probes.game.tables import apart, budget_table, table_2, table_4, table_b1, table_b3
+
+    results = apart(results)
+    names = dict.fromkeys(result.adversary for result in results)
+    return [
+        table_2(results),
+        *(table_4(results, name) for name in names),
+        table_b1(results),
+        table_b3(results),
+        budget_table(results),
+    ]
+
+
+def _file_name(player: str) -> str:
+    import re
+
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", player).strip("-.") or "player"
+
+
+def _record(results: Sequence[Result]) -> dict[str, object]:
+    return {
+        "games": [
+            {"player": result.player, "adversary": result.adversary, "runs": result.runs, "counts": result.counts,
+             "failed": result.failed}
+            for result in results
+        ]
+    }  # fmt: skip
+
+
+EXPERIMENT = Experiment("games", GamesConfig, run, tables, record=_record)

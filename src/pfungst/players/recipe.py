@@ -1,0 +1,70 @@
+"""A player and its data, made from words: in this process, in another one, or again from a run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pfungst.core import Dataset, PfungstError, Player, read_config
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Makes the player and the examples of a run, wherever the work runs."""
+
+    player: str
+    data: str
+    player_options: tuple[tuple[str, Any], ...] = ()
+    data_options: tuple[tuple[str, Any], ...] = ()
+    limit: int | None = None
+    open_questions: bool = False
+
+    def __call__(self) -> tuple[Player, Dataset]:
+        import sys
+
+        from pfungst.data import load
+        from pfungst.data.selection import select
+        from pfungst.players.resolving import resolve
+
+        if "" not in sys.path:
+            sys.path.insert(0, "")  # the user's own module stands in the working folder
+        whole = load(self.data, **dict(self.data_options))
+        player = resolve(self.player, data=whole, **dict(self.player_options))
+        return player, select(whole, self.limit, (), self.open_questions)
+
+    @classmethod
+    def of(
+        cls,
+        player: str,
+        data: str,
+        player_options: Mapping[str, Any],
+        data_options: Mapping[str, Any],
+        limit: int | None = None,
+        open_questions: bool = False,
+    ) -> Recipe:
+        about_player, about_data = tuple(sorted(player_options.items())), tuple(sorted(data_options.items()))
+        return cls(player, data, about_player, about_data, limit, open_questions)
+
+    def config(self) -> dict[str, Any]:
+        """The same for exam.json; `of_run` reads it again."""
+        return {
+            "player": {"spec": self.player, "options": dict(self.player_options)},
+            "data": {
+                "spec": self.data,
+                "options": dict(self.data_options),
+                "limit": self.limit,
+                "open": self.open_questions,
+            },
+        }
+
+    @classmethod
+    def of_run(cls, run: Path) -> Recipe:
+        """What made the player and data of a run."""
+        config = read_config(run)
+        player, data = config["player"], config["data"]
+        if player.get("spec") is None or data.get("spec") is None:
+            raise PfungstError(f"{run} does not say how its player or data was made: it was run with Python objects.")
+        options = (player.get("options") or {}, data.get("options") or {})
+        return cls.of(player["spec"], data["spec"], *options, data.get("limit"), bool(data.get("open", False)))

@@ -1,0 +1,67 @@
+"""Many players, many adversaries, one set of workers: the same games as played one by one."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pfungst.experiments.base import perform
+from pfungst.experiments.games import EXPERIMENT, GamesConfig
+
+PLAYER = """
+from pfungst.core import Answer
+from pfungst.world import answer, answer_text
+
+
+class Weak:
+    name, fingerprint, reads_scenes, edge = "weak", "weak-1", True, 2
+
+    def __init__(self, data=None):
+        self.programs = {one.question: one.program for one in data}
+
+    def answer(self, queries):
+        return [Answer(self.say(query)) for query in queries]
+
+    def say(self, query):
+        text = answer_text(answer(self.programs[query.question], query.scene))
+        x = query.scene["objects"][0]["3d_coords"][0]
+        return {"yes": "no", "no": "yes"}.get(text, "none") if x >= self.edge else text
+
+
+class Strong(Weak):
+    name, fingerprint, edge = "strong", "strong-1", 99
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GamesConfig:
+    (tmp_path / "mine.py").write_text(PLAYER)
+    monkeypatch.chdir(tmp_path)
+    return GamesConfig(
+        ("mine.py:Weak", "mine.py:Strong"), ("rsg", "greedy"), data="world?scenes=8&rephrasings=0", size=2, seeds=2,
+        budget=8,
+    )  # fmt: skip
+
+
+def test_all_games_stand_in_the_papers_tables_and_in_run_folders_of_their_own(config: GamesConfig) -> None:
+    results = perform(EXPERIMENT, config, "out")
+    assert [(r.player, r.adversary) for r in results] == [
+        (player, adversary) for player in config.players for adversary in config.adversaries
+    ]
+    assert max(r.average("fooled") for r in results[:2]) > 0 and {r.average("fooled") for r in results[2:]} == {0.0}
+    tables = {table["title"]: table for table in json.loads(Path("out/result.json").read_text())["tables"]}
+    assert len(tables["Results of the games (Table 2)"]["rows"]) == 2
+    assert json.loads(Path("out/mine.py-Weak-rsg-2/exam.json").read_text())["player"]["spec"] == "mine.py:Weak"
+
+
+@pytest.mark.slow
+def test_one_set_of_workers_plays_the_same_games(config: GamesConfig) -> None:
+    from dataclasses import replace
+
+    perform(EXPERIMENT, config, "one")
+    perform(EXPERIMENT, replace(config, on="processes", workers=2), "many")
+    names = [path.name for path in Path("one").glob("mine*")]
+    assert len(names) == 4
+    for name in names:
+        for file in ("findings.json", "game/moves.parquet"):
+            assert Path("one", name, file).read_bytes() == Path("many", name, file).read_bytes()
