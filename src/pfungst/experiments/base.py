@@ -25,6 +25,7 @@ EXPERIMENTS = Registry(
     {
         "data-limit": "pfungst.experiments.data_limit:EXPERIMENT",
         "decoys": "pfungst.experiments.decoys:EXPERIMENT",
+        "universal": "pfungst.experiments.universal:EXPERIMENT",
     },
 )
 """By name, which is the name of the command."""

@@ -37,8 +37,6 @@ _HOMES = {
     "fooled_rows": "rows",
     "read_moves": "rows",
     "transfer_matrix": "transfer",
-    "UniversalSettings": "universal",
-    "play_universal": "universal",
     "Limits": "verifier",
     "verify": "verifier",
 }

@@ -9,14 +9,11 @@ action's value is its expected reward, and regression finds that. The actor play
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pfungst.core import PfungstError
@@ -24,24 +21,6 @@ from pfungst.probes.game.adversaries.describe import ASKED, THING, Described
 
 CHUNK = 2048
 """Layouts looked at together."""
-
-
-@dataclass(frozen=True)
-class Fit:
-    """How the network learns."""
-
-    hidden: int = 96
-    batch: int = 512
-    rate: float = 1e-3
-    weight_decay: float = 1e-3
-    passes: int = 12
-    """Over all that was asked."""
-    held_out: float = 0.1
-    """Share of the questions that it is checked on; the best pass counts."""
-    group: int = 16
-    """Layouts of one question in a batch: the actor learns from the difference between them."""
-    actor: float = 3.0
-    """Weight of the actor's loss beside the critic's."""
 
 
 class Ranking(nn.Module):
@@ -94,67 +73,3 @@ class Ranking(nn.Module):
         except (KeyError, ValueError, RuntimeError) as error:
             raise PfungstError(f"{path}: these are no weights of a universal adversary ({error}).") from error
         return network.eval()
-
-
-def fit(
-    network: Ranking,
-    questions: Sequence[Described],
-    wrong: Sequence[np.ndarray[Any, np.dtype[np.bool_]]],
-    how: Fit,
-    seed: int,
-) -> list[dict[str, float]]:
-    """Learn from answered layouts: `wrong[i]` says which layouts of question i got a wrong answer.
-
-    Critic: cross-entropy of a wrong answer. Actor: the share of wrong answers that a softmax over the layouts of one
-    question would bring; only what differs between layouts of the same question helps it. The network ends as it was
-    after its best pass, by the actor's share on held-out questions. Returns loss and held-out share of every pass.
-    """
-    device = next(network.parameters()).device
-    rng = np.random.default_rng(seed)
-    things = torch.from_numpy(np.concatenate([one.things for one in questions])).to(device)
-    asked = torch.from_numpy(np.stack([one.asked for one in questions])).to(device)
-    target = torch.from_numpy(np.concatenate(wrong).astype(np.float32)).to(device)
-    counts = np.array([len(one.things) for one in questions])
-    first = np.concatenate([[0], counts.cumsum()[:-1]])
-    order = rng.permutation(len(questions))
-    held = order[: max(1, int(how.held_out * len(order)))] if len(order) >= 10 else order
-    learn = order[len(held) :] if len(order) >= 10 else order
-    optimiser = torch.optim.AdamW(network.parameters(), lr=how.rate, weight_decay=how.weight_decay)
-    group, many = min(how.group, int(counts.max())), max(1, how.batch // how.group)
-    steps = max(1, int(counts[learn].sum()) // (group * many))
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, how.rate, total_steps=max(2, how.passes * steps))
-    best, kept, curve = -1.0, _copy(network), []
-    for _ in range(how.passes):
-        network.train()
-        losses = []
-        for _ in range(steps):
-            some = rng.choice(learn, many)
-            rows = torch.from_numpy(first[some][:, None] + rng.integers(0, counts[some][:, None], (many, group)))
-            rows = rows.to(device)
-            asks = asked[torch.from_numpy(some).to(device)].repeat_interleave(group, 0)
-            odds, goal = network(things[rows.flatten()], asks), target[rows]
-            critic = F.binary_cross_entropy_with_logits(odds, goal.flatten())
-            share = (odds.view(many, group).softmax(1) * goal).sum(1)
-            loss = critic - how.actor * share.mean()
-            optimiser.zero_grad()
-            loss.backward()
-            nn.utils.clip_grad_norm_(network.parameters(), 5.0)
-            optimiser.step()
-            schedule.step()
-            losses.append(loss.detach())
-        network.eval()
-        shares = []
-        for number in held:
-            own = slice(first[number], first[number] + counts[number])
-            odds = torch.from_numpy(network.rank(Described(things[own].cpu().numpy(), asked[number].cpu().numpy())))
-            shares.append(float((odds.softmax(0) * target[own].cpu()).sum()))
-        curve.append({"loss": float(torch.stack(losses).mean()), "held_out": float(np.mean(shares))})
-        if curve[-1]["held_out"] > best:
-            best, kept = curve[-1]["held_out"], _copy(network)
-    network.load_state_dict(kept)
-    network.eval()
-    return curve
-
-
-def _copy(network: nn.Module) -> dict[str, Tensor]:
-    return {name: value.detach().clone() for name, value in network.state_dict().items()}

@@ -15,13 +15,13 @@ from pfungst.probes.game.minigame import MiniGame
 class Universal(Ordered):
     """Draws many legal layouts of a question, which costs no query, and asks about those its network finds worst.
 
-    `pfungst play PLAYER --universal` makes the network (`weights`) on thousands of other questions. Here it learns no
-    more: what it shows first is what it knew before it met the question.
+    `pfungst reproduce universal PLAYER` makes the network (`weights`) on thousands of other questions. Here it learns
+    no more: what it shows first is what it knew before it met the question.
     """
 
     name: str = "universal"
     weights: str = ""
-    """A safetensors file that `play_universal` left."""
+    """A safetensors file that `pfungst reproduce universal` wrote."""
 
     @property
     def fingerprint(self) -> str:
@@ -35,8 +35,8 @@ class Universal(Ordered):
     def _file(self) -> Path:
         if not self.weights:
             raise ProbeError(
-                "The adversary universal needs weights: pfungst play PLAYER --universal makes them, "
-                "--setting weights=FILE gives them."
+                "The adversary universal needs weights, --setting weights=FILE: `pfungst reproduce universal PLAYER` "
+                "makes them."
             )
         return Path(self.weights)
 

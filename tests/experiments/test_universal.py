@@ -5,21 +5,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pfungst.core import Asker, Dataset, Example, PfungstError, ProbeError
-from pfungst.probes.game import MiniGame, UniversalSettings, play_universal
+from pfungst.core import Asker, Dataset, Example, PfungstError, ProbeError, UsageError
+from pfungst.experiments.universal import UniversalConfig, figures, play_universal, record, split_by_scene, tables
+from pfungst.probes.game import MiniGame
 from pfungst.probes.game.adversaries.universal import Universal
 from pfungst.probes.game.board import boards_of
 from pfungst.probes.game.rules import rules_of
-from pfungst.probes.game.universal import split_by_scene
 from tests.probes.game.scripted import ScenePlayer, first_object_in
 
 torch = pytest.importorskip("torch")
 
-from pfungst.probes.game.adversaries.ranking import Fit  # noqa: E402
-from pfungst.probes.game.learning import Learning, learn  # noqa: E402
+from pfungst.experiments.universal_learning import Fit, Learning, learn  # noqa: E402
 
-QUICK = UniversalSettings(
-    train=6, test=4, train_queries=8, budget=6, size=2, options={"features": "own", "samples": 2, "boards": 4}
+QUICK = UniversalConfig(
+    "scripted",
+    train=6,
+    test=4,
+    train_queries=8,
+    budget=6,
+    size=2,
+    options={"features": "own", "samples": 2, "boards": 4},
 )
 
 
@@ -35,20 +40,20 @@ def test_one_policy_is_trained_saved_and_tried_on_unseen_questions(examples: lis
     few = [one for one in examples if one.scene is not None and len(one.scene["objects"]) <= 6]
     player = ScenePlayer(few, first_object_in(1.0, -3.0))
     result = play_universal(player, Dataset("small world", few, "exact", "x"), tmp_path, QUICK)
-    assert set(result.results) == {"universal", "fresh", "rsg"}
+    assert list(result.findings) == ["universal", "fresh", "rsg"]
     assert result.trained_on == min(6, len(few) - 4) and result.tested_on == 4 and result.weights.exists()
-    table = result.findings.tables[0]
+    (table,) = tables(result)
     assert len(table.rows) == 3 and table.columns[-1] == "fooled within 6"
-    assert [one.name for one in result.findings.figures[0].series] == ["universal", "fresh", "rsg"]
+    assert [line.name for line in figures(result)[0].series] == ["universal", "fresh", "rsg"]
+    assert record(result)["trained_on"] == result.trained_on and (tmp_path / "report.html").exists()
     saved = json.loads((tmp_path / "findings.json").read_text())
-    assert saved["universal"]["trained_on"] == result.trained_on
+    assert [found["probe"] for found in saved["findings"]] == ["universal", "fresh", "rsg"]
     # The test questions are the same for all three, and none was trained on.
-    counts = {one.counts["questions"] for one in result.results.values()}
-    assert counts == {4}
+    assert len({tuple(board.example_id for board in boards) for boards in result.boards.values()}) == 1
     assert len(player.seen) == len(set(player.seen))  # not even by two of the three adversaries
     again = ScenePlayer(few, first_object_in(1.0, -3.0))
     second = play_universal(again, Dataset("small world", few, "exact", "x"), tmp_path, QUICK)
-    assert again.seen == [] and second.findings.drop == result.findings.drop
+    assert again.seen == [] and second.findings == result.findings
 
 
 def test_what_it_learnt_on_other_scenes_fools_at_the_first_try(examples: list[Example], tmp_path: Path) -> None:
@@ -77,11 +82,10 @@ def test_it_needs_weights_that_are_its_own(examples: list[Example], tmp_path: Pa
 
 @pytest.mark.parametrize("bad", [{"train": 0}, {"budget": 0}, {"test": 5, "size": 10}])
 def test_bad_settings_are_explained(bad: dict[str, Any]) -> None:
-    with pytest.raises(ProbeError):
-        UniversalSettings(**bad)
+    with pytest.raises(UsageError):
+        UniversalConfig("scripted", **bad)
 
 
 def test_a_limit_of_queries_is_kept_before_anything_is_asked() -> None:
-    with pytest.raises(ProbeError, match="too few for the universal"):
-        UniversalSettings(train=100, test=10).check_limit(50)
-    UniversalSettings(train=100, test=10).check_limit(None)
+    with pytest.raises(UsageError, match="too few for the universal"):
+        UniversalConfig("scripted", train=100, test=10, max_queries=50)
