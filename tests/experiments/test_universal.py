@@ -11,6 +11,7 @@ from pfungst.probes.game import MiniGame
 from pfungst.probes.game.adversaries.universal import Universal
 from pfungst.probes.game.board import boards_of
 from pfungst.probes.game.rules import rules_of
+from pfungst.world import embedded
 from tests.probes.game.scripted import ScenePlayer, first_object_in
 
 torch = pytest.importorskip("torch")
@@ -26,6 +27,12 @@ QUICK = UniversalConfig(
     size=2,
     options={"features": "own", "samples": 2, "boards": 4},
 )
+
+
+@pytest.fixture(scope="module")
+def examples() -> list[Example]:
+    """Thirty original questions about twelve scenes, with images, scenes and programs."""
+    return [one for one in embedded(scenes=12, seed=5, cache=False) if one.id == one.group]
 
 
 def test_no_scene_has_questions_on_both_sides(examples: list[Example]) -> None:
