@@ -273,9 +273,7 @@ def test_all_gqa_questions_may_lie_in_many_files(tmp_path: Path) -> None:
         make.write(tmp_path / "train_all_questions" / f"train_all_questions_{number}.json", {id_: one})
     assert len(load(tmp_path, version="all")) == 2
     assert load(tmp_path).notes["splits"]["taken"] == ["val"]
-    with pytest.raises(
-        UsageError, match="version of the format gqa must be balanced or all or none, not 'some'"
-    ):
+    with pytest.raises(UsageError, match="version of the format gqa must be balanced or all or none, not 'some'"):
         load(tmp_path, version="some")
 
 

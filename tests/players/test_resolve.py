@@ -1,5 +1,6 @@
 """One word, one player: users' functions, classes and files, registered names, and what goes wrong with them."""
 
+import inspect
 import subprocess
 import sys
 from functools import partial
@@ -11,6 +12,7 @@ import PIL.Image
 import pytest
 
 from pfungst.core import Answer, BytesImage, Dataset, PfungstError, Player, PlayerError, Query, UsageError
+from pfungst.core.types import BatchedPlayer, MeteredPlayer, NotingPlayer, StreamingPlayer
 from pfungst.players import FunctionPlayer, available, check_player, register, registry, resolve
 from tests.conftest import png, squares
 
@@ -346,3 +348,26 @@ def test_listing_players_imports_neither_torch_nor_httpx() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+def test_optional_parts_of_a_completed_object_are_seen_as_protocols(tmp_path: Path) -> None:
+    file = write(
+        tmp_path,
+        "class Counting:\n"
+        "    batch_size = 5\n"
+        "    def __init__(self):\n"
+        "        self.asked = 0\n"
+        "    @property\n"
+        "    def usage(self):\n"
+        "        return f'{self.asked} asked'\n"
+        "    def answer(self, queries):\n"
+        "        self.asked += len(queries)\n"
+        "        return [query.question for query in queries]\n",
+    )
+    player = resolve(f"{file}:Counting")
+    assert isinstance(player, BatchedPlayer) and player.batch_size == 5
+    assert isinstance(player, MeteredPlayer) and not isinstance(player, StreamingPlayer | NotingPlayer)
+    player.answer([Query("x"), Query("y")])
+    assert player.usage == "2 asked"
+    # What isinstance sees from Python 3.12 on: no attribute comes out of a __getattr__.
+    assert inspect.getattr_static(player, "batch_size", None) is not None

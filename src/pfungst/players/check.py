@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pfungst.core import Answer, BytesImage, PfungstError, Query
+from pfungst.core.types import DEFAULT_BATCH, BatchedPlayer, StreamingPlayer, may_sample, reads_scenes
 from pfungst.players.source import describe
 
 _SCENE = {
@@ -51,16 +52,16 @@ def check_player(player: Any, queries: Sequence[Query] | None = None) -> list[st
     problems = _identity(player)
     if not callable(getattr(player, "answer", None)):
         return [*problems, "It has no method answer(queries)."]
-    asked = list(queries) if queries is not None else _built_in(bool(getattr(player, "reads_scenes", False)))
+    asked = list(queries) if queries is not None else _built_in(reads_scenes(player))
     before = (getattr(player, "name", None), getattr(player, "fingerprint", None))
     _empty(player, problems)
     answers = _batch(player, asked, problems, "a batch")
     if answers is not None:
         for query, answer in zip(asked, answers, strict=True):
             problems.extend(_answer(answer, query))
-        if not problems and not getattr(player, "samples", False):
+        if not problems and not may_sample(player):
             _independence(player, asked, [answer.text for answer in answers], problems)
-        if not problems and callable(getattr(player, "answer_iter", None)):
+        if not problems and isinstance(player, StreamingPlayer):
             _iteration(player, asked, [answer.text for answer in answers], problems)
     elif queries is None:
         _blame(player, asked, problems)
@@ -84,7 +85,7 @@ def _identity(player: Any) -> list[str]:
             problems.append(f"Its {attribute} should be text that is not empty, not {first!r:.60}.")
         elif first != second:
             problems.append(f"Its {attribute} is another one each time it is read ('{first:.40}', '{second:.40}').")
-    size = getattr(player, "batch_size", 32)
+    size: object = player.batch_size if isinstance(player, BatchedPlayer) else DEFAULT_BATCH
     if not isinstance(size, int) or isinstance(size, bool) or size < 1:
         problems.append(f"Its batch_size should be a whole number from 1 up, not {size!r:.60}.")
     return problems
@@ -180,7 +181,7 @@ def _iteration(player: Any, queries: Sequence[Query], texts: list[str], problems
         problems.append(
             f"answer_iter(queries) gave the positions {sorted(positions)} instead of each of {len(queries)} once."
         )
-    elif not getattr(player, "samples", False) and [said[index] for index in range(len(queries))] != texts:
+    elif not may_sample(player) and [said[index] for index in range(len(queries))] != texts:
         problems.append("answer_iter(queries) gave other answers than answer(queries).")
 
 

@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from pfungst.core import Answer, Image, PfungstError, PlayerError, Query
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     import PIL.Image
 
 _EXTRAS = ("choices", "scene", "take")
+OPTIONAL = ("answer_iter", "batch_size", "knows", "notes", "reads_images", "reads_scenes", "samples", "usage")
+"""What a player may have besides `answer`: the protocols of `pfungst.core.types`."""
 
 
 class FunctionPlayer:
@@ -85,6 +88,12 @@ class ObjectPlayer:
     `version`. Optional attributes of the object (`reads_scenes`, `batch_size`, `answer_iter` ...) stay visible.
     """
 
+    def __new__(cls, player: Any, **others: Any) -> ObjectPlayer:
+        # A class of its own for each set of optional attributes: isinstance(x, BatchedPlayer) and the like look at the
+        # class (from Python 3.12 on they do not see what __getattr__ gives).
+        seen = {name: property(attrgetter(f"_player.{name}")) for name in OPTIONAL if hasattr(player, name)}
+        return object.__new__(type(cls.__name__, (cls,), seen))
+
     def __init__(
         self, player: Any, *, name: str = "", version: str = "", options: dict[str, Any] | None = None
     ) -> None:
@@ -97,11 +106,6 @@ class ObjectPlayer:
     def answer(self, queries: Sequence[Query]) -> Sequence[Answer]:
         answers: Sequence[Answer] = self._player.answer(queries)
         return answers
-
-    def __getattr__(self, attribute: str) -> Any:
-        if attribute.startswith("_"):
-            raise AttributeError(attribute)
-        return getattr(self._player, attribute)
 
 
 class _Call:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pfungst.core import Answer, Dataset, Player, PlayerError, Query
+from pfungst.core.types import batch_size, reads_images, reads_scenes
 from pfungst.players.hashing import digest, pick, unit
 from pfungst.players.lookup import Lookup, beginnings, content_digest, required, truth
 
@@ -147,9 +148,9 @@ class FlakyPlayer:
         self._answers = sorted(_counts(truth(example) for example in data)) if data is not None else []
         self.name = f"flaky:{p:g}" + (f":{player.name}" if player is not None else "")
         self.fingerprint = f"flaky-1-{digest(p, seed, self._answers, self._inner.fingerprint)}"
-        self.reads_scenes = bool(getattr(self._inner, "reads_scenes", False))
-        self.reads_images = bool(getattr(self._inner, "reads_images", True))
-        self.batch_size = int(getattr(self._inner, "batch_size", 32))
+        self.reads_scenes = reads_scenes(self._inner)
+        self.reads_images = reads_images(self._inner)
+        self.batch_size = batch_size(self._inner)
 
     def answer(self, queries: Sequence[Query]) -> list[Answer]:
         return [self._second_thought(q, a) for q, a in zip(queries, self._inner.answer(queries), strict=True)]
