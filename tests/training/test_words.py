@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from pfungst.core import DataError, Dataset, Example
+from pfungst.core import DataError
 from pfungst.models import Sizes, Vocabulary, build
-from pfungst.training.cycle.data import known_words, prepare_study
 from pfungst.training.words import start_words
 
 VOCABULARY = Vocabulary(("cube", "orb", "sphere", "zyx"), ("yes", "no"))
@@ -55,24 +53,3 @@ def test_fixed_words_do_not_learn_and_others_do(tmp_path: Path) -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
         start_words(model(), VOCABULARY, tmp_path / "none.npz")
-
-
-def test_unseen_words_join_the_vocabulary_only_where_a_vector_is_known() -> None:
-    train = Dataset("train", [Example("a", "Is the sphere red?", target="yes")])
-    asked = train.subset([Example("b", "Is the orb zyx?", target="no")])
-    known = known_words({"train": train, "heldout": asked}, {"orb"})
-    assert "orb" in known.words and "zyx" not in known.words and "sphere" in known.words
-    assert known.answers == ("yes",)
-
-
-def test_a_study_keeps_the_vectors_of_its_words(tmp_path: Path) -> None:
-    file = vectors(tmp_path / "v.npz")
-    one = Example("a", "Is the sphere red?", target="yes")
-    train = Dataset("train", [one], fingerprint="1")
-    held = Dataset("held", [replace(one, question="Is the orb red?", group="a")], fingerprint="2")
-    made = prepare_study({"train": train, "val": train, "heldout": held}, tmp_path / "data", words=str(file))
-    with np.load(tmp_path / "data" / "words.npz") as kept:
-        assert sorted(kept["words"]) == ["orb", "sphere"]
-    assert "orb" in made.vocabulary.words
-    plain = prepare_study({"train": train, "val": train, "heldout": held}, tmp_path / "data")
-    assert "orb" not in plain.vocabulary.words and not (tmp_path / "data" / "words.npz").exists()

@@ -12,7 +12,6 @@ from pfungst.cli import (
     decoys,
     examine,
     games,
-    harden,
     list_,
     play,
     rank,
@@ -23,10 +22,12 @@ from pfungst.cli import (
     train,
     world,
 )
+from pfungst.cli.experiments import Harden
 from pfungst.cli.show import show_messages
 
 app = typer.Typer(
     name="pfungst",
+    cls=Harden,
     help="Find out whether a visual question answering model reasons or is a Clever Hans.",
     no_args_is_help=True,
     add_completion=False,
@@ -43,7 +44,6 @@ app.command("decoys")(decoys.decoys)
 app.command("audit")(audit.audit)
 app.command("play")(play.play)
 app.command("games")(games.games)
-app.command("harden")(harden.harden)
 app.command("train")(train.train)
 app.command("list")(list_.list_parts)
 app.add_typer(data.app, name="data")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 import typing
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,16 +25,24 @@ if TYPE_CHECKING:
 class Experiments(TyperGroup):
     """`pfungst reproduce`: a command for each experiment, made when it is asked for."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def experiments(self) -> list[str]:
         from pfungst.experiments import EXPERIMENTS
 
-        return sorted({*super().list_commands(ctx), *EXPERIMENTS.names()})
+        return EXPERIMENTS.names()
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*super().list_commands(ctx), *self.experiments()]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        from pfungst.experiments import EXPERIMENTS
-
         known = super().get_command(ctx, cmd_name)
-        return known or (make_command(cmd_name) if cmd_name in EXPERIMENTS.names() else None)
+        return known or (make_command(cmd_name) if cmd_name in self.experiments() else None)
+
+
+class Harden(Experiments):
+    """`pfungst` itself, where `pfungst harden` is the experiment of that name."""
+
+    def experiments(self) -> list[str]:
+        return ["harden"]
 
 
 def make_command(name: str) -> click.Command:
@@ -63,9 +72,9 @@ def _function(experiment: Experiment[Any, Any]) -> Any:
 
     def command(out: Path | None, as_json: bool, **given: Any) -> None:
         config = make_config(experiment, given)
-        show(experiment, config, out or Path(experiment.out or f"runs/{experiment.name}"), as_json)
+        show(experiment, config, out or experiment.folder(config), as_json)
 
-    default = experiment.out or f"runs/{experiment.name}"
+    default = re.sub(r"{(\w+)}", lambda match: match[1].upper(), experiment.out or f"runs/{experiment.name}")
     more = [
         _named("out", Annotated[Path | None, typer.Option("--out", "-o", help=f"Folder of the results [{default}].")]),
         _named("as_json", Json, False),
@@ -106,7 +115,7 @@ def _parameter(setting: Setting, metadata: Mapping[str, Any]) -> inspect.Paramet
 def _names(setting: Setting, metadata: Mapping[str, Any]) -> tuple[str, ...]:
     named = tuple(metadata.get("names") or ())
     plain = f"--{setting.name.replace('_', '-')}"
-    if setting.hint is bool and not named:
+    if setting.hint is bool and setting.default is True and not named:
         return (f"{plain}/--no-{setting.name.replace('_', '-')}",)
     return named or (plain,)
 

@@ -14,6 +14,7 @@ COLUMNS = {"models": ("name", "what it is", "accuracy, asked on", "parameters")}
 def parts() -> dict[str, list[tuple[str, ...]]]:
     """Kind to (name, one line about it, ...)."""
     from pfungst.data import FORMATS
+    from pfungst.experiments import EXPERIMENTS
     from pfungst.players import available
     from pfungst.probes import PROBES
     from pfungst.probes.game.adversaries import ADVERSARIES
@@ -34,6 +35,7 @@ def parts() -> dict[str, list[tuple[str, ...]]]:
         "adversaries": _told(ADVERSARIES.names()),
         "encoders": [(name, "") for name in list_encoders()],
         "renderers": [(name, "") for name in renderer_names()],
+        "experiments": [(name, _line(EXPERIMENTS.get(name).config)) for name in EXPERIMENTS.names()],
     }
 
 

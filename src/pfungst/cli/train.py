@@ -202,8 +202,6 @@ def prepare_for(
     progress: Any,
 ) -> Any:
     """The arrays of the data; those of an earlier call where they are the same."""
-    from dataclasses import asdict
-
     from pfungst.data import load
     from pfungst.models.features import load_regions
     from pfungst.training import Prepared, prepare
@@ -213,11 +211,6 @@ def prepare_for(
     sets = {"train": load(data, **load_options)}
     if validation:
         sets["validation"] = load(validation, **load_options)
-    wanted = {name: {"name": one.name, "fingerprint": one.fingerprint} for name, one in sets.items()}
-    if (folder / "prepared.json").exists():
-        known = Prepared.load(folder)
-        if known.notes.get("data") == wanted and asdict(known.inputs) == asdict(inputs):
-            return known
     given = options["regions"]
     return prepare(
         sets,
@@ -225,5 +218,6 @@ def prepare_for(
         inputs=inputs,
         max_answers=options["max_answers"],
         regions=None if given is None else load_regions(given),
+        reuse=True,
         progress=progress,
     )

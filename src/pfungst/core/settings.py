@@ -115,7 +115,8 @@ def split_words(
         name = name.strip()
         where = f" of the {what}" if what else ""
         if not equals or not name:
-            raise UsageError(f"A {noun}{where} is written key=value, not {word!r}.{_listed(known, noun)}")
+            one = f"An {noun}" if noun[0] in "aeiou" else f"A {noun}"
+            raise UsageError(f"{one}{where} is written key=value, not {word!r}.{_listed(known, noun)}")
         if name in pairs:
             raise UsageError(f"The {noun} {name}{where} was given twice: {pairs[name]!r} and {value!r}.")
         pairs[name] = value
@@ -155,7 +156,7 @@ def unknown_setting(name: str, known: Iterable[Setting], *, what: str, noun: str
 
 def _listed(known: Iterable[Setting], noun: str) -> str:
     names = ", ".join(map(str, known))
-    return f" Its {noun}s are: {names}." if names else f" It has no {noun}s."
+    return f" Its {noun}s are: {names}." if names else ""
 
 
 # --- what a part can be set to ----------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from pathlib import Path
@@ -17,12 +18,20 @@ from typing import Any, Generic, Protocol, TypeVar
 from pfungst.core import DataError, Figure, Table
 from pfungst.core.files import jsonable, write_atomic, write_json
 from pfungst.core.registry import Registry
+from pfungst.core.settings import settings_of
 from pfungst.core.types import Progress, no_progress
 
 EXPERIMENTS = Registry(
     "experiment",
     "pfungst.experiments",
     {
+        "attention": "pfungst.experiments.attention:EXPERIMENT",
+        "cycle": "pfungst.experiments.cycle:EXPERIMENT",
+        "daquar": "pfungst.experiments.daquar:EXPERIMENT",
+        "failure": "pfungst.experiments.failure:EXPERIMENT",
+        "games": "pfungst.experiments.games:EXPERIMENT",
+        "harden": "pfungst.experiments.harden:EXPERIMENT",
+        "questions": "pfungst.experiments.questions:EXPERIMENT",
         "data-limit": "pfungst.experiments.data_limit:EXPERIMENT",
         "decoys": "pfungst.experiments.decoys:EXPERIMENT",
         "universal": "pfungst.experiments.universal:EXPERIMENT",
@@ -56,7 +65,14 @@ class Experiment(Generic[C, R]):
     record: Callable[[R], Any] = jsonable
     """The result as JSON: an object, which `--json` prints and OUT/result.json holds."""
     out: str = ""
-    """Folder of the results where the user names none [runs/NAME]."""
+    """Folder of the results where the user names none [runs/NAME]; `{field}` stands for a field of the config."""
+
+    def folder(self, config: C) -> Path:
+        """Where the results go if nobody says otherwise."""
+        fields = {
+            name: re.sub(r"[^A-Za-z0-9._-]+", "-", str(value)).strip("-.") for name, value in vars(config).items()
+        }
+        return Path((self.out or f"runs/{self.name}").format(**fields))
 
 
 def get_experiment(name: str) -> Experiment[Any, Any]:
@@ -70,7 +86,7 @@ def perform(experiment: Experiment[C, R], config: C, out: str | Path = "", *, pr
     from pfungst import __version__
     from pfungst.report.plots import draw_alone
 
-    folder = Path(out or experiment.out or f"runs/{experiment.name}")
+    folder = Path(out) if out else experiment.folder(config)
     result = experiment.run(config, folder, progress=progress)
     tables, figures = experiment.tables(result), experiment.figures(result)
     write_json(
@@ -130,7 +146,8 @@ def claim(out: Path, config: Any, **more: Any) -> None:
     wanted = jsonable({**{k: v for k, v in jsonable(config).items() if k not in free}, **more})
     path = out / "settings.json"
     if path.exists():
-        before = read_json(path)
+        # A field that is newer than the folder had its default.
+        before = {**{one.name: jsonable(one.default) for one in settings_of(type(config))}, **read_json(path)}
         for name in wanted:
             if before.get(name) != wanted[name]:
                 raise DataError.at(

@@ -16,9 +16,11 @@ class FitConfig:
     """Everything the curve depends on, besides model and data."""
 
     steps: int = 0
-    """Steps in all; 0: `epochs` decide."""
+    """Training steps in all; 0: as `epochs` says."""
     epochs: float = 10.0
+    """Passes over the data."""
     batch: int = 64
+    """Questions per step."""
     rate: float = 5e-4
     """Highest learning rate of AdamW."""
     weight_decay: float = 1e-4

@@ -98,8 +98,15 @@ class ArrayData:
         return dataclasses.replace(self, arrays={**self.arrays, "sets": sets}, parts=self.parts | {"scene"})
 
     def to(self, device: torch.device | str) -> ArrayData:
-        """All arrays as tensors on a device: no copying during training, if it fits."""
-        return dataclasses.replace(self, arrays={name: _tensor(a).to(device) for name, a in self.arrays.items()})
+        """What the batches hold, as tensors on a device: no copying during training, if it fits."""
+        wanted = {"question", "answer", "picture", "soft_answers", "soft_scores"}
+        wanted |= {"pictures", "regions"} if "image" in self.parts else set()
+        wanted |= {"attributes", "positions", "pixels", "sets"} if "scene" in self.parts else set()
+        wanted |= {"choices"} if "choices" in self.parts else set()
+        wanted |= {"right_choice"} if self.choosing else set()
+        wanted |= {"program"} if "program" in self.parts else set()
+        kept = {name: _tensor(array).to(device) for name, array in self.arrays.items() if name in wanted}
+        return dataclasses.replace(self, arrays=kept)
 
     def rows(self, rows: NDArray[np.int64]) -> ArrayData:
         """Some of the questions; the pictures are shared."""

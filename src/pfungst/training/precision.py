@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from pfungst.core.errors import PfungstWarning
 
 _DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
-_TRIALS: dict[type[nn.Module], tuple[str, Callable[[], nn.Module], tuple[int, ...]]] = {
+_TRIALS: dict[Any, tuple[str, Callable[[], nn.Module], tuple[int, ...]]] = {
     nn.LSTM: ("an LSTM", lambda: nn.LSTM(8, 8, batch_first=True), (2, 3, 8)),
     nn.GRU: ("a GRU", lambda: nn.GRU(8, 8, batch_first=True), (2, 3, 8)),
     nn.Conv2d: ("a convolution", lambda: nn.Conv2d(8, 8, 3), (2, 8, 4, 4)),
@@ -47,7 +47,7 @@ def autocast(
 
 
 @functools.cache
-def _works(kind: type[nn.Module], precision: str, device: str) -> bool:
+def _works(kind: Hashable, precision: str, device: str) -> bool:
     name, make, shape = _TRIALS[kind]
     try:
         with torch.random.fork_rng(devices=[]), torch.enable_grad():

@@ -17,7 +17,7 @@ from pfungst.models.features import Backbone, FeatureCache, RegionFeatures, get_
 from pfungst.models.programs import encode_program
 from pfungst.models.scene import encode_scenes
 from pfungst.models.vocabulary import plain_answer
-from pfungst.training.data import Prepared
+from pfungst.training.data import RECORD, Prepared
 
 ProgressCall = Callable[[str, int, int], None]
 _CHUNK = 64
@@ -36,14 +36,15 @@ def prepare(
     max_answers: int | None = None,
     regions: RegionFeatures | None = None,
     workers: int = 1,
+    reuse: bool = False,
     progress: ProgressCall | None = None,
 ) -> Prepared:
     """Write the arrays of data sets to a folder, one below for each split, and describe them in prepared.json.
 
     The vocabulary is that of the first split unless one is given; later splits may hold words and answers it lacks.
     `inputs` says how pictures are made: `picture="pixels"` resizes them, a backbone's name takes its features (from the
-    cache), `none` leaves them out. With `regions`
-    every question's picture must have region features. `workers` processes draw and resize.
+    cache), `none` leaves them out. With `regions` every question's picture must have region features. `workers`
+    processes draw and resize. `reuse` takes what the folder holds where it was made from the same data in the same way.
     """
     if not splits:
         raise DataError("There is nothing to prepare: give at least one data set.")
@@ -58,6 +59,14 @@ def prepare(
             min_count=min_count,
             max_answers=max_answers,
         )
+    wanted = {
+        "data": {name: {"name": data.name, "fingerprint": data.fingerprint} for name, data in splits.items()},
+        "regions": None if regions is None else regions.size,
+    }
+    if reuse and (folder / RECORD).exists():
+        known = Prepared.load(folder)
+        if wanted.items() <= known.notes.items() and (known.inputs, known.vocabulary) == (inputs, vocabulary):
+            return known
     backbone = (
         None if inputs.picture == "none" else get_backbone(inputs.picture, width=inputs.width, height=inputs.height)
     )
@@ -80,11 +89,7 @@ def prepare(
         vocabulary,
         inputs,
         {name: len(data) for name, data in splits.items()},
-        {
-            "data": {name: {"name": data.name, "fingerprint": data.fingerprint} for name, data in splits.items()},
-            "picture_shape": None if backbone is None else list(backbone.shape),
-            "regions": None if regions is None else regions.size,
-        },
+        {**wanted, "picture_shape": None if backbone is None else list(backbone.shape)},
     )
     result.save()
     return result

@@ -100,7 +100,7 @@ def train(
     if compiled:
         model.to(device).compile(dynamic=False)
     if resident or (resident is None and device != "cpu"):
-        data, held, asked = (_resident(one, device) for one in (data, held, asked))
+        data, held, asked = (one.to(device) for one in (data, held, asked))
     settings = {
         "model": name,
         "config": jsonable(chosen),
@@ -147,17 +147,6 @@ def train(
         listening.save(out)
     write_atomic(Path(out) / CARD, card_text(trained).encode())
     return Trained.load(out)
-
-
-def _resident(data: ArrayData, device: str) -> ArrayData:
-    """On the device only what the batches hold."""
-    wanted = {"question", "answer", "picture", "soft_answers", "soft_scores"}
-    wanted |= {"pictures", "regions"} if "image" in data.parts else set()
-    wanted |= {"attributes", "positions", "pixels", "sets"} if "scene" in data.parts else set()
-    wanted |= {"choices", "right_choice"} if data.choosing else set()
-    wanted |= {"program"} if "program" in data.parts else set()
-    kept = {name: array for name, array in data.arrays.items() if name in wanted}
-    return dataclasses.replace(data, arrays=kept).to(device)
 
 
 def make_card(

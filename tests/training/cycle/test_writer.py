@@ -11,12 +11,12 @@ from typer.testing import CliRunner
 
 from pfungst.cli.app import app
 from pfungst.core import Dataset, PfungstError
+from pfungst.experiments.questions import evaluate_generator
 from pfungst.models import Inputs, Trained
 from pfungst.probes import get_probe
 from pfungst.probes.rephrase import get_rephraser
 from pfungst.training import FitConfig, prepare, train
 from pfungst.training.cycle import CycleConfig, load_generator
-from pfungst.training.cycle.generation import evaluate_generator
 from pfungst.training.cycle.rephrase import RoundTrip, Writer
 from pfungst.world import embedded
 
@@ -91,54 +91,39 @@ def test_the_probe_takes_the_round_trip(folder: Path, world: Dataset) -> None:
         ["reproduce", "failure", "FOLDER", "--data", "world?scenes=8", "--json"],
     ],
 )
-def test_the_commands_print_json(words: list[str], folder: Path) -> None:
-    result = CliRunner().invoke(app, [str(folder) if word == "FOLDER" else word for word in words])
+def test_the_commands_print_json(words: list[str], folder: Path, tmp_path: Path) -> None:
+    given = [str(folder) if word == "FOLDER" else word for word in words]
+    result = CliRunner().invoke(app, [*given, "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     if words[1] == "questions":
         assert found["n"] == 4
     else:
-        assert [row["name"] for row in found[folder.name]] == ["confidence", "FP"]
+        assert [row["name"] for row in found["models"][folder.name]] == ["confidence", "FP"]
 
 
-@pytest.mark.parametrize("suffix", [".html", ".png"])
-def test_attention_is_drawn_side_by_side(suffix: str, folder: Path, tmp_path: Path) -> None:
-    out = tmp_path / f"figure{suffix}"
-    words = [
-        "reproduce",
-        "attention",
-        str(folder),
-        str(folder),
-        "--data",
-        "world?scenes=2&rephrasings=2",
-        "-o",
-        str(out),
-    ]
-    result = CliRunner().invoke(app, words)
+@pytest.mark.parametrize("kind", ["html", "png"])
+def test_attention_is_drawn_side_by_side(kind: str, folder: Path, tmp_path: Path) -> None:
+    words = ["reproduce", "attention", str(folder), str(folder), "--data", "world?scenes=2&rephrasings=2"]
+    result = CliRunner().invoke(app, [*words, "--format", kind, "--out", str(tmp_path), "--json"])
     assert result.exit_code == 0, result.output
-    if suffix == ".png":
+    found = json.loads(result.stdout)
+    figure = tmp_path / f"attention.{kind}"
+    assert found["figure"] == str(figure)
+    assert found["wordings"][0]["id"] == found["group"]
+    (looks,) = found["models"].values()
+    assert [look["question"] for look in looks] == [text["question"] for text in found["wordings"]]
+    assert all(isinstance(look["right"], bool) and look["answer"] for look in looks)
+    if kind == "png":
         import PIL.Image
 
-        with PIL.Image.open(out) as image:
+        with PIL.Image.open(figure) as image:
             assert image.width > 3 * 240
     else:
-        text = out.read_text()
+        text = figure.read_text()
         assert text.count("<td>") == 3  # one model of that name, three wordings
         assert text.count("data:image/png;base64,") == 3
         assert "<script" not in text
-
-
-def test_attention_tells_its_answers_as_json(folder: Path, tmp_path: Path) -> None:
-    out = tmp_path / "figure.html"
-    words = ["reproduce", "attention", str(folder), "--data", "world?scenes=2&rephrasings=2", "-o", str(out), "--json"]
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)
-    assert found["figure"] == str(out) and out.exists()
-    assert found["wordings"][0]["id"] == found["group"]
-    (looks,) = found["models"].values()
-    assert [one["question"] for one in looks] == [one["question"] for one in found["wordings"]]
-    assert all(isinstance(one["right"], bool) and one["answer"] for one in looks)
 
 
 def test_a_cycle_option_without_the_cycle_is_refused(tmp_path: Path) -> None:

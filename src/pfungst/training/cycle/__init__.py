@@ -6,52 +6,41 @@
     cycle = Cycle.of(model, data, CycleConfig(start=0.5), steps=4000)
     fit(model, data, losses=(model_losses, cycle), modules=cycle.modules, config=FitConfig(steps=4000))
 
-Works for every model of the zoo that answers freely. Needs torch and numpy alone.
+Works for every model of the zoo that answers freely.
 """
 
 from __future__ import annotations
 
-from pfungst.training.cycle.config import (
-    A_ITER,
-    HIDDEN,
-    LAMBDA_C,
-    LAMBDA_G,
-    T_SIM,
-    TABLE_2,
-    VARIANTS,
-    CycleConfig,
-    StudyConfig,
-)
-from pfungst.training.cycle.generator import QuestionGenerator, load_generator, save_generator
-from pfungst.training.cycle.loss import Cycle, gate, hide_words, hiding, make_generator
-from pfungst.training.cycle.splits import load_study
-from pfungst.training.cycle.study import run_name, run_study, unclaim
-from pfungst.training.cycle.table import as_text, summarise
-from pfungst.training.cycle.tap import Tap
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "A_ITER",
-    "HIDDEN",
-    "LAMBDA_C",
-    "LAMBDA_G",
-    "TABLE_2",
-    "T_SIM",
-    "VARIANTS",
-    "Cycle",
-    "CycleConfig",
-    "QuestionGenerator",
-    "StudyConfig",
-    "Tap",
-    "as_text",
-    "gate",
-    "hide_words",
-    "hiding",
-    "load_generator",
-    "load_study",
-    "make_generator",
-    "run_name",
-    "run_study",
-    "save_generator",
-    "summarise",
-    "unclaim",
-]
+from pfungst._lazy import lazy
+from pfungst.training.cycle.config import A_ITER, LAMBDA_C, LAMBDA_G, T_SIM, CycleConfig
+
+if TYPE_CHECKING:
+    from pfungst.training.cycle.generator import QuestionGenerator as QuestionGenerator
+    from pfungst.training.cycle.generator import load_generator as load_generator
+    from pfungst.training.cycle.generator import save_generator as save_generator
+    from pfungst.training.cycle.loss import Cycle as Cycle
+    from pfungst.training.cycle.loss import gate as gate
+    from pfungst.training.cycle.loss import hide_words as hide_words
+    from pfungst.training.cycle.loss import hiding as hiding
+    from pfungst.training.cycle.loss import make_generator as make_generator
+    from pfungst.training.cycle.rephrase import Writer as Writer
+    from pfungst.training.cycle.tap import Tap as Tap
+
+_HOMES = {
+    "Cycle": "loss",
+    "QuestionGenerator": "generator",
+    "Tap": "tap",
+    "Writer": "rephrase",
+    "gate": "loss",
+    "hide_words": "loss",
+    "hiding": "loss",
+    "load_generator": "generator",
+    "make_generator": "loss",
+    "save_generator": "generator",
+}
+
+__all__ = ["A_ITER", "LAMBDA_C", "LAMBDA_G", "T_SIM", "CycleConfig", *sorted(_HOMES)]
+
+__getattr__, __dir__ = lazy(__name__, _HOMES)

@@ -1,13 +1,10 @@
-"""How a model is trained for cycle consistency, with the paper's numbers as defaults, and what a study of it does."""
+"""How a model is trained for cycle consistency, with the paper's numbers as defaults."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from pfungst.core import PfungstError
-from pfungst.training.config import FitConfig
 
 LAMBDA_G = 1.0
 LAMBDA_C = 0.5
@@ -77,75 +74,3 @@ class CycleConfig:
     def start_step(self, total: int) -> int:
         """The first step, counted from 0, in which L_cycle counts."""
         return round(self.start * total) if self.start < 1 else round(self.start)
-
-
-HIDDEN = 0.15
-"""Share of the words that the two extra variants hide, unless a study says otherwise."""
-
-HIDES = "words hidden"
-"""How the names of these variants end."""
-
-VARIANTS: dict[str, dict[str, Any] | None] = {
-    "base": None,
-    "+ Q-consistency": {"lambda_c": 0.0},
-    "+ A-consistency": {"gating": False},
-    "+ Gating": {},
-    "base, words hidden": None,
-    "+ Gating, words hidden": {"unknown": HIDDEN},
-}
-"""What a study trains: None for the plain model, else what differs from the configuration.
-
-The first four are the rows of a block of Table 2; each adds a part to the one before it, the fourth is the whole
-scheme. The last two are ours: some words of all that the model reads while it learns are hidden, from the plain model,
-as a control, and from the whole scheme, in generated questions too."""
-TABLE_2 = tuple(VARIANTS)[:4]
-
-
-@dataclass(frozen=True)
-class StudyConfig:
-    """What is trained, on how much, and how long."""
-
-    models: tuple[str, ...] = ("butd", "pythia")
-    variants: tuple[str, ...] = TABLE_2
-    seeds: int = 5
-    preset: str = "features"
-    """Sizes of the models; `compact` where a model has no such preset. Their own CNN is left out."""
-    see: str = "image"
-    """`image`: the pictures or features of the data; `objects`: one region an object, from the scene, as a perfect
-    detector would give them."""
-    questions: int = 0
-    """Training questions, of the first pictures; 0: all. Where a group has several wordings the first is taken: as in
-    VQA, every question is worded once."""
-    fit: FitConfig = field(default_factory=lambda: FitConfig(steps=4000, batch=256, rate=1e-3))
-    cycle: CycleConfig = field(default_factory=lambda: CycleConfig(start=0.4))
-    """A_iter is a share of the steps here: 5500 steps are for VQA v2."""
-    changes: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of the models, over the preset's."""
-    words: str = ""
-    """File of word vectors (GloVe) that the models' words start from, as those of the paper do; empty: random ones."""
-    fixed_words: bool = False
-    """The words stay as the file has them."""
-    hidden: float = HIDDEN
-    """Share of the words that the variants with hidden words hide."""
-    early_stop: int = 0
-    """Steps between two looks at the questions about half of the validation pictures. The weights that were best there
-    are measured beside the last ones, both on the other half and on held-out wordings, in all variants alike: what a
-    variant gains may be that it over-trains less. Held-out wordings of questions about pictures that were looked at are
-    left out. 0: the last weights alone."""
-
-    def __post_init__(self) -> None:
-        for name in self.variants:
-            if name not in VARIANTS:
-                raise PfungstError(f"There is no variant {name!r}. There are: {', '.join(VARIANTS)}.")
-        if self.see not in ("image", "objects"):
-            raise PfungstError(f"A study sees `image` or `objects`, not {self.see!r}.")
-        if not 0 <= self.hidden < 1:
-            raise PfungstError(f"The share of hidden words lies between 0 and 1, not {self.hidden}.")
-        if self.early_stop < 0:
-            raise PfungstError(f"Steps between two looks cannot be negative, as in early_stop={self.early_stop}.")
-        if self.seeds < 1:
-            raise PfungstError("A study needs at least one seed.")
-
-    def runs(self) -> list[tuple[str, str, int]]:
-        """Every run: model, variant, seed; seed by seed, so that a study cut short is still paired."""
-        return [(m, v, s) for s in range(self.seeds) for m in self.models for v in self.variants]

@@ -1,7 +1,6 @@
 """Hardening with found scenes, on a tiny model that reads scenes."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,11 +9,11 @@ from pfungst.core import Dataset, Example, PfungstError
 
 torch = pytest.importorskip("torch")
 
+from pfungst.experiments.harden import HardenConfig, found_examples, harden, record, split_images, tables  # noqa: E402
 from pfungst.models import Inputs, Sizes, Trained, Vocabulary, build  # noqa: E402
-from pfungst.players.zoo import ZooPlayer  # noqa: E402
-from pfungst.probes.game import PlaySettings, play  # noqa: E402
+from pfungst.probes.game import GameSettings, play  # noqa: E402
 from pfungst.training import FitConfig  # noqa: E402
-from pfungst.training.adversarial import found_examples, harden, mixed_rows, split_pictures  # noqa: E402
+from pfungst.training.adversarial import mixed_rows  # noqa: E402
 from pfungst.world import answer, answer_text, embedded  # noqa: E402
 from tests.probes.game.scripted import ScenePlayer, first_object_in  # noqa: E402
 
@@ -29,7 +28,7 @@ def run(examples: list[Example], tmp_path_factory: pytest.TempPathFactory) -> Pa
     """A finished run with fooling scenes of several pictures."""
     folder = tmp_path_factory.mktemp("run")
     few = [one for one in examples if one.scene is not None and len(one.scene["objects"]) <= 6]
-    settings = PlaySettings(size=len(few), seeds=1, adversary="cross-entropy", budget=25)
+    settings = GameSettings(size=len(few), seeds=1, adversary="cross-entropy", budget=25)
     play(ScenePlayer(few, first_object_in(1.0, -3.0)), Dataset("w", few, "exact", "x"), folder, settings)
     return folder
 
@@ -47,13 +46,13 @@ def test_found_scenes_become_examples_with_their_true_answers(run: Path) -> None
         assert one.program is not None and one.scene is not None
         value = answer(one.program, one.scene)
         assert value is not None and answer_text(value) == one.target
-    with pytest.raises(PfungstError, match="not a finished folder"):
+    with pytest.raises(PfungstError, match="nowhere"):
         found_examples([run / "nowhere"])
 
 
 def test_pictures_are_on_one_side_only_and_found_scenes_have_their_share(run: Path) -> None:
     found = found_examples([run])
-    learnt, held = split_pictures(found, 0.3, seed=0)
+    learnt, held = split_images(found, 0.3, seed=0)
     assert learnt and held and {x.image_id for x in learnt}.isdisjoint(x.image_id for x in held)
     rows = mixed_rows(70, 4, 0.3, seed=0)
     assert len(rows) == 100 and sorted(set(rows[rows >= 70])) == [70, 71, 72, 73]
@@ -65,13 +64,13 @@ def test_hardening_trains_measures_and_plays_new_games_with_two_adversaries(
     run: Path, examples: list[Example], tmp_path: Path
 ) -> None:
     clean, test = Dataset("clean", examples[:20], "exact", "c"), Dataset("test", examples[20:], "exact", "t")
-    games = {name: PlaySettings(size=2, seeds=1, adversary=name, budget=3) for name in ("rsg", "cross-entropy")}
     old = tiny(examples)
     before = {name: value.clone() for name, value in old.model.state_dict().items()}
-    result = harden(
-        old, [run], clean, test, tmp_path, make_player=lambda model, name: ZooPlayer(model, name=name), games=games,
-        config=FitConfig(steps=12, batch=8, check_every=6, checkpoint_every=6),
+    config = HardenConfig(
+        "tiny", (str(run),), adversary="rsg", size=2, seeds=1, budget=3,
+        fit=FitConfig(steps=12, batch=8, check_every=6, checkpoint_every=6),
     )  # fmt: skip
+    result = harden(old, clean, test, config, tmp_path)
     names = [one.name for one in result.changes]
     assert names[0] == "accuracy, untouched scenes" and names[2:] == ["game, rsg", "game, cross-entropy"]
     assert result.changes[0].before.n == len(test) and result.changes[1].after.n == result.held > 0
@@ -80,17 +79,18 @@ def test_hardening_trains_measures_and_plays_new_games_with_two_adversaries(
     again = Trained.load(tmp_path)
     assert any(not torch.equal(before[k], v) for k, v in again.model.state_dict().items())
     assert again.card["hardened"]["found"] == result.found
-    assert "saves" in result.verdict and len(result.table().rows) == 4
+    assert "fewer questions" in record(result)["verdict"] and len(tables(result)[0].rows) == 4
+    games = result.changes[2]
+    assert games.gain.value == pytest.approx(games.before.value - games.after.value)
 
 
 def test_what_cannot_be_hardened_is_explained(run: Path, examples: list[Example], tmp_path: Path) -> None:
     data = Dataset("clean", examples, "exact", "c")
-    more: dict[str, Any] = {"make_player": lambda model, name: ZooPlayer(model)}
     with pytest.raises(PfungstError, match="between 0 and 1"):
-        harden(tiny(examples), [run], data, data, tmp_path, share=1.5, **more)
+        harden(tiny(examples), data, data, HardenConfig("tiny", (str(run),), share=1.5), tmp_path)
     empty = tmp_path / "empty"
     few = [one for one in examples if one.scene is not None and len(one.scene["objects"]) <= 6][:2]
-    quick = PlaySettings(size=2, seeds=1, adversary="rsg", budget=2)
+    quick = GameSettings(size=2, seeds=1, adversary="rsg", budget=2)
     play(ScenePlayer(few), Dataset("w", few, "exact", "x"), empty, quick)
-    with pytest.raises(PfungstError, match="fewer than two pictures"):
-        harden(tiny(examples), [empty], data, data, tmp_path / "out", **more)
+    with pytest.raises(PfungstError, match="fewer than two images"):
+        harden(tiny(examples), data, data, HardenConfig("tiny", (str(empty),)), tmp_path / "out")

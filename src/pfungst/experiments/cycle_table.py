@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,19 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pfungst.core import DataError
-from pfungst.core.files import write_json
-from pfungst.training.cycle.config import HIDES, VARIANTS
-from pfungst.training.cycle.study import BEST, of_variant, read_runs
+from pfungst.experiments.cycle import CONTROL, MEASURES, VARIANTS
+from pfungst.experiments.cycle_runs import BEST
 
 DRAWS = 2000
 Floats = NDArray[np.float64]
-
-CONTROL = f"base, {HIDES}"
-"""What a scheme with hidden words is compared with too."""
-
-MEASURES = ("val", "ORI", "REP", "CS(1)", "CS(2)", "CS(3)", "CS(4)")
-"""val: accuracy in training wordings on new pictures; ORI, REP and CS(k) as in Table 1, on held-out wordings."""
 
 
 def consensus_by_group(correct: Floats, groups: NDArray[np.int64], k: int) -> tuple[Floats, NDArray[np.int64]]:
@@ -37,7 +30,7 @@ def consensus_by_group(correct: Floats, groups: NDArray[np.int64], k: int) -> tu
 
 
 def measures(run: Mapping[str, Any]) -> dict[str, tuple[Floats, NDArray[np.int64]]]:
-    """Measure -> scores and the picture each belongs to."""
+    """Measure -> scores and the image each belongs to."""
     held, groups, picture = run["heldout"].astype(np.float64), run["group"], run["picture"]
     first = np.zeros(len(held), bool)
     scores = {}
@@ -54,7 +47,7 @@ def measures(run: Mapping[str, Any]) -> dict[str, tuple[Floats, NDArray[np.int64
 
 
 def interval(scores: Floats, clusters: NDArray[np.int64], seed: int = 0, draws: int = DRAWS) -> dict[str, float]:
-    """Mean and 95% interval of (seeds, N) scores: seeds and pictures are both resampled, as both were drawn."""
+    """Mean and 95% interval of (seeds, N) scores: seeds and images are both resampled, as both were drawn."""
     known = ~np.isnan(scores).any(0)
     scores, clusters = scores[:, known], clusters[known]
     names, codes = np.unique(clusters, return_inverse=True)
@@ -72,23 +65,20 @@ def interval(scores: Floats, clusters: NDArray[np.int64], seed: int = 0, draws: 
     return {"value": mean, "low": float(low), "high": float(high)}
 
 
-def summarise(out: str | Path) -> dict[str, Any]:
-    """All rows of the table, each with its difference to the base of the same seeds; also written to OUT/table.json.
-    `best`: the same where every run is measured at its best step, if the study looked for it."""
-    runs = read_runs(out)
-    if not runs:
-        raise DataError.at(out, "", "no run of the study has finished yet.")
-    result = {
-        "rows": _rows(runs),
-        "how": f"bootstrap over seeds and pictures, {DRAWS} draws; differences paired by both",
-    }
+def read_run(path: Path) -> dict[str, Any]:
+    """A finished run with its arrays."""
+    with np.load(path, allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files if name != "record"}
+        return {**json.loads(str(file["record"])), **arrays}
+
+
+def summarise(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """All rows of the table, each with its difference to the base of the same seeds, and how they were made."""
     stopped = [
         {**run, **{name: run[name + BEST] for name in ("val", "heldout")}} for run in runs if "val" + BEST in run
     ]
-    if stopped:
-        result["best"] = _rows(stopped)
-    write_json(Path(out) / "table.json", result)
-    return result
+    how = f"bootstrap over seeds and images, {DRAWS} draws; differences paired by both"
+    return {"rows": _rows(runs), "best": _rows(stopped), "how": how}
 
 
 def _rows(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -100,7 +90,7 @@ def _rows(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             found = of_variant(runs, model, variant)
             if found:
                 rows.append(_row(model, variant, found, base))
-                if variant.endswith(HIDES) and variant != CONTROL and found.keys() & control.keys():
+                if VARIANTS[variant].hides and variant != CONTROL and found.keys() & control.keys():
                     rows[-1]["control"] = CONTROL
                     rows[-1].update(_differences(found, control, "control"))
     return rows
@@ -138,37 +128,11 @@ def _differences(
     }
 
 
+def of_variant(runs: Sequence[Mapping[str, Any]], model: str, variant: str) -> dict[int, Mapping[str, Any]]:
+    """Seed -> run."""
+    return {run["seed"]: run for run in runs if run["model"] == model and run["variant"] == variant}
+
+
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None and value == value]
     return float(np.mean(known)) if known else None
-
-
-def as_text(result: Mapping[str, Any]) -> str:
-    """The table for a terminal, in percent; differences to the base in brackets with their 95% intervals."""
-    lines = _lines(result["rows"])
-    if "best" in result:
-        lines += ["", "The same runs, every one at its best step on validation pictures that are not measured:", ""]
-        lines += _lines(result["best"])
-    return "\n".join([*lines, "", f"95% intervals: {result['how']}."])
-
-
-def _lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    lines = [
-        f"{'':26}{'seeds':>6}" + "".join(f"{name:>9}" for name in MEASURES) + "   CS(4) - base          val - base"
-    ]
-    for row in rows:
-        name = row["model"] if row["variant"] == "base" else f"  {row['variant']}"
-        line = f"{name:26}{row['seeds']:>6}" + "".join(f"{100 * row[m]['value']:>9.2f}" for m in MEASURES)
-        for m in ("CS(4)", "val"):
-            gain = row.get(f"{m} - base")
-            line += f"   {_signed(gain):<20}" if gain else ""
-        lines.append(line.rstrip())
-    for row in rows:
-        if "control" in row:
-            gains = ", ".join(f"{m} {_signed(row[f'{m} - control'])}" for m in ("CS(4)", "REP", "val"))
-            lines += ["", f"{row['model']} {row['variant']}, against {row['control']}: {gains}"]
-    return lines
-
-
-def _signed(one: Mapping[str, float]) -> str:
-    return f"{100 * one['value']:+.2f} [{100 * one['low']:+.2f}, {100 * one['high']:+.2f}]"

@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from pfungst.core import DataError
+from pfungst.experiments.failure import failure_table, judge, tables
 from pfungst.models import build
 from pfungst.training import FitConfig, evaluate, fit
-from pfungst.training.failure import Seen, as_text, failure_table, fit_predictor, judge, look
+from pfungst.training.failure import Seen, fit_predictor, look
 from tests.training.tiny_data import SIZES, colours, model
 
 SETTINGS = FitConfig(epochs=8, batch=32, rate=5e-3)
@@ -73,7 +74,7 @@ def test_a_model_has_two_rows_judged_on_other_pictures_than_they_were_made_on() 
     rows = failure_table(net, colours(40, 2, seed=5), fit_config=SETTINGS)
     assert [one.name for one in rows] == ["confidence", "FP"]
     assert all(one.n == 40 for one in rows)
-    text = as_text({"butd": rows})
-    assert "precision" in text
-    assert "+ FP" in text
-    assert "coverage at 5% risk" in text
+    table = tables({"butd": rows})[0]
+    assert {"precision", "coverage at 5% risk"} <= set(table.columns)
+    assert [row[0] for row in table.rows] == ["butd", "  + FP"]
+    assert table.rows[1][3] == f"{rows[1].f1:.3f}"

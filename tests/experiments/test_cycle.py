@@ -1,12 +1,10 @@
-"""The ablation: its data, its runs, its table, and a machine with torch and numpy alone."""
+"""The ablation of Table 2: its data, its runs, its table."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,29 +13,27 @@ import pytest
 from typer.testing import CliRunner
 
 from pfungst.cli.app import app
-from pfungst.core import DataError, PfungstError
+from pfungst.core import DataError, Dataset, Example, PfungstError
+from pfungst.experiments.cycle import HIDDEN, TABLE_2, CycleResult, CycleStudy, run, tables
+from pfungst.experiments.cycle_data import (
+    kind_splits,
+    known_words,
+    load_study,
+    one_wording,
+    only_pictures,
+    with_objects,
+    write_study,
+)
+from pfungst.experiments.cycle_runs import make_model, run_one
+from pfungst.experiments.cycle_table import consensus_by_group, interval, read_run
 from pfungst.models import Inputs, Vocabulary
 from pfungst.scores import consensus
 from pfungst.training import ArrayData, FitConfig, Prepared, evaluate, fit, model_losses
-from pfungst.training.cycle import (
-    HIDDEN,
-    TABLE_2,
-    CycleConfig,
-    StudyConfig,
-    as_text,
-    load_study,
-    run_study,
-    summarise,
-    unclaim,
-)
+from pfungst.training.cycle import CycleConfig
 from pfungst.training.cycle import loss as cycle_loss
-from pfungst.training.cycle.data import kind_splits
-from pfungst.training.cycle.splits import one_wording, only_pictures, with_objects
-from pfungst.training.cycle.study import make_model, run_one
-from pfungst.training.cycle.table import consensus_by_group, interval
+from tests.training.test_words import vectors
 
-ROOT = Path(__file__).parents[3]
-TINY = StudyConfig(
+TINY = CycleStudy(
     models=("butd",),
     seeds=2,
     preset="tiny",
@@ -45,6 +41,15 @@ TINY = StudyConfig(
     fit=FitConfig(steps=4, batch=8),
     cycle=CycleConfig(start=0.5),
 )
+
+
+def study(prepared: Prepared, out: Path, config: CycleStudy = TINY, progress: Any = None) -> CycleResult:
+    config = dataclasses.replace(config, data=str(prepared.folder))
+    return run(config, out, progress=progress or (lambda what, done, total: None))
+
+
+def names(out: Path) -> list[str]:
+    return sorted(path.stem for path in (out / "runs").glob("*.npz"))
 
 
 @pytest.fixture(scope="module")
@@ -112,22 +117,30 @@ def test_only_the_pictures_that_are_asked_about_stay() -> None:
 
 
 def test_a_study_runs_goes_on_and_tells(prepared: Prepared, tmp_path: Path) -> None:
-    done: list[str] = []
-    note: Any = lambda what, at, total: done.append(what)  # noqa: E731
+    steps: list[int] = []
+
+    def note(what: str, done: int, total: int) -> None:
+        if what == "training" and done == total:
+            steps.append(done)
+
     few = dataclasses.replace(TINY, seeds=1)
-    assert run_study(prepared, tmp_path, few, progress=note) == 0
-    assert len(done) == 4
-    assert run_study(prepared, tmp_path, TINY, progress=note) == 0
-    assert len(done) == 8  # nothing twice
-    table = summarise(tmp_path)
-    assert [row["variant"] for row in table["rows"]] == list(TABLE_2)
-    assert json.loads((tmp_path / "table.json").read_bytes())["rows"][3]["seeds"] == 2
-    base, full = table["rows"][0], table["rows"][3]
+    assert study(prepared, tmp_path, few, note).missing == 0
+    assert steps == [4] * 4
+    read = study(prepared, tmp_path, dataclasses.replace(TINY, read=True), note)
+    assert (read.missing, read.rows[3]["seeds"]) == (4, 1)
+    assert "4 runs are missing" in tables(read)[0].note
+    result = study(prepared, tmp_path, TINY, note)
+    assert steps == [4] * 8  # nothing twice
+    assert [row["variant"] for row in result.rows] == list(TABLE_2)
+    assert result.rows[3]["seeds"] == 2
+    base, full = result.rows[0], result.rows[3]
     assert full["CS(4) - base"]["value"] == pytest.approx(full["CS(4)"]["value"] - base["CS(4)"]["value"])
     assert full["CS(4) - base"]["low"] <= full["CS(4) - base"]["value"] <= full["CS(4) - base"]["high"]
-    assert "+ Gating" in as_text(table)
-    with pytest.raises(DataError, match="other settings \\(fit\\)"):
-        run_study(prepared, tmp_path, dataclasses.replace(TINY, fit=FitConfig(steps=5, batch=8)))
+    table = tables(result)[0]
+    assert table.rows[3][:3] == ("butd", "+ Gating", 2)
+    assert table.rows[3][9] == f"{100 * full['CS(4)']['value']:.2f}" and table.rows[0][10] == ""
+    with pytest.raises(DataError, match=r"other settings \(fit was"):
+        study(prepared, tmp_path, dataclasses.replace(TINY, fit=FitConfig(steps=5, batch=8)))
 
 
 def test_the_best_step_is_chosen_on_other_pictures_and_measured_beside_the_last(
@@ -140,8 +153,8 @@ def test_the_best_step_is_chosen_on_other_pictures_and_measured_beside_the_last(
     chosen, measured = (set(np.asarray(one.arrays["picture"]).tolist()) for one in (data.choose, data.val))
     assert chosen and measured and not chosen & measured and len(chosen | measured) == 5
 
-    run_study(prepared, tmp_path, config)
-    told = json.loads((tmp_path / "runs" / "butd-base-0.json").read_bytes())
+    result = study(prepared, tmp_path, config)
+    told = read_run(tmp_path / "runs" / "butd-base-0.npz")
     model = make_model("butd", data, config, 0)
     fit_config = dataclasses.replace(config.fit, check_every=1)
     accuracies: list[float] = []
@@ -152,21 +165,19 @@ def test_the_best_step_is_chosen_on_other_pictures_and_measured_beside_the_last(
 
     fit(model, data.train.for_model(model), config=fit_config, check=check, tensorboard=False)
     assert told["steps"] == 30 and told["best_step"] == 1 + int(np.argmax(accuracies)) < 30
-    with np.load(tmp_path / "runs" / "butd-base-0.npz") as arrays:
-        assert set(arrays["val_picture"].tolist()) == measured
-        best, last = (arrays[f"heldout{ending}"].tolist() for ending in ("_best", ""))
+    assert set(told["val_picture"].tolist()) == measured
+    best, last = (told[f"heldout{ending}"].tolist() for ending in ("_best", ""))
     assert best == evaluate(model, data.heldout.for_model(model)).correct.tolist()
     model = make_model("butd", data, config, 0)
     fit(model, data.train.for_model(model), config=config.fit, tensorboard=False)
     assert last == evaluate(model, data.heldout.for_model(model)).correct.tolist() != best
-    table = summarise(tmp_path)
-    assert table["rows"][0]["CS(1)"]["value"] == pytest.approx(np.mean(last))
-    assert table["best"][0]["CS(1)"]["value"] == pytest.approx(np.mean(best))
-    assert "at its best step" in as_text(table)
-    with pytest.raises(DataError, match="other settings \\(early_stop\\)"):
-        run_study(prepared, tmp_path, dataclasses.replace(config, early_stop=0))
+    assert result.rows[0]["CS(1)"]["value"] == pytest.approx(np.mean(last))
+    assert result.best[0]["CS(1)"]["value"] == pytest.approx(np.mean(best))
+    assert "each at its best step" in tables(result)[1].note
+    with pytest.raises(DataError, match=r"other settings \(early_stop was 1, now it is 0"):
+        study(prepared, tmp_path, dataclasses.replace(config, early_stop=0))
     with pytest.raises(PfungstError, match="cannot be negative"):
-        StudyConfig(early_stop=-1)
+        CycleStudy(early_stop=-1)
 
 
 def test_held_out_wordings_about_pictures_that_the_best_step_is_chosen_on_are_left_out(
@@ -195,7 +206,7 @@ def test_a_run_that_goes_on_after_any_step_tells_best_and_last_apart_as_one_that
 ) -> None:
     fit_config = FitConfig(steps=40, batch=8, rate=0.03, checkpoint_every=10, average=average)
     config = dataclasses.replace(TINY, early_stop=1, fit=fit_config, cycle=CycleConfig(start=0.2))
-    data, key = load_study(prepared, config), ("butd", "+ Gating", 0)
+    data, key = load_study(prepared, config), ("butd", "gating", 0)
     plain = run_one(key, data, config)
     assert plain["heldout"].tolist() != plain["heldout_best"].tolist()
 
@@ -208,7 +219,7 @@ def test_a_run_that_goes_on_after_any_step_tells_best_and_last_apart_as_one_that
         return model_losses(moment)
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
-        patch.setattr("pfungst.training.cycle.study.model_losses", stop)
+        patch.setattr("pfungst.experiments.cycle_runs.model_losses", stop)
         run_one(key, data, config, out=tmp_path)
     for _ in ("goes on", "was finished"):
         again = run_one(key, data, config, out=tmp_path)
@@ -227,34 +238,25 @@ def test_a_study_killed_in_the_middle_of_a_run_goes_on_there(prepared: Prepared,
         return model_losses(moment)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pfungst.training.cycle.study.model_losses", stop)
+        patch.setattr("pfungst.experiments.cycle_runs.model_losses", stop)
         with pytest.raises(KeyboardInterrupt):
-            run_study(prepared, tmp_path, config)
-        assert not list((tmp_path / "runs").glob("*.json"))
-        assert run_study(prepared, tmp_path, config) == 0
+            study(prepared, tmp_path, config)
+        assert not names(tmp_path)
+        assert study(prepared, tmp_path, config).missing == 0
     assert asked == [0, 1, 2, 3, 4, 4, 5]
     assert not list((tmp_path / "begun").iterdir())  # checkpoints of finished runs only take room
 
 
-def test_processes_that_share_a_study_leave_alone_what_another_has_begun(prepared: Prepared, tmp_path: Path) -> None:
-    few = dataclasses.replace(TINY, seeds=1, variants=("base", "+ Q-consistency"))
-    (tmp_path / "runs").mkdir()
-    (tmp_path / "runs" / "butd-base-0.begun").touch()
-    assert run_study(prepared, tmp_path, few, shared=True) == 1
-    assert [one.stem for one in (tmp_path / "runs").glob("*.json")] == ["butd-q-consistency-0"]
-    unclaim(tmp_path)
-    assert run_study(prepared, tmp_path, few, shared=True) == 0
+def test_several_runs_at_the_same_time_give_the_same_numbers(prepared: Prepared, tmp_path: Path) -> None:
+    few = dataclasses.replace(TINY, seeds=1, variants=("base", "gating"))
+    alone = study(prepared, tmp_path / "one", few)
+    together = study(prepared, tmp_path / "two", dataclasses.replace(few, jobs=2))
+    assert names(tmp_path / "one") == names(tmp_path / "two") == ["butd-base-0", "butd-gating-0"]
+    assert without_seconds(alone) == without_seconds(together)
 
 
-def test_the_same_study_gives_the_same_numbers(prepared: Prepared, tmp_path: Path) -> None:
-    few = dataclasses.replace(TINY, seeds=1, variants=("base", "+ Gating"))
-    tables = []
-    for name in ("one", "two"):
-        run_study(prepared, tmp_path / name, few)
-        tables.append(summarise(tmp_path / name))
-        for row in tables[-1]["rows"]:
-            del row["seconds"]
-    assert tables[0] == tables[1]
+def without_seconds(result: CycleResult) -> list[dict[str, Any]]:
+    return [{name: value for name, value in row.items() if name != "seconds"} for row in result.rows]
 
 
 def test_consensus_by_group_is_the_consensus_score() -> None:
@@ -278,17 +280,19 @@ def test_intervals_cover_seeds_and_pictures() -> None:
     assert np.isnan(interval(same, np.zeros(100, np.int64))["low"])
 
 
-def test_data_without_groups_and_wrong_settings_are_told(prepared: Prepared) -> None:
+def test_wrong_settings_are_told(prepared: Prepared, tmp_path: Path) -> None:
     with pytest.raises(PfungstError, match="no variant 'x'"):
-        StudyConfig(variants=("x",))
+        CycleStudy(variants=("x",))
     with pytest.raises(PfungstError, match="not 'smell'"):
-        StudyConfig(see="smell")
-    with pytest.raises(DataError, match="has not|no run"):
-        summarise(prepared.folder)
+        CycleStudy(see="smell")
+    with pytest.raises(PfungstError, match="no run of the study has finished"):
+        study(prepared, tmp_path, dataclasses.replace(TINY, read=True))
+    with pytest.raises(PfungstError, match="which other questions to ask: --test"):
+        run(CycleStudy(data="vqa:nowhere"), tmp_path, progress=print)
 
 
-def test_the_command_and_the_script_do_the_same_study_with_early_stop(prepared: Prepared, tmp_path: Path) -> None:
-    """Begun by the command, gone on with by Python: the folder takes both, and both tell of the best step."""
+def test_the_command_and_python_do_the_same_study(prepared: Prepared, tmp_path: Path) -> None:
+    """Begun by the command, continued by Python: the folder takes both, and both tell of the best step."""
     words = [
         "reproduce",
         "cycle",
@@ -304,34 +308,14 @@ def test_the_command_and_the_script_do_the_same_study_with_early_stop(prepared: 
     words += ["--steps", "6", "--batch", "8", "--early-stop", "2", "--out", str(tmp_path)]
     told = CliRunner().invoke(app, words, catch_exceptions=False)
     assert told.exit_code == 0, told.output
-    assert "at its best step" in told.output
+    assert "each at its best step" in told.output.replace("\n", " ")
     found = json.loads(CliRunner().invoke(app, [*words, "--json"], catch_exceptions=False).stdout)
     assert found["missing"] == 0 and [row["variant"] for row in found["best"]] == list(TABLE_2)
     fit_config = FitConfig(steps=6, batch=8, rate=1e-3)
-    same = StudyConfig(models=("butd",), seeds=1, see="objects", fit=fit_config, early_stop=2)
-    assert run_study(prepared, tmp_path, same, seconds=1e-9) == 0
+    same = CycleStudy(models=("butd",), seeds=1, see="objects", fit=fit_config, early_stop=2, read=True)
+    assert study(prepared, tmp_path, same).missing == 0
     refused = CliRunner().invoke(app, [one if one != "2" else "3" for one in words])
-    assert "other settings (early_stop)" in str(refused.exception)
-
-
-@pytest.mark.slow
-def test_the_script_needs_torch_and_numpy_alone(prepared: Prepared, tmp_path: Path) -> None:
-    """Run it in a process that notes which other packages were loaded."""
-    watched = "PIL pandas typer pydantic scipy pyarrow numba rich transformers ray sklearn tensorboard"
-    check = (
-        "import runpy, sys\n"
-        f"sys.argv = ['reproduce_cycle.py', {str(prepared.folder)!r}, {str(tmp_path)!r}, '--see', 'objects', "
-        "'--preset', 'tiny', '--models', 'butd', '--seeds', '1', '--steps', '2', '--batch', '8', '--device', 'cpu']\n"
-        "try:\n"
-        f"    runpy.run_path({str(ROOT / 'scripts' / 'reproduce_cycle.py')!r}, run_name='__main__')\n"
-        "except SystemExit as end:\n"
-        "    assert not end.code, end.code\n"
-        f"found = {{name.split('.')[0] for name in sys.modules}} & set({watched!r}.split())\n"
-        "assert not found, found\n"
-    )
-    result = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, timeout=300, check=False)
-    assert result.returncode == 0, result.stderr
-    assert "0 of 4 runs missing" in result.stdout
+    assert "other settings (early_stop was 2, now it is 3)" in str(refused.exception)
 
 
 def test_a_study_of_some_kinds_of_questions_asks_those_alone() -> None:
@@ -354,21 +338,20 @@ def test_a_study_of_some_kinds_of_questions_asks_those_alone() -> None:
 def test_a_study_says_how_many_words_are_hidden_and_older_studies_had_the_default(
     prepared: Prepared, tmp_path: Path
 ) -> None:
-    few = dataclasses.replace(TINY, seeds=1, variants=("base, words hidden", "+ Gating, words hidden"))
-    run_study(prepared, tmp_path, few)
-    told = json.loads((tmp_path / "study.json").read_bytes())
+    few = dataclasses.replace(TINY, seeds=1, variants=("base-hidden", "gating-hidden"))
+    study(prepared, tmp_path, few)
+    told = json.loads((tmp_path / "settings.json").read_bytes())
     assert told.pop("hidden") == HIDDEN
-    (tmp_path / "study.json").write_text(json.dumps(told))
-    assert run_study(prepared, tmp_path, few) == 0
-    with pytest.raises(DataError, match="other settings \\(hidden\\)"):
-        run_study(prepared, tmp_path, dataclasses.replace(few, hidden=0.5))
-    row = summarise(tmp_path)["rows"][1]
-    assert row["control"] == "base, words hidden" and "CS(4) - base" not in row
-    control = summarise(tmp_path)["rows"][0]
+    (tmp_path / "settings.json").write_text(json.dumps(told))
+    result = study(prepared, tmp_path, few)
+    with pytest.raises(DataError, match=r"other settings \(hidden was 0.15, now it is 0.5"):
+        study(prepared, tmp_path, dataclasses.replace(few, hidden=0.5))
+    control, row = result.rows
+    assert row["control"] == "base-hidden" and "CS(4) - base" not in row
     assert row["REP - control"]["value"] == pytest.approx(row["REP"]["value"] - control["REP"]["value"])
-    assert "against base, words hidden: CS(4)" in as_text(summarise(tmp_path))
+    assert tables(result)[1].title == "Against base, words hidden"
     with pytest.raises(PfungstError, match="hidden words lies between"):
-        StudyConfig(hidden=1.0)
+        CycleStudy(hidden=1.0)
 
 
 def test_the_share_of_hidden_words_reaches_both_variants(
@@ -385,11 +368,32 @@ def test_the_share_of_hidden_words_reaches_both_variants(
         return plain(question, share, generator)
 
     plain = cycle_loss.hide_words
-    monkeypatch.setattr("pfungst.training.cycle.study.hiding", hiding)
+    monkeypatch.setattr("pfungst.experiments.cycle_runs.hiding", hiding)
     few = dataclasses.replace(TINY, seeds=1, hidden=0.3)
-    run_study(prepared, tmp_path / "base", dataclasses.replace(few, variants=("base, words hidden",)))
+    study(prepared, tmp_path / "base", dataclasses.replace(few, variants=("base-hidden",)))
     assert hidden == [0.3]
     monkeypatch.setattr(cycle_loss, "hide_words", hide_words)
-    run_study(prepared, tmp_path / "full", dataclasses.replace(few, variants=("+ Gating", "+ Gating, words hidden")))
+    study(prepared, tmp_path / "full", dataclasses.replace(few, variants=("gating", "gating-hidden")))
     # Four steps read questions, two of them write some too; the plain scheme hides nothing.
     assert sorted(hidden[1:]) == [-0.3] * 6 + [0.3]
+
+
+def test_unseen_words_join_the_vocabulary_only_where_a_vector_is_known() -> None:
+    train = Dataset("train", [Example("a", "Is the sphere red?", target="yes")])
+    asked = train.subset([Example("b", "Is the orb zyx?", target="no")])
+    known = known_words({"train": train, "heldout": asked}, {"orb"})
+    assert "orb" in known.words and "zyx" not in known.words and "sphere" in known.words
+    assert known.answers == ("yes",)
+
+
+def test_a_study_keeps_the_vectors_of_its_words(tmp_path: Path) -> None:
+    file = vectors(tmp_path / "v.npz")
+    one = Example("a", "Is the sphere red?", target="yes")
+    train = Dataset("train", [one], fingerprint="1")
+    held = Dataset("held", [dataclasses.replace(one, question="Is the orb red?", group="a")], fingerprint="2")
+    made = write_study({"train": train, "val": train, "heldout": held}, tmp_path / "data", words=file)
+    with np.load(tmp_path / "data" / "words.npz") as kept:
+        assert sorted(kept["words"]) == ["orb", "sphere"]
+    assert "orb" in made.vocabulary.words
+    plain = write_study({"train": train, "val": train, "heldout": held}, tmp_path / "data")
+    assert "orb" not in plain.vocabulary.words and not (tmp_path / "data" / "words.npz").exists()

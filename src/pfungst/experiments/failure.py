@@ -1,21 +1,50 @@
-"""Table 4, and beyond it: how well a model knows when it is wrong."""
+"""Table 4 of 003_43f488cf6d651ec9.txt, and beyond it: how well a model knows when it is wrong."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pfungst.core import Table
+from pfungst.core.files import jsonable
 from pfungst.core.stats import bootstrap_means
+from pfungst.core.types import Progress
+from pfungst.experiments.base import Experiment, argument, option
 from pfungst.scores.selective import RISKS, best_threshold, calibration_error, failure_scores, risk_coverage
-from pfungst.training.config import FitConfig
-from pfungst.training.data import ArrayData
-from pfungst.training.failure.predictor import FailureConfig, Seen, fit_predictor, look
+
+if TYPE_CHECKING:
+    from pfungst.training import ArrayData, FitConfig
+    from pfungst.training.failure import FailureConfig, Seen
 
 COLUMNS = ("precision", "recall", "F1", "AUGRC", *(f"coverage at {risk:.0%} risk" for risk in RISKS), "ECE")
+
+
+@dataclass(frozen=True)
+class FailureStudy:
+    """Table 4: do models know when they are wrong? Confidence threshold and the FP module, on data new to them.
+
+    Half of the images set the threshold and train FP, the other half judges both.
+    """
+
+    models: tuple[str, ...] = argument()
+    """Folders of trained models: the base, the cycle-trained one."""
+    data: str = option("world", "--data", "-d")
+    """Data set whose questions are asked."""
+    limit: int | None = None
+    """Only the first so many questions."""
+    images: Path | None = None
+    """Folder or archive of the images, where it is not beside the data."""
+    skip_bad: bool = False
+    """Leave bad records out and count them."""
+    device: str = "cpu"
+    """cpu, cuda, cuda:1, mps."""
+    seed: int = 0
+    """Seed of every random choice."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +66,10 @@ class Judged:
     n: int
     f1_low: float
     f1_high: float
-    """95% interval over pictures."""
+    """95% interval over images."""
 
     def cells(self) -> tuple[float, ...]:
         return (self.precision, self.recall, self.f1, self.augrc, *self.coverage, self.ece)
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def judge(
@@ -92,8 +118,10 @@ def failure_table(
 ) -> list[Judged]:
     """The rows of a model in Table 4: its confidence against a threshold, and the FP module on the frozen model.
 
-    `data` must be new to the model. Half of the pictures set the threshold and train FP, the other half judges both.
+    `data` must be new to the model. Half of the images set the threshold and train FP, the other half judges both.
     """
+    from pfungst.training.failure import look
+
     first, second = data.split_by_picture(0.5, seed)
     made, asked = (look(model, one, device=device) for one in (first, second))
     pictures = np.asarray(second.arrays["picture"])
@@ -111,19 +139,44 @@ def judged_rows(
     device: str = "cpu",
 ) -> list[Judged]:
     """As `failure_table`, from what the frozen model saw."""
+    from pfungst.training.failure import fit_predictor
+
     own = judge("confidence", (made.confidence, made.correct), asked.confidence, asked.correct, pictures, seed)
     predictor = fit_predictor(made, config=config, fit_config=fit_config, device=device)
     told = (predictor.believe(made), made.correct)
     return [own, judge("FP", told, predictor.believe(asked), asked.correct, pictures, seed)]
 
 
-def as_text(rows: Mapping[str, list[Judged]]) -> str:
-    """Table 4 for a terminal: a block a model, its confidence first, then `+ FP`."""
-    lines = [f"{'':24}" + "".join(f"{name:>22}" if "risk" in name else f"{name:>10}" for name in COLUMNS)]
-    for name, judged in rows.items():
-        for one in judged:
-            line = f"{name if one.name == 'confidence' else '  + FP':24}"
-            for column, value in zip(COLUMNS, one.cells(), strict=True):
-                line += f"{value:>22.3f}" if "risk" in column else f"{value:>10.3f}"
-            lines.append(line)
-    return "\n".join(lines)
+def run(config: FailureStudy, out: Path, *, progress: Progress) -> dict[str, list[Judged]]:
+    """The rows of every model."""
+    from pfungst.data import load
+    from pfungst.models import Trained
+    from pfungst.training import prepare
+
+    asked = load(config.data, limit=config.limit, images=config.images, skip_bad=config.skip_bad)
+    rows: dict[str, list[Judged]] = {}
+    for number, place in enumerate(config.models):
+        trained, name = Trained.load(place), Path(place).name
+        arrays = prepare(
+            {"asked": asked}, out / "data" / name, inputs=trained.inputs, vocabulary=trained.vocabulary, reuse=True,
+            progress=progress,
+        ).split("asked")  # fmt: skip
+        rows[name] = failure_table(
+            trained.model, arrays.for_model(trained.model), seed=config.seed, device=config.device
+        )
+        progress("models", number + 1, len(config.models))
+    return rows
+
+
+def tables(result: Mapping[str, Sequence[Judged]]) -> list[Table]:
+    """Two rows for each model: its confidence, then `+ FP`."""
+    rows = tuple(
+        (name if row.name == "confidence" else "  + FP", *(f"{value:.3f}" for value in row.cells()))
+        for name, judged in result.items()
+        for row in judged
+    )
+    note = "Half of the images set the threshold and train FP, the other half judges both."
+    return [Table("Failure prediction", ("model", *COLUMNS), rows, note)]
+
+
+EXPERIMENT = Experiment("failure", FailureStudy, run, tables, record=lambda result: {"models": jsonable(result)})

@@ -1,0 +1,247 @@
+"""Table 2 of 003_43f488cf6d651ec9.txt: what each part of cycle consistency adds to a model, over several seeds.
+
+OUT/data holds the arrays, OUT/runs a file for every finished run, OUT/begun the checkpoints of those that were stopped.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pfungst.core import PfungstError, Table, UsageError
+from pfungst.core.types import Progress
+from pfungst.experiments.base import Experiment, claim, lifted, option, run_cells
+from pfungst.training.config import FitConfig
+from pfungst.training.cycle.config import CycleConfig
+
+if TYPE_CHECKING:
+    from pfungst.training import Prepared
+
+HIDDEN = 0.15
+"""Share of the words that the two extra variants hide, unless a study says otherwise."""
+MEASURES = ("val", "ORI", "REP", "CS(1)", "CS(2)", "CS(3)", "CS(4)")
+"""val: accuracy in training wordings on new images; ORI, REP and CS(k) as in Table 1, on held-out wordings."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way of training."""
+
+    title: str
+    changes: Mapping[str, Any] | None
+    """What differs from the settings of the cycle; None for the plain model."""
+    hides: bool = False
+    """Some words of all that the model reads while it learns are hidden."""
+
+
+VARIANTS = {
+    "base": Variant("base", None),
+    "q-consistency": Variant("+ Q-consistency", {"lambda_c": 0.0}),
+    "a-consistency": Variant("+ A-consistency", {"gating": False}),
+    "gating": Variant("+ Gating", {}),
+    "base-hidden": Variant("base, words hidden", None, True),
+    "gating-hidden": Variant("+ Gating, words hidden", {}, True),
+}
+"""What a study trains. The first four are the rows of a block of Table 2; each adds a part to the one before it, the
+fourth is the whole scheme. The last two are ours: words are hidden from the plain model, as a control, and from the
+whole scheme, in generated questions too."""
+TABLE_2 = tuple(VARIANTS)[:4]
+CONTROL = "base-hidden"
+"""What a scheme with hidden words is compared with too."""
+
+
+@dataclass(frozen=True)
+class CycleStudy:
+    """Table 2: base, + Q-consistency, + A-consistency, + gating, with CS(k) on held-out wordings.
+
+    A study that was stopped continues when the same command is run again; more models, variants or seeds can be added.
+    """
+
+    data: str = option("world", "--data", "-d", free=True)
+    """`world`, a data set to learn from, or a folder of prepared arrays."""
+    test: str = option("", free=True)
+    """Data set to ask, where --data is one; rephrased where it has no rephrasings."""
+    rephraser: str = option("rules", free=True)
+    """Who rephrases it: rules, world, model:PLAYER, vqg:FOLDER."""
+    models: tuple[str, ...] = option(("butd", "pythia"), free=True)
+    """Models of the zoo."""
+    variants: tuple[str, ...] = option(TABLE_2, free=True)
+    """Ways of training: base, q-consistency, a-consistency, gating, base-hidden, gating-hidden."""
+    seeds: int = option(5, free=True)
+    """Runs of every model and variant."""
+    preset: str = "features"
+    """Sizes of the models; `compact` where a model has no such preset. Their own CNN is left out."""
+    see: str = ""
+    """What models see: image, or objects, one region per object of the scene [objects for the world]. The latter is
+    what a perfect detector would give them."""
+    picture: str = option("", free=True)
+    """Features of the images: world, efficientnet-lite0 ..."""
+    scenes: int = option(4000, free=True)
+    """Training scenes of the world."""
+    validation: int = option(400, free=True)
+    """Other scenes of the world."""
+    kinds: tuple[str, ...] = option((), free=True)
+    """Only questions of these kinds of the world, 8 per scene: zero_hop, one_hop ..."""
+    world_seed: int = option(0, free=True)
+    """Seed of the scenes and questions of the world."""
+    questions: int = 0
+    """Training questions, of the first images; 0: all. Where a group has several wordings the first is taken: as in
+    VQA, every question is worded once."""
+    fit: FitConfig = lifted(FitConfig(steps=6000, batch=128, rate=1e-3), "steps", "batch", "rate", "precision")
+    """A setting of the training: clip=5, average=0.99 ..."""
+    cycle: CycleConfig = lifted(CycleConfig(start=0.4), names=("--cycle-set",))
+    """A setting of the cycle: feedback=sample, start=5500 ... Below 1, `start` (A_iter) is a share of the steps; the
+    paper's 5500 are for VQA v2."""
+    changes: Mapping[str, Any] = option(MISSING, "--set", factory=dict)
+    """A size of the models, over the preset's: hidden=64 ..."""
+    words: Path | None = None
+    """File of word vectors (GloVe, word2vec, npz) that the models' words start from, as those of the paper do."""
+    fixed_words: bool = False
+    """Keep these word vectors as they are."""
+    hidden: float = HIDDEN
+    """Share of the words that the variants base-hidden and gating-hidden hide."""
+    early_stop: int = 0
+    """Look every so many steps at half of the validation images: the best step is measured too. The weights that were
+    best there are measured beside the last ones, both on the other half and on held-out wordings, in all variants
+    alike: what a variant gains may be that it over-trains less. Held-out wordings of questions about images that were
+    looked at are left out. 0: the last weights alone."""
+    max_answers: int | None = option(None, free=True)
+    """Only the most frequent answers."""
+    limit: int | None = option(None, free=True)
+    """Only the first so many questions of --data and --test."""
+    prepare_only: bool = option(False, "--prepare-only", free=True)
+    """Write the arrays and train nothing: --data FOLDER takes them on another machine."""
+    read: bool = option(False, "--read", free=True)
+    """Train nothing: the table of the runs that are finished."""
+    jobs: int = option(1, free=True)
+    """Runs at the same time, each in a process of its own."""
+    device: str = option("cpu", free=True)
+    """cpu, cuda, cuda:1, mps."""
+
+    def __post_init__(self) -> None:
+        for name in self.variants:
+            if name not in VARIANTS:
+                raise UsageError(f"There is no variant {name!r}. There are: {', '.join(VARIANTS)}.")
+        if self.see not in ("", "image", "objects"):
+            raise UsageError(f"A study sees `image` or `objects`, not {self.see!r}.")
+        if not 0 <= self.hidden < 1:
+            raise UsageError(f"The share of hidden words lies between 0 and 1, not {self.hidden}.")
+        if self.early_stop < 0:
+            raise UsageError(f"The steps between two looks cannot be negative, as in early_stop={self.early_stop}.")
+        if min(self.seeds, self.jobs) < 1:
+            raise UsageError("A study needs at least one seed and one job.")
+
+    @property
+    def sees(self) -> str:
+        """`image` or `objects`."""
+        return self.see or ("objects" if self.data == "world" and not self.picture else "image")
+
+    def runs(self) -> dict[str, tuple[str, str, int]]:
+        """Name -> model, variant, seed; seed by seed, so that a study cut short is still paired."""
+        every = [(m, v, s) for s in range(self.seeds) for m in self.models for v in self.variants]
+        return {"-".join(map(str, key)): key for key in every}
+
+
+@dataclass(frozen=True)
+class CycleResult:
+    """What a study found."""
+
+    prepared: Path
+    """The arrays."""
+    splits: Mapping[str, int]
+    """Their questions."""
+    missing: int = 0
+    """Runs that are not finished."""
+    rows: Sequence[Mapping[str, Any]] = ()
+    """One per model and variant: means, intervals and differences to the base of the same seeds."""
+    best: Sequence[Mapping[str, Any]] = ()
+    """The same where every run is measured at its best step, if the study looked for it."""
+    how: str = ""
+
+
+def run(config: CycleStudy, out: Path, *, progress: Progress) -> CycleResult:
+    """Train what is missing, and compare."""
+    from pfungst.experiments.cycle_data import prepare_study
+    from pfungst.experiments.cycle_runs import Runs
+    from pfungst.experiments.cycle_table import read_run, summarise
+
+    if config.data != "world" and not config.test and not is_prepared(config.data):
+        raise UsageError("Say which other questions to ask: --test DATA.")
+    prepared = prepare_study(config, out / "data", progress)
+    result = CycleResult(prepared.folder, dict(prepared.splits))
+    if config.prepare_only:
+        return result
+    settings = dataclasses.replace(config, see=config.sees, words=word_file(config, prepared))
+    # The settings that made the data may change, for example to the folder they were written to: their content may not.
+    claim(out, settings, data=dict(prepared.notes), inputs=prepared.inputs, splits=dict(prepared.splits))
+    cells = {f"{name}.npz": list(key) for name, key in config.runs().items()}
+    if not config.read:
+        told = None if config.jobs > 1 else progress
+        work = Runs(prepared.folder, settings, out / "begun", told)
+        run_cells(work, cells, out / "runs", jobs=config.jobs, progress=progress)
+    finished = [read_run(out / "runs" / name) for name in cells if (out / "runs" / name).exists()]
+    if not finished:
+        raise PfungstError(f"{out}: no run of the study has finished yet.")
+    return dataclasses.replace(result, missing=len(cells) - len(finished), **summarise(finished))
+
+
+def is_prepared(data: str) -> bool:
+    """Whether this is a folder of prepared arrays."""
+    return (Path(data) / "prepared.json").exists()
+
+
+def word_file(config: CycleStudy, prepared: Prepared) -> Path | None:
+    """The word vectors beside the arrays, where they were written with them."""
+    beside = prepared.folder / "words.npz"
+    return beside if config.words and beside.exists() else config.words
+
+
+def tables(result: CycleResult) -> list[Table]:
+    """The rows of Table 2, in percent, those of the best steps, and the comparisons with the control."""
+    if not result.rows:
+        return [Table(f"Arrays in {result.prepared}", ("split", "questions"), tuple(result.splits.items()))]
+    missing = f" {result.missing} runs are missing: run the same command again." if result.missing else ""
+    how = f"In percent. 95% intervals: {result.how}.{missing}"
+    found = [_table("Cycle consistency", result.rows, how)]
+    if result.best:
+        note = "The same runs, each at its best step on validation images that are not measured."
+        found.append(_table("At the best step", result.best, note))
+    controlled = [row for row in result.rows if "control" in row]
+    if controlled:
+        measures = ("CS(4)", "REP", "val")
+        rows = tuple(
+            (f"{row['model']} {VARIANTS[row['variant']].title}", *(signed(row[f"{m} - control"]) for m in measures))
+            for row in controlled
+        )
+        found.append(Table(f"Against {VARIANTS[CONTROL].title}", ("variant", *measures), rows))
+    return found
+
+
+def _table(title: str, rows: Sequence[Mapping[str, Any]], note: str) -> Table:
+    columns = ("model", "variant", "seeds", *MEASURES, "CS(4) - base", "val - base")
+    return Table(
+        title,
+        columns,
+        tuple(
+            (
+                row["model"],
+                VARIANTS[row["variant"]].title,
+                row["seeds"],
+                *(f"{100 * row[m]['value']:.2f}" for m in MEASURES),
+                *(signed(row[f"{m} - base"]) if f"{m} - base" in row else "" for m in ("CS(4)", "val")),
+            )
+            for row in rows
+        ),
+        note,
+    )
+
+
+def signed(one: Mapping[str, float]) -> str:
+    """A difference with its interval, in percent."""
+    return f"{100 * one['value']:+.2f} [{100 * one['low']:+.2f}, {100 * one['high']:+.2f}]"
+
+
+EXPERIMENT = Experiment("cycle", CycleStudy, run, tables)

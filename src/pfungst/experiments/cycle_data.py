@@ -1,0 +1,260 @@
+"""Data for the ablation: training questions in one wording each, and held-out questions in groups of wordings."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+import pfungst.players  # noqa: F401  (offers the rephrasers model and vqg)
+from pfungst.core import DataError, Dataset, PfungstError
+from pfungst.core.types import Progress, no_progress
+from pfungst.data import load
+from pfungst.experiments.cycle import CycleStudy, is_prepared
+from pfungst.models import Inputs, Sizes, Vocabulary
+from pfungst.models.vocabulary import split_words
+from pfungst.probes.rephrase.generators import with_rephrasings
+from pfungst.text.encoders import WordVectors
+from pfungst.training.data import PARTS, ArrayData, Prepared
+from pfungst.training.preparing import prepare
+
+if TYPE_CHECKING:
+    from pfungst.world.questions import TemplateSet
+
+SPLITS = ("train", "val", "heldout")
+OBJECT_FEATURES = 18
+"""8 colours, 3 shapes, 2 sizes, 2 materials, presence, x and y."""
+WORDS = "words.npz"
+"""Word vectors of a study, beside its arrays."""
+
+
+def world_splits(scenes: int, validation: int, seed: int = 0) -> dict[str, Dataset]:
+    """`train` and `val` in training wordings, `heldout`: other scenes, every question with three held-out wordings."""
+    from pfungst.probes.rephrase.world_words import WorldWords
+    from pfungst.world import embedded
+
+    train = _originals(embedded(scenes, seed, split="train", rephrasings=0))
+    val = _originals(embedded(validation, seed, split="val", rephrasings=0))
+    asked = _originals(embedded(validation, seed + 1, split="val", rephrasings=0))
+    return {"train": train, "val": val, "heldout": with_rephrasings(asked, WorldWords("heldout"), 3, seed)}
+
+
+def kind_splits(
+    kinds: Sequence[str], scenes: int, validation: int, *, each: int = 8, seed: int = 0
+) -> dict[str, Dataset]:
+    """As `world_splits`, with questions of some kinds alone (`zero_hop`, `one_hop` ...): small models learn simple ones
+    well in a short time, so that what is left to get wrong is the words.
+
+    each : questions a training scene; other scenes have four
+    """
+    from pfungst.world.questions import load_templates
+
+    families = load_templates()
+    known = sorted({one.kind for one in families.templates})
+    for kind in kinds:
+        if kind not in known:
+            raise PfungstError(f"The world has no questions of the kind {kind!r}. There are: {', '.join(known)}.")
+    some = replace(families, templates=tuple(one for one in families.templates if one.kind in kinds))
+    return {
+        "train": _asked(some, "train", scenes, each, 0, seed),
+        "val": _asked(some, "val", validation, 4, 0, seed),
+        "heldout": _asked(some, "heldout", validation, 4, 3, seed),
+    }
+
+
+def _asked(families: TemplateSet, split: str, scenes: int, each: int, rephrasings: int, seed: int) -> Dataset:
+    from pfungst.world.builtin import _examples
+    from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH
+    from pfungst.world.making import draw_scene
+    from pfungst.world.questions import generate
+
+    drawn = [draw_scene(number, split=split, seed=seed) for number in range(scenes)]
+    words = "heldout" if rephrasings else "train"
+    asked = list(
+        generate(drawn, each, rephrasings=rephrasings, phrasings=words, templates=families, split=split, seed=seed)
+    )
+    examples = _examples([one.to_json() for one in drawn], asked, DEFAULT_WIDTH, DEFAULT_HEIGHT)
+    kinds = ",".join(sorted({one.kind for one in families.templates}))
+    told = f"{families.fingerprint} {kinds} {split} {scenes} {each} {rephrasings} {seed}"
+    fingerprint = hashlib.sha256(told.encode()).hexdigest()
+    return Dataset(f"world {kinds}", tuple(examples), metric="exact", fingerprint=fingerprint)
+
+
+def data_splits(
+    train: str, test: str, *, rephraser: str = "rules", seed: int = 0, limit: int | None = None
+) -> dict[str, Dataset]:
+    """Splits of any data set: `test` is asked as it stands and, in groups, in the rephraser's words."""
+    first, second = load(train, limit=limit), load(test, limit=limit)
+    if not len(first) or not len(second):
+        raise PfungstError("The ablation needs training and test questions.")
+    held = (
+        second
+        if any(one.group and one.group != one.id for one in second)
+        else with_rephrasings(second, rephraser, 3, seed)
+    )
+    return {"train": _originals(first), "val": _originals(second), "heldout": held}
+
+
+def study_splits(config: CycleStudy) -> dict[str, Dataset]:
+    """`train` in one wording, `val` in the same wordings, `heldout` in groups of other wordings."""
+    if config.data != "world":
+        return data_splits(config.data, config.test, rephraser=config.rephraser, limit=config.limit)
+    if config.kinds:
+        return kind_splits(config.kinds, config.scenes, config.validation, seed=config.world_seed)
+    return world_splits(config.scenes, config.validation, config.world_seed)
+
+
+def prepare_study(config: CycleStudy, out: Path, progress: Progress = no_progress) -> Prepared:
+    """The arrays of a study: those of the folder that it names, or made from its data."""
+    if is_prepared(config.data):
+        return Prepared.load(config.data)
+    usual = "efficientnet-lite0" if config.data != "world" else "world" if config.sees == "image" else "none"
+    picture = config.picture or usual
+    return write_study(study_splits(config), out, picture, config.max_answers, config.words, progress)
+
+
+def write_study(
+    splits: Mapping[str, Dataset],
+    out: Path,
+    picture: str = "none",
+    max_answers: int | None = None,
+    words: Path | None = None,
+    progress: Progress = no_progress,
+) -> Prepared:
+    """The arrays of the three splits; those of an earlier call where they are the same.
+
+    words : file of word vectors; what it knows of the words of all splits joins the vocabulary. OUT/words.npz then
+        holds these vectors, small enough to go with the arrays
+    """
+    vocabulary = None
+    (out / WORDS).unlink(missing_ok=True)
+    if words:
+        vectors = WordVectors.read(words)
+        vocabulary = known_words(splits, vectors.rows, max_answers)
+        known = [word for word in vocabulary.words if word in vectors.rows]
+        out.mkdir(parents=True, exist_ok=True)
+        np.savez(out / WORDS, words=np.array(known), vectors=vectors.of(known).astype(np.float16))
+    return prepare(
+        splits, out, inputs=Inputs(picture=picture), vocabulary=vocabulary, max_answers=max_answers, reuse=True,
+        progress=progress,
+    )  # fmt: skip
+
+
+def known_words(splits: Mapping[str, Dataset], known: Container[str], max_answers: int | None = None) -> Vocabulary:
+    """The vocabulary of the first split, and the words of the others that somebody knows."""
+    first, *others = splits.values()
+    learnt = Vocabulary.build(
+        (one.question for one in first), (one.target or "" for one in first), max_answers=max_answers
+    )
+    more = {word for data in others for one in data for word in split_words(one.question) if word in known}
+    return replace(learnt, words=tuple(sorted({*learnt.words, *more})))
+
+
+def _originals(data: Dataset) -> Dataset:
+    return replace(data, examples=tuple(one for one in data if not one.group or one.group == one.id))
+
+
+@dataclass(frozen=True)
+class StudyData:
+    """Training, validation (training wordings, new pictures) and held-out wordings in groups."""
+
+    train: ArrayData
+    val: ArrayData
+    heldout: ArrayData
+    sizes: Sizes
+    groups: NDArray[np.int64]
+    """(N,) group of every held-out question."""
+    pictures: NDArray[np.int64]
+    """(N,) their pictures."""
+    vocabulary: Vocabulary
+    choose: ArrayData | None = None
+    """Validation questions that the best step is chosen on, about other pictures than those of `val`; None where none
+    is chosen."""
+
+
+def load_study(prepared: Prepared, config: CycleStudy) -> StudyData:
+    """The three splits as the study uses them."""
+    parts = {name: prepared.split(name, config.sees == "image") for name in SPLITS}
+    sizes = prepared.sizes()
+    if "group" not in parts["heldout"].arrays:
+        raise DataError.at(
+            prepared.folder, "heldout", "there is no array `group` that says which wordings belong together."
+        )
+    if config.sees == "objects":
+        parts = {name: with_objects(data) for name, data in parts.items()}
+        sizes = replace(sizes, regions=OBJECT_FEATURES)
+    train = one_wording(parts["train"])
+    if config.questions and len(train) > config.questions:
+        order = np.argsort(np.asarray(train.arrays["picture"]), kind="stable")[: config.questions]
+        train = train.rows(np.sort(order))
+    train = only_pictures(train)
+    held, val, choose = parts["heldout"], one_wording(parts["val"]), None
+    if config.early_stop:
+        val, choose = val.split_by_picture(0.5, seed=0)
+        held = about_others(held, choose)
+    return StudyData(
+        train,
+        val,
+        held,
+        sizes,
+        np.asarray(held.arrays["group"]).astype(np.int64),
+        np.asarray(held.arrays["picture"]).astype(np.int64),
+        prepared.vocabulary,
+        choose,
+    )
+
+
+def one_wording(data: ArrayData) -> ArrayData:
+    """The first wording of every group."""
+    if "group" not in data.arrays:
+        return data
+    _, first = np.unique(np.asarray(data.arrays["group"]), return_index=True)
+    return data.rows(np.sort(first))
+
+
+def only_pictures(data: ArrayData) -> ArrayData:
+    """Without the pictures nobody asks about: they need not travel to the device."""
+    used, places = np.unique(np.asarray(data.arrays["picture"]), return_inverse=True)
+    arrays = {
+        name: array if name in PARTS else np.ascontiguousarray(np.asarray(array)[used]) if len(array) else array
+        for name, array in data.arrays.items()
+    }
+    return replace(data, arrays={**arrays, "picture": places.astype(np.int32)})
+
+
+def about_others(data: ArrayData, chosen: ArrayData) -> ArrayData:
+    """Without the questions about pictures that `chosen` asks about: where a data set is rephrased, validation and
+    held-out wordings ask about the same ones. Pictures are compared by content, as splits count them apart."""
+    taken = set(_contents(chosen).values())
+    same = [number for number, content in _contents(data).items() if content in taken]
+    kept = np.flatnonzero(~np.isin(np.asarray(data.arrays["picture"]), same))
+    if not len(kept):
+        raise DataError("No held-out question is left for a best step: all are about pictures that it is chosen on.")
+    return data.rows(kept) if same else data
+
+
+def _contents(data: ArrayData) -> dict[int, bytes]:
+    """Number of every picture asked about -> hash of all that is known of it; none where nothing is."""
+    known = [np.asarray(array) for name, array in sorted(data.arrays.items()) if name not in PARTS and len(array)]
+    asked = np.unique(np.asarray(data.arrays["picture"])).tolist() if known else []
+    return {number: hashlib.sha256(b"".join(one[number].tobytes() for one in known)).digest() for number in asked}
+
+
+def with_objects(data: ArrayData) -> ArrayData:
+    """Regions (M, O, 18) from the scenes: one-hot attributes, presence, place on the ground."""
+    from pfungst.world.constants import BOUND
+
+    if "attributes" not in data.arrays:
+        raise DataError("The data have no scenes to make objects of; let the study see `image`.")
+    attributes = np.asarray(data.arrays["attributes"]).astype(np.int64)
+    there = (attributes[..., :1] > 0).astype(np.float32)
+    places = np.asarray(data.arrays["positions"], np.float32) / BOUND * there
+    known = [np.eye(n + 1, dtype=np.float32)[attributes[..., i]][..., 1:] for i, n in enumerate((8, 3, 2, 2))]
+    regions = np.concatenate([*known, there, places], -1).astype(np.float16)
+    arrays = {name: array for name, array in data.arrays.items() if name != "pictures"}
+    return replace(data, arrays={**arrays, "regions": regions})

@@ -1,0 +1,162 @@
+"""One run of a study of cycle consistency: train a model in one variant, and measure it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pfungst.core.files import jsonable
+from pfungst.core.types import Progress
+from pfungst.experiments.cycle import VARIANTS, CycleStudy
+from pfungst.experiments.cycle_data import StudyData, load_study
+from pfungst.models import MODELS, Model, build, get_config
+from pfungst.training.checkpoint import CHECKPOINT, last_weights
+from pfungst.training.cycle.loss import Cycle, hiding
+from pfungst.training.data import Prepared
+from pfungst.training.evaluation import evaluate
+from pfungst.training.loop import Loss, fit, model_losses
+from pfungst.training.words import start_words
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from pfungst.compute import Shard
+
+BEST = "_best"
+"""Ending of what was measured with the weights of the best step instead of the last."""
+
+
+@dataclass
+class Runs:
+    """Does the runs of a study, each into a file: its record and the score of every question."""
+
+    arrays: Path
+    config: CycleStudy
+    begun: Path
+    """Folder of the checkpoints: a run that was cut short continues."""
+    progress: Progress | None = None
+    data: StudyData | None = None
+
+    def __call__(self, shard: Shard, path: Path) -> None:
+        if self.data is None:
+            self.data = load_study(Prepared.load(self.arrays), self.config)
+        model, variant, seed = shard.payload
+        folder = self.begun / Path(shard.name).stem
+        result = run_one((model, variant, seed), self.data, self.config, folder, self.progress)
+        scores: dict[str, Any] = {
+            name: value.astype(np.float32) for name, value in result.items() if isinstance(value, np.ndarray)
+        }
+        record = {name: value for name, value in result.items() if name not in scores}
+        with path.open("wb") as file:
+            np.savez_compressed(
+                file,
+                record=np.array(json.dumps(jsonable(record))),
+                group=self.data.groups,
+                picture=self.data.pictures,
+                val_picture=np.asarray(self.data.val.arrays["picture"]),
+                **scores,
+            )
+        shutil.rmtree(folder)
+
+
+def make_model(name: str, data: StudyData, config: CycleStudy, seed: int) -> Model:
+    """A fresh model without a CNN of its own."""
+    kind = MODELS.get(name)
+    preset = config.preset if config.preset in kind.PRESETS else "compact"
+    known = {field.name for field in dataclasses.fields(kind.Config)}
+    changes: dict[str, Any] = {key: value for key, value in config.changes.items() if key in known}
+    pixels = data.sizes.image[0] == 3 and not data.sizes.regions
+    if "stem" in known and not pixels:
+        changes.setdefault("stem", ())
+    model = build(name, data.sizes, get_config(name, preset, **changes), seed=seed)
+    if config.words:
+        start_words(model, data.vocabulary, config.words, fixed=config.fixed_words)
+    return model
+
+
+def run_one(
+    key: tuple[str, str, int],
+    data: StudyData,
+    config: CycleStudy,
+    out: Path | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Train one model in one variant and measure it; with `out`, its checkpoints lie there and it can be resumed."""
+    name, variant, seed = key
+    device, way = config.device, VARIANTS[variant]
+    model = make_model(name, data, config, seed)
+    parts = [
+        part.for_model(model) for part in (data.train, data.val, data.heldout, *([data.choose] if data.choose else []))
+    ]
+    train, val, heldout, *choose = parts if device == "cpu" else [part.to(device) for part in parts]
+    fit_config = dataclasses.replace(config.fit, seed=seed, check_every=config.early_stop or config.fit.check_every)
+    size, precision = max(512, fit_config.batch), fit_config.precision
+    last: dict[str, Tensor] = {}
+
+    def look(now: Model) -> dict[str, float]:
+        if out is None:
+            last.update({name: value.detach().clone() for name, value in now.state_dict().items()})
+        return {"accuracy": evaluate(now, choose[0], size, device, precision).accuracy}
+
+    losses: list[Loss] = [model_losses]
+    cycle = None
+    if way.changes is not None:
+        changes = {**way.changes, **({"unknown": config.hidden} if way.hides else {})}
+        wanted = dataclasses.replace(config.cycle, **changes)
+        cycle = Cycle.of(model.to(device), train, wanted, fit_config.total(len(train)), seed, _allowed(data, config))
+        losses.append(cycle)
+    fitted = fit(
+        model,
+        train,
+        config=fit_config,
+        losses=losses,
+        modules={**cycle.modules, "gate": cycle.kept} if cycle else {},
+        transforms=(hiding(config.hidden),) if way.hides else (),
+        check=look if choose else None,
+        device=device,
+        out=out,
+        settings={"study": jsonable({"key": list(key), "cycle": config.cycle, "model": model.config})},
+        progress=None if progress is None else lambda what, done, total: progress("training", done, total),
+        tensorboard=False,
+    )
+    if choose and out is not None:
+        last = last_weights(out / CHECKPOINT)  # whoever calls a finished run again has not looked at any step
+    scored: dict[str, Any] = {}
+    for ending, weights in ((BEST, None), ("", last)) if last else (("", None),):
+        if weights:
+            model.load_state_dict(weights)
+        scored[f"val{ending}"] = evaluate(model, val, size, device, precision).correct
+        scored[f"heldout{ending}"] = evaluate(model, heldout, size, device, precision).correct
+    if cycle is not None:
+        cycle.close()
+    return {
+        "model": name,
+        "variant": variant,
+        "seed": seed,
+        "steps": fitted.steps,
+        "best_step": fitted.best_step or fitted.steps,
+        "parameters": model.parameter_count,
+        "gate": cycle.gate_rate() if cycle is not None else None,
+        "seconds": round(fitted.seconds, 2),
+        "precision": fitted.precision,
+        **scored,
+    }
+
+
+def _allowed(data: StudyData, config: CycleStudy) -> Any:
+    """(V,) bool: the words that `near` of the file of word vectors names; None where it has none."""
+    import torch
+
+    if config.words is None or config.words.suffix != ".npz":
+        return None
+    with np.load(config.words, allow_pickle=False) as file:
+        if "near" not in file.files:
+            return None
+        near = set(file["near"].tolist())
+    return torch.tensor([False] * 4 + [word in near for word in data.vocabulary.words])
