@@ -39,7 +39,7 @@ def rank(
 
     A ranking that was stopped goes on where it was when the same command is run again.
     """
-    from pfungst.cli.show import progress_bar
+    from pfungst.cli.show import print_json, progress_bar
     from pfungst.core import PfungstError
     from pfungst.probes.noise import build
     from pfungst.probes.noise.bqd import MainQuestion
@@ -62,6 +62,8 @@ def rank(
         _print_study(rows, as_json)
     elif question is not None:
         _print_lookup(questions[0], candidates, ranking, out, as_json)
+    elif as_json:
+        print_json({"file": out, "main_questions": len(questions), "pool": len(candidates), "k": k, "ranker": ranker})
     else:
         print(out)
 
