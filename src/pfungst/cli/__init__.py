@@ -1,7 +1,7 @@
-"""The command line. One file a command; imports wait until a command runs, so that --help answers at once.
+"""The command line, one file per command; imports wait until a command runs, so that --help answers at once.
 
 Exit codes: 0 done; 1 it could not be done (a sentence on standard error says why); 2 wrong usage; 3 a check found
-problems; 130 interrupted (run the same command again to go on).
+problems; 130 interrupted (run the same command again to resume).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def main() -> None:
         print(f"pfungst: {error}", file=sys.stderr)
         sys.exit(WRONG_USAGE if isinstance(error, UsageError) else 1)
     except KeyboardInterrupt:
-        print("pfungst: stopped. What was done is kept; run the same command again to go on.", file=sys.stderr)
+        print("pfungst: stopped. Everything so far is kept; run the same command again to resume.", file=sys.stderr)
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # `pfungst list | head`: the reader has gone, which is no error. Keep Python from complaining at exit.

@@ -14,30 +14,37 @@ def play(
     player: Annotated[str, typer.Argument(help="A player: my_module:answer, hf:MODEL, openai:MODEL@URL ...")],
     data: Annotated[str, typer.Option("--data", "-d", help="Questions with scenes and programs.")] = "world",
     size: Annotated[int, typer.Option(help="Questions of a mini-game.")] = 10,
-    seeds: Annotated[int, typer.Option(help="Mini-games, each with questions and an adversary of its own.")] = 30,
+    seeds: Annotated[int, typer.Option(help="Mini-games, each with its own questions and adversary.")] = 30,
     games: Annotated[
         int | None,
-        typer.Option(help="At most so many samples of questions; --games 1 plays one sample again and again."),
+        typer.Option(help="At most this many samples of questions; --games 1 plays one sample over and over."),
     ] = None,
     adversary: Annotated[str, typer.Option("--adversary", "-a", help="a2c, a2c-pixel, a2c-plain, rsg ...")] = "a2c",
     setting: Annotated[
         list[str] | None, typer.Option("--setting", help="A setting of the adversary, key=value. Repeatable.")
     ] = None,
     budget: Annotated[
-        int | None, typer.Option(help="Moved scenes to ask about, for each question [rsg 5000, others 100].")
+        int | None, typer.Option(help="Moved scenes to ask about per question [rsg 5000, others 100].")
     ] = None,
-    max_queries: Annotated[int | None, typer.Option(help="Most questions to the player, all in all.")] = None,
+    max_queries: Annotated[int | None, typer.Option(help="Most questions to put to the player in total.")] = None,
     preset: Annotated[str, typer.Option(help="The rules: paper, paper-literal or code.")] = "paper",
     ood: Annotated[bool, typer.Option("--ood", help="Lift the in-distribution constraints (appendix A.9).")] = False,
     relate_only: Annotated[bool, typer.Option("--relate-only", help="Only questions about places.")] = False,
     transfer: Annotated[
-        list[Path] | None, typer.Option(help="Also try the fooling scenes of this other run. Repeatable.")
+        list[Path] | None,
+        typer.Option(help="Also try the scenes that fooled the player of this other run. Repeatable."),
     ] = None,
     strips: Annotated[
-        int, typer.Option(help="Draw so many fooled scenes, before and after; models of the zoo also from inside.")
+        int,
+        typer.Option(
+            help="Draw this many fooled scenes before and after; for models of the zoo also what they looked at."
+        ),
     ] = 8,
     fairness: Annotated[
-        str, typer.Option(help="Slot Attention that checks what can be seen: auto, none, or a folder (B.6).")
+        str,
+        typer.Option(
+            help="Slot Attention that checks whether the objects can still be seen (B.6): auto, none, or a folder."
+        ),
     ] = "auto",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
@@ -57,10 +64,10 @@ def play(
     workers: Annotated[int | None, typer.Option(help="Mini-games at once [one per core].")] = None,
     as_json: Json = False,
 ) -> None:
-    """Let an adversary move the objects of scenes until the player is fooled, while the right answer stays.
+    """Let an adversary move the objects of scenes until the player is fooled, while the right answer stays the same.
 
-    This is `pfungst examine` with the probe `game` alone, with the tables of the paper and images added. A run that was
-    stopped goes on where it was when the same command is run again; nothing is asked twice.
+    This is `pfungst examine` with the probe `game` alone, with the tables of the paper and images added. Run the
+    same command again to resume a run that was stopped; nothing is asked twice.
     """
     import sys
 

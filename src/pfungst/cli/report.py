@@ -12,7 +12,7 @@ from pfungst.cli.examine import Json
 
 
 def report(run: Annotated[Path, typer.Argument(help="A run folder.")], as_json: Json = False) -> None:
-    """Write report.html of a run anew, and print its report card."""
+    """Write the report.html of a run again, and print its report card."""
     from pfungst.api import load_again
     from pfungst.cli.examine import print_run
     from pfungst.core import PfungstError, read_config
@@ -22,7 +22,7 @@ def report(run: Annotated[Path, typer.Argument(help="A run folder.")], as_json: 
     try:
         data = load_again(config)
     except PfungstError as error:
-        print(f"pfungst: the report has no pictures: {error}", file=sys.stderr)
+        print(f"pfungst: the report will have no images: {error}", file=sys.stderr)
         data = None
     write_report(run, data)
     print_run(run, as_json)

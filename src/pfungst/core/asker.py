@@ -175,7 +175,7 @@ class Asker:
         if len(allowed) < len(items):
             raise BudgetSpent(
                 f"The budget of {self.budget:,} queries to {self.player.name} is spent. The answers so far are kept: "
-                "run the same command with a larger budget to go on."
+                "run the same command with a larger budget to continue."
             )
 
     def _with_usage(self, what: str) -> str:
@@ -192,7 +192,7 @@ class Asker:
         times, self._failures_in_a_row = self._failures_in_a_row, 0
         return PlayerDied(
             f"{self.player.name} failed on the last {times} question{'s' * (times > 1)} and is considered down "
-            f"({self.last_error}) Its earlier answers are kept; run the same command again to go on."
+            f"({self.last_error}) Its earlier answers are kept; run the same command again to resume."
         )
 
 
@@ -265,5 +265,5 @@ def _explained(player: Player, query: Query) -> Iterator[None]:
     except Exception as error:
         raise PlayerError(
             f"{player.name} failed near the question {query.question!r:.80}: {type(error).__name__}: {error}. "
-            "The answers before it are kept; run the same command again to go on."
+            "The answers before it are kept; run the same command again to resume."
         ) from error

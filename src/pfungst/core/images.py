@@ -1,6 +1,6 @@
 """Images: found late, read once, passed on byte for byte.
 
-A robustness number is worthless if the picture was re-encoded on its way to the model, so an image is its encoded
+A robustness number is worthless if the image was re-encoded on its way to the model, so an image is its encoded
 bytes; pixels are decoded only where somebody asks for them.
 """
 
@@ -150,9 +150,9 @@ NAMED = "name:"
 
 @dataclass(frozen=True, slots=True)
 class NamedImage:
-    """A picture that was not found, known by its name in the data set alone.
+    """An image that was not found, known by its name in the data set alone.
 
-    It keeps two questions in the same words about two missing pictures apart. Its pixels cannot be had.
+    It keeps two questions in the same words about two missing images apart. Its pixels cannot be had.
     """
 
     name: str

@@ -43,7 +43,7 @@ class AnswerStore:
             self._db.execute(_SCHEMA)
         except sqlite3.Error as error:
             raise PfungstError(
-                f"{path}: the answer store cannot be opened ({error}). Move the file away to begin anew."
+                f"{path}: the answer store cannot be opened ({error}). Move the file away to start over."
             ) from error
 
     def __enter__(self) -> AnswerStore:

@@ -29,9 +29,9 @@ class Example:
     """Unique in its data set."""
     question: str
     image: Image | None = None
-    """None where the picture was not found; `image_id` still names it."""
+    """None where the image was not found; `image_id` still names it."""
     image_id: str = ""
-    """Name of the picture in the data set; examples of one picture form a cluster in every statistic."""
+    """Name of the image in the data set; examples of one image form a cluster in every statistic."""
     answers: tuple[str, ...] = ()
     """Human answers: ten in VQA, one elsewhere, none in an unlabelled test set."""
     target: str | None = None

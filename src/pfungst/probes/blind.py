@@ -52,13 +52,17 @@ class Blind:
 
     name: str = "blind"
 
-    def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
-        seen = [example for example in data if example.image is not None]
-        if not seen:
+    def check_data(self, data: Dataset) -> None:
+        """Whether there are images to take away."""
+        if all(example.image is None for example in data):
             raise ProbeError(
                 f"The probe blind takes the image away, but none of the {len(data)} examples of {data.name} has one. "
                 "Tell the loader where the images are."
             )
+
+    def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
+        self.check_data(data)
+        seen = [example for example in data if example.image is not None]
         others = _other_images(seen, seed)
         for example in seen:
             assert example.image is not None
@@ -155,12 +159,12 @@ def _gray(size: tuple[int, int]) -> BytesImage:
 
 
 def _blank(image: Image) -> BytesImage:
-    """A grey picture of the same size, so that only the content is missing."""
+    """A grey image of the same size, so that only the content is missing."""
     return _gray(image_size(image))
 
 
 def _other_images(examples: Sequence[Example], seed: int) -> dict[str, Example]:
-    """For every example another one with another picture; none where the data set has a single picture."""
+    """For every example another one with another image; none where the data set has a single image."""
     if len({_picture(example) for example in examples}) < 2:
         return {}
     order = np.random.default_rng(seed).permutation(len(examples))

@@ -1,7 +1,7 @@
-"""Attention of several models over the wordings of one question, side by side (Figure 4 of 003_43f488cf6d651ec9.txt).
+"""Attention of several models over the wordings of one question, side by side.
 
-One row a model, one column a wording: the picture under the model's attention, the words with the weight it gives them,
-its answer. Written as one HTML file that opens offline, or as a PNG.
+Figure 4 of Cycle-Consistency for Robust VQA. One row per model, one column per wording: the image under the model's
+attention, the words with the weight it gives them, its answer. Written as one HTML file that opens offline, or as a PNG.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pfungst.players.zoo import ZooPlayer
 
 _WIDTH = 240
-"""Of a picture, in pixels."""
+"""Of an image, in pixels."""
 _LINE, _TEXT = 13, 58
 
 
@@ -41,7 +41,7 @@ class Look:
     words: tuple[tuple[str, float], ...]
     """Every word and the weight it gets, 1 for the heaviest; all 0 for a model that weighs no words."""
     picture: NDArray[np.float64] | None
-    """(H, W) attention over the picture, in [0, 1]; None for a model without."""
+    """(H, W) attention over the image, in [0, 1]; None for a model without."""
 
     def to_json(self) -> dict[str, Any]:
         """As plain values; the attention as rows of numbers with three places."""
@@ -97,15 +97,15 @@ def _word_weights(maps: Mapping[str, Any], i: int, count: int) -> list[float]:
 def draw_attention(
     players: Mapping[str, ZooPlayer], examples: Sequence[Example], out: str | Path
 ) -> dict[str, list[Look]]:
-    """Write the figure to `out` (.html or .png): a row a player, in the order given, a column a wording.
+    """Write the figure to `out` (.html or .png): one row per player, in the order given, one column per wording.
 
-    examples : the wordings of one question about one picture, the original first
+    examples : the wordings of one question about one image, the original first
     """
     place = Path(out)
     if place.suffix not in (".html", ".png"):
         raise PfungstError(f"The figure is written as .html or .png, not as {place.name}.")
     if not examples or examples[0].image is None:
-        raise PfungstError("There is no picture to draw attention on.")
+        raise PfungstError("There is no image to draw attention on.")
     shown = {name: looks(player, examples) for name, player in players.items()}
     image = examples[0].image.pil().convert("RGB")
     height = max(1, round(_WIDTH * image.height / image.width))
@@ -121,7 +121,7 @@ def draw_attention(
 
 
 def overlay(image: PIL.Image.Image, weights: NDArray[np.float64] | None) -> PIL.Image.Image:
-    """The picture, dark where nothing is looked at and reddened where much is."""
+    """The image, dark where nothing is looked at and reddened where much is."""
     import PIL.Image
 
     if weights is None:

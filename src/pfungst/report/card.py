@@ -1,4 +1,4 @@
-"""The report card: a line a probe."""
+"""The report card: one line per probe."""
 
 from __future__ import annotations
 

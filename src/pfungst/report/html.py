@@ -21,11 +21,11 @@ from pfungst.report.card import CARD_COLUMNS, card_rows, format_cell
 from pfungst.report.plots import draw
 
 THUMBNAIL = 360
-"""Longest side of a picture in the report, pixels."""
+"""Longest side of an image in the report, pixels."""
 
 
 def write_report(run: Path, data: Dataset | None = None) -> Path:
-    """Write `run`/report.html from the numbers in the run folder. `data` brings the pictures of the failures."""
+    """Write `run`/report.html from the numbers in the run folder. `data` brings the images of the failures."""
     from markupsafe import Markup
 
     config = read_config(run)
@@ -129,7 +129,7 @@ def _rows(run: Path, probe: str, ids: Sequence[str]) -> dict[str, list[dict[str,
 
 
 def _thumbnail(example: Example) -> str | None:
-    """A small copy for the eye, as data URL; None where the picture is absent or broken."""
+    """A small copy for the eye, as data URL; None where the image is absent or broken."""
     if example.image is None:
         return None
     try:

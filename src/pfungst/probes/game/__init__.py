@@ -1,6 +1,6 @@
 """The game: an adversary moves the objects of a scene until the player is fooled, while the right answer stays.
 
-After 004_7f4cdb926551102e.txt. Every name is loaded when it is first used.
+After Measuring CLEVRness. Every name is loaded when it is first used.
 
     from pfungst.probes.game import MiniGame, SceneGame, boards_of, play
 """

@@ -95,7 +95,7 @@ class Board:
         return answer_text(self.truth)
 
     def sight(self, width: int, height: int) -> Sight:
-        """What shows of the objects in pictures of this size; remembered."""
+        """What shows of the objects in images of this size; remembered."""
         return self._sights.setdefault((width, height), Sight(self, width, height))
 
     def share_sight(self, other: Board) -> None:
@@ -139,7 +139,7 @@ class Board:
 
     @cached_property
     def size(self) -> tuple[int, int]:
-        """Width and height of the pictures."""
+        """Width and height of the images."""
         if self.rules.width is not None and self.rules.height is not None:
             return self.rules.width, self.rules.height
         width, height = self.scene.extra.get("image_size") or (DEFAULT_WIDTH, DEFAULT_HEIGHT)

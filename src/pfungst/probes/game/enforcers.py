@@ -96,7 +96,7 @@ class Relevance:
 
 @dataclass(frozen=True)
 class Pixels:
-    """Every object shows at least `least` pixels in a picture of this size."""
+    """Every object shows at least `least` pixels in an image of this size."""
 
     least: int
     width: int = DEFAULT_WIDTH

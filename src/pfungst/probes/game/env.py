@@ -29,7 +29,7 @@ QUESTION_LENGTH = 50
 class SceneGame(gymnasium.Env[dict[str, Any], Any]):  # type: ignore[misc]
     """One question an episode, one move an episode: where should the objects stand so that the player is fooled?
 
-    player: a black box, it sees a picture and a question (and the scene, if it declares `reads_scenes`).
+    player: a black box, it sees an image and a question (and the scene, if it declares `reads_scenes`).
     examples: questions with scene and program; those that cannot be played are left out, see `unfit`.
     preset: `paper`, `paper-literal`, `code`, or `GameRules` of one's own; `ood` lifts the in-distribution constraints.
     observation: `state` gives `objects` (10, 18) and `question` (50); `pixels` gives `image` (height, width, 3) in the
@@ -74,7 +74,7 @@ class SceneGame(gymnasium.Env[dict[str, Any], Any]):  # type: ignore[misc]
         if self._pixels:
             width, height = boards[0].size
             if any(board.size != (width, height) for board in boards):
-                raise ProbeError("The scenes have pictures of different sizes: give width and height in the rules.")
+                raise ProbeError("The scenes have images of different sizes: give width and height in the rules.")
             seen["image"] = spaces.Box(0, 255, (height, width, 3), dtype=np.uint8)
         else:
             seen["objects"] = spaces.Box(-4.0, 4.0, (MAX_OBJECTS, OBJECT_FEATURES), dtype=np.float32)
@@ -134,5 +134,5 @@ def action_cells(action: Any, objects: int, bins: int) -> Any:
     """An action (20,) of bins x0, y0, x1, y1 ... as one cell an object."""
     pairs = np.asarray(action, dtype=np.int64).reshape(-1, 2)
     if len(pairs) < objects or pairs.min(initial=0) < 0 or pairs.max(initial=0) >= bins:
-        raise ProbeError(f"An action holds two bins of 0..{bins - 1} an object; this one has {pairs.tolist()}.")
+        raise ProbeError(f"An action holds two bins of 0..{bins - 1} per object; this one has {pairs.tolist()}.")
     return pairs[:objects, 0] * bins + pairs[:objects, 1]

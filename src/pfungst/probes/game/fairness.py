@@ -1,8 +1,8 @@
 """Are the moved scenes visually fair? Slot Attention must find the same objects before and after.
 
-Appendix B.6 of 004_7f4cdb926551102e.txt: an object detector that learnt on other scenes looks at both pictures of a
-fooled question; if it finds other objects or attributes, the adversary may have made a picture that is hard to see
-rather than hard to reason about. A detector errs now and then on any picture, so legal moved scenes that fooled nobody
+Appendix B.6 of Measuring CLEVRness: an object detector that learnt on other scenes looks at both images of a
+fooled question; if it finds other objects or attributes, the adversary may have made an image that is hard to see
+rather than hard to reason about. A detector errs now and then on any image, so legal moved scenes that fooled nobody
 stand beside the fooled ones.
 """
 
@@ -34,9 +34,9 @@ class Fairness:
     others: Finding
     """The same for legal moved scenes that fooled nobody."""
     seen_before: Finding
-    """Share of the original pictures in which exactly the objects of the scene are found."""
+    """Share of the original images in which exactly the objects of the scene are found."""
     seen_after: Finding
-    """The same for the pictures that fooled the player."""
+    """The same for the images that fooled the player."""
 
     def table(self) -> Table:
         rows = tuple(
@@ -49,7 +49,7 @@ class Fairness:
             )
         )
         note = (
-            "Slot Attention looks at both pictures (B.6); what it misses in scenes that fooled nobody is its own error."
+            "Slot Attention looks at both images (B.6); what it misses in scenes that fooled nobody is its own error."
         )
         return Table("Visual fairness", ("what", "share of scenes"), rows, note)
 
@@ -67,7 +67,7 @@ def load_detector(place: str = "") -> Trained:
 
 
 def detect(scenes: Sequence[Mapping[str, Any]], detector: Trained) -> list[list[dict[str, str]]]:
-    """The objects the detector finds in the pictures of scenes."""
+    """The objects the detector finds in the images of scenes."""
     import torch
 
     from pfungst.models.encode import Encoder

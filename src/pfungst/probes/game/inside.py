@@ -1,11 +1,11 @@
-"""Looking inside a fooled player: what it attended to before and after (004_7f4cdb926551102e.txt, B.4, Figures 22-26).
+"""Looking inside a fooled player: what it attended to before and after (Measuring CLEVRness, B.4, Figures 22-26).
 
     san    the attention maps of its layers (Figure 22)
     film   gradient-weighted activations of its last two blocks (Figure 23)
     mdetr  the objects it detects, where it detects them (Figures 24 and 25)
     tbd    the program it writes, with the mask of every step (Figure 26)
 
-and for every other model of the zoo the maps it offers over the picture. A player of the zoo (`zoo:NAME`) can be looked
+and for every other model of the zoo the maps it offers over the image. A player of the zoo (`zoo:NAME`) can be looked
 into; a black box cannot.
 """
 
@@ -37,13 +37,13 @@ CAPTION = 18
 
 @dataclass(frozen=True)
 class Panel:
-    """One picture of what is inside: a map over the image, or marks on it."""
+    """One image of what is inside: a map over the image, or marks on it."""
 
     name: str
     heat: npt.NDArray[np.float32] | None = None
     """(rows, columns), any scale."""
     marks: tuple[tuple[float, float, str], ...] = ()
-    """Column and row as shares of the picture, and a word beside it."""
+    """Column and row as shares of the image, and a word beside it."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def _gradient_weighted(model: Any, batch: Batch, number: int) -> Panel:
 
 
 def _detections(objects: Tensor, places: Tensor) -> Panel:
-    """objects (slots, 19) attribute logits, places (slots, 2) as shares of the picture."""
+    """objects (slots, 19) attribute logits, places (slots, 2) as shares of the image."""
     import torch
 
     from pfungst.models.objects import CLASSES
@@ -166,7 +166,7 @@ def _steps(program: Tensor, masks: Tensor) -> tuple[Panel, ...]:
 
 
 def _pairs(pairs: Tensor, scene: Mapping[str, Any]) -> Panel:
-    """How much every object's pairs say, at the object's place in the picture."""
+    """How much every object's pairs say, at the object's place in the image."""
     width, height = scene.get("image_size") or (320, 240)
     weight = (pairs.sum(0) + pairs.sum(1)).numpy()
     most = max(float(weight.max()), 1e-9)
@@ -179,7 +179,7 @@ def _pairs(pairs: Tensor, scene: Mapping[str, Any]) -> Panel:
 
 
 def draw_panel(panel: Panel, picture: Pixels) -> Pixels:
-    """The panel over the picture: uint8 (180, 240, 3). Warm colours mark what is looked at."""
+    """The panel over the image: uint8 (180, 240, 3). Warm colours mark what is looked at."""
     import PIL.Image
     import PIL.ImageDraw
 

@@ -1,6 +1,6 @@
 """A mini-game: some questions, one player, and the moves an adversary tries on it. Everything is batched.
 
-One step is Algorithm 3 of 004_7f4cdb926551102e.txt for any number of moves at once: enforcers, picture, answer, reward.
+One step is Algorithm 3 of Measuring CLEVRness for any number of moves at once: enforcers, image, answer, reward.
 """
 
 from __future__ import annotations

@@ -284,7 +284,7 @@ def rarity_table(rounds: Sequence[Round]) -> Table:
         "objects N",
         "questions",
         "fooling scenes found F",
-        "F / 49^N, a question",
+        "F / 49^N per question",
         "share of legal scenes tried",
     )
     note = "F is what was found, so F / 49^N is a lower bound; the last column depends on where the adversary looks."
@@ -327,7 +327,7 @@ def budget_figure(boards: Sequence[BoardSummary]) -> Figure:
         tuple(s.low for s in spans),
         tuple(s.high for s in spans),
     )
-    return Figure("Success against query budget", "line", (series,), "queries a question", "fooled, of those right")
+    return Figure("Success against query budget", "line", (series,), "queries per question", "fooled, of those right")
 
 
 def convergence_figure(rounds: Sequence[Round], points: int = 20) -> Figure:

@@ -272,7 +272,7 @@ def read_moves(run: Path) -> Any:
         read_config(run)  # says what is wrong where this is no run folder at all
         raise PfungstError(f"{run} has no finished game: it has no {path.relative_to(run)}.") from None
     except (OSError, pa.ArrowException) as error:
-        raise PfungstError(f"{path} cannot be read ({error}). Run the same command again to write it anew.") from error
+        raise PfungstError(f"{path} cannot be read ({error}). Run the same command again to rewrite it.") from error
 
 
 def fooled_rows(table: Any) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """The rules of the game: what the adversary may do, what a scene must keep, what a move earns.
 
-Three presets. `paper` is the game as its paper describes it (004_7f4cdb926551102e.txt, sections 4 and 5, appendix B.2),
+Three presets. `paper` is the game as its paper describes it (Measuring CLEVRness, sections 4 and 5, appendix B.2),
 `code` as its authors' code plays it, and `paper-literal` differs from `paper` in one number: the paper speaks of 0.25
 between the *centres* of two objects, which on the 7x7 grid lets large objects stand inside each other. The paper also
 says that this check is borrowed from the generator of CLEVR, which measures between *surfaces*; so `paper` does.
@@ -74,8 +74,8 @@ class GameRules:
     rewards: Rewards = field(default_factory=Rewards)
     width: int | None = None
     height: int | None = None
-    """Size of the pictures the player sees; None: as the scene says, else 320x240. Visible pixels are counted in a
-    picture of this size, 320x240 where it is None."""
+    """Size of the images the player sees; None: as the scene says, else 320x240. Visible pixels are counted in a
+    image of this size, 320x240 where it is None."""
     ood: bool = False
     """The out-of-distribution game of appendix A.9: a grid `stretch` times as large, from which the camera steps back
     until everything is in view, and no bounds, margins or pixel counts (one pixel must show). Answers stay true."""
@@ -85,9 +85,9 @@ class GameRules:
         if self.moves not in ("grid", "step"):
             raise ProbeError(f"The moves of a game are grid or step, not {self.moves!r}.")
         if self.bins < 2:
-            raise ProbeError(f"A game needs at least 2 bins an axis, not {self.bins}.")
+            raise ProbeError(f"A game needs at least 2 bins per axis, not {self.bins}.")
         if (self.width is None) != (self.height is None):
-            raise ProbeError("Give both width and height of the game's pictures, or neither.")
+            raise ProbeError("Give both width and height of the game's images, or neither.")
 
     def to_json(self) -> dict[str, Any]:
         """What the rules are, for a run's configuration."""

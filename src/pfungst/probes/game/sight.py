@@ -33,7 +33,7 @@ FEW = 6
 
 
 class Sight:
-    """What shows of one board's objects in pictures of one size."""
+    """What shows of one board's objects in images of one size."""
 
     def __init__(self, board: Board, width: int, height: int) -> None:
         self.board, self.size = board, (width, height)
@@ -109,7 +109,7 @@ class Sight:
         a, b = (axis.ravel() for axis in np.meshgrid(np.arange(spots), np.arange(spots), indexing="ij"))
         pairs = [(i, j) for i in range(n) for j in range(i + 1, n)]
         # One call for all pairs, so that every object is drawn once a place; whoever is not meant stands outside the
-        # picture.
+        # image.
         layouts = np.full((n * spots + len(pairs) * len(a), n, 2), self._outside)
         for i in range(n):
             layouts[i * spots : (i + 1) * spots, i] = places[i]
@@ -127,7 +127,7 @@ class Sight:
 
     @property
     def _outside(self) -> Floats:
-        """A place far to the right of the picture."""
+        """A place far to the right of the image."""
         camera = self.board.scene.camera or CAMERA
         right, _, forward = camera_basis(camera)
         return np.asarray((np.asarray(camera) + 10.0 * np.asarray(forward) + 1000.0 * np.asarray(right))[:2])

@@ -1,4 +1,4 @@
-"""Before and after: a fooled scene as a strip of pictures."""
+"""Before and after: a fooled scene as a strip of images."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def table_b3(results: Sequence[Result]) -> Table:
         "Model",
         "Mini-game size",
         *(f"{name}: accuracy (drop)" for name in names),
-        "queries a question",
+        "queries per question",
         *(f"{name}: accuracy on one scene (drop)" for name in names),
         *(f"{name}: accuracy on all its scenes (drop)" for name in names),
         *(f"one scene, {name} less {BASELINE}" for name in others),

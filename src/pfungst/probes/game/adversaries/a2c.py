@@ -1,6 +1,6 @@
-"""The paper's adversary: advantage actor-critic with episodes of one step (004_7f4cdb926551102e.txt, section 5, A.5).
+"""The paper's adversary: advantage actor-critic with episodes of one step (Measuring CLEVRness, section 5, A.5).
 
-    features  a relation network over the objects of the scene (or over cells of its picture) and the question,
+    features  a relation network over the objects of the scene (or over cells of its image) and the question,
               pretrained on question answering (`pretrained.py`)
     actor     a layer and ten object heads; each gives two softmax distributions over N = 7 bins, for x and for y
     critic    three layers, 1.2 tanh
@@ -12,7 +12,7 @@ Where it goes beyond the paper: objects are placed one after the other, each dis
 gap and margin leave (`mask`), and new moves that keep the answer go first (`redraw`). Both are known without asking
 the player; without them nearly all moves of scenes with many objects are invalid. And it imitates what fooled the
 player (`imitate`, `memory.py`), until it plays that: the paper trains until the policy converges, and does not say in
-how many queries; a hundred a question are too few to converge by policy gradient alone. `a2c-plain` does without all
+how many queries; a hundred per question are too few to converge by policy gradient alone. `a2c-plain` does without all
 this, as the paper does.
 """
 
@@ -53,7 +53,7 @@ class A2C:
     budget: int = 100
     """Moved scenes asked about, for each question. The paper does not say how many its adversary needed."""
     sees: str = "state"
-    """What the features are made of: `state` (the objects) or `pixels` (the picture)."""
+    """What the features are made of: `state` (the objects) or `pixels` (the image)."""
     mask: bool = True
     """Place the objects one after the other, each where gap and margin leave room."""
     samples: int = 4
@@ -120,7 +120,7 @@ class A2C:
 
 @dataclass(frozen=True)
 class PixelA2C(A2C):
-    """The pixel-input adversary: it sees the picture instead of the objects."""
+    """The pixel-input adversary: it sees the image instead of the objects."""
 
     name: str = "a2c-pixel"
     sees: str = "pixels"

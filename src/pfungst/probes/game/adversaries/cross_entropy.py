@@ -11,14 +11,14 @@ from pfungst.probes.game.minigame import UNASKED, MiniGame, Move
 from pfungst.probes.game.rules import INVALID
 
 BUDGET = 100
-"""Queries a question: a mini-game of ten against a player of pictures stays within two minutes."""
+"""Queries per question: a mini-game of ten against a player of images stays within two minutes."""
 
 
 @dataclass(frozen=True)
 class CrossEntropy:
     """Draws layouts from one distribution over cells an object, moves the distribution towards the best tenth.
 
-    The bandit of the adversaries: it looks at no picture, scene or question, only at rewards (and at the player's
+    The bandit of the adversaries: it looks at no image, scene or question, only at rewards (and at the player's
     confidence, where it tells one). Layouts that gap or margin forbid are never drawn.
     """
 

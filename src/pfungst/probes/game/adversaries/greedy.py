@@ -10,7 +10,7 @@ from pfungst.probes.game.minigame import MiniGame, Move
 from pfungst.probes.game.rules import UNANSWERED
 
 BUDGET = 100
-"""Queries a question: a mini-game of ten against a player of pictures stays within two minutes."""
+"""Queries per question: a mini-game of ten against a player of images stays within two minutes."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pfungst.probes.game.layouts import fair_layouts
 from pfungst.probes.game.minigame import MiniGame
 
 BUDGET = 20
-"""Queries a question: they are made for few."""
+"""Queries per question: they are made for few."""
 
 Ranker: TypeAlias = Callable[[Board, Floats], npt.NDArray[np.floating[Any]]]
 """A board and layouts (layouts, objects, 2) to (layouts,): the higher, the likelier is a wrong answer."""

@@ -1,4 +1,4 @@
-"""The networks of the A2C adversary: what it sees with, actor and critic (004_7f4cdb926551102e.txt, section 5)."""
+"""The networks of the A2C adversary: what it sees with, actor and critic (Measuring CLEVRness, section 5)."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Policy(nn.Module):
         return out
 
     def _cells(self, pictures: torch.Tensor) -> torch.Tensor:
-        """The picture as things: one a cell of the last feature map, with its place."""
+        """The image as things: one a cell of the last feature map, with its place."""
         maps = self.look(pictures)  # (boards, 32, side, side)
         boards, _, side, _ = maps.shape
         axis = torch.linspace(-1, 1, side)

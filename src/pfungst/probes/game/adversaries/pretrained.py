@@ -1,8 +1,8 @@
 """What the paper's adversary sees with: a relation network that learnt to answer questions about the world.
 
 "We train that network on the CLEVR visual question answering task ... and use the representation just after the last
-relational layer for the decision maker" (004_7f4cdb926551102e.txt, section 5). Here that network is a model of the zoo:
-`rn-state` on scenes, `rn` on pictures, with the weights of the package or with one's own.
+relational layer for the decision maker" (Measuring CLEVRness, section 5). Here that network is a model of the zoo:
+`rn-state` on scenes, `rn` on images, with the weights of the package or with one's own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""RSG: random scenes that keep all rules, the baseline of appendix B.3 of 004_7f4cdb926551102e.txt."""
+"""RSG: random scenes that keep all rules, the baseline of appendix B.3 of Measuring CLEVRness."""
 
 from __future__ import annotations
 
