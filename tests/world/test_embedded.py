@@ -6,8 +6,10 @@ import pickle
 import numpy as np
 import pytest
 
+from pfungst import compare, examine
 from pfungst.core import DataError
 from pfungst.core.files import cache_root
+from pfungst.data import load
 from pfungst.world import answer, answer_text
 from pfungst.world import builtin as embedding
 from pfungst.world.builtin import embedded
@@ -25,8 +27,15 @@ def cache(monkeypatch, folder):
     return folder
 
 
-def test_it_has_200_scenes_and_2000_questions_in_groups_of_four(cache):
-    data = embedded()
+@pytest.fixture(scope="module")
+def whole(folder):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PFUNGST_CACHE", str(folder))
+        return embedded()
+
+
+def test_it_has_200_scenes_and_2000_questions_in_groups_of_four(whole):
+    data = whole
     assert data.name == "world"
     assert data.metric == "exact"
     assert len(data) == 2000
@@ -43,8 +52,8 @@ def test_it_has_200_scenes_and_2000_questions_in_groups_of_four(cache):
         assert len({(one.target, one.image_id, one.choices) for one in group}) == 1
 
 
-def test_every_example_is_complete_and_its_answer_is_true(cache):
-    for one in embedded():
+def test_every_example_is_complete_and_its_answer_is_true(whole):
+    for one in whole:
         assert one.answers == (one.target,)
         assert one.target in one.choices
         assert answer_text(answer(one.program, one.scene)) == one.target
@@ -55,8 +64,8 @@ def test_every_example_is_complete_and_its_answer_is_true(cache):
         assert one.scene["image_filename"] == one.image_id
 
 
-def test_all_nine_kinds_and_both_phrasing_splits_occur(cache):
-    data = embedded()
+def test_all_nine_kinds_and_both_phrasing_splits_occur(whole):
+    data = whole
     assert len({one.question_type for one in data}) == 9
     heldout = sum(one.id.endswith("h") for one in data)
     assert 0.3 < heldout / len(data) < 0.5
@@ -71,6 +80,13 @@ def test_it_is_the_same_with_and_without_the_cache_and_for_every_call(cache):
     assert cached.fingerprint == fresh.fingerprint
     assert texts(embedded(8, seed=1)) != texts(cached)
     assert embedded(8, seed=1).fingerprint != cached.fingerprint
+
+
+def test_made_or_loaded_it_is_the_same_data_set_and_runs_can_be_compared(cache, tmp_path):
+    made, loaded = embedded(3), load("world?scenes=3")
+    assert made.fingerprint == loaded.fingerprint
+    runs = [examine("oracle", data, ["control"], tmp_path / name) for name, data in (("a", made), ("b", loaded))]
+    assert compare(*(run.path for run in runs))
 
 
 def test_the_second_call_reads_the_cache(cache, monkeypatch):
@@ -118,11 +134,11 @@ def test_a_digest_names_scene_and_size_without_drawing(cache, monkeypatch):
     }
     assert len(digests) == 4
     assert SceneImage(json.loads(json.dumps(scene))).digest == data[0].image.digest
-    monkeypatch.setattr(embedding, "renderer_version", lambda: "another")
+    monkeypatch.setattr("pfungst.world.images.renderer_version", lambda: "another")
     assert SceneImage(scene).digest not in digests
 
 
-def test_pictures_are_drawn_on_demand(cache):
+def test_images_are_rendered_on_demand(cache):
     from pfungst.world import render
 
     one = embedded(2, width=64, height=48)[0]

@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pfungst.core import Example, PfungstError
+from pfungst.core.fingerprint import Fingerprint
 from pfungst.data.job import BadRecord
-from pfungst.data.loading import Fingerprint, Images, collect, prepare
+from pfungst.data.loading import Images, collect, prepare
 
 MANY = 10
 """Names shown of a long list."""

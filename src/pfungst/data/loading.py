@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import DataError, Dataset, Example, PfungstError
+from pfungst.core.fingerprint import Fingerprint
 from pfungst.core.settings import read_settings
 from pfungst.data.files import File, Listing, list_around, list_folder
 from pfungst.data.formats import FORMATS, get_format
@@ -208,43 +207,3 @@ def _left(job: Job) -> tuple[str, str, str, str] | None:
     if job.split is not None or not splits["left"]:
         return None
     return job.place, "+".join(splits["taken"]), f"{job.good:,}", ", ".join(splits["left"])
-
-
-class Fingerprint:
-    """Names the content of a data set: what is asked and what is right, not where the files lie or how they are
-    packed. The same on every machine."""
-
-    def __init__(self) -> None:
-        self._hash = hashlib.sha256()
-        self._scenes: dict[int, tuple[Any, str]] = {}
-
-    def add(self, example: Example) -> None:
-        parts = [
-            example.id,
-            example.question,
-            example.image_id,
-            example.target if example.target is not None else "\0",
-            example.answer_type,
-            example.question_type,
-            example.group,
-            str(len(example.answers)),
-            *example.answers,
-            *example.choices,
-        ]
-        if example.scene is not None:
-            parts.append(self._scene(example.scene))
-        if example.program is not None:
-            parts.append(json.dumps(example.program, sort_keys=True, default=str))
-        self._hash.update("\x1f".join(parts).encode("utf-8", "surrogatepass"))
-        self._hash.update(b"\x1e")
-
-    def _scene(self, scene: Any) -> str:
-        known = self._scenes.get(id(scene))
-        if known is None:
-            # the scene is kept beside its digest: an id is only a name as long as its object lives
-            known = (scene, hashlib.sha256(json.dumps(scene, sort_keys=True, default=str).encode()).hexdigest())
-            self._scenes[id(scene)] = known
-        return known[1]
-
-    def hex(self) -> str:
-        return self._hash.hexdigest()

@@ -15,6 +15,7 @@ from typing import Any
 from pfungst import __version__
 from pfungst.core import DataError, Dataset, Example
 from pfungst.core.files import cache_root, write_atomic
+from pfungst.core.fingerprint import fingerprint
 from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH
 from pfungst.world.images import SceneImage, renderer_version
 from pfungst.world.made_files import compact
@@ -90,11 +91,12 @@ def embedded(
         if path is not None:
             _keep(path, content)
     questions = [Question.from_json(one) for one in content["questions"]]
+    examples = tuple(_examples(content["scenes"], questions, width, height))
     return Dataset(
         "world",
-        tuple(_examples(content["scenes"], questions, width, height)),
+        examples,
         metric="exact",
-        fingerprint=name,
+        fingerprint=fingerprint(examples),
         notes={"scenes": scenes, "seed": seed, "split": split, "originals": len({one.group for one in questions})},
     )
 

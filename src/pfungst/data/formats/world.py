@@ -1,4 +1,4 @@
-"""The embedded CLEVR world: scenes, programs and pictures made on this machine, nothing to download."""
+"""The embedded CLEVR world: scenes, programs and images made on this machine, nothing to download."""
 
 from __future__ import annotations
 
@@ -11,13 +11,9 @@ from pfungst.data.job import Found, Job
 
 
 def _embedded(**options: object) -> Dataset:
-    from pfungst import world
+    from pfungst.world import embedded
 
-    make = getattr(world, "embedded", None)
-    if make is None:
-        raise DataError("This installation has no embedded world.")
-    data: Dataset = make(**read_settings(make, options, what="data set world", noun="option"))
-    return data
+    return embedded(**read_settings(embedded, options, what="data set world", noun="option"))
 
 
 class World(Made):
