@@ -14,17 +14,22 @@ from hypothesis import strategies as st
 
 from pfungst.compute import (
     ComputeError,
-    Progress,
     Shard,
     ShardsFailed,
     make_shards,
-    progress_bar,
     run_shards,
     split_range,
 )
 from pfungst.core import PfungstError
 from pfungst.core.files import write_atomic
 from tests.compute import compute_jobs as jobs
+
+
+class Seen(list):
+    """Remembers what a progress callback was told."""
+
+    def __call__(self, what, done, total):
+        self.append((what, done, total))
 
 
 def contents(files: list[Path]) -> list[bytes]:
@@ -84,10 +89,10 @@ def test_a_damaged_output_is_done_again_and_only_that(damage, tmp_path):
 def test_another_payload_seed_or_version_is_another_output(change, tmp_path):
     run_shards(jobs.draw, make_shards([1, 2], seed=1), tmp_path, version="a")
     shards = make_shards([1, 9] if change == "payload" else [1, 2], seed=2 if change == "seed" else 1)
-    seen: list[Progress] = []
-    files = run_shards(jobs.draw, shards, tmp_path, version="b" if change == "version" else "a", progress=seen.append)
+    seen = Seen()
+    files = run_shards(jobs.draw, shards, tmp_path, version="b" if change == "version" else "a", progress=seen)
     assert contents(files) == [jobs.draw(shard) for shard in shards]
-    assert seen[0].reused == (1 if change == "payload" else 0)
+    assert seen[0] == (("shards · 1 from before", 1, 2) if change == "payload" else ("shards", 0, 2))
 
 
 @pytest.mark.parametrize("on", ["local", "processes"])
@@ -98,23 +103,31 @@ def test_a_failing_shard_is_named_and_the_rest_is_kept(on, tmp_path):
     assert [one.name for one in caught.value.failures] == ["part-00003.bin"]
     assert "fail_on_three" in caught.value.failures[0].details
     assert isinstance(caught.value, PfungstError)
-    seen: list[Progress] = []
-    run_shards(jobs.draw, shards, tmp_path, progress=seen.append)
-    assert (seen[0].reused, seen[-1].done) == (5, 6)
+    seen = Seen()
+    run_shards(jobs.draw, shards, tmp_path, progress=seen)
+    assert seen == [("shards · 5 from before", 5, 6), ("shards · 5 from before", 6, 6)]
 
 
 def test_progress_counts_up_to_the_total(tmp_path):
-    seen: list[Progress] = []
-    run_shards(jobs.draw, make_shards(range(3)), tmp_path, progress=seen.append)
-    assert [(one.done, one.total) for one in seen] == [(0, 3), (1, 3), (2, 3), (3, 3)]
-    assert seen[1].shard == "part-00000.bin"
+    seen = Seen()
+    run_shards(jobs.draw, make_shards(range(3)), tmp_path, progress=seen, what="ranking")
+    assert seen == [("ranking", done, 3) for done in range(4)]
+
+
+def test_progress_counts_what_failed(tmp_path):
+    seen = Seen()
+    with pytest.raises(ShardsFailed):
+        run_shards(jobs.fail_on_three, make_shards(range(5)), tmp_path, progress=seen)
+    assert seen[3:] == [("shards", 3, 5), ("shards · 1 failed", 4, 5), ("shards · 1 failed", 5, 5)]
 
 
 def test_the_bar_prints_the_last_state_where_there_is_no_terminal(tmp_path, capfd):
-    with progress_bar("Ranking") as bar:
-        run_shards(jobs.draw, make_shards(range(3)), tmp_path, progress=bar)
+    from pfungst.cli.show import progress_bar
+
+    with progress_bar() as bar:
+        run_shards(jobs.draw, make_shards(range(3)), tmp_path, progress=bar, what="ranking")
     error = capfd.readouterr().err
-    assert "Ranking" in error
+    assert "ranking" in error
     assert "3/3" in error
 
 

@@ -189,8 +189,8 @@ def test_killed_and_called_again_it_gives_the_bytes_of_an_undisturbed_run(tmp_pa
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     done = []
-    make(tmp_path / "killed", **settings, progress=done.append)
-    assert done[0].reused >= 2
+    make(tmp_path / "killed", **settings, progress=lambda *now: done.append(now))
+    assert done[0][1] >= 2
     make(tmp_path / "whole", **settings)
     assert content(tmp_path / "killed") == content(tmp_path / "whole")
 
@@ -230,10 +230,10 @@ def test_only_a_missing_picture_is_drawn_again(tmp_path):
 
 def test_progress_counts_parts_and_pictures(tmp_path):
     seen = []
-    make(tmp_path, **DRAWN, progress=seen.append)
-    assert {one.total for one in seen} == {4}
-    assert [one.done for one in seen] == sorted(one.done for one in seen)
-    assert seen[-1].done == 4
+    make(tmp_path, **DRAWN, progress=lambda *now: seen.append(now))
+    assert {total for _, _, total in seen} == {4}
+    assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
+    assert seen[-1][1] == 4
 
 
 @pytest.mark.slow

@@ -38,11 +38,10 @@ def make(
 
     The same seed gives the same bytes. A run that was stopped goes on where it was.
     """
-    from pfungst.cli.show import print_json, print_table
-    from pfungst.compute import progress_bar
+    from pfungst.cli.show import print_json, print_table, progress_bar
     from pfungst.world import make as make_world
 
-    with progress_bar("making the world") as progress:
+    with progress_bar() as progress:
         manifest = make_world(
             out, scenes=scenes, questions_per_scene=questions_per_scene, rephrasings=rephrasings, split=split,
             seed=seed, width=width, height=height, templates=templates, phrasings=phrasings, images=images,

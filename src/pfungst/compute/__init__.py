@@ -7,20 +7,16 @@
 What is finished is never done again, and the bytes are the same wherever they were made.
 """
 
-from pfungst.compute.progress import Progress, ProgressCallback, progress_bar
 from pfungst.compute.runner import run_shards
 from pfungst.compute.shards import ComputeError, Shard, ShardFailure, ShardsFailed, Work, make_shards, split_range
 
 __all__ = [
     "ComputeError",
-    "Progress",
-    "ProgressCallback",
     "Shard",
     "ShardFailure",
     "ShardsFailed",
     "Work",
     "make_shards",
-    "progress_bar",
     "run_shards",
     "split_range",
 ]

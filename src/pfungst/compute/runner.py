@@ -6,12 +6,13 @@ import contextlib
 import os
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pfungst.compute.local import run_local
-from pfungst.compute.progress import Progress, ProgressCallback
 from pfungst.compute.shards import ComputeError, Shard, ShardFailure, ShardsFailed, Work, check_shards
 from pfungst.compute.store import Store
+from pfungst.core.types import Progress, no_progress
 
 DEFAULT_RETRIES = 2
 """How often a shard is tried again after its worker died. An exception is not retried: it would come again."""
@@ -35,7 +36,8 @@ def run_shards(
     *,
     on: str = "local",
     workers: int | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Progress = no_progress,
+    what: str = "shards",
     version: str = "",
     retries: int = DEFAULT_RETRIES,
 ) -> list[Path]:
@@ -56,7 +58,8 @@ def run_shards(
           need the same version of this package, and no file system in common
     workers : shards in work at once; by default as many as there are cores, on a cluster all its cores. Never changes
         the bytes.
-    progress : called after every shard, see `progress_bar`
+    progress : called at the start and after every shard with `what`, the number of shards that are done, and of all
+    what : what the shards are, for the progress
     version : anything else the outputs depend on (a model's fingerprint, a format version)
     retries : tries after the first for a shard whose worker died (killed, out of memory)
 
@@ -74,7 +77,7 @@ def run_shards(
     with store.exclusive():
         waiting = [shard for shard in shards if not store.finished(shard)]
         job = Job(work, waiting, store.temporary, workers, retries)
-        failures = _drive(store, job, _backend(on), len(shards), progress)
+        failures = _drive(store, job, _backend(on), len(shards), partial(_tell, progress, what))
     if failures:
         raise ShardsFailed(failures, len(shards), store.folder)
     return [store.output(shard) for shard in shards]
@@ -100,16 +103,11 @@ def _backend(on: str) -> Backend:
 
 
 def _drive(
-    store: Store, job: Job, backend: Backend, total: int, progress: ProgressCallback | None
+    store: Store, job: Job, backend: Backend, total: int, tell: Callable[[int, int, int, int], None]
 ) -> list[ShardFailure]:
     reused = done = total - len(job.shards)
     failures: list[ShardFailure] = []
-
-    def tell(name: str = "") -> None:
-        if progress is not None:
-            progress(Progress(total, done, reused, len(failures), name))
-
-    tell()
+    tell(done, total, reused, 0)
     if not job.shards:
         return failures
     with contextlib.closing(backend(job)) as outcomes:
@@ -118,6 +116,11 @@ def _drive(
                 failures.append(outcome)
             else:
                 store.finish(shard, outcome)
-                done += 1
-            tell(shard.name)
-    return sorted(failures, key=lambda one: one.name)
+            done += 1
+            tell(done, total, reused, len(failures))
+    return sorted(failures, key=lambda failure: failure.name)
+
+
+def _tell(progress: Progress, what: str, done: int, total: int, reused: int, failed: int) -> None:
+    notes = [f"{reused} from before"] * (reused > 0) + [f"{failed} failed"] * (failed > 0)
+    progress(" · ".join([what, ", ".join(notes)]) if notes else what, done, total)

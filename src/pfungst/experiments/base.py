@@ -181,16 +181,12 @@ def run_cells(
         importable (a function at the top of a module, or a partial of one)
     cells : name of the output file -> what the cell is, as JSON holds it
     """
-    from pfungst.compute import Progress as State
     from pfungst.compute import Shard, run_shards
-
-    def tell(state: State) -> None:
-        progress("finished runs", state.done + state.failed, state.total)
 
     # All have the index 0: more models or seeds, added later, must not make finished cells look like other ones.
     shards = [Shard(0, name, payload) for name, payload in cells.items()]
     on = "processes" if jobs > 1 else "local"
-    files = run_shards(work, shards, out, on=on, workers=jobs if jobs > 1 else None, progress=tell)
+    files = run_shards(work, shards, out, on=on, workers=jobs if jobs > 1 else None, progress=progress, what="runs")
     return dict(zip(cells, files, strict=True))
 
 

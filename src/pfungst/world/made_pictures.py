@@ -8,7 +8,8 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from pfungst.compute import Progress, ProgressCallback, Shard, run_shards
+from pfungst.compute import Shard, run_shards
+from pfungst.core import Progress
 from pfungst.world.made_files import intact, records
 
 _BLOCK = 2000
@@ -39,7 +40,7 @@ class Pictures:
         """Whether every listed picture is there with its bytes."""
         return all(intact(self.place / name, digest) for name, digest in self.known().items())
 
-    def draw(self, parts: Iterable[Path], on: str, workers: int | None, progress: ProgressCallback | None) -> None:
+    def draw(self, parts: Iterable[Path], on: str, workers: int | None, progress: Progress) -> None:
         """Draw what is not drawn yet, and list the checksums."""
         known = self.known()
         lines: list[str] = []
@@ -66,21 +67,19 @@ class Pictures:
         before: int,
         on: str,
         workers: int | None,
-        progress: ProgressCallback | None,
+        progress: Progress,
     ) -> list[str]:
         waiting = [one for one in block if not intact(self.place / one.name, known.get(one.name, ""))]
         if waiting:
-            shift = None if progress is None else shifted(progress, before + len(block) - len(waiting))
-            run_shards(draw_picture, waiting, self.place, on=on, workers=workers, progress=shift, version=self.renderer)
+            there = before + len(block) - len(waiting)
+            run_shards(
+                draw_picture, waiting, self.place, on=on, workers=workers, version=self.renderer, what="world",
+                progress=lambda what, done, total: progress(what, there + done, total),
+            )  # fmt: skip
         return [
             f"{hashlib.sha256((self.place / one.name).read_bytes()).hexdigest()}  {self.split}/{one.name}\n"
             for one in block
         ]
-
-
-def shifted(progress: ProgressCallback, before: int) -> ProgressCallback:
-    """A callback for one of several stages."""
-    return lambda now: progress(Progress(now.total, before + now.done, before + now.reused, now.failed, now.shard))
 
 
 def draw_picture(shard: Shard) -> bytes:

@@ -26,9 +26,10 @@ from typing import Any
 import numpy as np
 
 from pfungst import __version__
-from pfungst.compute import Progress, ProgressCallback, Shard, run_shards, split_range
-from pfungst.core import DataError
+from pfungst.compute import Shard, run_shards, split_range
+from pfungst.core import DataError, Progress
 from pfungst.core.files import write_json
+from pfungst.core.types import no_progress
 from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH, MIN_VISIBLE_PIXELS
 from pfungst.world.images import renderer_version
 from pfungst.world.made_files import JsonList, checksum, compact, intact, records
@@ -96,7 +97,7 @@ def make(
     images: bool = True,
     workers: int | None = None,
     on: str = "local",
-    progress: ProgressCallback | None = None,
+    progress: Progress = no_progress,
 ) -> Manifest:
     """Make scenes, questions and pictures, and write them to the folder `out`.
 
@@ -144,7 +145,8 @@ def make(
         for i, bounds in enumerate(split_range(scenes, RESET_EVERY))
     ]
     total = len(shards) + (scenes if images else 0)
-    parts = run_shards(_make_part, shards, work / "parts", on=on, workers=workers, progress=_share(progress, 0, total))
+    told = _share(progress, 0, total)
+    parts = run_shards(_make_part, shards, work / "parts", on=on, workers=workers, progress=told, what="world")
     files, statistics = _assemble(parts, folder, settings)
     if images:
         pictures = _pictures(folder, settings)
@@ -224,11 +226,9 @@ def _claim(path: Path, settings: Settings) -> None:
         write_json(path, {"settings": asdict(settings)})
 
 
-def _share(progress: ProgressCallback | None, before: int, total: int) -> ProgressCallback | None:
+def _share(progress: Progress, before: int, total: int) -> Progress:
     """One bar over all stages."""
-    if progress is None:
-        return None
-    return lambda now: progress(Progress(total, before + now.done, now.reused, now.failed, now.shard))
+    return lambda what, done, _: progress(what, before + done, total)
 
 
 def _make_part(shard: Shard) -> bytes:

@@ -118,7 +118,8 @@ def play_rounds(settings: GameSettings, asker: Asker, data: Dataset, seed: int) 
             on=place.on,
             workers=place.workers,
             version=plan.version,
-            progress=lambda state: asker.progress("mini-games", state.done + state.failed, state.total),
+            progress=asker.progress,
+            what="mini-games",
         )
     except ShardsFailed as failure:
         failed = {shard.name: shard.reason for shard in failure.failures}
@@ -182,7 +183,7 @@ def play_ahead(jobs: Sequence[GameJob], place: Place, staging: Path, *, progress
     try:
         run_shards(
             work, shards, staging, on=place.on, workers=place.workers, version=version,
-            progress=lambda state: progress("mini-games", state.done + state.failed, state.total),
+            progress=progress, what="mini-games",
         )  # fmt: skip
     except ShardsFailed as failure:
         problems = [f"{shard.name} could not be finished: {shard.reason}" for shard in failure.failures]
