@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from pfungst.core import BytesImage, Example, Query
+from pfungst.core import BytesImage, Example, PfungstError, Query
 from pfungst.models import load_shipped, same_objects, shipped
+from pfungst.models.card import shipped_card
 from pfungst.models.encode import Encoder
 from pfungst.models.names import SHIPPED
 from pfungst.players import resolve
@@ -32,7 +33,10 @@ def test_each_loads_and_has_a_card(name: str) -> None:
     assert card["parameters"] == trained.model.parameter_count
     assert {"data", "seed", "command", "seconds", "asked_on", "versions"} <= card.keys()
     assert card["command"].startswith("python scripts/train_")
-    assert (SHIPPED / f"{name}.md").read_text().startswith("# ")
+    text = shipped_card(name)
+    assert text.startswith(f"# {name}\n")
+    assert f"accuracy {card['accuracy']:.1%}" in text
+    assert card["command"] in text
 
 
 @pytest.mark.parametrize("name", sorted(shipped().keys() - {"slot-attention", "world-cnn"}))
@@ -91,3 +95,13 @@ def test_slots_find_the_objects_of_new_scenes_as_often_as_the_card_says(original
     right = sum(same_objects(a, b) for a, b in zip(found, truths, strict=True))
     # 60 scenes: three standard errors.
     assert right / len(seen) == pytest.approx(trained.card["accuracy"], abs=0.16)
+
+
+def test_a_card_is_shown_on_demand() -> None:
+    from typer.testing import CliRunner
+
+    from pfungst.cli.app import app
+
+    assert CliRunner().invoke(app, ["list", "models", "film"]).output == shipped_card("film")
+    with pytest.raises(PfungstError, match="no weights called 'fillm'. There are: attention"):
+        CliRunner().invoke(app, ["list", "models", "fillm"], catch_exceptions=False)

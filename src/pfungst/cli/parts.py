@@ -41,11 +41,10 @@ def parts() -> dict[str, list[tuple[str, ...]]]:
 
 def _models() -> list[tuple[str, ...]]:
     """Architectures and shipped weights, from their cards: torch, which takes seconds, is not needed."""
-    import json
+    from pfungst.models.card import shipped_cards
+    from pfungst.models.names import TABLE
 
-    from pfungst.models.names import SHIPPED, TABLE
-
-    cards = {path.stem: json.loads(path.read_bytes()) for path in sorted(SHIPPED.glob("*.json"))}
+    cards = shipped_cards()
     rows: list[tuple[str, ...]] = []
     for name, (_, about) in TABLE.items():
         named = [one for one in cards if cards[one]["model"] == name]

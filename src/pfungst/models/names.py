@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 SHIPPED = Path(__file__).parent / "weights"
-"""Where the weights are that come with the package: NAME.safetensors, NAME.json with its card, NAME.md."""
+"""Where the weights are that come with the package: NAME.safetensors, and NAME.json with its card."""
 TABLE = {
     "lstm-qi": ("lstm_qi:LstmQI", "LSTM Q+I: a deeper LSTM with a normalised picture (Antol et al. 2015)"),
     "hiecoatt": ("hiecoatt:HieCoAtt", "hierarchical co-attention, alternating (Lu et al. 2016)"),

@@ -17,7 +17,8 @@ import torch
 from pfungst import __version__
 from pfungst.core.files import jsonable, write_atomic
 from pfungst.core.stats import Interval, bootstrap
-from pfungst.models import MODELS, Model, Trained, build, get_config
+from pfungst.models import Model, Trained, build, get_config
+from pfungst.models.card import card_text
 from pfungst.training.augment import recolour, shift, shuffle_objects
 from pfungst.training.config import FitConfig
 from pfungst.training.data import ArrayData, Prepared
@@ -145,7 +146,7 @@ def train(
     if listening is not None:
         listening.close()
         listening.save(out)
-    write_atomic(Path(out) / CARD, card_text(trained).encode())
+    write_atomic(Path(out) / CARD, card_text(trained.record()).encode())
     return Trained.load(out)
 
 
@@ -187,37 +188,8 @@ def make_card(
     }
 
 
-def card_text(trained: Trained) -> str:
-    """The model card as Markdown."""
-    card = trained.card
-    kind = MODELS.get(trained.name)
-    module = sys.modules[kind.__module__].__doc__ or ""
-    lines = [
-        f"# {trained.name}",
-        "",
-        module.strip().split("\n")[0],
-        "",
-        f"- accuracy {card['accuracy']:.1%} (95% interval {card['low']:.1%} to {card['high']:.1%}, n = {card['n']}), "
-        f"asked: {card['asked']}",
-        f"- {card['parameters']:,} parameters",
-        f"- reads: {', '.join(sorted(kind.reads))}; learns from: {', '.join(sorted(trained.model.learns_from))}",
-        f"- data: {_data(card['data'])}",
-        f"- {card['steps']} steps (ended by {card['ended']}), best at {card['best_step']}; "
-        f"{card['seconds']:.0f} s on {card['device']}; seed {card['seed']}",
-        *([f"- with grounding, weight {card['grounding']:g}"] if card.get("grounding") else []),
-        f"- command: `{card['command']}`",
-        f"- versions: {', '.join(f'{k} {v}' for k, v in card['versions'].items())}; {card['made']}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
 def _cpu(array: Any) -> Any:
     return array.cpu().numpy() if isinstance(array, torch.Tensor) else array
-
-
-def _data(notes: Any) -> str:
-    named = (notes or {}).get("data", {})
-    return "; ".join(f"{split}: {one['name']} ({str(one['fingerprint'])[:12]})" for split, one in named.items())
 
 
 def _device(device: str) -> str:
