@@ -16,7 +16,7 @@ def add(store: AnswerStore, query: Query, answer: Answer, player: str = "p") -> 
 
 
 def test_an_answer_comes_back_as_it_was_said(tmp_path):
-    said = Answer("zwölf \u2713", 1 / 3, (0.1, -2.5e-17))
+    said = Answer("zwölf \u2713", 1 / 3, (0.1, -2.5e-17), "<think>12</think>zwölf", "12", "length", 7, 9, 0.25)
     with AnswerStore(tmp_path / "a.sqlite") as store:
         key = add(store, Query("q", png(1), ("x", "y")), said)
     with AnswerStore(tmp_path / "a.sqlite") as store:
@@ -75,3 +75,52 @@ def test_a_file_that_is_no_store_is_refused_with_a_sentence(tmp_path):
     (tmp_path / "a.sqlite").write_bytes(b"this is not a database, and long enough to look like one" * 50)
     with pytest.raises(PfungstError, match="cannot be opened"):
         AnswerStore(tmp_path / "a.sqlite")
+
+
+def _old_store(path, rows=1):
+    """A store as version 1 wrote it."""
+    db = sqlite3.connect(path)
+    db.execute(
+        "CREATE TABLE answers (key TEXT PRIMARY KEY, player TEXT NOT NULL, image TEXT, question TEXT NOT NULL, "
+        "choices TEXT NOT NULL, take INTEGER NOT NULL, text TEXT NOT NULL, confidence REAL, scores TEXT) WITHOUT ROWID"
+    )
+    for number in range(rows):
+        db.execute(
+            "INSERT INTO answers VALUES (?,?,?,?,?,?,?,?,?)",
+            (f"k{number}", "p", None, "q", "[]", 0, "yes", 0.5, "[1.0, 2.0]"),
+        )
+    db.commit()
+    db.close()
+
+
+def test_a_store_of_the_first_version_is_brought_up_to_date_and_keeps_its_answers(tmp_path):
+    path = tmp_path / "a.sqlite"
+    _old_store(path)
+    for _ in range(2):
+        with AnswerStore(path) as store:
+            assert store.known(["k0"]) == {"k0": Answer("yes", 0.5, (1.0, 2.0))}
+            key = add(store, Query("new"), Answer("B", raw="The answer is B.", stop="stop", output_tokens=5))
+            assert store.known([key])[key].reply == "The answer is B."
+
+
+def test_a_store_of_a_newer_version_gets_a_sentence(tmp_path):
+    path = tmp_path / "a.sqlite"
+    with AnswerStore(path):
+        pass
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA user_version=99")
+    db.close()
+    with pytest.raises(PfungstError, match="written by a newer version of Pfungst .store 99"):
+        AnswerStore(path)
+
+
+def test_processes_that_open_an_old_store_at_once_all_succeed(tmp_path):
+    import subprocess
+    import sys
+
+    path = tmp_path / "a.sqlite"
+    _old_store(path, 2000)
+    load = "from pathlib import Path; from pfungst.core.store import AnswerStore"
+    code = f"{load}; print(len(AnswerStore(Path({str(path)!r}))))"
+    runs = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    assert [run.communicate()[0].strip() for run in runs] == ["2000"] * 3

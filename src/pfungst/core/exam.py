@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,7 +21,9 @@ from pfungst.core.types import (
     AnsweredTrial,
     DataCheckingProbe,
     Dataset,
+    Example,
     Findings,
+    Matcher,
     Player,
     PreparingProbe,
     Probe,
@@ -54,6 +57,10 @@ class Exam:
     """Most queries that may be put to the player."""
     place: Place | None = None
     """Where probes that search do their work."""
+    matcher: Matcher | None = None
+    """Reads the replies; None: a reply is the answer."""
+    label: str = ""
+    """Of a second reading of a finished run: its files stand beside those of the first, with this in their names."""
 
     def run(self) -> Examined:
         """Ask, score and write the run folder."""
@@ -67,20 +74,27 @@ class Exam:
                 probe.check_data(self.data)
         self.out.mkdir(parents=True, exist_ok=True)
         with _locked(self.out), AnswerStore(self.out / "answers.sqlite") as store:
-            self._write_config()
+            if not self.label:
+                self._write_config()
             asker = Asker(self.player, store, budget=self.budget, progress=self.progress, place=self.place)
             trials = {probe.name: self._trials(probe, asker) for probe in self.probes}
             keys = self._ask(asker, trials)
             findings = []
+            unread: dict[str, int] = {}
+            said: dict[str, list[tuple[Example, Answer]]] = {}
             examples = {example.id: example for example in self.data}
             for done, probe in enumerate(self.probes):
                 self.progress("scoring", done, len(self.probes))
                 answered = self._score(trials[probe.name], keys[probe.name], store, examples)
-                write_trials(self.out / "trials" / f"{probe.name}.parquet", answered, keys[probe.name])
+                file = labelled(self.out / "trials", self.label) / f"{probe.name}.parquet"
+                write_trials(file, answered, keys[probe.name])
                 findings.append(probe.findings(answered, self.seed))
+                unread[probe.name] = sum(answer.unread for trial in answered for answer in trial.answers)
+                said[probe.name] = [(trial.example, trial.answers[0]) for trial in answered]
             self.progress("scoring", len(self.probes), len(self.probes))
-            write_json(self.out / "findings.json", {"findings": findings})
-        return Examined(tuple(findings), tuple(asker.problems))
+            write_json(labelled(self.out / "findings.json", self.label), {"findings": findings, "unread": unread})
+        total = sum(len(row) for rows in keys.values() for row in rows)
+        return Examined(tuple(findings), tuple(asker.problems), sum(unread.values()), total, _longest(said))
 
     def _write_config(self) -> None:
         path = self.out / "exam.json"
@@ -156,13 +170,25 @@ class Exam:
         scored = []
         for trial, row in zip(trials, keys, strict=True):
             example = examples[trial.example_id]
-            said = tuple(answers[key] for key in row)
-            scores = tuple(
-                self.score(replace(examples[variant.example_id or example.id], choices=variant.query.choices), answer)
-                for variant, answer in zip(trial.variants, said, strict=True)
-            )
-            scored.append(AnsweredTrial(trial, example, said, scores))
+            read, scores = [], []
+            for variant, key in zip(trial.variants, row, strict=True):
+                asked = replace(examples[variant.example_id or example.id], choices=variant.query.choices)
+                answer = self._read(answers[key], asked)
+                score = self.score(asked, answer)
+                read.append(answer)
+                # What could not be read is not right; where the truth is unknown the score stays unknown.
+                scores.append(0.0 if answer.unread and not math.isnan(score) else score)
+            scored.append(AnsweredTrial(trial, example, tuple(read), tuple(scores)))
         return scored
+
+    def _read(self, answer: Answer, asked: Example) -> Answer:
+        """The answer in a reply, by the matcher."""
+        if self.matcher is None:
+            return answer
+        text = self.matcher(answer.reply, asked.choices, asked.answer_type)
+        if text is None:
+            return replace(answer, text=answer.reply, raw=answer.reply, unread=True)
+        return answer if text == answer.text else replace(answer, text=text, raw=answer.reply)
 
 
 @dataclass(frozen=True)
@@ -173,6 +199,21 @@ class Examined:
     """In the order of the probes."""
     problems: tuple[str, ...] = ()
     """What could not be finished, in sentences; the same command tries it again."""
+    unread: int = 0
+    """Replies that the matcher could not read."""
+    total: int = 0
+    """Variants of all probes together."""
+    clean: tuple[tuple[Example, Answer], ...] = ()
+    """The examples and their clean answers, of the probe that asked about most."""
+
+
+def labelled(path: Path, label: str) -> Path:
+    """`findings.json` with the label `exact` is `findings-exact.json`."""
+    return path.with_name(f"{path.stem}-{label}{path.suffix}") if label else path
+
+
+def _longest(said: Mapping[str, list[tuple[Example, Answer]]]) -> tuple[tuple[Example, Answer], ...]:
+    return tuple(max(said.values(), key=lambda pairs: len(pairs))) if said else ()
 
 
 @dataclass(frozen=True)

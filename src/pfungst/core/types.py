@@ -81,13 +81,30 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a player says."""
+    """What a player says. Only `text` is needed; the rest is kept where a player knows it."""
 
     text: str
     confidence: float | None = None
     """The player's own probability that `text` is right, in [0, 1]."""
     scores: tuple[float, ...] | None = None
-    """One score a choice, in the order of `Query.choices`; higher is better."""
+    """One score per choice, in the order of `Query.choices`; higher is better."""
+    raw: str | None = None
+    """The whole reply as it was said, where `text` was read out of it; None where `text` is the reply."""
+    thinking: str = ""
+    """What the player thought before it replied, where it tells."""
+    stop: str = ""
+    """Why the reply ended, in the server's own word: `stop`, `length`, `content_filter` ..."""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    seconds: float | None = None
+    """How long the player took."""
+    unread: bool = False
+    """A matcher found no answer in the reply. Set when a run is scored, never stored."""
+
+    @property
+    def reply(self) -> str:
+        """What was said, before anybody read it."""
+        return self.text if self.raw is None else self.raw
 
 
 @runtime_checkable
@@ -168,6 +185,15 @@ class MeteredPlayer(Protocol):
 
 
 @runtime_checkable
+class TalkingPlayer(Protocol):
+    """A player whose replies may be sentences. It names the matcher that reads them unless the user names another.
+    Default: `strict`, the reply is the answer."""
+
+    @property
+    def matcher(self) -> str: ...
+
+
+@runtime_checkable
 class NotingPlayer(Protocol):
     """A player with something to tell the user at the end of a run, in sentences."""
 
@@ -193,6 +219,11 @@ def batch_size(player: object) -> int:
 
 def may_sample(player: object) -> bool:
     return isinstance(player, SamplingPlayer) and bool(player.samples)
+
+
+def matcher_of(player: object) -> str:
+    """The name of the matcher that reads this player's replies."""
+    return str(player.matcher) if isinstance(player, TalkingPlayer) else "strict"
 
 
 def notes_of(player: object) -> tuple[str, ...]:
@@ -326,6 +357,10 @@ class Findings:
 
 Score = Callable[[Example, Answer], float]
 """Judges one answer: a number in [0, 1], NaN where the truth is unknown."""
+
+Matcher = Callable[[str, Sequence[str], str], str | None]
+"""Reads a reply, given the choices that were offered and the answer type: the answer in it, None where it has none or
+several."""
 
 
 @dataclass(frozen=True)
