@@ -77,7 +77,7 @@ def test_the_audit_names_a_data_set_that_needs_neither_image_nor_question():
     assert found.accuracy("Orig", "Eq. 2").value > 0.9 and found.accuracy("Orig", "position").value == 1
     assert found.accuracy("QoU+IoU", "Eq. 2").value < 0.4
     verdict = next(one for one in found.verdicts() if one.startswith("Orig"))
-    assert "without image and question largely" in verdict
+    assert "without image and question it can largely be answered" in verdict
     columns, rows = found.table()
     assert columns == ("model", "Orig", "QoU", "IoU", "QoU+IoU", "All") and rows[0][:2] == ("Chance", "33.3")
     assert [row[0] for row in rows] == ["Chance", "Eq. 2", "position", "MLP-A"]
@@ -118,7 +118,7 @@ def test_the_command_prints_the_table_and_verdicts(tmp_path):
     arguments = [str(source), "--vectors", str(vectors), "--models", "none", "--out", str(tmp_path / "audit.json")]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
-    assert "Chance" in result.output and "can be answered" in result.output
+    assert "Chance" in result.output and "be answered" in result.output
     assert json.loads((tmp_path / "audit.json").read_text())["variants"][0] == "Orig"
     with pytest.raises(PfungstError, match="no scorer"):
         CliRunner().invoke(app, [str(source), "--models", "XA"], catch_exceptions=False)

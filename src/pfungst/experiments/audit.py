@@ -106,11 +106,12 @@ class Audit:
                 above = best.low > chance
                 # One option in four guessed against one in two: a share of what is left above chance is comparable.
                 share = (best.value - chance) / (1 - chance) if chance < 1 else 0.0
-                word = "no" if not above else "hardly" if share < 0.1 else "partly" if share < 0.4 else "largely"
-                parts.append(f"{question} {word} ({model} {percent(best)})")
+                word = "hardly" if share < 0.1 else "partly" if share < 0.4 else "largely"
+                can = f"can {word}" if above else "cannot"
+                parts.append(f"{question} it {can} be answered ({model} {percent(best)})")
             gain = self.gains.get(name)
             more = "" if gain is None else f" Seeing everything adds {percent(gain)} to the best of these."
-            said.append(f"{name} (chance {100 * chance:.1f}): can be answered {'; '.join(parts)}.{more}")
+            said.append(f"{name} (chance {100 * chance:.1f}): {'; '.join(parts)}.{more}")
         return said
 
 

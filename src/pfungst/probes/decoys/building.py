@@ -81,9 +81,11 @@ def build(
     for kind in kinds:
         parse_kind(kind)
     if k < 1 or not kinds:
-        raise ProbeError("Decoys need a k of at least 1 and at least one kind.")
+        raise ProbeError("Decoys need at least one kind, and k must be at least 1.")
     if "mined" in kinds and mined is None:
-        raise ProbeError("Decoys of the kind mined need candidates: give mined=, see pfungst.probes.decoys.mine.")
+        raise ProbeError(
+            "Decoys of the kind mined need candidates: give mined=, which pfungst.probes.decoys.mine makes."
+        )
     if fallback not in ("frequent", "neutral"):
         raise ProbeError(f"The fallback of decoys is frequent or neutral, not {fallback!r}.")
     if neighbours < 1:

@@ -35,7 +35,7 @@ def write(decoys: DecoySet, path: Path, variant: str = "") -> int:
     """Write the examples with choices; returns how many were left out because they have no decoy at all.
 
     The column `choices` holds `variant` (by default QoU+IoU, or what there is), and a column a variant all of them, so
-    that `FILE?choices=choices_iou` loads another. The image is named by its file; give `images=` when loading.
+    that `FILE?choices=choices_iou` loads another. Only the names of images are kept: give `images=` when loading.
     """
     check_ending(path)
     variant = variant or decoys.headline
@@ -55,8 +55,8 @@ def write(decoys: DecoySet, path: Path, variant: str = "") -> int:
         count = _write_lines(temporary, kept()) if path.suffix == ".jsonl" else _write_parquet(temporary, kept())
         if not count:
             raise PfungstError(
-                f"{path}: there is nothing to write, because no example has a single decoy: all targets are the same "
-                "answer. Multiple choice needs at least two different answers."
+                f"{path}: there is nothing to write. No example has a decoy, because all targets are the same answer. "
+                "Multiple choice needs at least two different answers."
             )
     return left_out
 

@@ -58,7 +58,9 @@ class WupFilter:
 
     def __init__(self, threshold: float = THRESHOLD, numbers_differ: bool = True) -> None:
         if not threshold > 0.0:
-            raise ProbeError(f"A WUP threshold of {threshold} would call all answers similar: give one above 0.")
+            raise ProbeError(
+                f"The WUP threshold must be above 0, not {threshold}: with 0 all answers would be too similar."
+            )
         self.threshold, self.numbers_differ = threshold, numbers_differ
         self.fingerprint = f"wup>={threshold:g}" + (", numbers differ" if numbers_differ else "")
 

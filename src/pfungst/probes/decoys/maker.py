@@ -36,9 +36,7 @@ def parse_kind(kind: str) -> tuple[str, int]:
     """`qou@100` is (`qou`, 100): the procedure, and how many neighbours it passes over."""
     name, at, number = kind.partition("@")
     if name not in _SALT or (at and (name != "qou" or not number.isdecimal())):
-        raise ProbeError(
-            f"There is no kind of decoys {kind!r}. There are: qou, iou, both, random, mined, and qou@RANK."
-        )
+        raise ProbeError(f"There is no kind of decoys {kind!r}. There are qou, iou, both, random, mined and qou@RANK.")
     return name, int(number or 0)
 
 

@@ -202,7 +202,7 @@ def _circular(columns: dict[str, Column], headline: str, seed: int) -> tuple[lis
         f"Where the player points, {headline} with {size} options in every order",
         ("place", *(chr(65 + place % 26) for place in range(size))),
         (("share of picks", *(f"{100 * count / total:.1f}%" for count in places[size])),),
-        f"Every option stands in every place once, so a player that likes no place best has {100 / size:.1f}% each.",
+        f"Every option stands in every place once, so a player without a preference has {100 / size:.1f}% each.",
     )
     return rows, table
 
@@ -237,7 +237,7 @@ def _table(
         ("choices", "options", "accuracy", "chance", "not read", "n"),
         tuple(rows),
         "Layout of Tables 3 to 5, for one player. Random: as many decoys as QoU+IoU, targets of any questions. "
-        "Not read: answers that are none of the choices; they count as wrong and are never guessed.",
+        "Not read: answers that are none of the choices; they count as wrong.",
     )
 
 
@@ -250,7 +250,7 @@ def _figures(
     if weak and "QoU" in columns:
         curve = [*weak, "QoU"]
         figures.append(
-            _figure("Accuracy against the strength of the decoys", "line", "similar questions passed over", curve,
+            _figure("Accuracy against the strength of the decoys", "line", "most similar questions left out", curve,
                     {name: name.partition("@")[2] or "0" for name in curve}, accuracies, columns)
         )  # fmt: skip
     return tuple(figures)
@@ -291,9 +291,10 @@ def _verdict(
         said += f"; without choices it scores {measure.percent(open_ended.value)}"
     said += "."
     if accuracy.low <= main.chance <= accuracy.high:
-        said += " That is no better than a blind pick."
+        said += " That is no better than guessing."
     if circular:
-        said += f" It changes {measure.with_interval(circular[1])} of its choices when the options change places."
+        swayed = measure.with_interval(circular[1])
+        said += f" It changes {swayed} of its choices when only the order of the options changes."
     if main.unread:
         said += f" {main.unread} of {len(main.picks)} answers are none of the choices."
     return said

@@ -26,7 +26,7 @@ class Kind:
     """Answer numbers, -1 where there is none."""
     origins: npt.NDArray[np.uint8]
     ranks: Ints
-    """How many triplets had been walked when it was found; -1 for fallbacks."""
+    """How many neighbours had been looked at when it was found; -1 for fallbacks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ class DecoySet:
         ]
         if not examples:
             raise ProbeError(
-                f"No example has a decoy of {variant}: all targets are one and the same answer. "
+                f"No example has a {variant} decoy, because all targets are the same answer. "
                 "Multiple choice needs at least two different answers."
             )
         about = {**self.about, "variant": variant, "left out": len(self) - len(examples)}
@@ -133,19 +133,17 @@ class DecoySet:
         """What a user should know before trusting the set, in sentences."""
         said = []
         if self.split.without_target:
-            said.append(f"{self.split.without_target} examples have no target, or an empty one, and got no decoys.")
+            said.append(f"{self.split.without_target} examples have no target, or an empty one, and get no decoys.")
         if len(np.unique(self.split.book.classes[self.split.targets])) < 2:
-            said.append("All targets are the same answer: there is nothing to choose between.")
+            said.append("All targets are the same answer, so there is nothing to choose between.")
         if "iou" in self.kinds and int(np.diff(self.split.by_image.starts).max()) < 2:
-            said.append("No image has two questions, so there are no IoU decoys; all come from the fallback.")
+            said.append("No image has two questions, so all IoU decoys come from the fallback.")
         for kind in self.kinds:
             counts = self.counts(kind)
             name = self._name(kind)
             if counts["examples with a fallback"] > 0.2 * len(self):
                 share = 100 * counts["examples with a fallback"] / len(self)
-                said.append(
-                    f"{share:.0f}% of the examples lack {name} decoys of their own and have some from the fallback."
-                )
+                said.append(f"{share:.0f}% of the examples have too few {name} decoys; the fallback fills them up.")
             if counts["examples too short"]:
                 said.append(f"{counts['examples too short']} examples have fewer {name} decoys than asked for.")
         return said

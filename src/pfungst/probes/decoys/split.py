@@ -151,8 +151,8 @@ class Split:
         kept = [one for one in examples if one.target is not None and one.target.strip()]
         if not kept:
             raise DataError(
-                f"None of the {len(examples)} examples has a target that is not empty: decoys are made from the right "
-                "answers of other questions. Load a labelled split."
+                f"None of the {len(examples)} examples has a right answer, and decoys are made from the right answers "
+                "of other questions. Load a labelled split."
             )
         mined = mined or {}
         targets = [str(one.target) for one in kept]
