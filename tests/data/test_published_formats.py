@@ -341,8 +341,8 @@ def test_clevr_splits_read_together_have_ids_of_their_own(tmp_path: Path) -> Non
         ({"program": [{"inputs": []}]}, "names no function"),
         ({"program": [{"function": "scene", "inputs": [], "value_inputs": [3]}]}, "value inputs"),
         ({"answer": [1]}, '"answer" is a list'),
-        ({"image_filename": None, "image_index": -1}, "names the picture"),
-        ({"image_filename": None, "image_index": 10**400}, "names the picture"),
+        ({"image_filename": None, "image_index": -1}, "names the image"),
+        ({"image_filename": None, "image_index": 10**400}, "names the image"),
     ],
 )
 def test_a_bad_clevr_question_is_told(tmp_path: Path, change: dict[str, object], message: str) -> None:
