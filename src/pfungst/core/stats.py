@@ -26,7 +26,7 @@ _CHUNK = 4_000_000  # random integers held at once
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean with its 95% interval."""
+    """A mean with its 95% interval and its one-sided 95% bounds."""
 
     value: float
     low: float
@@ -34,6 +34,8 @@ class Interval:
     n: int
     clusters: int
     how: str
+    at_least: float = math.nan
+    at_most: float = math.nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,8 @@ def bootstrap(
         return Interval(mean, math.nan, math.nan, n, groups, f"{how}: one cluster, no interval")
     means = bootstrap_means(values[None, :], codes.tolist(), seed=seed, draws=draws)[:, 0]
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(mean, float(low), float(high), n, groups, how)
+    at_least, at_most = np.quantile(means, [1 - level, level])
+    return Interval(mean, float(low), float(high), n, groups, how, float(at_least), float(at_most))
 
 
 def bootstrap_means(
@@ -132,8 +135,8 @@ def clustered_normal(scores: Sequence[float] | Floats, clusters: Sequence[Any], 
         return Interval(math.nan, math.nan, math.nan, 0, 0, how)
     mean = float(values.mean())
     error = standard_error(values, codes.tolist())
-    half = _z((1 + level) / 2) * error
-    return Interval(mean, mean - half, mean + half, n, groups, how)
+    half, side = _z((1 + level) / 2) * error, _z(level) * error
+    return Interval(mean, mean - half, mean + half, n, groups, how, mean - side, mean + side)
 
 
 def standard_error(scores: Sequence[float] | Floats, clusters: Sequence[Any]) -> float:

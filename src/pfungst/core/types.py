@@ -294,6 +294,9 @@ class Finding:
     """Interval and test, in words."""
     unit: str = "%"
     """`%`: a fraction, shown in percent. Anything else stands behind the plain number."""
+    at_least: float = float("nan")
+    at_most: float = float("nan")
+    """One-sided 95% bounds, tighter than the interval: what a requirement is held against. NaN where unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,10 @@ def clusters(trials: Sequence[AnsweredTrial]) -> list[str]:
 
 def finding(name: str, interval: Interval, condition: str = "", p: float | None = None, test: str = "") -> Finding:
     how = f"{interval.how}; {test}" if test else interval.how
-    return Finding(name, interval.value, interval.n, interval.low, interval.high, condition, interval.clusters, p, how)
+    return Finding(
+        name, interval.value, interval.n, interval.low, interval.high, condition, interval.clusters, p, how,
+        at_least=interval.at_least, at_most=interval.at_most,
+    )  # fmt: skip
 
 
 def accuracy(trials: Sequence[AnsweredTrial], variant: str, seed: int) -> Finding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -164,10 +164,7 @@ def _drops(
         condition = f"{labels[base]} to {headline}"
         found.append(measure.finding("drop", paired.difference, condition, paired.p, paired.how))
     corrected = holm([float("nan") if one.p is None else one.p for one in found])
-    return [
-        Finding(o.name, o.value, o.n, o.low, o.high, o.condition, o.clusters, p, f"{o.how}, Holm")
-        for o, p in zip(found, corrected, strict=True)
-    ]
+    return [replace(drop, p=p, how=f"{drop.how}, Holm") for drop, p in zip(found, corrected, strict=True)]
 
 
 def _circular(columns: dict[str, Column], headline: str, seed: int) -> tuple[list[Finding], Table | None]:

@@ -153,10 +153,13 @@ def _shape(
 
     def interval(name: str, statistic: Callable[[Floats], float], what: str) -> Finding:
         resampled = np.asarray([statistic(row) for row in draws])
-        low, high = (np.nan, np.nan) if np.isnan(resampled).any() else np.quantile(resampled, [0.025, 0.975])
+        unknown = bool(np.isnan(resampled).any())
+        low, at_least, at_most, high = (
+            (float("nan"),) * 4 if unknown else map(float, np.quantile(resampled, [0.025, 0.05, 0.95, 0.975]))
+        )
         value = statistic(means)
         n = int(known.sum())
-        return Finding(name, value, n, float(low), float(high), what, groups, None, "cluster bootstrap", "")
+        return Finding(name, value, n, low, high, what, groups, None, "cluster bootstrap", "", at_least, at_most)
 
     pairs = len(variants) * (len(variants) - 1) // 2
     return (

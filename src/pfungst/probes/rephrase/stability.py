@@ -61,15 +61,28 @@ def _measured(
     members: list[list[int]] = [[] for _ in labels]
     for place, name in enumerate(clusters):
         members[labels[name]].append(place)
-    low = high = np.full(len(names), np.nan)
+    low = at_least = at_most = high = np.full(len(names), np.nan)
     if len(labels) > 1:
         rng = np.random.default_rng(seed)
         groups = [np.array(one) for one in members]
         drawn = [np.concatenate([groups[i] for i in rng.integers(0, len(groups), len(groups))]) for _ in range(DRAWS)]
-        low, high = np.quantile([_numbers(confidence[rows], correct[rows]) for rows in drawn], [0.025, 0.975], axis=0)
+        measured = [_numbers(confidence[rows], correct[rows]) for rows in drawn]
+        low, at_least, at_most, high = np.quantile(measured, [0.025, 0.05, 0.95, 0.975], axis=0)
     how = f"cluster bootstrap, {DRAWS} draws"
     return tuple(
-        Finding(name, float(value[i]), len(correct), float(low[i]), float(high[i]), condition, len(labels), None, how)
+        Finding(
+            name,
+            float(value[i]),
+            len(correct),
+            float(low[i]),
+            float(high[i]),
+            condition,
+            len(labels),
+            None,
+            how,
+            at_least=float(at_least[i]),
+            at_most=float(at_most[i]),
+        )
         for i, name in enumerate(names)
     )
 
