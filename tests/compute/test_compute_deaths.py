@@ -53,29 +53,26 @@ def finished(out: Path) -> dict[str, bytes]:
     return {name: (out / name).read_bytes() for name in names if not name.startswith(".")}
 
 
+def wait_for(process: subprocess.Popen[bytes], out: Path, count: int) -> None:
+    """Until so many shards are finished, or the run has ended."""
+    while process.poll() is None and sum(1 for _ in (out / ".done").glob("[!.]*.json")) < count:
+        time.sleep(0.01)
+
+
 @pytest.mark.parametrize("on", ["local", "processes"])
 def test_a_run_killed_several_times_ends_with_the_same_bytes_and_redoes_nothing_finished(on, launch, tmp_path):
     out, log = tmp_path / "out", tmp_path / "log"
-    kills = 0
+    kept: dict[str, bytes] = {}
+    done_before: list[str] = []
     for target in (2, 9, 17, 26):
         process = launch(on)
-        while process.poll() is None and len(finished(out)) < target:
-            time.sleep(0.002)
-        if process.poll() is None:
-            process.kill()
-            kills += 1
-        process.wait()
-        kept = finished(out)
-        done_before = log.read_text().split() if log.exists() else []
-        again = launch(on)
-        while again.poll() is None and len(finished(out)) < len(kept) + 2:
-            time.sleep(0.002)
-        again.kill()
-        again.wait()
+        wait_for(process, out, target)
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
         redone = log.read_text().split()[len(done_before) :]
         assert not set(redone) & set(kept)
         assert finished(out).items() >= kept.items()
-    assert kills >= 3
+        kept, done_before = finished(out), log.read_text().split()
     last = launch(on)
     assert last.wait(60) == 0, last.stderr.read() if last.stderr else ""
     shards = make_shards([{"log": str(log), "sleep": 0.15, "item": i} for i in range(40)], seed=3)
@@ -86,8 +83,7 @@ def test_a_run_killed_several_times_ends_with_the_same_bytes_and_redoes_nothing_
 def test_ctrl_c_leaves_a_state_that_resumes(launch, tmp_path):
     out, log = tmp_path / "out", tmp_path / "log"
     process = launch("processes")
-    while len(finished(out)) < 5:
-        time.sleep(0.005)
+    wait_for(process, out, 5)
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(20) != 0
     assert b"KeyboardInterrupt" in (process.stderr.read() if process.stderr else b"")
@@ -101,8 +97,7 @@ def test_ctrl_c_leaves_a_state_that_resumes(launch, tmp_path):
 
 def test_workers_end_when_the_run_is_killed(launch, tmp_path):
     process = launch("processes")
-    while len(finished(tmp_path / "out")) < 1:
-        time.sleep(0.005)
+    wait_for(process, tmp_path / "out", 1)
     assert members(process.pid) > 1
     process.kill()
     process.wait()
