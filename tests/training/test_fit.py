@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import os
@@ -32,9 +33,7 @@ QUICK = FitConfig(steps=60, batch=10, rate=1e-2, check_every=20, checkpoint_ever
 
 
 def config(**changes: Any) -> FitConfig:
-    from dataclasses import replace
-
-    return replace(QUICK, **changes)
+    return dataclasses.replace(QUICK, **changes)
 
 
 def test_a_model_learns_what_the_data_show() -> None:
@@ -68,41 +67,38 @@ def test_training_leaves_the_global_random_numbers_alone() -> None:
     assert torch.equal(torch.rand(3), expected)
 
 
+KILLED = FitConfig(steps=40, batch=10, rate=1e-2, check_every=20, checkpoint_every=10, log_every=3, average=0.9)
+
+
+def long_run(folder: Path, pause: float = 0.0) -> None:
+    wait = lambda what, done, total: time.sleep(pause)  # noqa: E731
+    fit(model(), colours(), validation=colours(seed=9), config=KILLED, out=folder, tensorboard=False, progress=wait)
+
+
 _KILLED = """
-import sys, time, torch
+import sys, torch
+from pathlib import Path
 torch.set_num_threads(1)
-from tests.training.tiny_data import colours, model
-from pfungst.training import FitConfig, fit
-slow = float(sys.argv[2])
-config = FitConfig(steps=60, batch=10, rate=1e-2, check_every=20, checkpoint_every=10, log_every=3, average=0.9)
-net = model()
-fit(net, colours(), validation=colours(seed=9), config=config, out=sys.argv[1],
-    tensorboard=False, progress=lambda what, done, total: time.sleep(slow))
+from tests.training.test_fit import long_run
+long_run(Path(sys.argv[1]), 0.1)
 """
 
 
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
-    script = tmp_path / "run.py"
-    script.write_text(_KILLED)
-    root = Path(__file__).parents[2]
-    environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
-
-    def start(folder: str, slow: float) -> subprocess.Popen[bytes]:
-        return subprocess.Popen([sys.executable, str(script), str(tmp_path / folder), str(slow)], env=environment)
-
-    assert start("whole", 0).wait(120) == 0
+    long_run(tmp_path / "whole")
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}
     # Slow steps, so that the kill lands between two checkpoints.
-    running = start("killed", 0.1)
+    running = subprocess.Popen([sys.executable, "-c", _KILLED, str(tmp_path / "killed")], env=environment)
     curve = tmp_path / "killed" / "curves.jsonl"
-    for _ in range(600):
-        if curve.exists() and len(read_curves(tmp_path / "killed")) > 5:
+    for _ in range(2400):
+        if curve.exists() and len(read_curves(tmp_path / "killed")) > 4:
             break
         time.sleep(0.05)
     running.send_signal(signal.SIGKILL)
     assert running.wait(30) == -signal.SIGKILL
     _, metadata = load_tensors(tmp_path / "killed" / "checkpoint.safetensors")
-    assert 10 <= json.loads(metadata["state"])["step"] < 60
-    assert start("killed", 0).wait(120) == 0
+    assert 10 <= json.loads(metadata["state"])["step"] < 40
+    long_run(tmp_path / "killed")
     assert curve.read_bytes() == (tmp_path / "whole" / "curves.jsonl").read_bytes()
     for name in ("checkpoint.safetensors", "best.safetensors"):
         one, _ = load_tensors(tmp_path / "whole" / name)
@@ -197,10 +193,11 @@ def test_it_stops_when_nothing_gets_better() -> None:
 
 
 def test_it_stops_in_time_and_goes_on_later(tmp_path: Path) -> None:
-    fitted = fit(model(), colours(), config=config(seconds=1e-6), out=tmp_path)
+    short = config(steps=12)
+    fitted = fit(model(), colours(), config=dataclasses.replace(short, seconds=1e-6), out=tmp_path)
     assert (fitted.steps, fitted.why) == (1, "seconds")
-    assert fit(model(), colours(), config=config(), out=tmp_path).why == "steps"
-    assert fit(model(), colours(), config=config(), out=tmp_path / "at once").why == "steps"
+    assert fit(model(), colours(), config=short, out=tmp_path).why == "steps"
+    assert fit(model(), colours(), config=short, out=tmp_path / "at once").why == "steps"
     assert read_curves(tmp_path) == read_curves(tmp_path / "at once")
 
 

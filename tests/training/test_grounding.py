@@ -38,7 +38,7 @@ def arrays_of(examples: list[Any]) -> dict[str, Any]:
         "program": np.stack([encode_program(one.program) for one in examples]),
         "question": rng.integers(4, WORDS, (len(examples), 12)),
         "answer": rng.integers(0, ANSWERS, len(examples)),
-        "pictures": rng.standard_normal((len(examples), 6, 12, 16)).astype(np.float16),
+        "pictures": rng.standard_normal((len(examples), 6, 6, 8)).astype(np.float16),
     }
 
 
@@ -125,7 +125,7 @@ def test_a_model_learns_which_objects_are_meant(name: str, asked: list[Any]) -> 
     arrays = arrays_of(asked[:8])
     data = ArrayData(arrays, ANSWERS)
     changes: dict[str, Any] = {"stem": ()} if name not in ("rn-state", "state-transformer") else {}
-    model = build(name, Sizes(WORDS, ANSWERS, (6, 12, 16), functions=len(tokens())), "tiny", seed=0, **changes)
+    model = build(name, Sizes(WORDS, ANSWERS, (6, 6, 8), functions=len(tokens())), "tiny", seed=0, **changes)
     grounding, grounded = Grounding.of(model, data.for_model(model), 1.0, "cpu")
     parts = []
 
@@ -134,7 +134,7 @@ def test_a_model_learns_which_objects_are_meant(name: str, asked: list[Any]) -> 
         parts.append(float(part["grounding"].detach()))
         return part
 
-    config = FitConfig(steps=40, batch=8, rate=1e-2, weight_decay=0.0)
+    config = FitConfig(steps=25, batch=8, rate=1e-2, weight_decay=0.0)
     fit(model, grounded, config=config, losses=(model_losses, kept), modules=grounding.modules)
     assert np.mean(parts[-5:]) < 0.75 * np.mean(parts[:5])
 
@@ -146,7 +146,7 @@ def test_data_without_programs_are_refused() -> None:
 
 
 def test_a_model_without_stages_is_refused(asked: list[Any]) -> None:
-    model = build("butd", Sizes(WORDS, ANSWERS, (6, 12, 16)), "tiny", seed=0, stem=())
+    model = build("butd", Sizes(WORDS, ANSWERS, (6, 6, 8)), "tiny", seed=0, stem=())
     with pytest.raises(DataError, match="no stages"):
         Grounding.of(model, ArrayData(arrays_of(asked[:2]), ANSWERS).for_model(model), 1.0, "cpu")
 

@@ -285,8 +285,8 @@ def test_a_generator_learns_the_question_behind_the_answer() -> None:
     arrays = {"question": asked[answer], "answer": answer, "picture": np.arange(60, dtype=np.int32), "pictures": pixels}
     data = ArrayData(arrays, ANSWERS)
     model = build("san", SIZES, "tiny")
-    cycle = Cycle.of(model, data, dataclasses.replace(SMALL, lambda_c=0.0), 150)
-    settings = FitConfig(steps=150, batch=20, rate=2e-2)
+    cycle = Cycle.of(model, data, dataclasses.replace(SMALL, lambda_c=0.0), 90)
+    settings = FitConfig(steps=90, batch=20, rate=3e-2)
     fit(model, data, config=settings, losses=(model_losses, cycle), modules=cycle.modules)
     with torch.no_grad():
         output = model(data.batch(np.arange(60)))

@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, world: Dataset) -> Iterator
     place = tmp_path_factory.mktemp("cycle")
     prepared = prepare({"train": world}, place / "data", inputs=Inputs(width=32, height=32, question_length=30))
     assert (place / "data" / "train" / "group.npy").exists()
-    settings = FitConfig(steps=40, batch=10, rate=1e-2, check_every=20)
+    settings = FitConfig(steps=24, batch=10, rate=1e-2, check_every=12)
     train("butd", prepared, place / "model", config="tiny", fit_config=settings, cycle=CycleConfig(start=0.5))
     yield place / "model"
 
