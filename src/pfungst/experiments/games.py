@@ -7,18 +7,21 @@ idle; what is finished is kept.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pfungst.core import Place, Table
+from pfungst.core import Place, StoredPlayer, Table
 from pfungst.core.settings import split_words
-from pfungst.core.types import Progress
+from pfungst.core.types import Progress, reads_scenes
 from pfungst.experiments.base import Experiment, argument, claim, option
 
 if TYPE_CHECKING:
+    from pfungst.compute import Shard
     from pfungst.players.recipe import Recipe
+    from pfungst.probes.game.playing import GameJob
     from pfungst.probes.game.results import Result
     from pfungst.probes.game.settings import GameSettings
 
@@ -72,11 +75,13 @@ def run(config: GamesConfig, out: Path, *, progress: Progress) -> tuple[Result, 
     from dataclasses import replace
 
     from pfungst.probes.game.playing import GameJob, play, play_ahead
+    from pfungst.probes.game.tables import read_result
 
     claim(out, config)
+    recipes = {player: config.recipe(player) for player in config.players}
     jobs = {
         (player, adversary): GameJob(
-            config.recipe(player),
+            recipes[player],
             config.settings(adversary),
             config.seed,
             out / f"{_file_name(player)}-{adversary}-{config.size}",
@@ -84,22 +89,56 @@ def run(config: GamesConfig, out: Path, *, progress: Progress) -> tuple[Result, 
         for player in config.players
         for adversary in config.adversaries
     }
-    place = Place(config.on, config.workers)
-    if place.on != "local":
+    finished: set[str] = set()
+    if config.on != "local":
+        place = Place(config.on, config.workers)
         play_ahead(list(jobs.values()), place, out / ".rounds", progress=progress)
+        finished = _examine_all(list(jobs.values()), place, out / ".exams", progress)
     results: list[Result] = []
-    for player in config.players:
-        recipe = config.recipe(player)
-        asked, data = recipe()
-        for adversary in config.adversaries:
-            progress("games", len(results), len(jobs))
-            job = jobs[player, adversary]
-            result = play(
-                asked, data, job.out, job.settings, seed=config.seed, progress=progress, config=recipe.config()
-            )
-            results.append(replace(result, player=player))
+    for (player, _), job in jobs.items():
+        progress("games", len(results), len(jobs))
+        if job.out.name in finished:
+            result = read_result(job.out)
+        else:
+            asked, data = recipes[player]()
+            about = recipes[player].config()
+            result = play(asked, data, job.out, job.settings, seed=config.seed, progress=progress, config=about)
+        results.append(replace(result, player=player))
     progress("games", len(jobs), len(jobs))
     return tuple(results)
+
+
+def _examine_all(jobs: Sequence[GameJob], place: Place, staging: Path, progress: Progress) -> set[str]:
+    """The exams of games whose mini-games are all played, in the workers; returns the run folders that are complete."""
+    from pfungst.compute import Shard, ShardsFailed, run_shards
+    from pfungst.probes.game.playing import made_player
+
+    shards = []
+    for job in jobs:
+        player = made_player(job.source)
+        about = [player.name, player.fingerprint, reads_scenes(player)]
+        shards.append(Shard(0, f"{job.out.name}.txt", about))
+    work = partial(_examine, jobs={job.out.name: job for job in jobs})
+    failed: set[str] = set()
+    try:
+        run_shards(work, shards, staging, on=place.on, workers=place.workers, progress=progress, what="exams")
+    except ShardsFailed as failure:
+        failed = {shard.name for shard in failure.failures}
+    whole = [job.out for job in jobs if f"{job.out.name}.txt" not in failed]
+    return {run.name for run in whole if (run / "findings.json").exists()}
+
+
+def _examine(shard: Shard, *, jobs: Mapping[str, GameJob]) -> bytes:
+    """One exam from what is stored: the player is not needed."""
+    from pfungst.players.recipe import Recipe
+    from pfungst.probes.game.playing import play
+
+    job = jobs[shard.name.removesuffix(".txt")]
+    recipe = job.source
+    assert isinstance(recipe, Recipe)
+    player = StoredPlayer(*shard.payload)
+    play(player, recipe.examples(), job.out, job.settings, seed=job.seed, config=recipe.config())
+    return b"done"
 
 
 def tables(results: Sequence[Result]) -> list[Table]:

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from pfungst.core import Dataset, PfungstError, Player, read_config
+
+
+@lru_cache(maxsize=2)
+def _data(data: str, options: tuple[tuple[str, Any], ...], limit: int | None, open_questions: bool) -> Dataset:
+    """Players that are asked the same share the data."""
+    from pfungst.data import load
+    from pfungst.data.selection import select
+
+    return select(load(data, **dict(options)), limit, (), open_questions)
 
 
 @dataclass(frozen=True)
@@ -24,15 +34,16 @@ class Recipe:
     def __call__(self) -> tuple[Player, Dataset]:
         import sys
 
-        from pfungst.data import load
-        from pfungst.data.selection import select
         from pfungst.players.resolving import resolve
 
         if "" not in sys.path:
             sys.path.insert(0, "")  # the user's own module stands in the working folder
-        whole = load(self.data, **dict(self.data_options))
-        player = resolve(self.player, data=whole, **dict(self.player_options))
-        return player, select(whole, self.limit, (), self.open_questions)
+        part = self.examples()
+        return resolve(self.player, data=part.whole, **dict(self.player_options)), part
+
+    def examples(self) -> Dataset:
+        """The data alone."""
+        return _data(self.data, self.data_options, self.limit, self.open_questions)
 
     @classmethod
     def of(

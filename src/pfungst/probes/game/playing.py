@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -24,10 +25,11 @@ from pfungst.core.files import jsonable, write_atomic
 from pfungst.core.store import AnswerStore
 from pfungst.core.types import Progress, no_progress
 from pfungst.probes.game.adversaries import TellingAdversary, VersionedAdversary
-from pfungst.probes.game.board import boards_of
+from pfungst.probes.game.board import Board, boards_of
 from pfungst.probes.game.minigame import MiniGame
 from pfungst.probes.game.results import Result
 from pfungst.probes.game.rows import MOVES, ROUNDS, Round, read_round, settle, write_round
+from pfungst.probes.game.rules import GameRules
 from pfungst.probes.game.settings import GameSettings, playable, sample_games
 
 VERSION = "game-4"
@@ -133,7 +135,7 @@ def play_rounds(settings: GameSettings, asker: Asker, data: Dataset, seed: int) 
 
 def play_round(asker: Asker, by_id: Mapping[str, Example], settings: GameSettings, budget: int, shard: Shard) -> Round:
     """One mini-game from beginning to end, verified and with its control."""
-    boards, _ = boards_of([by_id[name] for name in shard.payload["examples"]], settings.rules)
+    boards = _boards([by_id[name] for name in shard.payload["examples"]], settings.rules)
     before = asker.failed
     game = MiniGame(boards, asker, settings.rules, budget=budget)
     settings.make_adversary().attack(game, shard.rng())
@@ -144,6 +146,16 @@ def play_round(asker: Asker, by_id: Mapping[str, Example], settings: GameSetting
     return replace(
         played, run=payload["run"], game=payload["game"], failed=asker.failed - before, notes=payload["notes"]
     )
+
+
+_LAST: list[tuple[Sequence[Example], GameRules, list[Board]]] = []
+
+
+def _boards(examples: Sequence[Example], rules: GameRules) -> list[Board]:
+    """Boards of a mini-game. Those of the last one are kept: in `play_ahead` the next player plays on them."""
+    if not _LAST or _LAST[0][1] != rules or [*map(id, _LAST[0][0])] != [*map(id, examples)]:
+        _LAST[:] = [(examples, rules, boards_of(examples, rules)[0])]
+    return _LAST[0][2]
 
 
 @dataclass(frozen=True)
@@ -160,40 +172,46 @@ class GameJob:
 def play_ahead(jobs: Sequence[GameJob], place: Place, staging: Path, *, progress: Progress = no_progress) -> list[str]:
     """Play the mini-games of many games at once in one set of worker processes, ahead of the exams.
 
-    Each worker keeps the players it has made. The finished mini-games lie in the run folders afterwards, where the
-    exams find them; the sentences returned say which could not be finished.
+    A mini-game that several players play is one piece of work: its boards are prepared once, and scenes that all of
+    them are shown are rendered once. The finished mini-games lie in the run folders afterwards, where the exams find
+    them; the sentences returned say which could not be finished.
     """
-    stores, plans, shards = [], [], []
+    stores, plans = [], []
+    groups: dict[str, list[dict[str, Any]]] = {}
     for number, job in enumerate(jobs):
-        player, data = job.source()
-        plan = Plan.of(job.settings, player.fingerprint, data, job.seed)
+        player, by_id = _made(job.source)
+        plan = Plan.of(job.settings, player.fingerprint, list(by_id.values()), job.seed)
         store = Store(job.out / "game" / ROUNDS, plan.version)
-        (job.out / "game").mkdir(parents=True, exist_ok=True)
         for shard in plan.shards:
             if not store.finished(shard):
-                payload = {"job": number, **shard.payload}
-                shards.append(Shard(0, f"{number:03d}-{shard.name}", payload, shard.seed))
+                same = json.dumps([repr(job.settings), shard.payload["examples"], shard.payload["run"]])
+                groups.setdefault(same, []).append({"job": number, **shard.payload})
         plans.append(plan)
         stores.append(store)
-    # Long games first: nothing is left to wait for in the end.
-    shards.sort(key=lambda shard: -plans[shard.payload["job"]].budget)
+    # Those that ask most first: nothing is left to wait for in the end.
+    order = sorted(groups.values(), key=lambda members: -sum(plans[member["job"]].budget for member in members))
+    shards = [
+        Shard(0, f"{hashlib.sha256(json.dumps(members).encode()).hexdigest()[:16]}.zip", members) for members in order
+    ]
     version = hashlib.sha256("".join(plan.version for plan in plans).encode()).hexdigest()
     work = partial(_work_ahead, jobs=tuple(jobs), budgets=tuple(plan.budget for plan in plans))
     problems: list[str] = []
     try:
         run_shards(
-            work, shards, staging, on=place.on, workers=place.workers, version=version,
-            progress=progress, what="mini-games",
+            work, shards, staging, on=place.on, workers=place.workers, version=version, progress=progress,
+            what="mini-games, all players",
         )  # fmt: skip
     except ShardsFailed as failure:
         problems = [f"{shard.name} could not be finished: {shard.reason}" for shard in failure.failures]
-    for number, (plan, store) in enumerate(zip(plans, stores, strict=True)):
-        for shard in plan.shards:
-            file = staging / f"{number:03d}-{shard.name}"
-            if file.exists() and not store.finished(shard):
-                copy = store.temporary(shard)
-                copy.write_bytes(file.read_bytes())
-                store.finish(shard, copy)
+    for shard in shards:
+        if (staging / shard.name).exists():
+            with zipfile.ZipFile(staging / shard.name) as archive:
+                for member in shard.payload:
+                    job = member["job"]
+                    own = plans[job].shards[member["run"]]
+                    copy = stores[job].temporary(own)
+                    copy.write_bytes(archive.read(str(job)))
+                    stores[job].finish(own, copy)
     return problems
 
 
@@ -205,19 +223,33 @@ _MADE: dict[Source, tuple[Player, dict[str, Example]]] = {}
 """What the sources made in this process: loading a model once for all its mini-games is enough."""
 
 
+def _made(source: Source) -> tuple[Player, dict[str, Example]]:
+    if source not in _MADE:
+        player, examples = source()
+        _MADE[source] = (player, {example.id: example for example in examples})
+    return _MADE[source]
+
+
+def made_player(source: Source) -> Player:
+    """The player of a source, made once in this process."""
+    return _made(source)[0]
+
+
 def _work_there(shard: Shard, *, job: GameJob, budget: int) -> bytes:
-    if job.source not in _MADE:
-        player, examples = job.source()
-        _MADE[job.source] = (player, {example.id: example for example in examples})
-    player, by_id = _MADE[job.source]
+    player, by_id = _made(job.source)
     with AnswerStore(job.out / "answers.sqlite") as known:
         return _as_bytes(play_round(Asker(player, known), by_id, job.settings, budget, shard))
 
 
 def _work_ahead(shard: Shard, *, jobs: Sequence[GameJob], budgets: Sequence[int]) -> bytes:
-    number = shard.payload["job"]
-    own = Shard(shard.payload["run"], shard.name, shard.payload, shard.seed)
-    return _work_there(own, job=jobs[number], budget=budgets[number])
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for member in shard.payload:
+            job = jobs[member["job"]]
+            own = Shard(member["run"], f"round-{member['run']:05d}.parquet", member, job.seed)
+            name = zipfile.ZipInfo(str(member["job"]))  # without the time of day: the same work gives the same bytes
+            archive.writestr(name, _work_there(own, job=job, budget=budgets[member["job"]]))
+    return buffer.getvalue()
 
 
 def _as_bytes(played: Round) -> bytes:
