@@ -38,8 +38,12 @@ def test_a_model_is_trained_on_the_world_and_plays(tmp_path: Path) -> None:
 
 
 def test_settings_that_do_not_exist_are_told(tmp_path: Path) -> None:
-    with pytest.raises(PfungstError, match="There is no setting 'depth'. Of the model: blocks"):
+    with pytest.raises(PfungstError, match="model or its training has no setting 'depth'."):
         run("film", "--out", str(tmp_path), "--set", "depth=3")
+    with pytest.raises(PfungstError, match="no setting 'rat'. Did you mean rate"):
+        run("film", "--out", str(tmp_path), "--set", "rat=3")
+    with pytest.raises(PfungstError, match="setting blocks of the model must be a whole number, not 'two'"):
+        run("film", "--out", str(tmp_path), "--set", "blocks=two")
     with pytest.raises(PfungstError, match="no preset 'huge'. There are: paper"):
         run("film", "--out", str(tmp_path), "--preset", "huge")
     with pytest.raises(PfungstError, match="Did you mean film"):

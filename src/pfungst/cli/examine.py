@@ -65,22 +65,6 @@ def data_options(images: Path | None, skip_bad: bool) -> dict[str, Any]:
     return {**({"images": str(images)} if images else {}), **({"skip_bad": True} if skip_bad else {})}
 
 
-def parse_options(options: list[str]) -> dict[str, Any]:
-    """key=value pairs; values that read as JSON (numbers, true, null) are taken as such, others as text."""
-    import json
-
-    parsed = {}
-    for option in options:
-        key, equals, value = option.partition("=")
-        if not equals or not key.isidentifier():
-            raise typer.BadParameter(f"--option takes key=value, not {option!r}.")
-        try:
-            parsed[key] = json.loads(value)
-        except ValueError:
-            parsed[key] = value
-    return parsed
-
-
 def print_run(path: Path, as_json: bool) -> None:
     """The report card of a run, and where its report is."""
     from pfungst.cli.show import print_json, print_table

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pfungst.cli.examine import Images, Json, SkipBad, data_options, parse_options
+from pfungst.cli.examine import Images, Json, SkipBad, data_options
 
 
 def train(
@@ -18,7 +18,7 @@ def train(
     ] = "world#train",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the trained model [runs/MODEL].")] = None,
     validation: Annotated[
-        str | None, typer.Option(help="Data set that chooses the best weights [a tenth of the training pictures].")
+        str | None, typer.Option(help="Data set that chooses the best weights [a tenth of the training images].")
     ] = None,
     preset: Annotated[
         str | None,
@@ -34,32 +34,34 @@ def train(
     width: Annotated[int, typer.Option(help="Width of the pixels it sees.")] = 128,
     height: Annotated[int, typer.Option(help="Height of the pixels it sees.")] = 96,
     epochs: Annotated[float, typer.Option(help="Passes over the data.")] = 10.0,
-    steps: Annotated[int, typer.Option(help="Steps, instead of passes.")] = 0,
-    batch: Annotated[int, typer.Option(help="Questions a step.")] = 64,
+    steps: Annotated[int, typer.Option(help="Steps, instead of --epochs.")] = 0,
+    batch: Annotated[int, typer.Option(help="Questions per step.")] = 64,
     rate: Annotated[float, typer.Option(help="Highest learning rate.")] = 5e-4,
     precision: Annotated[str, typer.Option(help="fp32, bf16 or fp16.")] = "fp32",
-    patience: Annotated[int, typer.Option(help="Checks without progress after which it stops; 0: never.")] = 0,
-    augment: Annotated[int, typer.Option(help="Shift training pictures by up to so many pixels.")] = 0,
+    patience: Annotated[int, typer.Option(help="Stop after this many checks without progress; 0: never.")] = 0,
+    augment: Annotated[int, typer.Option(help="Shift training images by up to this many pixels.")] = 0,
     max_answers: Annotated[int | None, typer.Option(help="Only the most frequent answers.")] = None,
-    limit: Annotated[int | None, typer.Option(help="Only the first so many examples.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Only the first N examples.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")] = "cpu",
     seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
     half: Annotated[bool, typer.Option("--half", help="Write the weights as fp16.")] = False,
     grounding: Annotated[
         float,
-        typer.Option(help="Weight of a loss that asks for the objects each step of the program is about; 0: none."),
+        typer.Option(help="Weight of a loss on the objects that each step of the program selects; 0: none."),
     ] = 0.0,
     cycle: Annotated[
-        bool, typer.Option("--cycle", help="Train for cycle consistency: a question generator learns along.")
+        bool, typer.Option("--cycle", help="Train for cycle consistency, together with a question generator.")
     ] = False,
     gating: Annotated[
-        bool, typer.Option("--gating/--no-gating", help="Keep only good generated questions (with --cycle).")
+        bool, typer.Option("--gating/--no-gating", help="Use only good generated questions (with --cycle).")
     ] = True,
     a_consistency: Annotated[
-        bool, typer.Option("--a-consistency/--no-a-consistency", help="Answer generated questions (with --cycle).")
+        bool,
+        typer.Option("--a-consistency/--no-a-consistency", help="Train on the generated questions too (with --cycle)."),
     ] = True,
     attended: Annotated[
-        bool, typer.Option("--attended/--unattended", help="The generator sees what is attended to (with --cycle).")
+        bool,
+        typer.Option("--attended/--unattended", help="Show the generator what the model attends to (with --cycle)."),
     ] = True,
     cycle_start: Annotated[
         float | None, typer.Option(help="Steps before generated questions count [5500]; below 1: share of all steps.")
@@ -73,13 +75,12 @@ def train(
 ) -> None:
     """Train a model and write it, its curves and its card to a folder that zoo:FOLDER plays.
 
-    A run that was stopped goes on where it was when the same command is run again.
+    Run the same command again to resume a run that was stopped.
     """
     if model == "skip-thoughts":
         from pfungst.cli.train_encoder import train_encoder
 
-        changes = {"seed": seed, **parse_options(setting or [])}
-        train_encoder(corpus, out, changes, device, as_json)
+        train_encoder(corpus, out, setting or [], seed, device, as_json)
         return
     from pfungst.cli.show import print_json, progress_bar
     from pfungst.models import MODELS, Inputs
@@ -94,7 +95,7 @@ def train(
     fit_config, sizes = settings_of(
         kind,
         preset or ("features" if outside and "features" in kind.PRESETS else "compact"),
-        parse_options(setting or []),
+        setting or [],
         {
             "epochs": epochs,
             "steps": steps,
@@ -124,7 +125,7 @@ def train(
             validation="validation" if validation else 0.1,
             augment=augment,
             grounding=grounding,
-            cycle=cycle_of(cycle, gating, a_consistency, attended, cycle_start, parse_options(cycle_set or [])),
+            cycle=cycle_of(cycle, gating, a_consistency, attended, cycle_start, cycle_set or []),
             device=device,
             half=half,
             progress=progress,
@@ -133,63 +134,51 @@ def train(
     if as_json:
         print_json({"folder": str(folder), "card": card})
         return
-    known = card["low"] is not None  # one picture has no interval
-    interval = f"95% interval {card['low']:.1%} to {card['high']:.1%}" if known else "no interval: too few pictures"
+    known = card["low"] is not None  # one image has no interval
+    interval = f"95% interval {card['low']:.1%} to {card['high']:.1%}" if known else "no interval: too few images"
     print(
         f"{model}: accuracy {card['accuracy']:.1%} ({interval}, "
-        f"n = {card['n']}) on {'the validation data' if validation else 'held-out pictures'}; "
+        f"n = {card['n']}) on {'the validation data' if validation else 'held-out images'}; "
         f"{card['parameters']:,} parameters, {card['steps']} steps."
     )
     print(f"\n{folder}\npfungst examine zoo:{folder}")
 
 
 def cycle_of(
-    wanted: bool,
-    gating: bool,
-    a_consistency: bool,
-    attended: bool,
-    start: float | None,
-    changes: dict[str, Any],
+    wanted: bool, gating: bool, a_consistency: bool, attended: bool, start: float | None, words: list[str]
 ) -> Any:
     """The settings of cycle training; None without --cycle, whose options then must not be given."""
-    import dataclasses
-
-    from pfungst.core import PfungstError
+    from pfungst.core import UsageError
+    from pfungst.core.settings import read_settings
     from pfungst.training.cycle import CycleConfig
 
     if not wanted:
-        if changes or start is not None or not (gating and a_consistency and attended):
-            raise PfungstError("Options of cycle training were given without --cycle.")
+        if words or start is not None or not (gating and a_consistency and attended):
+            raise UsageError("Options of cycle training were given without --cycle.")
         return None
-    known = {one.name for one in dataclasses.fields(CycleConfig)}
-    for key in changes:
-        if key not in known:
-            raise PfungstError(f"Cycle training has no setting {key!r}. It has: {', '.join(sorted(known))}.")
-    settings = {"gating": gating, "attended": attended, **({"start": start} if start is not None else {}), **changes}
-    config = CycleConfig(**settings)
-    return config if a_consistency else dataclasses.replace(config, lambda_c=0.0)
+    given: dict[str, Any] = {"gating": gating, "attended": attended, **({} if a_consistency else {"lambda_c": 0.0})}
+    given |= {} if start is None else {"start": start}
+    return CycleConfig(**{**given, **read_settings(CycleConfig, words, what="cycle training")})
 
 
-def settings_of(kind: Any, preset: str, changes: dict[str, Any], fit: dict[str, Any]) -> tuple[Any, Any]:
+def settings_of(kind: Any, preset: str, words: list[str], fit: dict[str, Any]) -> tuple[Any, Any]:
     """Split key=value settings into those of the training and those of the model; both checked."""
     import dataclasses
 
-    from pfungst.core import PfungstError
+    from pfungst.core import UsageError, settings
     from pfungst.training import FitConfig
 
     if preset not in kind.PRESETS:
-        raise PfungstError(f"There is no preset {preset!r}. There are: {', '.join(kind.PRESETS)}.")
-    fit_names = {one.name for one in dataclasses.fields(FitConfig)}
-    model_names = {one.name for one in dataclasses.fields(kind.Config)}
-    for key in changes:
-        if key not in fit_names | model_names:
-            raise PfungstError(
-                f"There is no setting {key!r}. Of the model: {', '.join(sorted(model_names))}. "
-                f"Of the training: {', '.join(sorted(fit_names))}."
-            )
-    tuples = {key: tuple(value) if isinstance(value, list) else value for key, value in changes.items()}
-    sizes = dataclasses.replace(kind.PRESETS[preset], **{k: v for k, v in tuples.items() if k in model_names})
-    return FitConfig(**{**fit, **{k: v for k, v in tuples.items() if k in fit_names - model_names}}), sizes
+        raise UsageError(f"There is no preset {preset!r}. There are: {', '.join(kind.PRESETS)}.")
+    sizes, training = settings.settings_of(kind.Config), settings.settings_of(FitConfig)
+    of_model = {size.name for size in sizes}
+    given = settings.split_words(words, what="model or its training")
+    for name in given:
+        if name not in of_model | {one.name for one in training}:
+            raise settings.unknown_setting(name, [*sizes, *training], what="model or its training")
+    chosen = settings.read_settings(kind.Config, {k: v for k, v in given.items() if k in of_model}, what="model")
+    changes = settings.read_settings(FitConfig, {k: v for k, v in given.items() if k not in of_model}, what="training")
+    return FitConfig(**{**fit, **changes}), dataclasses.replace(kind.PRESETS[preset], **chosen)
 
 
 def prepare_for(

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 
-def train_encoder(corpus: Path | None, out: Path | None, settings: dict[str, Any], device: str, as_json: bool) -> None:
-    """Learn a sentence encoder from a text file: one sentence a line, an empty line between sequences."""
-    import dataclasses
-
+def train_encoder(
+    corpus: Path | None, out: Path | None, words: list[str], seed: int, device: str, as_json: bool
+) -> None:
+    """Learn a sentence encoder from a text file: one sentence per line, an empty line between sequences."""
     from pfungst.cli.show import print_json, progress_bar
-    from pfungst.core import PfungstError
+    from pfungst.core import UsageError
+    from pfungst.core.settings import parse_settings, split_words
     from pfungst.text.encoders import SkipThoughtsConfig, read_corpus, train_skip_thoughts
 
     if corpus is None:
-        raise PfungstError("Give the corpus: pfungst train skip-thoughts CORPUS.txt --out FILE.safetensors.")
-    known = {field.name for field in dataclasses.fields(SkipThoughtsConfig)}
-    for key in settings:
-        if key not in known:
-            raise PfungstError(f"There is no setting {key!r} of skip-thoughts. There are: {', '.join(sorted(known))}.")
+        raise UsageError("Give the corpus: pfungst train skip-thoughts CORPUS.txt --out FILE.safetensors.")
+    given = {"seed": seed, **split_words(words, what="skip-thoughts encoder")}
+    config = parse_settings(SkipThoughtsConfig, given, what="skip-thoughts encoder")
     path = out or Path("runs") / "skip-thoughts.safetensors"
     with progress_bar() as progress:
         model = train_skip_thoughts(
             read_corpus(corpus),
             path,
-            SkipThoughtsConfig(**settings),
+            config,
             device=device,
             report_every=5,
             progress=lambda state: progress(f"training · loss {state.loss:.3f}", state.step, state.steps),
