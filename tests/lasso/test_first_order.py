@@ -11,8 +11,15 @@ from pfungst.lasso.first_order import fitted
 from pfungst.lasso.problem import questions
 from pfungst.lasso.settings import Settings
 from pfungst.lasso.splitting import Splitting, step_size
-from pfungst.lasso.workers import Workers
+from pfungst.lasso.workers import Workers, threads
 from tests.lasso.oracle import relative_gap
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """As in `solve`: what is called below it directly must not fight other processes for the cores."""
+    with threads(1):
+        yield
 
 
 @pytest.mark.parametrize("tol", [2e-2, 2e-3])
@@ -56,7 +63,7 @@ def test_a_gap_that_stops_falling_is_reported(problem):
 
 def test_half_precision_gets_as_far_as_single_precision(problem):
     torch = pytest.importorskip("torch")
-    A, B = problem(60, 2300, 4, seed=1)
+    A, B = problem(30, 700, 4, seed=1)
     dictionary = Dictionary(torch.tensor(A))
     asked = questions(dictionary, B, [[1], None, [3, 4], None])
     beta = step_size(dictionary, asked, 1e-6)
@@ -68,7 +75,7 @@ def test_half_precision_gets_as_far_as_single_precision(problem):
         x, theta = fitted(dictionary, state, wanted)
         assert not x[2, [3, 4]].any()
         gaps[half] = check_dense(dictionary, asked, 1e-6, x, theta, False).gaps.max().item()
-    assert gaps[False] < 1.5e-3
+    assert gaps[False] < 1e-3
     assert gaps[True] < 1.5 * gaps[False]
 
 

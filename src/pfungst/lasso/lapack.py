@@ -44,13 +44,14 @@ def cholesky(matrix: np.ndarray[Any, Any]) -> bool:
 
 
 def cholesky_solve(factor: np.ndarray[Any, Any], right: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Solve for one right-hand side (k,) with what `cholesky` left."""
-    x = np.array(right, dtype=np.float64)
-    size, one, info = ctypes.c_int(factor.shape[0]), ctypes.c_int(1), ctypes.c_int(0)
+    """Solve for a right-hand side (k,), or for every row of several (r, k), with what `cholesky` left."""
+    x = np.array(right, dtype=np.float64, order="C")
+    size, info = ctypes.c_int(factor.shape[0]), ctypes.c_int(0)
+    count = ctypes.c_int(1 if x.ndim == 1 else len(x))
     _routine("dpotrs", 8)(
         ctypes.addressof(_LOWER),
         ctypes.addressof(size),
-        ctypes.addressof(one),
+        ctypes.addressof(count),
         factor.ctypes.data,
         ctypes.addressof(size),
         x.ctypes.data,

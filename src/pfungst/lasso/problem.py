@@ -69,13 +69,14 @@ class Dictionary:
         """(n, d) float64, largest norm 1."""
         self._gram: Any = None
         self._rank: int | None = None
+        self._products: Any = None
         self._whitened: tuple[float, Whitened] | None = None
 
     def part(self, columns: Any) -> Dictionary:
         """A dictionary of some of the columns, in the same units."""
         part = Dictionary.__new__(Dictionary)
         part.arrays, part.scale, part.rows = self.arrays, self.scale, self.rows[columns]
-        part._gram = part._rank = part._whitened = None
+        part._gram = part._rank = part._whitened = part._products = None
         return part
 
     @property
@@ -94,6 +95,13 @@ class Dictionary:
         if self._gram is None:
             self.prepare(Workers())
         return self._gram
+
+    @property
+    def products(self) -> Any:
+        """A'A (n, n) in float64, of the scaled columns: for small dictionaries only."""
+        if self._products is None:
+            self._products = self.rows @ self.rows.T
+        return self._products
 
     def prepare(self, workers: Workers) -> None:
         """Compute AA' once, divided over `workers`."""

@@ -15,7 +15,7 @@ from pfungst.lasso.settings import Answers, Settings, merge, zeros
 from pfungst.lasso.solution import Solution
 from pfungst.lasso.splitting import step_size
 from pfungst.lasso.workers import threads
-from pfungst.lasso.working_set import whole, working_set
+from pfungst.lasso.working_set import working_set
 
 Method = Literal["auto", "interior", "splitting"]
 How = Callable[[Dictionary, Questions, Settings], Answers]
@@ -68,11 +68,10 @@ def solve(
     use_splitting = method == "splitting" or (
         method == "auto" and min(dictionary.d, dictionary.n) > INTERIOR_DIMENSION and tol >= 1e-4 and not nonnegative
     )
-    needs_step = asked.count > 0 and (use_splitting or not whole(dictionary))
     how = first_order if use_splitting else working_set
     with threads(workers if dictionary.arrays.is_numpy else 1) as pool:
         beta = 1.0
-        if needs_step:
+        if asked.count:
             dictionary.prepare(pool)
             beta = step_size(dictionary, asked, scaled)
             dictionary.whitened(scaled / beta, pool)

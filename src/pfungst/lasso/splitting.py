@@ -23,8 +23,14 @@ from pfungst.lasso.problem import Dictionary, Questions
 from pfungst.lasso.workers import Workers
 
 RELAXATION = 1.9
-STEP = 0.3
-"""beta in units of ||A'(AA')^-1 b||_1 / d, the typical size of a coefficient of the least-norm solution."""
+STEP = 1.2
+"""beta in units of the typical coefficient ||x||_1 / d of the optimum; one to two is best from n = d to n = 20 d."""
+SHRINK = 0.2
+"""||x||_1 of the optimum is about (d / n)^SHRINK times that of the least-norm solution, on random data and on sentence
+embeddings alike (1 at n = d, 0.8 at 2 d, 0.5 at 20 to 40 d)."""
+SAMPLE = 64
+"""Questions from which the step is chosen."""
+RIDGE = 1e-9
 STRIDE = 5
 """Iterations between two samples of the average; odd, because over-relaxed iterates alternate."""
 POWER = 2
@@ -36,12 +42,22 @@ BLOCK = 512
 def step_size(dictionary: Dictionary, asked: Questions, lam: float) -> float:
     """beta: one number for all questions, since the whitening depends on it."""
     a = dictionary.arrays
-    some = asked.b[:64]
     ridge = lam + 1e-9 * float(a.xp.diagonal(dictionary.gram).sum())
-    matrix = dictionary.gram + ridge * a.eye(dictionary.d)
-    dual = a.xp.linalg.solve(matrix, some.T).T
-    total = float(a.xp.abs(dual @ dictionary.rows.T).sum(axis=1).mean())
-    beta = max(STEP * total / min(dictionary.d, dictionary.n), 1e-12)
+    inverse = a.xp.linalg.inv(dictionary.gram + ridge * a.eye(dictionary.d))
+    sample = asked.some(np.arange(min(asked.count, SAMPLE)), a)
+    dual = sample.b @ inverse
+    question, column = (a.host(part) for part in sample.excluded)
+    for i in np.unique(question):
+        left_out = dictionary.rows[a.array(column[question == i], "int64")]
+        # The least-norm solution over the other columns, by the formula of Woodbury.
+        spread = left_out @ inverse
+        small = a.eye(len(left_out)) - spread @ left_out.T
+        dual[i] += a.xp.linalg.solve(small + RIDGE * a.eye(len(left_out)), left_out @ dual[i]) @ spread
+    x = a.xp.abs(dual @ dictionary.rows.T)
+    x[sample.excluded] = 0.0
+    n, d = dictionary.n, dictionary.d
+    total = float(x.sum(axis=1).mean()) * min(1.0, d / n) ** SHRINK
+    beta = max(STEP * total / min(d, n), 1e-12)
     # One significant digit, so that calls over one dictionary share its whitening.
     return float(f"{beta:.0e}")
 

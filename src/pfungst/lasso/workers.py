@@ -5,16 +5,20 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped,unused-ignore]
 
 In = TypeVar("In")
 Out = TypeVar("Out")
 
 
 class Workers:
-    """A pool of threads, each with a BLAS of its own; with one thread, plain loops."""
+    """A pool of threads; with one thread, plain loops."""
 
     def __init__(self, count: int = 1, pool: ThreadPoolExecutor | None = None) -> None:
         self.count = count if pool is not None else 1
@@ -34,22 +38,66 @@ class Workers:
 
 @contextlib.contextmanager
 def threads(count: int | None) -> Iterator[Workers]:
-    """`count` threads, one a core if None; without threadpoolctl one thread, and the BLAS keeps its own.
+    """`count` threads, one a core if None; every BLAS and OpenMP call keeps to the thread that makes it.
 
-    Many small factorisations gain nothing from a threaded BLAS, and lose tenfold on a busy machine; so every BLAS
-    call keeps to the thread that makes it, and the work is divided above.
+    Many small factorisations gain nothing from a threaded BLAS, and lose tenfold on a busy machine: so the work is
+    divided above it.
     """
     count = count or cores()
-    if count == 1:
-        yield Workers()
-        return
+    # scipy brings a BLAS of its own, which is loaded with the first factorisation: too late to be limited.
+    from scipy.linalg import cython_lapack as _  # noqa: F401
+
+    with _blas_limited(), _openmp_limited():
+        if count == 1:
+            yield Workers()
+            return
+        with ThreadPoolExecutor(count, initializer=threadpool_limits, initargs=(1, "openmp")) as pool:
+            yield Workers(count, pool)
+
+
+_lock = threading.Lock()
+_solvers = 0
+_keeper: tuple[ThreadPoolExecutor, Any] | None = None
+"""The thread that holds the limit of the BLAS, and the limit."""
+
+
+@contextlib.contextmanager
+def _blas_limited() -> Iterator[None]:
+    """One thread for every BLAS of the process, until the last of several solvers that run side by side is done.
+
+    threadpoolctl lets only the thread that set the limit of a BLAS take it back: so one thread does both.
+    """
+    global _solvers, _keeper
+    with _lock:
+        if not _solvers:
+            executor = ThreadPoolExecutor(1)
+            _keeper = executor, executor.submit(lambda: threadpool_limits(1, user_api="blas").__enter__()).result()
+        _solvers += 1
     try:
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped,unused-ignore]
-    except ImportError:
-        yield Workers()
-        return
-    with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(count) as pool:
-        yield Workers(count, pool)
+        yield
+    finally:
+        with _lock:
+            _solvers -= 1
+            if not _solvers and _keeper is not None:
+                executor, limits = _keeper
+                executor.submit(limits.__exit__, None, None, None).result()
+                executor.shutdown()
+                _keeper = None
+
+
+@contextlib.contextmanager
+def _openmp_limited() -> Iterator[None]:
+    """One thread for every OpenMP pool, which count by the thread that calls them, and for torch if it is loaded."""
+    torch = sys.modules.get("torch")
+    before = torch.get_num_threads() if torch is not None else 1
+    with threadpool_limits(1, user_api="openmp"):
+        if torch is not None:
+            torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            if torch is not None:
+                torch.set_num_threads(before)
 
 
 def cores() -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pfungst.lasso.active_set import active_set
 from pfungst.lasso.arrays import Arrays
 from pfungst.lasso.certificate import Check, check, constraints
 from pfungst.lasso.interior import Interior, interior
@@ -30,6 +31,8 @@ EARLY = 1e-5
 LATE = 1e-8
 """The same where lam is tiny and the solution a vertex with as many columns as dimensions."""
 LAST = 1e-11
+MIDDLING = 8
+"""Up to this many columns, in units of the dimension, more iterations of the splitting pay."""
 DROP = 1e-11
 """Coefficients below this share of ||x||_1 are rounding, not support."""
 
@@ -39,25 +42,30 @@ def whole(dictionary: Dictionary) -> bool:
     return dictionary.n <= max(3 * dictionary.d, 300)
 
 
-def sweeps_of(lam: float) -> int:
-    """Iterations of the splitting before the first working set is chosen: the larger lam, the sooner columns show."""
-    return 100 if lam < 5e-3 else 50 if lam < 5e-2 else 20
+def sweeps_of(lam: float, n: int, d: int) -> int:
+    """Iterations of the splitting before columns are chosen: the larger lam, the sooner they show.
+
+    Between as many columns as dimensions and a few times as many, iterations cost little beside what they save.
+    """
+    if lam < 5e-3:
+        return 200 if d < n <= MIDDLING * d else 100
+    return 50 if lam < 5e-2 else 20
 
 
 def working_set(dictionary: Dictionary, asked: Questions, settings: Settings) -> Answers:
     """Solve a batch of questions, each to the tolerance over all columns or as far as rounding allows."""
     a = dictionary.arrays
     iterations = np.zeros(asked.count, dtype=np.int64)
-    if whole(dictionary):
-        where = a.largest(a.zeros((asked.count, dictionary.n)), dictionary.n)
-        return _rounds(dictionary, asked, settings, where, None, None, iterations)
-    sweeps = sweeps_of(settings.lam)
+    sweeps = sweeps_of(settings.lam, dictionary.n, dictionary.d)
     focus = asked.count <= FEW and dictionary.n > 3 * POOL * dictionary.d
     state = Splitting(dictionary, asked, settings.beta, settings.lam, settings.nonnegative, settings.workers)
     state.run(min(sweeps, FEW_SWEEPS) if focus else sweeps)
     iterations += state.iterations
     x, theta = state.average()
     del state
+    if whole(dictionary):
+        where = a.largest(x, dictionary.n)
+        return _rounds(dictionary, asked, settings, where, a.cast(x, "float64"), theta, iterations)
     bound = constraints(dictionary, asked, theta @ dictionary.rows.T, settings.nonnegative)
     if focus and sweeps > FEW_SWEEPS:
         bound, x, theta = _focus(dictionary, asked, settings, bound, 2 * sweeps)
@@ -179,14 +187,21 @@ def _solve_all(
     stops = (first, LATE, LAST) if first > LATE else (LATE, LAST)
     # Only where lam is tiny does the support come near the rank of the dictionary.
     rank = dictionary.rank if settings.lam < 1e-3 else d
+    products = dictionary.products if a.is_numpy and m == dictionary.n and whole(dictionary) else None
 
     def work(first: int) -> tuple[Any, Any, Any]:
         part = slice(first, first + group)
         columns = dictionary.rows[where[part]]
         if allowed is not None:
             # A zero column stays at zero, so nothing below needs to know what is excluded.
-            columns = columns * allowed[part][..., None]
+            columns[allowed[part] == 0.0] = 0.0
         start = None if x is None else (x[part], theta[part])
+        if a.is_numpy and start is not None:
+            near, dual, gap, moves = active_set(
+                columns[0], products, asked.b[first], settings.lam, rank, (x[first], theta[first]), settings.nonnegative
+            )
+            if gap <= settings.tol:
+                return near[None], dual[None], np.array([moves])
         found, duals, _, steps = _finish(a, columns, asked.b[part], rank, settings, start, stops)
         found = a.xp.where(a.xp.abs(found) > DROP * a.xp.abs(found).sum(axis=1)[:, None], found, 0.0)
         if allowed is not None:
