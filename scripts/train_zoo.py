@@ -1,25 +1,25 @@
-"""Train the zoo on an exported world, with torch and numpy alone; made for one GPU and all cores of its machine.
+"""Train the models of the world that come with the package; made for one GPU and all cores of its machine.
 
-    python scripts/train_zoo.py EXPORT OUT [NAME ...] --device cuda --seconds 1100
+    python scripts/train_zoo.py WORK OUT [NAME ...] --device cuda --seconds 1100 --workers 16
 
-EXPORT is what scripts/export_world.py wrote. Stages, each skipped where its result is there: draw the pictures, train
-the world's CNN and the program generator of IEP and TbD, take the features, then train the models, several at once in
-processes of their own. With `--from` a folder that has rn-state, RN begins with its relations, and with cells that say
-what objects say there.
-OUT/NAME.safetensors (fp16), OUT/NAME.json and OUT/NAME.md (the card) are what the package ships; OUT/run/NAME holds
-checkpoints and curves. A second call goes on where the first was stopped.
+Steps, each skipped where its result is there: make the worlds (scenes and questions, no images), render their images,
+train the world's CNN and the program generator of IEP and TbD, take the features, then train the models, several at
+once in processes of their own. With `--from` a folder that has rn-state, RN begins with its relations, and with cells
+that say what objects say there.
+WORK holds the worlds and their arrays; OUT/NAME.safetensors (fp16) and OUT/NAME.json (with the card) are what the
+package ships; OUT/run/NAME holds checkpoints and curves. A second call resumes where the first was stopped.
 """
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import os
 import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 import torch
 from zoo_begin import WRITERS, begin, write_programs
-from zoo_pictures import draw, look
 
-from pfungst.models import MODELS, Trained, get_config
-from pfungst.training import FitConfig, Prepared, train
-from pfungst.training.trainer import card_text
+from pfungst.core import Dataset
+from pfungst.data import load
+from pfungst.models import MODELS, Inputs, Trained, get_config
+from pfungst.training import FitConfig, Prepared, prepare, train
+from pfungst.world import make
 
 # Steps, questions a step and rate, by model; 3,000 steps of 1,024 where nothing else is said.
 # Those of iep and state-transformer are of their last call, which went on from earlier weights (docs/zoo.md).
@@ -55,7 +56,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     "san": {"steps": 10_000, "grounding": 0.5},
     "ban": {"steps": 5_000},
     **{name: {"steps": 6_000} for name in ("lstm-qi", "mutan", "mutan-att", "mlb", "butd", "pythia")},
-    "hiecoatt": {"steps": 6_000, "batch": 512, "precision": "fp32"},  # in bf16 its loss is soon no number any more
+    "hiecoatt": {"steps": 6_000, "batch": 512, "precision": "fp32"},  # in bf16 its loss soon becomes NaN
     "hiecoatt-mc": {"steps": 6_000, "batch": 512, "precision": "fp32"},
 }
 # Smaller than the preset: all weights of the package together have 30 MB.
@@ -97,14 +98,18 @@ LANES = (
 NOT_COMPILED = ("iep", "tbd", "slot-attention", "hiecoatt", "hiecoatt-mc")
 """Their work differs from batch to batch."""
 SPENT, GENERATOR = "spent.json", "generator"
+WORLD_SEED = 1
+"""The embedded world has seed 0: this one is another."""
+INPUTS = Inputs(width=192, height=144, choice_length=1)
+"""All answers of the world are single words."""
 ON_PIXELS = ("world-cnn",)
 ON_SCENES = ("rn-state", "state-transformer")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("export", type=Path)
-    parser.add_argument("out", type=Path)
+    parser.add_argument("work", type=Path, help="folder of the worlds and their arrays")
+    parser.add_argument("out", type=Path, help="folder of the weights")
     parser.add_argument("models", nargs="*", help="all by default")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--seconds", type=float, default=0, help="stop every process after so long, with a checkpoint")
@@ -113,6 +118,10 @@ def main() -> int:
     parser.add_argument("--check", type=int, default=2048, help="validation questions of every check; the end asks all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--until", type=float, default=0, help="the same as a time of the clock, in seconds since 1970")
+    parser.add_argument("--scenes", type=int, default=60_000, help="training scenes")
+    parser.add_argument("--questions", type=int, default=10, help="questions per scene, without their rephrasings")
+    parser.add_argument("--validation", type=int, default=1500, help="validation scenes")
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes that make the worlds")
     parser.add_argument("--lane", action="store_true", help="train here, one after the other")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
@@ -122,18 +131,21 @@ def main() -> int:
     wanted = given.models or [name for names in LANES for name in names]
     lanes = [[name for name in names if name in wanted] for names in LANES]
     given.until = given.until or (time.time() + given.seconds if given.seconds else 0.0)
-    # Those that read scenes need no pictures: they start at once.
+    worlds = make_worlds(given, lambda what, done, total: _say("worlds", what, done, total, began))
+    prepared = prepare(worlds, given.work / "scenes", inputs=replace(INPUTS, picture="none"), reuse=True)
+    print(f"worlds made, {time.monotonic() - began:.0f} s", flush=True)
+    # Those that read scenes need no images: they start at once.
     running = [start(names, given) for names in lanes if names and names[0] in ON_SCENES]
     writing = start([GENERATOR], given) if {*WRITERS} & {*wanted} else None
-    draw(given.export, given.out / "pixels", given.device)
-    print(f"pictures drawn, {time.monotonic() - began:.0f} s", flush=True)
+    see("pixels", worlds, prepared, given)
+    print(f"images rendered, {time.monotonic() - began:.0f} s", flush=True)
     for name in ("world-cnn.safetensors", "world-cnn.json"):
         # Weights that others were trained with are not trained again.
         if given.start and (given.start / name).exists() and not (given.out / name).exists():
             shutil.copy(given.start / name, given.out / name)
     if not (given.out / "world-cnn.safetensors").exists():
         one("world-cnn", given)
-    look(given.out, given.device)
+    see("world", worlds, prepared, given)
     print(f"features taken, {time.monotonic() - began:.0f} s", flush=True)
     rest = [names for names in lanes if names and names[0] not in ON_SCENES]
     running += [start(names, given) for names in rest if names[0] not in WRITERS]
@@ -149,9 +161,41 @@ def main() -> int:
     return max(process.returncode for _, process in running)
 
 
+def make_worlds(given: argparse.Namespace, progress: Any) -> dict[str, Dataset]:
+    """`train`; `val`: new scenes, wordings of the training split; `heldout`: the scenes of `val`, every question in
+    four wordings, three of them never seen in training."""
+    worlds = {}
+    for name, scenes, rephrasings, phrasings in (
+        ("train", given.scenes, 1, "train"),
+        ("val", given.validation, 1, "train"),
+        ("heldout", given.validation, 3, "heldout"),
+    ):
+        # The split's name decides the scenes: `heldout` asks about those of `val`, in a folder of its own.
+        split, folder = "train" if name == "train" else "val", given.work / f"world-{name}"
+        questions = given.questions if name != "heldout" else max(1, given.questions // 3)
+        make(
+            folder, scenes=scenes, questions_per_scene=questions, rephrasings=rephrasings, split=split, images=False,
+            phrasings=phrasings, seed=WORLD_SEED, workers=given.workers, on="processes", progress=progress,
+        )  # fmt: skip
+        worlds[name] = replace(load(f"clevr:{folder}#{split}?render=yes"), name=f"world {name}, {scenes} scenes")
+    return worlds
+
+
+def see(picture: str, worlds: dict[str, Dataset], scenes: Prepared, given: argparse.Namespace) -> None:
+    """Arrays with pixels, or with features of the CNN that was just trained."""
+    weights = given.out / "world-cnn.safetensors"
+    folder, seen = given.work / picture, picture if picture == "pixels" else f"world:{weights}"
+    if (folder / "prepared.json").exists():
+        return
+    inputs = replace(INPUTS, picture=seen)
+    made = prepare(worlds, folder, inputs=inputs, vocabulary=scenes.vocabulary, device=given.device)
+    # The package ships these weights: there they are called `world`.
+    replace(made, inputs=replace(INPUTS, picture=picture)).save()
+
+
 def start(names: list[str], given: argparse.Namespace) -> tuple[list[str], subprocess.Popen[bytes]]:
     """A process that trains these models one after the other."""
-    words = [sys.executable, __file__, str(given.export), str(given.out), *names, "--lane", "--device", given.device]
+    words = [sys.executable, __file__, str(given.work), str(given.out), *names, "--lane", "--device", given.device]
     words += ["--from", str(given.start)] if given.start else []
     words += ["--scale", str(given.scale), "--check", str(given.check), "--seed", str(given.seed)]
     with (given.out / f"{names[0]}.log").open("a") as log:
@@ -177,7 +221,7 @@ def generator(given: argparse.Namespace) -> None:
         steps = max(20, int(given.scale * recipe.pop("steps")))
         config = FitConfig(steps=steps, seed=given.seed, check_every=max(1, steps // 5), **recipe)
         say = lambda what, done, total: _say(GENERATOR, what, done, total, began)  # noqa: E731
-        write_programs(given.export, out, given.start, config, given.check, given.device, say)
+        write_programs(given.work / "scenes", out, given.start, config, given.check, given.device, say)
 
 
 def one(name: str, given: argparse.Namespace) -> None:
@@ -225,12 +269,11 @@ def one(name: str, given: argparse.Namespace) -> None:
     (folder / SPENT).write_text(json.dumps({"seconds": trained.card["seconds"]}))
     # The command a reader can run, whatever process ran it.
     warm = " --from WEIGHTS" if started is not None else ""
-    card = {**trained.card, "command": f"python scripts/train_zoo.py EXPORT OUT {name} --seed {given.seed}{warm}"}
+    card = {**trained.card, "command": f"python scripts/train_zoo.py WORK OUT {name} --seed {given.seed}{warm}"}
     card["asked_on"] = "new scenes of the world" if "answer" in kind.learns_from else "scenes found whole"
     card["heldout"] = _heldout(trained, given) if "answer" in kind.learns_from else None
-    trained = dataclasses.replace(trained, card=card)
+    trained = replace(trained, card=card)
     trained.save(given.out / f"{name}.safetensors", half=True)
-    (given.out / f"{name}.md").write_text(card_text(trained))
     print(
         f"{name}: {card['accuracy']:.2%} [{card['low']:.2%}, {card['high']:.2%}] on {card['n']} questions, "
         f"held-out wordings {card['heldout']}, {card['parameters']:,} parameters, ended by {card['ended']} at "
@@ -252,9 +295,7 @@ def _heldout(trained: Trained, given: argparse.Namespace) -> float:
 
 def _place(name: str, given: argparse.Namespace) -> Path:
     """The prepared data of a model."""
-    if name in ON_SCENES:
-        return Path(given.export)
-    return Path(given.out / ("pixels" if name in ON_PIXELS else "grid"))
+    return Path(given.work / ("scenes" if name in ON_SCENES else "pixels" if name in ON_PIXELS else "world"))
 
 
 def _spent(folder: Path) -> float:

@@ -1,4 +1,4 @@
-"""What the models of the zoo begin with: a program generator for two, the relations of another for one."""
+"""What some models of the zoo begin with: a program generator for two, the relations of another for one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from pfungst.models.objects import centre_loss, centres
 from pfungst.models.programs import tokens
 from pfungst.training import FitConfig, Prepared, fit
 from pfungst.training.loop import ProgressCall
-from pfungst.training.trainer import _resident
 
 WRITERS = ("iep", "tbd")
 """They run programs, which the generator writes."""
@@ -35,7 +34,7 @@ def begin(name: str, data: Path, kept: Path, start: Path | None, generator: Path
     )
     before = start / f"{name}.safetensors" if start is not None else None
     trained = Trained.load(before).model if before is not None and before.exists() else None
-    begun = trained is not None and trained.config == model.config
+    begun = trained is not None and (trained.config, trained.sizes) == (model.config, model.sizes)
     if trained is not None and begun:
         model.load_state_dict(trained.state_dict())
     if name in WRITERS and generator.exists():
@@ -85,7 +84,7 @@ def write_programs(
     if before is not None and before.exists():
         trained: Any = Trained.load(before).model
         model.generator.load_state_dict(trained.generator.state_dict())
-    every, held = (_resident(prepared.split(s, False).for_model(model), device) for s in ("train", "val"))
+    every, held = (prepared.split(s, False).for_model(model).to(device) for s in ("train", "val"))
     some = held.rows(np.arange(0, len(held), max(1, len(held) // check)))
     fitted = fit(model, every, validation=some, config=config, device=device, progress=progress)
     print(f"generator: {fitted.accuracy:.2%} of the programs without a wrong token, {fitted.seconds:.0f} s", flush=True)
@@ -99,7 +98,7 @@ def align(model: Any, other: Any, prepared: Prepared, device: str, seed: int, st
     model, other = model.to(device), other.to(device).eval()
     data = prepared.split("train").for_model(model)
     pictures, first = np.unique(np.asarray(data.arrays["picture"]), return_index=True)
-    data = _resident(data.rows(first), device)
+    data = data.rows(first).to(device)
     learning = [*model.token.parameters(), *model.centre.parameters()]
     optimizer = torch.optim.AdamW(learning, 3e-3, weight_decay=1e-4)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, total_steps=steps)

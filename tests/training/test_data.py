@@ -127,23 +127,6 @@ def test_held_out_questions_show_other_pictures() -> None:
         arrays.rows(np.arange(4)).split_by_picture(0.5, 0)
 
 
-def test_compressed_arrays_are_read_like_plain_ones(tmp_path: Path) -> None:
-    prepared = prepare({"val": squares(6)}, tmp_path / "data", inputs=Inputs(width=16, height=16))
-    plain = {name: np.array(array) for name, array in prepared.split("val").arrays.items()}
-    place = tmp_path / "data" / "val"
-    chosen = {name: array for name, array in plain.items() if name != "pictures"}
-    np.savez_compressed(place / "arrays.npz", **chosen)
-    for name in chosen:
-        (place / f"{name}.npy").unlink()
-    again = prepared.split("val").arrays
-    assert again.keys() == plain.keys()
-    assert all(np.array_equal(again[name], plain[name]) for name in plain)
-    assert "pictures" not in prepared.split("val", pictures=False).arrays
-    (place / "arrays.npz").write_bytes(b"PK no zip")
-    with pytest.raises(DataError, match="the arrays are damaged"):
-        prepared.split("val")
-
-
 def test_shifted_pictures_move_with_their_objects() -> None:
     image = torch.zeros(40, 1, 9, 9, dtype=torch.uint8)
     image[:, 0, 4, 4] = 255

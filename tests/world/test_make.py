@@ -242,3 +242,17 @@ def test_processes_give_the_bytes_of_one_process(tmp_path, asked):
     for name, how in (("one", {"on": "local"}), ("two", {"on": "processes", "workers": 2})):
         make(tmp_path / name, **{**DRAWN, "rephrasings": 1, **asked}, **how)
     assert content(tmp_path / "one") == content(tmp_path / "two")
+
+
+def test_a_world_without_images_renders_them_when_it_is_loaded_so(tmp_path):
+    from pfungst.data import load
+
+    few = {"scenes": 2, "questions_per_scene": 1, "rephrasings": 0, "split": "val", "width": 64, "height": 48}
+    make(tmp_path / "with", images=True, **few)
+    make(tmp_path / "without", images=False, **few)
+    read, rendered = load(tmp_path / "with"), load(f"{tmp_path / 'without'}?render=yes")
+    for one, other in zip(read, rendered, strict=True):
+        np.testing.assert_array_equal(np.asarray(one.image.pil()), np.asarray(other.image.pil()))
+    (tmp_path / "without/scenes/CLEVR_val_scenes.json").unlink()
+    with pytest.raises(DataError, match="no scenes in it to render"):
+        load(f"{tmp_path / 'without'}?render=yes")

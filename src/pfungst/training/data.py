@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -199,7 +198,7 @@ def _tensor(array: Any, dtype: Any = None) -> Tensor:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A folder of arrays, made by `prepare` or `export_world`: what a machine with only torch and numpy needs.
+    """A folder of arrays, made by `prepare`.
 
     FOLDER/prepared.json (words, answers, how pictures were made) and FOLDER/SPLIT/NAME.npy.
     """
@@ -251,13 +250,6 @@ class Prepared:
                     arrays[part] = np.load(path, mmap_mode="r", allow_pickle=False)
                 except (OSError, ValueError) as error:
                     raise DataError.at(path, "", "the array is damaged.", "Prepare the data again.") from error
-        compressed = self.folder / name / "arrays.npz"
-        if compressed.exists():
-            try:
-                with np.load(compressed, allow_pickle=False) as found:
-                    arrays |= {part: found[part] for part in found.files if part in (*PARTS, *PICTURES)}
-            except (OSError, ValueError, zipfile.BadZipFile) as error:
-                raise DataError.at(compressed, "", "the arrays are damaged.", "Prepare the data again.") from error
         data = ArrayData(arrays, len(self.vocabulary.answers))
         if len(data) != self.splits[name]:
             raise DataError.at(self.folder / name, "", "the arrays do not have the length that prepared.json says.")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pfungst.core import DataError, Dataset, Example, Image, NamedImage
 from pfungst.models import Inputs, Vocabulary
 from pfungst.models.features import Backbone, FeatureCache, RegionFeatures, get_backbone
+from pfungst.models.features.backbones import LiveBackbone
 from pfungst.models.programs import encode_program
 from pfungst.models.scene import encode_scenes
 from pfungst.models.vocabulary import plain_answer
@@ -36,6 +37,7 @@ def prepare(
     max_answers: int | None = None,
     regions: RegionFeatures | None = None,
     workers: int = 1,
+    device: str = "cpu",
     reuse: bool = False,
     progress: ProgressCall | None = None,
 ) -> Prepared:
@@ -44,7 +46,8 @@ def prepare(
     The vocabulary is that of the first split unless one is given; later splits may hold words and answers it lacks.
     `inputs` says how pictures are made: `picture="pixels"` resizes them, a backbone's name takes its features (from the
     cache), `none` leaves them out. With `regions` every question's picture must have region features. `workers`
-    processes draw and resize. `reuse` takes what the folder holds where it was made from the same data in the same way.
+    processes draw and resize; features are computed, and images of scenes rendered, on `device`. `reuse` takes what
+    the folder holds where it was made from the same data in the same way.
     """
     if not splits:
         raise DataError("There is nothing to prepare: give at least one data set.")
@@ -68,7 +71,9 @@ def prepare(
         if wanted.items() <= known.notes.items() and (known.inputs, known.vocabulary) == (inputs, vocabulary):
             return known
     backbone = (
-        None if inputs.picture == "none" else get_backbone(inputs.picture, width=inputs.width, height=inputs.height)
+        None
+        if inputs.picture == "none"
+        else get_backbone(inputs.picture, width=inputs.width, height=inputs.height, device=device)
     )
     for name, data in splits.items():
         place = folder / name
@@ -83,7 +88,7 @@ def prepare(
         if regions is not None:
             np.save(place / "regions.npy", _regions(data, rows, len(images), regions))
         if backbone is not None and regions is None:
-            _write_pictures(place, images, backbone, workers, progress, name)
+            _write_pictures(place, images, backbone, workers if device == "cpu" else 1, progress, name)
     result = Prepared(
         folder,
         vocabulary,
@@ -184,7 +189,7 @@ def _write_pictures(
                 "(--images FOLDER), or train a model that reads none (inputs: picture=none)."
             )
     there = [image for image in images if image is not None]
-    if backbone.name != "pixels":
+    if not isinstance(backbone, LiveBackbone):
         cache = FeatureCache(backbone)
         cache.add(there, progress)
         rows = [cache.row(image) for image in there]
@@ -194,7 +199,7 @@ def _write_pictures(
             target[start : start + _CHUNK] = stored[rows[start : start + _CHUNK]]
         target.flush()
         return
-    target = _array(place, len(there), backbone, np.uint8)
+    target = _array(place, len(there), backbone, np.uint8 if backbone.name == "pixels" else np.float16)
     done = 0
     for part in _drawn(there, backbone, workers):
         target[done : done + len(part)] = part

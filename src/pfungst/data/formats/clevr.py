@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pfungst.core import DataError, Example
+from pfungst.core import DataError, Example, Image
 from pfungst.data.fields import Bad, answer_text, checked, kind, name, optional_text, record, text
 from pfungst.data.files import File, Listing, list_folder
 from pfungst.data.images import ImageFinder
@@ -38,10 +38,13 @@ class ClevrOptions:
 
     scenes: bool = True
     """Every example its scene, where a file of scenes lies with the questions."""
+    render: bool = False
+    """Images rendered from the scenes when somebody looks, instead of image files."""
 
 
 class Clevr(Format):
-    """CLEVR. Where a file of scenes lies with the questions, every example carries its scene (`?scenes=no`: none)."""
+    """CLEVR. Where a file of scenes lies with the questions, every example carries its scene (`?scenes=no`: none).
+    `?render=yes` renders the images from the scenes, as for a world made without images."""
 
     name = "clevr"
     title = "CLEVR"
@@ -85,12 +88,20 @@ class Clevr(Format):
         known: dict[str, Scene] = {}
         if job.options.get("scenes", True):
             known = self._scenes(job, file, split, wanted)
+        if job.options.get("render") and not known:
+            raise DataError.at(
+                job.place, "", "there are no scenes in it to render images from.", "Leave out ?render=yes."
+            )
+        rendered: dict[str, Image] = {}
         for fields, image, number in questions:
             scene = known.get(image)
             if known and scene is None:
                 job.count("questions without a scene")
             try:
-                picture = job.images.named(image.rpartition(".")[0] or image, ".png", split)
+                if job.options.get("render") and scene is not None:
+                    picture: Image | None = rendered.setdefault(image, _rendered(scene))
+                else:
+                    picture = job.images.named(image.rpartition(".")[0] or image, ".png", split)
                 yield Example(**fields, image=picture, image_id=job.share(image), scene=scene), file, number
             except Bad as problem:
                 job.bad(file, number, problem)
@@ -197,14 +208,22 @@ def _by_split(files: Sequence[File], pattern: re.Pattern[str]) -> dict[str, File
     return found
 
 
+def _rendered(scene: Scene) -> Image:
+    from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH
+    from pfungst.world.images import SceneImage
+
+    width, height = scene.get("image_size") or (DEFAULT_WIDTH, DEFAULT_HEIGHT)
+    return SceneImage(scene, int(width), int(height))
+
+
 def image_of(of: Mapping[str, Any]) -> str:
-    """The file name of a picture; put together from split and index where it is not given."""
+    """The file name of an image; put together from split and index where it is not given."""
     filename = optional_text(of, "image_filename")
     if filename:
         return filename
     index = of.get("image_index")
     if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < 10**9:
-        raise Bad('neither "image_filename" nor "image_index" names the picture.')
+        raise Bad('neither "image_filename" nor "image_index" names the image.')
     return f"CLEVR_{optional_text(of, 'split') or 'new'}_{index:06d}.png"
 
 

@@ -111,4 +111,8 @@ def patches() -> tuple[Floats, Floats, Floats]:
     area = STEP_ALONG * STEP_ACROSS
     # The disc formula keeps the form factor of close neighbours finite.
     factors = np.maximum(here, 0) * np.maximum(there, 0) * area / (square * (np.pi * square + area))
-    return points, normals, np.linalg.inv(np.eye(len(points)) - GROUND_ALBEDO * factors)
+    from threadpoolctl import threadpool_limits
+
+    # Where many processes start at once, threads of this library would wait for one another for seconds.
+    with threadpool_limits(1, "blas"):
+        return points, normals, np.linalg.inv(np.eye(len(points)) - GROUND_ALBEDO * factors)
