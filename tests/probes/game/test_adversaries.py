@@ -221,7 +221,7 @@ def test_a_committee_asks_first_where_its_members_are_least_sure_of_the_truth(sm
     judge = Judge(load_shipped("rn-state"))
     for number in range(2):
         asked = [move.positions for move in game.moves() if move.board == number]
-        sure = judge.sure(game.boards[number], np.stack(asked), [])
+        sure = judge.sure(game.boards[number], np.stack(asked))
         assert (np.diff(sure) >= 0).all() and len(asked) == 4
         first = game.committed_to(number)
         assert first is not None and (first == asked[0]).all()

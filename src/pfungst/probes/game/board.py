@@ -69,9 +69,6 @@ class Board:
     program: Program
     truth: Value
     """The program's answer on the scene as it stands: what every moved scene must keep."""
-    pool: Floats | None = None
-    """Layouts (layouts, objects, 2), drawn at random before, that all enforcers agree to: what adversaries that draw
-    at random begin with."""
 
     @classmethod
     def of(cls, example: Example, rules: GameRules) -> Board:
@@ -97,10 +94,6 @@ class Board:
     def sight(self, width: int, height: int) -> Sight:
         """What shows of the objects in images of this size; remembered."""
         return self._sights.setdefault((width, height), Sight(self, width, height))
-
-    def share_sight(self, other: Board) -> None:
-        """Remember together with another board what shows of the same scene."""
-        self.__dict__["_sights"] = other._sights
 
     @cached_property
     def _sights(self) -> dict[tuple[int, int], Sight]:

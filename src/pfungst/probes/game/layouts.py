@@ -37,8 +37,6 @@ def fair_layouts(
     quicker for many objects.
     patience: draws in a row that bring nothing new after which it is left at those that were found.
     """
-    if board.pool is not None:
-        return board.pool[:count]
     layouts, found, idle = Layouts(board), dict[bytes, Floats](), 0
     weights = np.full((len(board), board.cells), 1.0 / board.cells)
     while len(found) < count and idle < patience:

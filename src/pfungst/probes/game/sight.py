@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -27,7 +26,6 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Counts: TypeAlias = npt.NDArray[np.int32]
 
-_ENOUGH = 1 << 30
 FEW = 6
 """Layouts that are quicker drawn one by one than from sprites."""
 
@@ -42,23 +40,6 @@ class Sight:
         self.worth = 4 * len(board) ** 2
         """Layouts counted in full before the table is made, which costs about as much as these."""
         self._memory: dict[bytes, int] = {}
-        self._alone_decides = False
-
-    @property
-    def table(self) -> tuple[Counts, Counts]:
-        """What is remembered of every place and every two places; takes as long as `worth` layouts to make."""
-        return self._table
-
-    def trust(self, positions: Floats) -> None:
-        """Take these layouts (layouts, objects, 2) for ones that show enough: they were counted on another machine."""
-        self._memory.update((one.tobytes(), _ENOUGH) for one in np.ascontiguousarray(positions))
-
-    def take(self, table: tuple[Counts, Counts]) -> None:
-        """Go by a `table` that was made on another machine. Where pixels cannot be counted here, layouts that it does
-        not decide are refused: everything allowed is surely legal."""
-        self.__dict__["_table"] = table
-        self.counted = self.worth
-        self._alone_decides = find_spec("numba") is None
 
     def allows(self, positions: Floats, least: int) -> Bools:
         """Which layouts (layouts, objects, 2) show at least `least` pixels of every object."""
@@ -70,7 +51,7 @@ class Sight:
         good[known] = surely
         open_ones = ~known
         open_ones[known] = ~(surely | surely_not)
-        if open_ones.any() and not self._alone_decides:
+        if open_ones.any():
             good[open_ones] = self._in_full(positions[open_ones], least)
         return good
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from pfungst.core import Asker, Image, MissingExtra, ProbeError
+from pfungst.core import Asker, MissingExtra, ProbeError
 from pfungst.probes.game.adversaries.ordered import Ordered, Ranker
 from pfungst.probes.game.board import Board, Floats
 from pfungst.probes.game.minigame import MiniGame
@@ -43,6 +43,8 @@ class Committee(Ordered):
     candidates: int = 100
     members: str = "film+mdetr+tbd+rn-state"
     """Models of the zoo, or folders with trained ones, joined by +. The player itself is left out."""
+    device: str = "cpu"
+    """Where the members answer: cpu, cuda, cuda:1."""
 
     @property
     def fingerprint(self) -> str:
@@ -75,7 +77,7 @@ class Committee(Ordered):
         members = [one for one in self._load() if one.fingerprint not in asker.fingerprint]
         if not members:
             raise ProbeError("The committee has no member but the player: --setting members=film+tbd names others.")
-        return Judges(members)
+        return Judges(members, self.device)
 
     def ranker(self, game: MiniGame) -> Ranker:
         bench = self.bench(game.asker)
@@ -83,45 +85,41 @@ class Committee(Ordered):
 
 
 class Judges:
-    """Members in this process."""
+    """The members."""
 
-    def __init__(self, members: Sequence[Trained]) -> None:
-        self._judges = [Judge(one) for one in members]
-        self._looks = any(one.looks for one in self._judges)
+    def __init__(self, members: Sequence[Trained], device: str = "cpu") -> None:
+        self._judges = [Judge(member, device) for member in members]
 
     def sure(self, board: Board, layouts: Floats) -> Floats:
-        # Drawn once for all who look.
-        pictures = [board.image(one).fixed() for one in layouts] if self._looks else []
-        return np.stack([judge.sure(board, layouts, pictures) for judge in self._judges])
+        """(members, layouts): the logarithm of the odds that each member gives to the right answer."""
+        # Part by part, so that an image is still remembered when the next member looks at it.
+        parts = [layouts[start : start + _CHUNK] for start in range(0, len(layouts), _CHUNK)]
+        return np.concatenate([np.stack([judge.sure(board, part) for judge in self._judges]) for part in parts], axis=1)
 
 
 class Judge:
     """A member: how sure it is of the right answer."""
 
-    def __init__(self, trained: Trained) -> None:
+    def __init__(self, trained: Trained, device: str = "cpu") -> None:
         from pfungst.models.encode import Encoder
 
-        self.trained, self.encoder = trained, Encoder(trained)
-        self.looks = "image" in trained.model.reads
+        self.trained, self.encoder = trained, Encoder(trained, device)
+        self.model = trained.model.eval().to(device)
 
-    def sure(self, board: Board, layouts: Floats, pictures: Sequence[Image]) -> Floats:
+    def sure(self, board: Board, layouts: Floats) -> Floats:
         """(layouts,): the logarithm of the odds that it gives to the truth."""
         import torch
 
-        model = self.trained.model.eval()
-        reads_scenes = "scene" in model.reads
-        parts = []
-        for start in range(0, len(layouts), _CHUNK):
-            some = layouts[start : start + _CHUNK]
-            batch = self.encoder.batch(
-                [board.example.question] * len(some),
-                pictures[start : start + _CHUNK] if self.looks else [None] * len(some),
-                board.records(some) if reads_scenes else [None] * len(some),
-                [()] * len(some),
-            )
-            with torch.inference_mode():
-                parts.append(log_odds(self.trained, model(batch).logits, [board.truth_text] * len(some)))
-        return np.concatenate(parts)
+        from pfungst.models.quick import full_precision
+
+        batch = self.encoder.batch(
+            [board.example.question] * len(layouts),
+            [board.image(layout) for layout in layouts],
+            board.records(layouts) if "scene" in self.model.reads else [None] * len(layouts),
+            [()] * len(layouts),
+        )
+        with torch.inference_mode(), full_precision():
+            return log_odds(self.trained, self.model(batch).logits, [board.truth_text] * len(layouts))
 
 
 def log_odds(trained: Trained, logits: Tensor, truths: Sequence[str]) -> Floats:

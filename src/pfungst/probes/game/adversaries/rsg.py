@@ -36,10 +36,9 @@ class RandomScenes:
             board, rng = game.boards[number], chances[number]
             layouts = Layouts(board)
             seen: set[bytes] = set()
-            idle = drawn_before = 0
+            idle = 0
             while number in game.live() and idle < self.patience:
-                drawn = self._draw(board, layouts, rng, drawn_before)
-                drawn_before += len(drawn)
+                drawn = self._draw(board, layouts, rng)
                 fresh = [one for one in drawn if one.tobytes() not in seen]
                 seen.update(one.tobytes() for one in fresh)
                 fair = np.stack(fresh) if fresh else drawn[:0]
@@ -50,9 +49,7 @@ class RandomScenes:
                 if len(fair) and game.committed_to(number) is None:
                     game.commit({number: fair[0]})
 
-    def _draw(self, board: Board, layouts: Layouts, rng: np.random.Generator, before: int) -> Floats:
-        if not self.free and board.pool is not None and before < len(board.pool):
-            return board.pool[before : before + self.batch]
+    def _draw(self, board: Board, layouts: Layouts, rng: np.random.Generator) -> Floats:
         if not self.free:
             return board.positions(layouts.uniform(rng, self.batch))
         reach = BOUND * (board.rules.stretch if board.rules.ood else 1.0)
