@@ -23,7 +23,8 @@ from pfungst.core import (
     StoredPlayer,
     read_config,
 )
-from pfungst.core.types import no_progress, notes_of
+from pfungst.core.exam import Examined, labelled
+from pfungst.core.types import matcher_of, no_progress, notes_of
 
 DEFAULT_PROBES = ("control", "blind")
 
@@ -38,10 +39,12 @@ class Run:
     """What the player wants the user to know, and what it used."""
     problems: tuple[str, ...] = ()
     """What could not be finished, in sentences; the same call tries it again."""
+    label: str = ""
+    """Of a second reading by another metric or matcher: part of the names of its files."""
 
     @property
     def report(self) -> Path:
-        return self.path / "report.html"
+        return labelled(self.path / "report.html", self.label)
 
 
 def examine(
@@ -51,6 +54,7 @@ def examine(
     out: str | Path | None = None,
     *,
     metric: str | None = None,
+    matcher: str | None = None,
     seed: int = 0,
     limit: int | None = None,
     only: Sequence[str] = (),
@@ -70,6 +74,8 @@ def examine(
         recorded answers, which know nothing of a disturbance, and for data without images.
     out: the run folder, by default runs/PLAYER-DATA. Running into the same folder again resumes.
     metric: how answers are judged, by default what the data set names.
+    matcher: how replies are read into answers, by default what the player names: `lenient` for models that chat,
+        `strict` for all others.
     limit, only: the first so many examples, or those of these ids. Pools (basic questions, decoys) are still drawn from
         the whole data set.
     open_questions: leave out the choices that the data offer, so that any answer may be given.
@@ -81,6 +87,7 @@ def examine(
     from pfungst.probes import get_probe
     from pfungst.report import write_report
     from pfungst.scores import get_metric
+    from pfungst.scores.matchers import get_matcher
 
     spec = str(data) if isinstance(data, str | Path) else None
     whole = _load(data, data_options or {})
@@ -89,9 +96,11 @@ def examine(
     chosen = resolve(player, data=whole, **(player_options or {}))
     part = select(whole, limit, only, open_questions)
     path = Path(out) if out is not None else Path("runs") / f"{slug(chosen.name)}-{slug(whole.name)}"
+    reading = matcher or matcher_of(chosen)
     config = {
         "pfungst": _version(),
         "python": platform.python_version(),
+        "matcher": reading,
         "player": {"spec": player if isinstance(player, str) else None, "options": dict(player_options or {})},
         "data": {
             "spec": spec,
@@ -105,10 +114,14 @@ def examine(
         seen = any(example.image is not None for example in part)
         probes = DEFAULT_PROBES if seen and not isinstance(chosen, PartialPlayer) else DEFAULT_PROBES[:1]
     parts = [get_probe(probe) if isinstance(probe, str) else probe for probe in probes]
-    exam = Exam(chosen, part, parts, get_metric(part.metric), path, seed, config, progress, max_queries, place)
+    exam = Exam(
+        chosen, part, parts, get_metric(part.metric), path, seed, config, progress, max_queries, place,
+        get_matcher(reading),
+    )  # fmt: skip
     examined = exam.run()
     write_report(path, part)
-    return Run(path, examined.findings, notes_of(chosen), examined.problems)
+    notes = (*notes_of(chosen), *_told(examined, part.metric, reading))
+    return Run(path, examined.findings, notes, examined.problems)
 
 
 def rescore(
@@ -117,16 +130,19 @@ def rescore(
     probes: Sequence[Probe] | None = None,
     *,
     metric: str | None = None,
+    matcher: str | None = None,
     progress: Progress = no_progress,
 ) -> Run:
     """Recompute every number of a run from its answer store; the player is not asked.
 
     data, probes: needed only where the run was made with objects instead of specs.
-    metric: judge the same answers by another metric.
+    metric, matcher: judge the same answers by another metric, read the same replies by another matcher. The numbers are
+        written beside the old ones, to findings-METRIC.json, findings-MATCHER.json or findings-METRIC-MATCHER.json.
     """
     from pfungst.probes import PROBES
     from pfungst.report import write_report
     from pfungst.scores import get_metric
+    from pfungst.scores.matchers import get_matcher
 
     path = Path(run)
     config = read_config(path)
@@ -137,10 +153,26 @@ def rescore(
     player = StoredPlayer(
         config["player"]["name"], config["player"]["fingerprint"], config["player"].get("reads_scenes", False)
     )
-    exam = Exam(player, part, probes, get_metric(part.metric), path, config["seed"], config, progress)
+    reading = matcher or config.get("matcher", "strict")
+    label = "-".join(slug(name) for name in (metric, matcher) if name)
+    exam = Exam(
+        player, part, probes, get_metric(part.metric), path, config["seed"], config, progress,
+        matcher=get_matcher(reading), label=label,
+    )  # fmt: skip
     examined = exam.run()
-    write_report(path, part)
-    return Run(path, examined.findings, problems=examined.problems)
+    write_report(path, part, label)
+    return Run(path, examined.findings, _told(examined, part.metric, reading), examined.problems, label)
+
+
+def _told(examined: Examined, metric: str, matcher: str) -> tuple[str, ...]:
+    """What a reader of the numbers must know about how they came about."""
+    notes = []
+    if examined.unread:
+        notes.append(
+            f"{examined.unread:,} of {examined.total:,} replies could not be read by the matcher {matcher} and count "
+            "as wrong. `pfungst show RUN --unread` lists them."
+        )
+    return tuple(notes)
 
 
 def load_again(config: Mapping[str, Any]) -> Dataset:

@@ -20,19 +20,26 @@ def examine(
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder [runs/PLAYER-DATA].")] = None,
     metric: Annotated[str | None, typer.Option(help="How answers are judged [what the data set says].")] = None,
+    matcher: Annotated[
+        str | None, typer.Option(help="How replies are read: lenient, strict ... [what the player says].")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
-    limit: Annotated[int | None, typer.Option(help="Only the first so many examples.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Ask about the first N examples only.")] = None,
     only: Annotated[list[str] | None, typer.Option(help="Only the example of this id. Repeatable.")] = None,
     option: Annotated[
         list[str] | None, typer.Option("--option", help="A setting of the player, key=value. Repeatable.")
     ] = None,
+    open_questions: Annotated[
+        bool, typer.Option("--open", help="Leave out the choices that the data offer: any answer may be given.")
+    ] = False,
+    max_queries: Annotated[int | None, typer.Option(help="Most queries to put to the player.")] = None,
     images: Images = None,
     skip_bad: SkipBad = False,
     as_json: Json = False,
 ) -> None:
     """Ask a player everything the probes want to know; write a run folder with its report.
 
-    A run that was stopped goes on where it was when the same command is run again.
+    Run the same command again to resume a run that was stopped; nothing is asked twice.
     """
     import sys
 
@@ -48,16 +55,21 @@ def examine(
             probe or None,
             out,
             metric=metric,
+            matcher=matcher,
             seed=seed,
             limit=limit,
             only=only or (),
+            open_questions=open_questions,
+            max_queries=max_queries,
             data_options=data_options(images, skip_bad),
             player_options=split_words(option or [], noun="option"),
             progress=progress,
         )
-    for note in run.notes:
-        print(f"{player}: {note}", file=sys.stderr)
+    for line in (*run.notes, *run.problems):
+        print(f"{player}: {line}", file=sys.stderr)
     print_run(run.path, as_json)
+    if run.problems:
+        raise typer.Exit(1)
 
 
 def data_options(images: Path | None, skip_bad: bool) -> dict[str, Any]:
@@ -65,17 +77,18 @@ def data_options(images: Path | None, skip_bad: bool) -> dict[str, Any]:
     return {**({"images": str(images)} if images else {}), **({"skip_bad": True} if skip_bad else {})}
 
 
-def print_run(path: Path, as_json: bool) -> None:
-    """The report card of a run, and where its report is."""
+def print_run(path: Path, as_json: bool, label: str = "") -> None:
+    """The report card of a run, and where its report is; `label` names a second reading of it."""
     from pfungst.cli.show import print_json, print_table
+    from pfungst.core.exam import labelled
     from pfungst.report.card import CARD_COLUMNS, card_rows
     from pfungst.report.html import read_findings
 
-    findings = read_findings(path)
+    findings, page = read_findings(path, label), labelled(path / "report.html", label)
     if as_json:
-        print_json({"run": str(path), "report": str(path / "report.html"), "findings": findings})
+        print_json({"run": str(path), "report": str(page), "findings": findings})
         return
     print_table("Report card", CARD_COLUMNS[:-1], [row[:-1] for row in card_rows(findings)])
     for one in findings:
         print(f"{one['probe']}: {one['verdict']}")
-    print(f"\n{path / 'report.html'}")
+    print(f"\n{page}")

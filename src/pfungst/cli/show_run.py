@@ -17,6 +17,9 @@ def show(
     example: Annotated[str, typer.Option("--id", help="Only the example of this id.")] = "",
     kind: Annotated[str, typer.Option("--type", help="Only this answer type or question type.")] = "",
     wrong: Annotated[bool, typer.Option("--wrong", help="Only examples with a wrong answer.")] = False,
+    unread: Annotated[
+        bool, typer.Option("--unread", help="Only examples with a reply that could not be read.")
+    ] = False,
     most: Annotated[int, typer.Option(help="Print at most so many answers; 0 for all.")] = 40,
     as_json: Json = False,
 ) -> None:
@@ -25,7 +28,7 @@ def show(
     from pfungst.report.answers import Chosen, answers
     from pfungst.report.card import number
 
-    found = answers(run, Chosen(probe, example, kind, wrong))
+    found = answers(run, Chosen(probe, example, kind, wrong, unread))
     rows = list(islice(found, most) if most else found)
     more = next(found, None) is not None
     if as_json:
@@ -41,9 +44,9 @@ def show(
                 row["example_id"],
                 row["variant"],
                 row["question"] + (f" ({' / '.join(row['choices'])})" if row["choices"] else ""),
-                row["answer"],
+                row["raw"] if row["unread"] or row["raw"] == row["answer"] else f"{row['answer']} <- {row['raw']}",
                 row["target"] if row["target"] is not None else "",
-                number(row["score"]),
+                "unread" if row["unread"] else number(row["score"]),
             )
             for row in rows
         ],

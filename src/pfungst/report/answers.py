@@ -11,7 +11,7 @@ from pfungst.core import PfungstError, read_config
 
 COLUMNS = (
     "example_id", "image_id", "variant", "question", "choices", "answer", "score", "target", "answer_type",
-    "question_type",
+    "question_type", "raw", "unread",
 )  # fmt: skip
 
 
@@ -25,6 +25,8 @@ class Chosen:
     """Answer type or question type."""
     wrong: bool = False
     """Only examples with a wrong answer (score 0) in some variant."""
+    unread: bool = False
+    """Only examples with a reply that could not be read."""
 
 
 def answers(run: Path, chosen: Chosen | None = None) -> Iterator[dict[str, Any]]:
@@ -38,6 +40,8 @@ def answers(run: Path, chosen: Chosen | None = None) -> Iterator[dict[str, Any]]
             if chosen.kind and chosen.kind not in (rows[0]["answer_type"], rows[0]["question_type"]):
                 continue
             if chosen.example_id and rows[0]["example_id"] != chosen.example_id:
+                continue
+            if chosen.unread and not any(row["unread"] for row in rows):
                 continue
             if not chosen.wrong or any(row["score"] == 0 for row in rows):
                 yield from ({"probe": probe, **row} for row in rows)

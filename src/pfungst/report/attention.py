@@ -1,7 +1,7 @@
 """Attention of several models over the wordings of one question, side by side.
 
 Figure 4 of Cycle-Consistency for Robust VQA. One row per model, one column per wording: the image under the model's
-attention, the words with the weight it gives them, its answer. Written as one HTML file that opens offline, or as a PNG.
+attention, the words with the weight it gives them, its answer. Written as one HTML file that opens offline, or as PNG.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import Dataset, Example, PfungstError, read_config
+from pfungst.core.exam import labelled
 from pfungst.core.files import write_atomic
 from pfungst.report.card import CARD_COLUMNS, card_rows, format_cell
 from pfungst.report.plots import draw
@@ -24,12 +25,15 @@ THUMBNAIL = 360
 """Longest side of an image in the report, pixels."""
 
 
-def write_report(run: Path, data: Dataset | None = None) -> Path:
-    """Write `run`/report.html from the numbers in the run folder. `data` brings the images of the failures."""
+def write_report(run: Path, data: Dataset | None = None, label: str = "") -> Path:
+    """Write `run`/report.html from the numbers in the run folder. `data` brings the images of the failures.
+
+    label: of a second reading of the run, see `pfungst.rescore`; it is part of the file's name.
+    """
     from markupsafe import Markup
 
     config = read_config(run)
-    findings = read_findings(run)
+    findings = read_findings(run, label)
     examples = {example.id: example for example in data or ()}
     sections = [
         {
@@ -37,7 +41,7 @@ def write_report(run: Path, data: Dataset | None = None) -> Path:
             "plots": [Markup(draw(figure)) for figure in one["figures"]],
             "tables": [*one["tables"], *extras["tables"]],
             "albums": {title: [_album(run / path) for path in paths] for title, paths in extras["albums"].items()},
-            "cards": _cards(run, one, examples),
+            "cards": _cards(run, one, examples, label),
         }
         for one, extras in ((one, read_extras(run, one["probe"])) for one in findings)
     ]
@@ -49,14 +53,14 @@ def write_report(run: Path, data: Dataset | None = None) -> Path:
         sections=sections,
         cell=format_cell,
     )
-    path = run / "report.html"
+    path = labelled(run / "report.html", label)
     write_atomic(path, html.encode("utf-8", "replace"))
     return path
 
 
-def read_findings(run: Path) -> list[dict[str, Any]]:
-    """The list in findings.json."""
-    path = run / "findings.json"
+def read_findings(run: Path, label: str = "") -> list[dict[str, Any]]:
+    """The list in findings.json, or in findings-LABEL.json."""
+    path = labelled(run / "findings.json", label)
     try:
         found: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))["findings"]
     except FileNotFoundError:
@@ -90,12 +94,12 @@ def _template() -> Any:
     return environment.from_string((files("pfungst.report") / "template.html").read_text("utf-8"))
 
 
-def _cards(run: Path, findings: Mapping[str, Any], examples: Mapping[str, Example]) -> list[dict[str, Any]]:
+def _cards(run: Path, findings: Mapping[str, Any], examples: Mapping[str, Example], label: str) -> list[dict[str, Any]]:
     """The failures of a probe with what was asked and answered."""
     failures = findings["failures"]
     if not failures:
         return []
-    rows = _rows(run, findings["probe"], [failure["example_id"] for failure in failures])
+    rows = _rows(labelled(run / "trials", label), findings["probe"], [failure["example_id"] for failure in failures])
     cards = []
     for failure in failures:
         variants = rows.get(failure["example_id"], [])
@@ -117,10 +121,10 @@ def _cards(run: Path, findings: Mapping[str, Any], examples: Mapping[str, Exampl
     return cards
 
 
-def _rows(run: Path, probe: str, ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+def _rows(folder: Path, probe: str, ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
     import pyarrow.parquet as pq
 
-    path = run / "trials" / f"{probe}.parquet"
+    path = folder / f"{probe}.parquet"
     columns = ["example_id", "variant", "question", "choices", "answer", "score"]
     rows: dict[str, list[dict[str, Any]]] = {}
     for row in pq.read_table(path, columns=columns, filters=[("example_id", "in", set(ids))]).to_pylist():

@@ -1,0 +1,68 @@
+"""Replies are kept as they were said, read by a matcher, and read again by another one without asking."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import pfungst
+from pfungst.core import Answer, Dataset, Example, PfungstError
+from pfungst.report.answers import Chosen, answers
+
+REPLIES = {
+    "one": "The answer is (B).",
+    "two": "It could be red or blue.",
+    "three": "B",
+    "four": "<think>Red? No.</think>Blue.",
+}
+
+
+class Chatty:
+    name, fingerprint, matcher = "chatty", "chatty-1", "lenient"
+    asked = 0
+
+    def answer(self, queries):
+        type(self).asked += len(queries)
+        return [Answer(REPLIES[query.question], stop="stop", output_tokens=3) for query in queries]
+
+
+@pytest.fixture
+def data() -> Dataset:
+    choices = ("red", "blue")
+    examples = [Example(word, word, answers=("blue",), target="blue", choices=choices) for word in REPLIES]
+    return Dataset("colours", examples, "choice", "colours-1")
+
+
+@pytest.fixture
+def run(data: Dataset, tmp_path: Path):
+    return pfungst.examine(Chatty(), data, ["control"], tmp_path / "run")
+
+
+def test_a_talking_player_is_read_by_the_matcher_it_names(run) -> None:
+    rows = {row["example_id"]: row for row in answers(run.path) if row["variant"] == "clean"}
+    assert {name: row["answer"] for name, row in rows.items() if not row["unread"]} == dict.fromkeys(
+        ("one", "three", "four"), "blue"
+    )
+    assert rows["two"]["unread"] and rows["two"]["score"] == 0.0 and rows["two"]["raw"] == REPLIES["two"]
+    assert run.findings[0].clean.value == 0.75
+    assert any("2 of 8 replies could not be read by the matcher lenient" in note for note in run.notes)
+    assert json.loads((run.path / "exam.json").read_text())["matcher"] == "lenient"
+    assert [row["example_id"] for row in answers(run.path, Chosen(unread=True))] == ["two", "two"]
+
+
+def test_rescoring_reads_again_without_asking_and_never_writes_over_the_first_reading(run, data) -> None:
+    before, asked = (run.path / "findings.json").read_bytes(), Chatty.asked
+    again = pfungst.rescore(run.path, data, matcher="strict")
+    assert again.findings[0].clean.value == 0.0 and Chatty.asked == asked
+    assert (run.path / "findings.json").read_bytes() == before
+    assert {"findings-strict.json", "report-strict.html", "trials-strict"} <= {p.name for p in run.path.iterdir()}
+    assert json.loads((run.path / "exam.json").read_text())["matcher"] == "lenient"
+    both = pfungst.rescore(run.path, data, metric="exact", matcher="strict")
+    assert both.report.name == "report-exact-strict.html" and both.report.exists()
+    pfungst.rescore(run.path, data)
+    assert (run.path / "findings.json").read_bytes() == before
+
+
+def test_an_unknown_matcher_gets_a_sentence(data: Dataset, tmp_path: Path) -> None:
+    with pytest.raises(PfungstError, match="no matcher called 'lenent'. Did you mean lenient"):
+        pfungst.examine(Chatty(), data, ["control"], tmp_path / "x", matcher="lenent")
