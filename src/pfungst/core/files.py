@@ -9,8 +9,11 @@ import math
 import os
 import secrets
 import sys
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
+
+from pfungst.core.errors import DataError
 
 
 def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
@@ -78,6 +81,37 @@ def jsonable(value: Any) -> Any:
     if hasattr(value, "item") and callable(value.item):  # numpy scalars
         return jsonable(value.item())
     return value
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file of ours, or a DataError."""
+    try:
+        return json.loads(path.read_bytes())
+    except ValueError as error:
+        raise DataError.at(path, "", "the file is damaged.", "Delete it and run the same command again.") from error
+
+
+def claim(
+    path: Path, settings: Mapping[str, Any], *, defaults: Mapping[str, Any] | None = None, free: Collection[str] = ()
+) -> None:
+    """One folder, one configuration: note the settings at `path`, or refuse to mix them with other ones.
+
+    defaults: what a setting was that the file does not know yet
+    free: settings that may change
+    """
+    wanted = jsonable(settings)
+    if path.exists():
+        before = {**jsonable(defaults or {}), **read_json(path)}
+        for name in sorted({*wanted, *before} - {*free}):
+            if wanted.get(name) != before.get(name):
+                raise DataError.at(
+                    path.parent,
+                    "",
+                    f"this run was started with other settings ({name} was {before.get(name)!r:.60}, "
+                    f"now it is {wanted.get(name)!r:.60}).",
+                    "Choose another folder, or delete this one.",
+                )
+    write_json(path, wanted)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -8,17 +8,16 @@ function `run(config, out, *, progress)` and a function `tables(result)`, named 
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from pfungst.core import DataError, Figure, Table
-from pfungst.core.files import jsonable, write_atomic, write_json
+from pfungst.core import Figure, Table, files
+from pfungst.core.files import jsonable, read_json, write_atomic, write_json
 from pfungst.core.registry import Registry
-from pfungst.core.settings import settings_of
+from pfungst.core.settings import REQUIRED, settings_of
 from pfungst.core.types import Progress, no_progress
 
 EXPERIMENTS = Registry(
@@ -142,22 +141,10 @@ def claim(out: Path, config: Any, **more: Any) -> None:
 
     Fields marked `free` may change. `more` must stay the same too, such as the fingerprint of the data.
     """
-    free = {field.name for field in dataclasses.fields(config) if field.metadata.get("free")}
-    wanted = jsonable({**{k: v for k, v in jsonable(config).items() if k not in free}, **more})
-    path = out / "settings.json"
-    if path.exists():
-        # A field that is newer than the folder had its default.
-        before = {**{one.name: jsonable(one.default) for one in settings_of(type(config))}, **read_json(path)}
-        for name in wanted:
-            if before.get(name) != wanted[name]:
-                raise DataError.at(
-                    out,
-                    "",
-                    f"this run was begun with other settings ({name} was {before.get(name)!r:.60}, "
-                    f"now it is {wanted[name]!r:.60}).",
-                    "Choose another folder, or delete this one.",
-                )
-    write_json(path, wanted)
+    fixed = {field.name for field in dataclasses.fields(config) if not field.metadata.get("free")}
+    known = {setting.name: setting.default for setting in settings_of(type(config))}
+    defaults = {name: known[name] for name in fixed if known[name] is not REQUIRED}
+    files.claim(out / "settings.json", {**{name: getattr(config, name) for name in fixed}, **more}, defaults=defaults)
 
 
 def kept(path: Path, make: Callable[[], Any]) -> Any:
@@ -188,11 +175,3 @@ def run_cells(
     on = "processes" if jobs > 1 else "local"
     files = run_shards(work, shards, out, on=on, workers=jobs if jobs > 1 else None, progress=progress, what="runs")
     return dict(zip(cells, files, strict=True))
-
-
-def read_json(path: Path) -> Any:
-    """The content of a JSON file, or a DataError."""
-    try:
-        return json.loads(path.read_bytes())
-    except ValueError as error:
-        raise DataError.at(path, "", "the file is damaged.", "Delete it and run the same command again.") from error

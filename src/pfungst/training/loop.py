@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pfungst.core import DataError, PfungstError
-from pfungst.core.files import jsonable, write_json
+from pfungst.core.files import claim
 from pfungst.models import Batch, Model, Output, load_tensors, save_tensors
 from pfungst.training.checkpoint import BEST, CHECKPOINT, State, load_checkpoint, save_checkpoint
 from pfungst.training.config import FitConfig
@@ -146,7 +145,8 @@ class _Run:
         self.total = config.total(len(data))
         self.state = State()
         if folder is not None:
-            _claim(folder, config, settings, len(data))
+            wanted = {**asdict(config), "examples": len(data), **settings}
+            claim(folder / SETTINGS, wanted, free=("seconds",))  # how long it may take changes nothing
             if (folder / CHECKPOINT).exists():
                 self.state = load_checkpoint(folder / CHECKPOINT, self.modules, self.optimizer, self.average)
                 if self.state.scaler:
@@ -199,7 +199,7 @@ class _Run:
     def step(self, losses: Sequence[Loss], transforms: Sequence[Transform]) -> None:
         config, step = self.config, self.state.step
         seed = _seed(config.seed, step)
-        torch.manual_seed(seed)
+        _seed_all(seed, self.device)
         for module in self.modules.values():
             module.train()
         rate = config.rate_at(step, self.total)
@@ -332,26 +332,14 @@ def _own_randomness(device: torch.device) -> Iterator[None]:
         yield
 
 
+def _seed_all(seed: int, device: torch.device) -> None:
+    """As torch.manual_seed, which on a machine without a GPU queues a stack trace for every kind of device there is."""
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        torch.cuda.manual_seed_all(seed)
+    elif device.type == "mps":
+        torch.mps.manual_seed(seed)
+
+
 def _seed(seed: int, step: int) -> int:
     return int(np.random.SeedSequence([seed, step]).generate_state(1, np.uint32)[0])
-
-
-def _claim(folder: Path, config: FitConfig, settings: Mapping[str, Any], examples: int) -> None:
-    """Note the settings of a run, or refuse to mix it with another. How long it may take is no such setting."""
-    wanted = jsonable({**asdict(config), "examples": examples, **settings})
-    path = folder / SETTINGS
-    if path.exists():
-        try:
-            before = json.loads(path.read_bytes())
-        except ValueError as error:
-            raise DataError.at(path, "", "the file is damaged.", "Delete the folder, or choose another.") from error
-        for name in sorted({*wanted, *before} - {"seconds"}):
-            if wanted.get(name) != before.get(name):
-                raise DataError.at(
-                    folder,
-                    "",
-                    f"this run was begun with other settings ({name} was {before.get(name)!r:.60}, "
-                    f"now it is {wanted.get(name)!r:.60}).",
-                    "Choose another folder, or delete this one.",
-                )
-    write_json(path, wanted)
