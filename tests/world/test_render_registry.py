@@ -7,7 +7,7 @@ import pytest
 
 from pfungst.core import PfungstError
 from pfungst.world import check_renderer, renderer, renderer_names
-from pfungst.world.renderers import Raycast, Renderer, registry
+from pfungst.world.renderers import Raycast, Renderer, find_blender, registry
 
 
 class Grey:
@@ -48,8 +48,11 @@ def test_an_unknown_option_gets_a_sentence():
         renderer("raycast", antialias=8)
 
 
-def test_the_built_in_renderer_passes_the_check():
-    assert check_renderer(renderer("raycast")) == []
+@pytest.mark.parametrize("name", registry.RENDERERS.names())
+def test_every_registered_renderer_passes_the_check(name):
+    if name == "blender" and find_blender() is None:
+        pytest.skip("Blender is not installed here")
+    assert check_renderer(renderer(name)) == []
 
 
 def test_the_check_finds_what_is_wrong():

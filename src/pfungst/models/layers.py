@@ -145,6 +145,13 @@ def masked_softmax(scores: Tensor, mask: Tensor, dim: int = -1) -> Tensor:
     return F.softmax(scores.masked_fill(empty, 0.0), dim).masked_fill(~mask, 0.0)
 
 
+def glimpses(scores: Tensor, regions: Tensor, there: Tensor) -> tuple[Tensor, Tensor]:
+    """Attention that looks several times: scores (B, R, G), regions (B, R, D), mask (B, R) -> weights (B, G, R), and
+    what is seen, one glimpse after the other (B, G * D)."""
+    weights = masked_softmax(scores.transpose(1, 2), there[:, None])
+    return weights, torch.einsum("bgr,brd->bgd", weights.to(regions.dtype), regions).flatten(1)
+
+
 def mean_words(embedding: nn.Embedding, words: Tensor) -> Tensor:
     """Average vector of the words (..., T) -> (..., D); zeros for no word."""
     there = (words != PAD).unsqueeze(-1)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from pfungst.models.base import Model
 from pfungst.models.batch import Batch, Output, Sizes
-from pfungst.models.layers import Regions, WordReader, masked_softmax
+from pfungst.models.layers import Regions, WordReader, glimpses
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,5 @@ class Mlb(Model):
     def forward(self, batch: Batch) -> Output:
         _, question = self.reader(batch.question)
         cells, there = self.regions(batch)
-        scores = self.weigh(self.attend(question[:, None], cells)).transpose(1, 2)
-        weights = masked_softmax(scores, there[:, None])
-        seen = torch.einsum("bgr,brd->bgd", weights.to(cells.dtype), cells).flatten(1)
+        weights, seen = glimpses(self.weigh(self.attend(question[:, None], cells)), cells, there)
         return Output(self.answers(self.fusion(question, seen)), {"picture": self.regions.draw(weights)})

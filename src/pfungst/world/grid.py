@@ -97,19 +97,7 @@ class GridMasks:
             return moved.codes(self.positions(index))
         sides, stride = self._sides
         codes, masks = moved.buffers(len(index))
-        answer_cells(
-            lowered.ops,
-            lowered.needs,
-            lowered.used,
-            lowered.registers,
-            lowered.tables,
-            lowered.result,
-            index,
-            sides,
-            stride,
-            codes,
-            masks,
-        )
+        answer_cells(*lowered.program, index, sides, stride, codes, masks)
         return moved.finish(codes, masks)
 
     def answers(

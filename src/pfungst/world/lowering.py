@@ -54,6 +54,11 @@ class Lowered:
     result: int
     """Register of the answer."""
 
+    @property
+    def program(self) -> tuple[Ints, Ints, Ints, Masks, Masks, int]:
+        """The first arguments of every kernel."""
+        return self.ops, self.needs, self.used, self.registers, self.tables, self.result
+
 
 @dataclass(frozen=True, slots=True)
 class _Op:

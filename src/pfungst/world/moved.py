@@ -67,20 +67,7 @@ class MovedProgram:
         from pfungst.world.kernels import answer_positions
 
         codes, masks = self.buffers(len(places))
-        answer_positions(
-            lowered.ops,
-            lowered.needs,
-            lowered.used,
-            lowered.registers,
-            lowered.tables,
-            lowered.result,
-            places,
-            self._ways,
-            self._heights,
-            RELATION_THRESHOLD,
-            codes,
-            masks,
-        )
+        answer_positions(*lowered.program, places, self._ways, self._heights, RELATION_THRESHOLD, codes, masks)
         return self.finish(codes, masks)
 
     def answers(self, positions: npt.ArrayLike) -> npt.NDArray[np.object_]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def _along(images: Tensor, dim: int, after: int) -> Tensor:
 
 
 @lru_cache(maxsize=32)
-def _taps(before: int, after: int) -> tuple[np.ndarray[tuple[int, int], np.dtype[np.int64]], ...]:
+def _taps(before: int, after: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """(taps, after) places that each new pixel is made of, and their weights as whole numbers."""
     scale = before / after
     wide = max(scale, 1.0)

@@ -111,7 +111,7 @@ def patches() -> tuple[Floats, Floats, Floats]:
     area = STEP_ALONG * STEP_ACROSS
     # The disc formula keeps the form factor of close neighbours finite.
     factors = np.maximum(here, 0) * np.maximum(there, 0) * area / (square * (np.pi * square + area))
-    from threadpoolctl import threadpool_limits
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped,unused-ignore]
 
     # Where many processes start at once, threads of this library would wait for one another for seconds.
     with threadpool_limits(1, "blas"):
