@@ -116,14 +116,32 @@ def test_half_a_surrogate_pair_in_a_question_does_not_break_the_request() -> Non
 # What comes back
 
 
-def test_multiple_choice_is_lettered_and_read_back_strictly() -> None:
+def test_multiple_choice_is_lettered_and_the_reply_is_kept_as_it_was_said() -> None:
+    from pfungst.core.types import matcher_of
+    from pfungst.scores.matchers import read
+
+    replies = {"one": "B.", "two": "(A) red", "three": "I think it is blue or red"}
+
     def behave(x: Exchange) -> None:
         assert "A. red\nB. blue" in x.prompt
-        x.say({"one": "B.", "two": "(A) red", "three": "I think it is blue or red"}[x.prompt.split("\n")[0]])
+        x.say(replies[x.prompt.split("\n")[0]])
+
+    choices = ("red", "blue")
+    with serving(behave) as server:
+        player = asking(server.url)
+        answers = player.answer([Query(q, None, choices) for q in replies])
+    assert [answer.reply for answer in answers] == list(replies.values())
+    assert [read(answer.reply, choices, matcher=matcher_of(player)) for answer in answers] == ["blue", "red", None]
+
+
+def test_thinking_stop_reason_tokens_and_time_are_kept() -> None:
+    def behave(x: Exchange) -> None:
+        x.say(None, message={"content": " red\n", "reasoning_content": "Hm."}, finish_reason="length")
 
     with serving(behave) as server:
-        answers = asking(server.url).answer([Query(q, None, ("red", "blue")) for q in ("one", "two", "three")])
-    assert [answer.text for answer in answers] == ["blue", "red", "I think it is blue or red"]
+        (answer,) = asking(server.url).answer([Query("what?")])
+    assert (answer.text, answer.reply, answer.thinking, answer.stop) == ("red", " red\n", "Hm.", "length")
+    assert (answer.input_tokens, answer.output_tokens) == (100, 2) and 0 < (answer.seconds or 0) < 60
 
 
 def test_confidence_is_the_probability_of_the_whole_reply() -> None:

@@ -64,6 +64,8 @@ class Query:
     """Given only to players that declare `reads_scenes`."""
     take: int = 0
     """Counts independent repetitions of the same question. A player that samples may seed itself with it."""
+    example_id: str = ""
+    """Given only to players that declare `reads_ids`: they look answers up and must tell equal questions apart."""
 
     def key(self, fingerprint: str) -> str:
         """Name of this query to this player in the answer store."""
@@ -75,6 +77,7 @@ class Query:
             list(self.choices),
             scene,
             self.take,
+            *([self.example_id] if self.example_id else ()),
         ]
         return hashlib.sha256(json.dumps(seen, ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -90,13 +93,14 @@ class Answer:
     """One score per choice, in the order of `Query.choices`; higher is better."""
     raw: str | None = None
     """The whole reply as it was said, where `text` was read out of it; None where `text` is the reply."""
-    thinking: str = ""
+    # How an answer came about does not make it another answer.
+    thinking: str = field(default="", compare=False)
     """What the player thought before it replied, where it tells."""
-    stop: str = ""
+    stop: str = field(default="", compare=False)
     """Why the reply ended, in the server's own word: `stop`, `length`, `content_filter` ..."""
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    seconds: float | None = None
+    input_tokens: int | None = field(default=None, compare=False)
+    output_tokens: int | None = field(default=None, compare=False)
+    seconds: float | None = field(default=None, compare=False)
     """How long the player took."""
     unread: bool = False
     """A matcher found no answer in the reply. Set when a run is scored, never stored."""
@@ -177,6 +181,15 @@ class PartialPlayer(Protocol):
 
 
 @runtime_checkable
+class IdPlayer(Protocol):
+    """A player that says whether it looks answers up by the example's id, such as a file of recorded answers. Default:
+    no, and no player sees an id."""
+
+    @property
+    def reads_ids(self) -> bool: ...
+
+
+@runtime_checkable
 class MeteredPlayer(Protocol):
     """A player that counts what it uses. `str(usage)` stands in the progress bar and at the end of a run."""
 
@@ -207,6 +220,10 @@ DEFAULT_BATCH = 32
 
 def reads_scenes(player: object) -> bool:
     return isinstance(player, ScenePlayer) and bool(player.reads_scenes)
+
+
+def reads_ids(player: object) -> bool:
+    return isinstance(player, IdPlayer) and bool(player.reads_ids)
 
 
 def reads_images(player: object) -> bool:

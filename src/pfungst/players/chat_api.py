@@ -17,7 +17,7 @@ import httpx
 from pfungst.core import Answer, PlayerError, Query
 from pfungst.players.api_options import NOT_ANSWER, OpenAIOptions
 from pfungst.players.hashing import digest
-from pfungst.players.letters import fill, lettered, parse
+from pfungst.players.letters import fill, lettered
 from pfungst.players.patience import Backoff, Breaker, Gate, ServerDead, Usage, retry_after
 from pfungst.players.png import DataURLs
 
@@ -87,7 +87,9 @@ class Chat:
                 raise GivenUp
             self._check_worth_asking()
             try:
-                answer = self._read(self._post(body, query, retry=attempt > 0), query)
+                began = time.monotonic()
+                reply = self._post(body, query, retry=attempt > 0)
+                answer = replace(self._read(reply), seconds=time.monotonic() - began)
             except _Passing as failure:
                 if not failure.alive:
                     self._breaker.failure(str(failure))
@@ -195,12 +197,13 @@ class Chat:
         else:
             hint = (
                 f"It happened with the question '{query.question:.80}'. Check the options this model may not take "
-                f"(max_tokens, seed, temperature, logprobs, detail, extra) and the size of the picture."
+                f"(max_tokens, seed, temperature, logprobs, detail, extra) and the size of the image."
             )
         raise Fatal(f"The server at {self._server} refused the request ({said}). {hint}")
 
-    def _read(self, reply: dict[str, Any], query: Query) -> Answer:
-        self._count(reply.get("usage"))
+    def _read(self, reply: dict[str, Any]) -> Answer:
+        """The reply as it was said; a matcher reads the answer in it."""
+        used = self._count(reply.get("usage"))
         choices = reply.get("choices")
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
             raise _Passing(f"a reply without choices: '{self._clean(json.dumps(reply))}'")
@@ -216,18 +219,26 @@ class Chat:
             )
         if text is None:
             raise _Passing(f"a reply without text: '{self._clean(json.dumps(choice))}'")
-        text = text.strip()
-        if query.choices and (index := parse(text, query.choices)) is not None:
-            text = query.choices[index]
         with self._lock:
             self._usage = replace(self._usage, answers=self._usage.answers + 1)
-        return Answer(text, confidence=_confidence(choice.get("logprobs")))
+        plain, stop = text.strip(), choice.get("finish_reason")
+        return Answer(
+            plain,
+            confidence=_confidence(choice.get("logprobs")),
+            raw=text if text != plain else None,
+            thinking=_thinking(message if isinstance(message, dict) else {}),
+            stop=stop if isinstance(stop, str) else "",
+            input_tokens=used[0],
+            output_tokens=used[1],
+        )
 
-    def _count(self, usage: Any) -> None:
+    def _count(self, usage: Any) -> tuple[int | None, int | None]:
+        """Add what one reply used; its tokens in and out, None where the server does not say."""
         if not isinstance(usage, dict):
-            return
+            return None, None
         tokens = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
-        prompt, completion = (int(n) if isinstance(n, int | float) and 0 <= n < 1e12 else 0 for n in tokens)
+        known = [int(n) if isinstance(n, int | float) and 0 <= n < 1e12 else None for n in tokens]
+        prompt, completion = (number or 0 for number in known)
         spend = (prompt * self._options.price_in + completion * self._options.price_out) / 1e6
         with self._lock:
             old = self._usage
@@ -237,6 +248,7 @@ class Chat:
                 completion_tokens=old.completion_tokens + completion,
                 spend=old.spend + spend,
             )
+        return known[0], known[1]
 
     def _clean(self, text: str) -> str:
         """One short line, without the key, which some servers quote back."""
@@ -268,6 +280,12 @@ def _text(message: dict[str, Any]) -> str | None:
         return content
     refusal = message.get("refusal")
     return refusal if isinstance(refusal, str) else None
+
+
+def _thinking(message: dict[str, Any]) -> str:
+    """What reasoning models thought, under the names servers give it."""
+    found = (message.get(name) for name in ("reasoning_content", "reasoning", "thinking"))
+    return next((text for text in found if isinstance(text, str)), "")
 
 
 def _confidence(logprobs: Any) -> float | None:

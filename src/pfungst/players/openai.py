@@ -34,11 +34,11 @@ def split_address(argument: str) -> tuple[str, str]:
 class OpenAIPlayer:
     """A vision model asked over HTTP (`POST URL/chat/completions`).
 
-    Pictures travel as PNG data URLs with unchanged pixels. Failures that may pass (no connection, cut or unreadable
+    Images travel as PNG data URLs with unchanged pixels. Failures that may pass (no connection, cut or unreadable
     replies, slow replies, 408, 409, 425, 429, 5xx) are tried again, `retries` times at most, with growing waits and as
     long as the server asks (`Retry-After`); failures that will not pass (400, 401, 403, 404 ...) stop at once, and so
-    does a server that failed many times in a row. A multiple choice is asked with lettered options and read back
-    strictly (see `pfungst.players.letters`).
+    does a server that failed many times in a row. A multiple choice is asked with lettered options. Replies are kept as
+    they were said; the matcher `lenient` reads them unless the user names another.
 
     `answer_iter` yields answers as they come. When a question fails for good the others are still yielded before
     the error is raised, so nothing paid for is lost; `answer` raises `PartialAnswers`, which carries them.
@@ -47,6 +47,8 @@ class OpenAIPlayer:
     to api.openai.com alone. It is in no fingerprint, message or log. The fingerprint holds the address, the model and
     every option that can change an answer; `version` stands in for the address where a deployment moves.
     """
+
+    matcher = "lenient"
 
     def __init__(self, model: str, url: str = OPENAI, options: OpenAIOptions | None = None) -> None:
         self.options = options or OpenAIOptions()
