@@ -39,12 +39,14 @@ class GamesConfig:
     """Adversaries. Repeatable."""
     data: str = option("world?seed=7&rephrasings=0", "--data", "-d")
     """Questions with scenes and programs."""
+    open_questions: bool = option(True, "--open/--with-choices")
+    """Leave out the choices that the data offer: any answer may be given."""
     size: int = 10
     """Questions of a mini-game."""
     seeds: int = 30
     """Mini-games for each player and adversary."""
-    budget: int | None = 100
-    """Moved scenes to ask about, for each question; none: each adversary's own number."""
+    budget: int = 100
+    """Moved scenes to ask about, for each question."""
     setting: tuple[str, ...] = ()
     """A setting of the adversaries, key=value. Repeatable."""
     preset: str = "paper"
@@ -67,7 +69,8 @@ class GamesConfig:
     def recipe(self, player: str) -> Recipe:
         from pfungst.players.recipe import Recipe
 
-        return Recipe.of(player, self.data, {} if self.device == "cpu" else {"device": self.device}, {})
+        options = {} if self.device == "cpu" else {"device": self.device}
+        return Recipe.of(player, self.data, options, {}, open_questions=self.open_questions)
 
 
 def run(config: GamesConfig, out: Path, *, progress: Progress) -> tuple[Result, ...]:
