@@ -93,7 +93,7 @@ def test_unknown_words_and_answers_of_later_splits_are_marked(tmp_path: Path) ->
 
 def test_missing_pictures_are_told(tmp_path: Path) -> None:
     data = Dataset("x", [Example("1", "What?", NamedImage("a"), "a", ("b",), "b")])
-    with pytest.raises(DataError, match="picture was not found"):
+    with pytest.raises(DataError, match="image was not found"):
         prepare({"train": data}, tmp_path, inputs=SMALL)
     blind = prepare({"train": data}, tmp_path, inputs=dataclasses.replace(SMALL, picture="none")).split("train")
     film = build("film", Prepared.load(tmp_path).sizes(), "tiny")
@@ -123,7 +123,7 @@ def test_held_out_questions_show_other_pictures() -> None:
     assert (len(one), len(other)) == (32, 8)
     assert not set(one.arrays["picture"].tolist()) & set(other.arrays["picture"].tolist())
     assert other.arrays["picture"].tolist() == arrays.split_by_picture(0.2, 0)[1].arrays["picture"].tolist()
-    with pytest.raises(DataError, match="only one picture"):
+    with pytest.raises(DataError, match="only one image"):
         arrays.rows(np.arange(4)).split_by_picture(0.5, 0)
 
 

@@ -112,7 +112,7 @@ def train(
             data,
             validation,
             inputs,
-            {"max_answers": max_answers, "regions": regions},
+            {"max_answers": max_answers, "regions": regions, "device": device},
             {**data_options(images, skip_bad), "limit": limit},
             progress,
         )
@@ -208,5 +208,6 @@ def prepare_for(
         max_answers=options["max_answers"],
         regions=None if given is None else load_regions(given),
         reuse=True,
+        device=options["device"],
         progress=progress,
     )

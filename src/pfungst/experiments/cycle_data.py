@@ -115,7 +115,9 @@ def prepare_study(config: CycleStudy, out: Path, progress: Progress = no_progres
         return Prepared.load(config.data)
     usual = "efficientnet-lite0" if config.data != "world" else "world" if config.sees == "image" else "none"
     picture = config.picture or usual
-    return write_study(study_splits(config), out, picture, config.max_answers, config.words, progress)
+    return write_study(
+        study_splits(config), out, picture, config.max_answers, config.words, device=config.device, progress=progress
+    )
 
 
 def write_study(
@@ -124,6 +126,8 @@ def write_study(
     picture: str = "none",
     max_answers: int | None = None,
     words: Path | None = None,
+    *,
+    device: str = "cpu",
     progress: Progress = no_progress,
 ) -> Prepared:
     """The arrays of the three splits; those of an earlier call where they are the same.
@@ -141,7 +145,7 @@ def write_study(
         np.savez(out / WORDS, words=np.array(known), vectors=vectors.of(known).astype(np.float16))
     return prepare(
         splits, out, inputs=Inputs(picture=picture), vocabulary=vocabulary, max_answers=max_answers, reuse=True,
-        progress=progress,
+        device=device, progress=progress,
     )  # fmt: skip
 
 
@@ -161,7 +165,7 @@ def _originals(data: Dataset) -> Dataset:
 
 @dataclass(frozen=True)
 class StudyData:
-    """Training, validation (training wordings, new pictures) and held-out wordings in groups."""
+    """Training, validation (training wordings, new images) and held-out wordings in groups."""
 
     train: ArrayData
     val: ArrayData
@@ -170,10 +174,10 @@ class StudyData:
     groups: NDArray[np.int64]
     """(N,) group of every held-out question."""
     pictures: NDArray[np.int64]
-    """(N,) their pictures."""
+    """(N,) their images."""
     vocabulary: Vocabulary
     choose: ArrayData | None = None
-    """Validation questions that the best step is chosen on, about other pictures than those of `val`; None where none
+    """Validation questions that the best step is chosen on, about other images than those of `val`; None where none
     is chosen."""
 
 
@@ -218,7 +222,7 @@ def one_wording(data: ArrayData) -> ArrayData:
 
 
 def only_pictures(data: ArrayData) -> ArrayData:
-    """Without the pictures nobody asks about: they need not travel to the device."""
+    """Without the images nobody asks about: they need not be copied to the device."""
     used, places = np.unique(np.asarray(data.arrays["picture"]), return_inverse=True)
     arrays = {
         name: array if name in PARTS else np.ascontiguousarray(np.asarray(array)[used]) if len(array) else array
@@ -228,18 +232,18 @@ def only_pictures(data: ArrayData) -> ArrayData:
 
 
 def about_others(data: ArrayData, chosen: ArrayData) -> ArrayData:
-    """Without the questions about pictures that `chosen` asks about: where a data set is rephrased, validation and
-    held-out wordings ask about the same ones. Pictures are compared by content, as splits count them apart."""
+    """Without the questions about images that `chosen` asks about: where a data set is rephrased, validation and
+    held-out wordings ask about the same ones. Images are compared by content, as splits count them apart."""
     taken = set(_contents(chosen).values())
     same = [number for number, content in _contents(data).items() if content in taken]
     kept = np.flatnonzero(~np.isin(np.asarray(data.arrays["picture"]), same))
     if not len(kept):
-        raise DataError("No held-out question is left for a best step: all are about pictures that it is chosen on.")
+        raise DataError("No held-out question is left for a best step: all are about images that it is chosen on.")
     return data.rows(kept) if same else data
 
 
 def _contents(data: ArrayData) -> dict[int, bytes]:
-    """Number of every picture asked about -> hash of all that is known of it; none where nothing is."""
+    """Number of every image asked about -> hash of all that is known of it; none where nothing is."""
     known = [np.asarray(array) for name, array in sorted(data.arrays.items()) if name not in PARTS and len(array)]
     asked = np.unique(np.asarray(data.arrays["picture"])).tolist() if known else []
     return {number: hashlib.sha256(b"".join(one[number].tobytes() for one in known)).digest() for number in asked}
@@ -250,7 +254,7 @@ def with_objects(data: ArrayData) -> ArrayData:
     from pfungst.world.constants import BOUND
 
     if "attributes" not in data.arrays:
-        raise DataError("The data have no scenes to make objects of; let the study see `image`.")
+        raise DataError("The data has no scenes to make objects of: use --see image.")
     attributes = np.asarray(data.arrays["attributes"]).astype(np.int64)
     there = (attributes[..., :1] > 0).astype(np.float32)
     places = np.asarray(data.arrays["positions"], np.float32) / BOUND * there

@@ -68,7 +68,7 @@ def run(config: DaquarConfig, out: Path, *, progress: Progress) -> dict[str, Map
     claim(out, config, data={name: data.fingerprint for name, data in splits.items()})
     prepared = prepare(
         splits, out / "data", inputs=Inputs(picture=config.picture, question_length=28), min_count=2, max_answers=400,
-        reuse=True, progress=progress,
+        reuse=True, device=config.device, progress=progress,
     )  # fmt: skip
 
     def scores_of(name: str) -> dict[str, Any]:

@@ -159,7 +159,7 @@ def run(config: FailureStudy, out: Path, *, progress: Progress) -> dict[str, lis
         trained, name = Trained.load(place), Path(place).name
         arrays = prepare(
             {"asked": asked}, out / "data" / name, inputs=trained.inputs, vocabulary=trained.vocabulary, reuse=True,
-            progress=progress,
+            device=config.device, progress=progress,
         ).split("asked")  # fmt: skip
         rows[name] = failure_table(
             trained.model, arrays.for_model(trained.model), seed=config.seed, device=config.device

@@ -154,8 +154,9 @@ def harden(
     }
     claim(out, config, model=trained.fingerprint, **{name: data.fingerprint for name, data in sets.items()})
     prepared = prepare(
-        sets, out / "data", inputs=trained.inputs, vocabulary=trained.vocabulary, reuse=True, progress=progress
-    )
+        sets, out / "data", inputs=trained.inputs, vocabulary=trained.vocabulary, reuse=True, device=config.device,
+        progress=progress,
+    )  # fmt: skip
     fit_config = dataclasses.replace(config.fit, seed=config.seed)
     model, fitted = retrain(
         trained, prepared.split("train"), len(asked), config.share, fit_config, out / "fit", device=config.device,

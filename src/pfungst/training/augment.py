@@ -1,4 +1,4 @@
-"""Changes of training pictures and scenes that keep every answer, or change it in a known way."""
+"""Changes of training images and scenes that keep every answer, or change it in a known way."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pfungst.world.constants import ATTRIBUTES
 
 
 def shift(cells: int) -> Callable[[Batch, int], Batch]:
-    """Move every picture by up to `cells` pixels in both directions; its border is repeated.
+    """Move every image by up to `cells` pixels in both directions; its border is repeated.
 
     Left stays left and large stays large; a mirror would not keep that. (Santoro et al. 2017 pad and crop likewise.)
     Centres of objects move along.

@@ -1,4 +1,4 @@
-"""Checkpoints: all a training run needs to go on as if nothing had happened. No pickle: safetensors and JSON."""
+"""Checkpoints: all a training run needs to resume as if nothing had happened. No pickle: safetensors and JSON."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ NAME = "curves.jsonl"
 
 
 class Curves:
-    """Appends points. What was written after the checkpoint it goes on from is forgotten: it will be computed again."""
+    """Appends points. What was written after the checkpoint it resumes from is dropped: it will be computed again."""
 
     def __init__(self, folder: Path | None, step: int, tensorboard: bool = True) -> None:
         self._file: Any = None

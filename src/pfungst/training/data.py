@@ -45,20 +45,20 @@ PARTS = {
     "group": np.int64,
     "sets": np.int64,
 }
-"""Arrays with a row a question, and the type they have in a batch."""
+"""Arrays with one row per question, and the type they have in a batch."""
 PICTURES = ("pictures", "attributes", "positions", "pixels", "regions", "camera")
-"""Arrays with a row a picture."""
+"""Arrays with one row per image."""
 NO_SET = 1 << 15
 """Stands in `sets` where there is none."""
 
 
 @dataclass(frozen=True)
 class ArrayData:
-    """Questions and pictures as arrays.
+    """Questions and images as arrays.
 
-    question (N, T), answer (N,), picture (N,) the row of the picture; where known program (N, P), choices (N, K, L),
+    question (N, T), answer (N,), picture (N,) the row of the image; where known program (N, P), choices (N, K, L),
     right_choice (N,), soft_answers and soft_scores (N, S), group (N,) the number of the rephrasing group, whose first
-    row is the original, sets (N, S) what `pfungst.training.grounding` makes; and by picture: pictures (M, C, H, W)
+    row is the original, sets (N, S) what `pfungst.training.grounding` makes; and by image: pictures (M, C, H, W)
     uint8 pixels or float16 features, attributes (M, O, 4), positions and pixels (M, O, 2), regions (M, R, D), camera
     (M, 3).
     """
@@ -76,7 +76,7 @@ class ArrayData:
     def __post_init__(self) -> None:
         for name in ("question", "answer", "picture"):
             if name not in self.arrays:
-                raise DataError(f"Training data need the array {name}.")
+                raise DataError(f"Training data needs the array {name}.")
 
     def __len__(self) -> int:
         return int(self.arrays["question"].shape[0])
@@ -89,7 +89,7 @@ class ArrayData:
         for part, array in needed.items():
             array = "regions" if part == "image" and model.sizes.regions else array
             if part in parts and array not in self.arrays:
-                raise DataError(f"This model needs {_WORDS[part]} to learn from, and the data have none.")
+                raise DataError(f"This model needs {_WORDS[part]} to learn from, and the data has none.")
         return dataclasses.replace(self, parts=parts, choosing=choosing)
 
     def with_sets(self, sets: NDArray[np.uint16]) -> ArrayData:
@@ -108,22 +108,22 @@ class ArrayData:
         return dataclasses.replace(self, arrays=kept)
 
     def rows(self, rows: NDArray[np.int64]) -> ArrayData:
-        """Some of the questions; the pictures are shared."""
+        """Some of the questions; the images are shared."""
         chosen = {name: _take(array, rows) if name in PARTS else array for name, array in self.arrays.items()}
         ids = tuple(self.ids[i] for i in rows) if self.ids else ()
         return dataclasses.replace(self, arrays=chosen, ids=ids)
 
     def each_picture(self) -> ArrayData:
-        """The first question about every picture: for models that read no question."""
+        """The first question about every image: for models that read no question."""
         _, first = np.unique(np.asarray(self.arrays["picture"]), return_index=True)
         return self.rows(np.sort(first))
 
     def split_by_picture(self, share: float, seed: int) -> tuple[ArrayData, ArrayData]:
-        """Two parts without a common picture; the second has about `share` of the pictures."""
+        """Two parts without a common image; the second has about `share` of the images."""
         picture = np.asarray(self.arrays["picture"])
         names = np.unique(picture)
         if len(names) < 2:
-            raise DataError("There is only one picture: give validation data of their own.")
+            raise DataError("There is only one image: give separate validation data.")
         count = min(max(1, round(share * len(names))), len(names) - 1)
         out = np.random.default_rng([seed, 0x5EED]).permutation(names)[:count]
         held = np.isin(picture, out)
@@ -176,7 +176,7 @@ class ArrayData:
         return Scenes(attributes.long(), positions.float(), None if pixels is None else pixels.float(), members)
 
 
-_WORDS = {"image": "pictures", "scene": "scenes", "choices": "choices", "program": "programs"}
+_WORDS = {"image": "images", "scene": "scenes", "choices": "choices", "program": "programs"}
 
 
 def _take(array: Any, rows: Any) -> Any:
@@ -200,7 +200,7 @@ def _tensor(array: Any, dtype: Any = None) -> Tensor:
 class Prepared:
     """A folder of arrays, made by `prepare`.
 
-    FOLDER/prepared.json (words, answers, how pictures were made) and FOLDER/SPLIT/NAME.npy.
+    FOLDER/prepared.json (words, answers, how images were encoded) and FOLDER/SPLIT/NAME.npy.
     """
 
     folder: Path
@@ -231,7 +231,7 @@ class Prepared:
             vocabulary = Vocabulary.from_json(record["vocabulary"], str(path))
             found = cls(Path(folder), vocabulary, Inputs(**record["inputs"]), record["splits"], record["notes"])
         except OSError as error:
-            raise DataError.at(path, "", "there are no prepared data here.") from error
+            raise DataError.at(path, "", "there is no prepared data here.") from error
         except (ValueError, KeyError, TypeError) as error:
             raise DataError.at(path, "", f"the description of the data is damaged ({error!r}).") from error
         if record.get("format") != FORMAT:
@@ -239,7 +239,7 @@ class Prepared:
         return found
 
     def split(self, name: str, pictures: bool = True) -> ArrayData:
-        """The arrays of one split, memory-mapped; without the pictures where `pictures` is false."""
+        """The arrays of one split, memory-mapped; without the images where `pictures` is false."""
         if name not in self.splits:
             raise DataError.at(self.folder, "", f"there is no split {name!r}; there are {', '.join(self.splits)}.")
         arrays: dict[str, Any] = {}

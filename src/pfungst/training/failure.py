@@ -1,7 +1,7 @@
 """FP: the failure prediction module (Section 5.4 of 003_43f488cf6d651ec9.txt), on top of a frozen model.
 
-Given picture, question and the model's answer A', is A' right? The module reads what the frozen model F makes of them:
-the attended picture, its reading of the question, and the distribution over answers.
+Given image, question and the model's answer A', is A' right? The module reads what the frozen model F makes of them:
+the attended image, its reading of the question, and the distribution over answers.
 
     [W_v v, W_q q, W_a a] -> ReLU -> hidden -> ReLU -> sigmoid: chance that A' is right
 
@@ -35,7 +35,7 @@ class Seen:
     """What a frozen model made of N questions."""
 
     features: NDArray[np.float32]
-    """(N, D): attended picture, question, distribution over answers, side by side, each scaled to be of length 1."""
+    """(N, D): attended image, question, distribution over answers, side by side, each scaled to be of length 1."""
     confidence: NDArray[np.float64]
     """(N,) the model's own: the chance of the answer it gives."""
     correct: NDArray[np.float64]
@@ -48,7 +48,7 @@ def look(
 ) -> Seen:
     """Ask a model everything, its weights untouched, and note what it saw."""
     if not len(data):
-        raise DataError("There is nothing to ask: the data are empty.")
+        raise DataError("There is nothing to ask: the data is empty.")
     model = model.to(device).eval()
     tap = Tap(model)
     parts: list[list[Tensor]] = [[], [], []]

@@ -1,4 +1,4 @@
-"""Ctrl-C between two steps, never within one: half a step cannot be gone on from."""
+"""Ctrl-C between two steps, never within one: half a step cannot be resumed."""
 
 from __future__ import annotations
 

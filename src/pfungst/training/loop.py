@@ -95,17 +95,17 @@ def fit(
     """Train a model in place; it ends with the weights that were best on the validation data (the last without them).
 
     Deterministic: the same model, data and configuration give the same curve, whether the run was killed and called
-    again or not. With a folder `out`, checkpoints, curves and settings lie there, and a second call goes on where the
+    again or not. With a folder `out`, checkpoints, curves and settings lie there, and a second call resumes where the
     first was stopped.
 
     Parameters
     ----------
     losses : what is minimised, the sum of all parts; by default the model's own losses
-    modules : further networks that learn along (a question generator, a critic), by name; losses hold on to them
+    modules : other networks to train with the model (a question generator, a critic), by name; losses refer to them
     transforms : augmentation of training batches
     check : measures more in every check, into the curves; `accuracy` in it decides which weights are best
     rows : which examples a step takes (a curriculum); by default every pass takes all, in an order of its own
-    settings : more that must be the same to go on in a folder, such as the fingerprint of the data
+    settings : what else must be the same to resume in a folder, such as the fingerprint of the data
     """
     config = config or FitConfig()
     run = _Run(model, data, config, Path(out) if out else None, modules or {}, device, settings or {}, tensorboard)
@@ -132,7 +132,7 @@ class _Run:
         tensorboard: bool,
     ) -> None:
         if not len(data):
-            raise DataError("There is nothing to learn from: the data are empty.")
+            raise DataError("There is nothing to learn from: the data is empty.")
         if reserved := {"model", "optimizer", "average"} & modules.keys():
             raise PfungstError(f"A module cannot be called {min(reserved)}: the loop uses that name.")
         self.model, self.data, self.config, self.folder = model.to(device), data, config, folder

@@ -1,4 +1,4 @@
-"""From a data set to arrays on disk: words and programs to numbers, pictures to pixels or features."""
+"""From a data set to arrays on disk: words and programs to numbers, images to pixels or features."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def prepare(
     """Write the arrays of data sets to a folder, one below for each split, and describe them in prepared.json.
 
     The vocabulary is that of the first split unless one is given; later splits may hold words and answers it lacks.
-    `inputs` says how pictures are made: `picture="pixels"` resizes them, a backbone's name takes its features (from the
-    cache), `none` leaves them out. With `regions` every question's picture must have region features. `workers`
+    `inputs` says how images are encoded: `picture="pixels"` resizes them, the name of a backbone takes its features,
+    `none` leaves them out. With `regions` every question's image must have region features. `workers`
     processes draw and resize; features are computed, and images of scenes rendered, on `device`. `reuse` takes what
     the folder holds where it was made from the same data in the same way.
     """
@@ -154,7 +154,7 @@ def _soft(data: Dataset, vocabulary: Vocabulary) -> tuple[NDArray[np.int32], NDA
 
 
 def _by_picture(data: Dataset) -> tuple[list[Image | None], list[Mapping[str, Any]] | None, NDArray[np.int32]]:
-    """Different pictures, their scenes (None if some have none), and the picture of every question."""
+    """Different images, their scenes (None if some have none), and the image of every question."""
     places: dict[str, int] = {}
     images: list[Image | None] = []
     scenes: list[Mapping[str, Any] | None] = []
@@ -185,7 +185,7 @@ def _write_pictures(
     for image in images:
         if image is None or isinstance(image, NamedImage):
             raise DataError(
-                f"The split {split} has questions whose picture was not found. Say where the images are "
+                f"The split {split} has questions whose image was not found. Say where the images are "
                 "(--images FOLDER), or train a model that reads none (inputs: picture=none)."
             )
     there = [image for image in images if image is not None]

@@ -58,11 +58,11 @@ def train(
     Parameters
     ----------
     config : preset, mapping or dataclass of the model
-    validation : a split, or the share of the training pictures that is held out to choose the best weights
+    validation : a split, or the share of the training images that is held out to choose the best weights
     test : a split that is asked once, at the end, for the card; by default the validation data
     check_limit : questions of the validation data that every check asks, drawn by the seed; by default all. Where the
         validation data are asked at the end, it is the others
-    augment : pixels by which training pictures are shifted at most
+    augment : pixels by which training images are shifted at most
     grounding : weight of a loss that asks for the objects which the steps of the program are about, see `grounding`
     cycle : train for cycle consistency too; the question generator is written beside the model
     resident : keep the data on the device; by default on a GPU
@@ -84,7 +84,7 @@ def train(
         data, held = data.split_by_picture(validation, fit_config.seed)
     asked = prepared.split(test, looks).for_model(model) if test else held
     if "question" not in model.reads:
-        # A picture once, however many questions there are about it: else what chose the weights would judge them.
+        # An image once, however many questions there are about it: else what chose the weights would judge them.
         held, asked = (one.each_picture() for one in (held, asked))
     if check_limit is not None and len(held) > check_limit:
         mixed = np.random.default_rng([fit_config.seed, 0xC4EC]).permutation(len(held))

@@ -31,7 +31,7 @@ class CycleConfig:
     start: float = A_ITER
     """A_iter: steps after which L_cycle counts (Section 3.3). Below 1: the share of all steps, for short runs."""
     attended: bool = True
-    """Give G the picture as F attended to it; else the mean over the whole picture (end of Section 5.2)."""
+    """Give G the image as F attended to it; else the mean over the whole image (end of Section 5.2)."""
     feedback: str = "forced"
     """How G writes Q' for the second pass. `forced`: a word for every place, drawn given the original words before it,
     from the very pass that L_G is taken of. `sample`: word by word on its own; `greedy`: the likeliest words, only the

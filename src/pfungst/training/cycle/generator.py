@@ -20,7 +20,7 @@ from pfungst.training.cycle.config import CycleConfig
 class QuestionGenerator(nn.Module):
     """Writes a question from what was looked at and what was answered.
 
-    condition c = W_v v + W_a a + noise,   v (B, D) picture features, a (B, A) distribution over answers
+    condition c = W_v v + W_a a + noise,   v (B, D) image features, a (B, A) distribution over answers
     word t ~ softmax(W_o h_t),             h = LSTM(E[word t-1] + c), from START to END
 
     The paper sums the two encodings and the noise and passes the sum through the LSTM; we add it to every word that

@@ -27,8 +27,8 @@ MODULE = "generator"
 
 
 class Kept(torch.nn.Module):
-    """How many generated questions passed the gate. A module, so that a checkpoint can hold it: a run that goes on
-    goes on counting."""
+    """How many generated questions passed the gate. A module, so that a checkpoint can hold it: a resumed run
+    continues to count."""
 
     counts: Tensor
     """Sum of the shares of all steps, and steps."""
@@ -43,13 +43,13 @@ class Kept(torch.nn.Module):
 
 
 class Cycle:
-    """Cycle-consistent training of any model: a loss for `fit`, and the generator that learns along.
+    """Cycle-consistent training of any model: a loss for `fit`, and the generator that is trained with it.
 
         cycle = Cycle.of(model, data, CycleConfig(start=0.5), steps)
         fit(model, data, losses=(model_losses, cycle), modules=cycle.modules)
 
     The weights of F are the same in both passes. Random numbers come from torch's generator, which `fit` seeds at every
-    step: a run that goes on repeats them.
+    step: a resumed run repeats them.
     """
 
     def __init__(self, model: Model, generator: QuestionGenerator, config: CycleConfig, steps: int) -> None:

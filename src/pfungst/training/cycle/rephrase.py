@@ -100,7 +100,7 @@ class Writer:
 
 @dataclass(frozen=True)
 class RoundTrip:
-    """`vqg:FOLDER`: G asks about the same picture and answer; F must answer that as the data set does."""
+    """`vqg:FOLDER`: G asks about the same image and answer; F must give the answer of the data set."""
 
     argument: str
     """Folder that `pfungst train MODEL --cycle` wrote."""

@@ -21,7 +21,7 @@ from pfungst.models.layers import Grid, Regions
 from pfungst.models.scene import SceneTokens
 
 _ATTENTION = ("picture", "pairs", "objects")
-"""Maps that are attention over the picture, by how their name ends."""
+"""Maps that are attention over the image, by how their name ends."""
 
 
 class Tap:
@@ -57,7 +57,7 @@ class Tap:
             hook.remove()
 
     def features(self, output: Output, attended: bool = True) -> Tensor:
-        """(B, D') what G is told of the picture: attended features, one glimpse beside the other, or the mean.
+        """(B, D') what G is told of the image: attended features, one glimpse beside the other, or the mean.
 
         A map of activity instead of attention (FiLM, relation networks) is taken as weights too: non-negative, scaled
         to sum to 1. A model without maps has the mean.
@@ -82,7 +82,7 @@ class Tap:
         return torch.einsum("bgr,brd->bgd", weights.to(cells.dtype), cells).flatten(1)
 
     def _weights(self, output: Output) -> Tensor | None:
-        """(B, G, R) of all maps that lie over the picture; words are averaged out."""
+        """(B, G, R) of all maps that lie over the image; words are averaged out."""
         cells = self.cells
         assert cells is not None
         counts = {cells.shape[1], cells.shape[1] * cells.shape[2]} if cells.ndim == 4 else {cells.shape[1]}
