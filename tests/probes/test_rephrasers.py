@@ -13,7 +13,7 @@ import pfungst.players  # noqa: F401  (offers the rephrasers model and vqg)
 from pfungst.core import Answer, Dataset, Example, PfungstError, ProbeError, Query, UsageError
 from pfungst.probes import check_probe, get_probe
 from pfungst.probes.rephrase import Gate, Rephrase, Rephraser, get_rephraser, with_rephrasings
-from pfungst.probes.rephrase.rules import Rules, keeps_content
+from pfungst.probes.rephrase.rules import RuleRephraser, keeps_content
 from pfungst.probes.rephrase.world_words import fill
 from pfungst.world import answer, answer_text, embedded
 from pfungst.world.programs import Program
@@ -22,7 +22,7 @@ from pfungst.world.questions import load_templates
 
 def _said(question: str, count: int = 6, seed: int = 0) -> tuple[str, ...]:
     # Without the gate: these tests are about the rules alone.
-    return Rules(least=-1).rephrase([Example("q", question)], count, seed)[0]
+    return RuleRephraser(least=-1).rephrase([Example("q", question)], count, seed)[0]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_the_gate_stops_what_means_something_else() -> None:
     ]
     assert gate.passing(pairs) == [True, False]
     assert Gate(-1).passing(pairs) == [True, True]
-    assert Rules(least=1.1).rephrase([Example("q", "Is there a dog?")], 3, 0) == [()]
+    assert RuleRephraser(least=1.1).rephrase([Example("q", "Is there a dog?")], 3, 0) == [()]
 
 
 def test_the_world_words_every_program_it_made() -> None:
@@ -171,7 +171,7 @@ def test_a_probe_that_finds_no_words_says_so() -> None:
 
 
 def test_a_data_set_gets_groups() -> None:
-    data = with_rephrasings(_plain(3), Rules(least=-1), 2)
+    data = with_rephrasings(_plain(3), RuleRephraser(least=-1), 2)
     assert [one.id for one in data][:3] == ["q0", "q0.1", "q0.2"]
     assert {one.group for one in data} == {"q0", "q1", "q2"}
     assert all(one.target == "2" for one in data)

@@ -64,15 +64,17 @@ class Setting:
         return f"{self.name} ({self.type})" if self.type else self.name
 
 
-def parse_settings(kind: type[T], words: Iterable[str] | Mapping[str, Any], *, what: str = "") -> T:
+def parse_settings(
+    kind: type[T], words: Iterable[str] | Mapping[str, Any], *, what: str = "", noun: str = "setting"
+) -> T:
     """The dataclass `kind` made with these settings; `what` names the part in messages: `probe noise`.
 
     Raises UsageError, a sentence with the settings there are, for an unknown name or a value that does not fit.
     """
-    given = read_settings(kind, words, what=what)
+    given = read_settings(kind, words, what=what, noun=noun)
     missing = [one.name for one in settings_of(kind) if one.default is REQUIRED and one.name not in given]
     if missing:
-        raise UsageError(f"The {what or kind.__name__} needs the setting {missing[0]!r}: write {missing[0]}=VALUE.")
+        raise UsageError(f"The {what or kind.__name__} needs the {noun} {missing[0]!r}: write {missing[0]}=VALUE.")
     return kind(**given)
 
 

@@ -9,7 +9,6 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
@@ -286,13 +285,3 @@ def list_around(file: Path) -> Listing:
             elif entry.name.lower() in _NEIGHBOURS and Path(entry.path) != file.parent:
                 listing.files.extend(list_folder(Path(entry.path), depth=1).files)
     return listing
-
-
-def without_copies(files: list[File]) -> Iterator[File]:
-    """Of copies of one file (plain, .gz, .zip) in one place only the one that is quickest to read."""
-    best: dict[str, File] = {}
-    for file in files:
-        known = best.get(file.name)
-        if known is None or (file.preference, file) < (known.preference, known):
-            best[file.name] = file
-    yield from best.values()

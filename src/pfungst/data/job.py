@@ -133,11 +133,13 @@ class Format(ABC):
     expects: str
     """The files it reads, for messages and documentation."""
     metric: str = "exact"
-    options: Callable[..., Any] | None = NoOptions
-    """The options it understands (`SPEC?name=value`): a dataclass, whose fields say names and types. None: whatever is
-    given is handed to `read` as it is."""
     reads_files: bool = True
     """False where the specification names something other than a path."""
+
+    @property
+    def options(self) -> Callable[..., Any]:
+        """The options it understands (`SPEC?name=value`): a dataclass, whose fields say names and types."""
+        return NoOptions
 
     def claims(self, file: File, head: str) -> float:
         """How sure it is, from 0 to 1, that a file (and its first 64 KiB) is of this format."""

@@ -85,9 +85,9 @@ def prepare(
     """Find the files and the format of a specification."""
     parsed = parse(spec)
     listing, companions, format_ = _recognise(parsed)
-    asked = {**parsed.options, **options}
-    if format_.options is not None:
-        asked = read_settings(format_.options, asked, what=f"format {format_.name}", noun="option")
+    kind = "format" if format_.reads_files else "data set"
+    given = {**parsed.options, **options}
+    asked = read_settings(format_.options, given, what=f"{kind} {format_.name}", noun="option")
     path = Path(parsed.place)
     if images is None:
         finder = ImageFinder(lambda: companions, [path if path.is_dir() else path.parent])

@@ -6,11 +6,13 @@ from typing import Any
 
 from pfungst.core import Dataset, MissingExtra, Player, PlayerError
 from pfungst.core.registry import Registry
-from pfungst.core.settings import settings_of, unknown_setting
+from pfungst.core.settings import unknown_setting
 from pfungst.models.names import SHIPPED, TABLE
+from pfungst.players.api_options import OpenAIOptions
+from pfungst.players.huggingface.options import HuggingFaceOptions
 from pfungst.players.recorded import RecordedPlayer
 from pfungst.players.reference import FlakyPlayer, OraclePlayer, PriorPlayer, RandomPlayer
-from pfungst.players.registry import read_options, register
+from pfungst.players.registry import options_of, register
 from pfungst.probes.rephrase.generators import REPHRASERS
 
 WRITERS = Registry(
@@ -56,8 +58,7 @@ def _flaky(argument: str, *, data: Dataset | None = None, seed: int = 0, **optio
             f"flaky:{share} does not begin with a probability: say flaky:0.2 or flaky:0.2:prior."
         ) from None
     if not inner and options:
-        known = settings_of(_flaky, ("argument", "data"))
-        raise unknown_setting(next(iter(options)), known, what="player 'flaky'", noun="option")
+        raise unknown_setting(next(iter(options)), options_of("flaky"), what="player 'flaky'", noun="option")
     return FlakyPlayer(data, p, resolve(inner, data=data, **options) if inner else None, seed=seed)
 
 
@@ -69,23 +70,23 @@ def _recorded(argument: str, *, data: Dataset | None = None, missing: str | None
     return RecordedPlayer(argument, data, missing=missing, name=name)
 
 
-@register("hf")
-def _hf(argument: str, *, data: Dataset | None = None, **options: Any) -> Player:
+@register("hf", options=HuggingFaceOptions)
+def _hf(argument: str, *, data: Dataset | None = None, options: HuggingFaceOptions) -> Player:
     """A Hugging Face model: hf:MODEL or hf:FOLDER. Needs pip install 'pfungst[hf]'."""
     if not argument:
         raise PlayerError("Say which model: hf:dandelin/vilt-b32-finetuned-vqa, or hf:path/to/folder.")
-    from pfungst.players.huggingface import HuggingFaceOptions, load
+    from pfungst.players.huggingface import load
 
-    return load(argument, HuggingFaceOptions(**read_options(HuggingFaceOptions, options, "hf")))
+    return load(argument, options)
 
 
-@register("openai")
-def _openai(argument: str, *, data: Dataset | None = None, **options: Any) -> Player:
+@register("openai", options=OpenAIOptions)
+def _openai(argument: str, *, data: Dataset | None = None, options: OpenAIOptions) -> Player:
     """A model behind an OpenAI-compatible server: openai:MODEL@http://host:port/v1."""
-    from pfungst.players.openai import OpenAIOptions, OpenAIPlayer, split_address
+    from pfungst.players.openai import OpenAIPlayer, split_address
 
     model, url = split_address(argument)
-    return OpenAIPlayer(model, url, OpenAIOptions(**read_options(OpenAIOptions, options, "openai")))
+    return OpenAIPlayer(model, url, options)
 
 
 @register("zoo")

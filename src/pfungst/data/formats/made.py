@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from pfungst.core import DataError, Dataset
-from pfungst.core.settings import read_settings
 from pfungst.data.job import Format, Found, Job
 
 
@@ -14,15 +13,18 @@ class Made(Format):
 
     expects = "nothing"
     reads_files = False
-    options = None  # those of the function
 
     def __init__(self, name: str, function: Callable[..., Dataset]) -> None:
         self.name = name
         self.title = (function.__doc__ or name).strip().partition("\n")[0]
         self._function = function
 
+    @property
+    def options(self) -> Callable[..., Dataset]:
+        return self._function
+
     def read(self, job: Job) -> Iterator[Found]:
-        arguments = read_settings(self._function, job.options, what=f"data set {self.name}", noun="option")
+        arguments = dict(job.options)
         if job.split not in (None, "all"):
             arguments["split"] = job.split
         places = [job.place] if job.place else []

@@ -24,7 +24,7 @@ _CELLS = frozenset({".csv", ".tsv"})
 _SUFFIXES = _LINES | _CELLS | {".json", ".parquet"}
 
 
-class Table(Format):
+class TableFiles(Format):
     """A table of questions. Each file is a split named after it; `val-00000-of-00002.parquet` is part of `val`."""
 
     name = "table"

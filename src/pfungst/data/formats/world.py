@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from pfungst.core import DataError, Dataset
-from pfungst.core.settings import read_settings
 from pfungst.data.formats.made import Made
 from pfungst.data.job import Found, Job
 
 
-def _embedded(**options: object) -> Dataset:
+def _embedded(**options: Any) -> Dataset:
     from pfungst.world import embedded
 
-    return embedded(**read_settings(embedded, options, what="data set world", noun="option"))
+    return embedded(**options)
 
 
 class World(Made):
@@ -22,6 +22,12 @@ class World(Made):
     def __init__(self) -> None:
         super().__init__("world", _embedded)
         self.title = "the embedded CLEVR world"
+
+    @property
+    def options(self) -> Callable[..., Dataset]:
+        from pfungst.world import embedded
+
+        return embedded
 
     def read(self, job: Job) -> Iterator[Found]:
         if job.place:

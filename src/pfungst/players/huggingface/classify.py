@@ -39,16 +39,9 @@ class Classifier:
         return fill(self._options.prompt or "{question}", question=query.question)
 
     def answer(self, queries: Sequence[Query], pictures: Sequence[Any]) -> list[Answer]:
-        inputs = self._loaded.processor(
-            images=list(pictures),
-            text=[self.text_of(query) for query in queries],
-            padding=True,
-            truncation=True,
-            max_length=self.longest,
-            return_tensors="pt",
-        )
+        inputs = self._loaded.encode([self.text_of(query) for query in queries], pictures, self.longest)
         with torch.inference_mode(), seeded(self._options.seed, self._loaded.device):
-            logits = self._loaded.model(**self._loaded.tensors(inputs)).logits
+            logits = self._loaded.model(**inputs).logits
         chances = torch.softmax(logits.float(), dim=-1).cpu()
         return [self._one(query, row) for query, row in zip(queries, chances, strict=True)]
 

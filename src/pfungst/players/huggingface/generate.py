@@ -72,16 +72,7 @@ class Generator:
 
     def _encode(self, queries: Sequence[Query], pictures: Sequence[Any]) -> tuple[torch.Tensor, list[int]]:
         """Question states (batch, length, width) and how many of them are no padding (batch)."""
-        inputs = self._loaded.tensors(
-            self._loaded.processor(
-                images=list(pictures),
-                text=[self.text_of(query) for query in queries],
-                padding=True,
-                truncation=True,
-                max_length=self.longest,
-                return_tensors="pt",
-            )
-        )
+        inputs = self._loaded.encode([self.text_of(query) for query in queries], pictures, self.longest)
         model = self._loaded.model
         picture = model.vision_model(pixel_values=inputs["pixel_values"])[0]
         states = model.text_encoder(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -32,6 +33,19 @@ class Loaded:
     dtype: torch.dtype
     weights: str
     """Digest of a folder's files, or the commit on the hub."""
+
+    def encode(self, texts: Sequence[str], images: Sequence[Any], longest: int | None) -> dict[str, Any]:
+        """Texts and images as the model wants them; what is longer than `longest` tokens is cut at the end."""
+        return self.tensors(
+            self.processor(
+                images=list(images),
+                text=list(texts),
+                padding=True,
+                truncation=True,
+                max_length=longest,
+                return_tensors="pt",
+            )
+        )
 
     def tensors(self, inputs: Any) -> dict[str, Any]:
         """The processor's output on the model's device, floating point in the model's type."""

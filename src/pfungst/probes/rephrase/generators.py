@@ -28,7 +28,7 @@ REPHRASERS = Registry(
     "rephraser",
     "pfungst.rephrasers",
     {
-        "rules": "pfungst.probes.rephrase.rules:Rules",
+        "rules": "pfungst.probes.rephrase.rules:RuleRephraser",
         "world": "pfungst.probes.rephrase.world_words:WorldWords",
     },
 )

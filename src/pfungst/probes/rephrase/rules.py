@@ -173,7 +173,7 @@ _OWN_WORDS = frozenset(_OWN.split())
 
 
 @dataclass(frozen=True)
-class Rules:
+class RuleRephraser:
     """Rule-based rephrasings with a check of meaning."""
 
     least: float = 0.7
