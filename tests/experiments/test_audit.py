@@ -16,7 +16,7 @@ from pfungst.experiments.decoys import transfer
 from tests.conftest import png
 from tests.probes.decoys.conftest import WORDS, made_up, random_words, triplet
 
-QUICK = ScorerConfig(hidden=64, epochs=15, batch=64, rate=3e-3, dropout=0.0, decay=0.0, held_out=0.0)
+QUICK = ScorerConfig(hidden=64, epochs=8, batch=64, rate=6e-3, dropout=0.0, decay=0.0, held_out=0.0)
 
 
 def task(seed, rule, count=600):

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from pfungst.core import Figure, PfungstError, Series, Table, UsageError
-from pfungst.core.files import jsonable
+from pfungst.core.files import jsonable, read_json
 from pfungst.core.stats import bootstrap
 from pfungst.core.types import Progress, no_progress
-from pfungst.experiments.base import Experiment, claim, option, read_json, run_cells
+from pfungst.experiments.base import Experiment, claim, option, run_cells
 from pfungst.experiments.data_limit_world import HOPS
 from pfungst.probes.measure import finding
 

@@ -32,11 +32,11 @@ from pfungst.core import (
     Table,
     UsageError,
 )
-from pfungst.core.files import jsonable, write_json
+from pfungst.core.files import jsonable, read_json, write_json
 from pfungst.core.stats import bootstrap
 from pfungst.core.store import AnswerStore
 from pfungst.core.types import Progress, no_progress
-from pfungst.experiments.base import Experiment, argument, option, read_json
+from pfungst.experiments.base import Experiment, argument, option
 
 if TYPE_CHECKING:
     from pfungst.probes.game.probe import Game
