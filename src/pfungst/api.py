@@ -74,8 +74,8 @@ def examine(
         recorded answers, which know nothing of a disturbance, and for data without images.
     out: the run folder, by default runs/PLAYER-DATA. Running into the same folder again resumes.
     metric: how answers are judged, by default what the data set names.
-    matcher: how replies are read into answers, by default what the player names: `lenient` for models that chat,
-        `strict` for all others.
+    matcher: how replies are read into answers, by default what the player names: `lenient` for models that chat; the
+        text of all others is the answer.
     limit, only: the first so many examples, or those of these ids. Pools (basic questions, decoys) are still drawn from
         the whole data set.
     open_questions: leave out the choices that the data offer, so that any answer may be given.
@@ -116,7 +116,7 @@ def examine(
     parts = [get_probe(probe) if isinstance(probe, str) else probe for probe in probes]
     exam = Exam(
         chosen, part, parts, get_metric(part.metric), path, seed, config, progress, max_queries, place,
-        get_matcher(reading),
+        get_matcher(reading) if reading else None,
     )  # fmt: skip
     examined = exam.run()
     write_report(path, part)
@@ -146,18 +146,17 @@ def rescore(
 
     path = Path(run)
     config = read_config(path)
-    data = data if data is not None else load_again(config)
+    data = data if data is not None else load_again(config, path)
     part = part_again(replace(data, metric=metric or config["data"]["metric"]), config)
     if probes is None:
         probes = [PROBES.get(one["name"])(**one["settings"]) for one in config["probes"]]
-    player = StoredPlayer(
-        config["player"]["name"], config["player"]["fingerprint"], config["player"].get("reads_scenes", False)
-    )
-    reading = matcher or config.get("matcher", "strict")
+    was = config["player"]
+    player = StoredPlayer(was["name"], was["fingerprint"], was.get("reads_scenes", False), was.get("reads_ids", False))
+    reading = matcher or config.get("matcher", "")
     label = "-".join(slug(name) for name in (metric, matcher) if name)
     exam = Exam(
         player, part, probes, get_metric(part.metric), path, config["seed"], config, progress,
-        matcher=get_matcher(reading), label=label,
+        matcher=get_matcher(reading) if reading else None, label=label,
     )  # fmt: skip
     examined = exam.run()
     write_report(path, part, label)
@@ -175,12 +174,12 @@ def _told(examined: Examined, metric: str, matcher: str) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def load_again(config: Mapping[str, Any]) -> Dataset:
-    """The data set of a run, from its configuration."""
+def load_again(config: Mapping[str, Any], run: Path) -> Dataset:
+    """The data set of a run, from its configuration; `{run}` in its spec stands for the run folder."""
     spec = config["data"].get("spec")
     if spec is None:
         raise PfungstError("This run was made from a data set in memory: pass the same data to pfungst.rescore().")
-    return _load(spec, config["data"].get("options") or {})
+    return _load(spec.replace("{run}", str(run)), config["data"].get("options") or {})
 
 
 def part_again(data: Dataset, config: Mapping[str, Any]) -> Dataset:

@@ -20,7 +20,7 @@ def report(run: Annotated[Path, typer.Argument(help="A run folder.")], as_json: 
 
     config = read_config(run)
     try:
-        data = load_again(config)
+        data = load_again(config, run)
     except PfungstError as error:
         print(f"pfungst: the report will have no images: {error}", file=sys.stderr)
         data = None

@@ -25,6 +25,7 @@ from pfungst.core.types import (
     StreamingPlayer,
     batch_size,
     no_progress,
+    reads_ids,
     reads_scenes,
 )
 
@@ -81,6 +82,7 @@ class Asker:
         self.place = place or Place()
         self.progress = progress
         self.reads_scenes = reads_scenes(player)
+        self.reads_ids = reads_ids(player)
         self.fingerprint = str(player.fingerprint)
         self.asked = 0
         """Answers the player gave."""
@@ -96,9 +98,11 @@ class Asker:
         self._patience = patience
         self._failures_in_a_row = 0
 
-    def visible(self, query: Query) -> Query:
-        """What the player may see of a query."""
-        return query if self.reads_scenes or query.scene is None else replace(query, scene=None)
+    def visible(self, query: Query, example_id: str = "") -> Query:
+        """What the player may see of a query about this example."""
+        if query.scene is not None and not self.reads_scenes:
+            query = replace(query, scene=None)
+        return replace(query, example_id=example_id) if self.reads_ids and example_id else query
 
     def answers(self, queries: Sequence[Query], what: str = "asking") -> list[Answer]:
         """One answer per query, in order. Raises PlayerError where the player fails; what came before is stored."""

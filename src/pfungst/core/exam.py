@@ -33,6 +33,7 @@ from pfungst.core.types import (
     SearchingProbe,
     Trial,
     no_progress,
+    reads_ids,
     reads_scenes,
 )
 
@@ -105,6 +106,7 @@ class Exam:
                 "name": self.player.name,
                 "fingerprint": self.player.fingerprint,
                 "reads_scenes": reads_scenes(self.player),
+                "reads_ids": reads_ids(self.player),
             },
             "data": {
                 **self.config.get("data", {}),
@@ -138,7 +140,10 @@ class Exam:
             made = probe.trials(self.data, self.seed)
         trials = []
         for trial in made:
-            variants = tuple(replace(variant, query=asker.visible(variant.query)) for variant in trial.variants)
+            variants = tuple(
+                replace(variant, query=asker.visible(variant.query, variant.example_id or trial.example_id))
+                for variant in trial.variants
+            )
             trials.append(replace(trial, variants=variants))
             if len(trials) % 1000 == 0:
                 self.progress(f"{probe.name}: making trials", len(trials), len(self.data))
@@ -223,6 +228,7 @@ class StoredPlayer:
     name: str
     fingerprint: str
     reads_scenes: bool = False
+    reads_ids: bool = False
 
     def answer(self, queries: Sequence[Query]) -> Sequence[Answer]:
         raise PlayerError(
