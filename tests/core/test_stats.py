@@ -140,3 +140,28 @@ def test_flips_split_right_wrong_and_other_wrong():
     found = stats.count_flips(clean, disturbed, [a == b for a, b in zip(said, then, strict=True)])
     assert (found.right_to_wrong, found.wrong_to_right, found.wrong_to_other_wrong, found.unchanged) == (1, 1, 1, 2)
     assert found.n == 5
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0.0, 0.3, 0.5, 1.0]), st.integers(0, 5)), min_size=2, max_size=30),
+    st.booleans(),
+)
+def test_no_interval_has_width_zero(pairs, alike):
+    scores = [pairs[0][0] if alike else score for score, _ in pairs]
+    clusters = [cluster for _, cluster in pairs]
+    found = stats.bootstrap(scores, clusters, draws=200)
+    if len(set(clusters)) < 2:
+        assert math.isnan(found.low)
+    else:
+        assert found.low < found.high and found.low - 1e-12 <= found.value <= found.high + 1e-12
+        assert found.low >= 0.0 and found.high <= 1.0
+
+
+@pytest.mark.parametrize("groups", [2, 3, 20, 300])
+def test_where_all_agree_the_bound_is_the_exact_one(groups):
+    found = stats.bootstrap([1.0] * groups, range(groups))
+    # Clopper and Pearson: n of n right.
+    assert found.low == pytest.approx(scipy_stats.beta.ppf(0.025, groups, 1)) and found.high == 1.0
+    assert found.at_least == pytest.approx(0.05 ** (1 / groups)) and "exact" in found.how
+    same = stats.compare_paired([1.0] * groups, [1.0] * groups, range(groups)).difference
+    assert same.value == 0.0 and -same.low == same.high == pytest.approx(1 - 0.025 ** (1 / groups))

@@ -5,7 +5,10 @@ intervals are offered: the cluster bootstrap (percentiles of resampled means) an
 
     se^2 = G / (G - 1) * sum_g ( sum_{i in g} (s_i - mean) )^2 / n^2        G clusters, n scores
 
-With one cluster nothing is known about the spread between clusters: the interval is NaN, never 0.
+With one cluster nothing is known about the spread between clusters: the interval is NaN, never 0. Where all G
+clusters have one mean c the bootstrap collapses, and an exact bound takes its place: if a share p of all clusters had
+another mean, none of G would show it with probability (1 - p)^G, so p is at most 1 - (alpha / 2)^(1 / G), and the mean
+of scores between a and b lies between c - p (c - a) and c + p (b - c).
 """
 
 from __future__ import annotations
@@ -81,8 +84,12 @@ def bootstrap(
     seed: int = 0,
     draws: int = BOOTSTRAP_DRAWS,
     level: float = 0.95,
+    bounds: tuple[float, float] = (0.0, 1.0),
 ) -> Interval:
-    """Mean and percentile interval of the cluster bootstrap. Unknown (NaN) scores are left out."""
+    """Mean and percentile interval of the cluster bootstrap. Unknown (NaN) scores are left out.
+
+    bounds: least and largest score possible; they matter where all clusters agree, see above.
+    """
     values, codes = _known(scores, clusters)
     n, groups = len(values), int(codes.max(initial=-1)) + 1
     how = f"cluster bootstrap, {draws} draws"
@@ -93,8 +100,20 @@ def bootstrap(
         return Interval(mean, math.nan, math.nan, n, groups, f"{how}: one cluster, no interval")
     means = bootstrap_means(values[None, :], codes.tolist(), seed=seed, draws=draws)[:, 0]
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    if high - low <= 1e-12:
+        return _all_alike(mean, n, groups, level, (min(bounds[0], mean), max(bounds[1], mean)))
     at_least, at_most = np.quantile(means, [1 - level, level])
     return Interval(mean, float(low), float(high), n, groups, how, float(at_least), float(at_most))
+
+
+def _all_alike(mean: float, n: int, groups: int, level: float, bounds: tuple[float, float]) -> Interval:
+    """The interval where no cluster differs from the others."""
+    two, one = (1.0 - alpha ** (1.0 / groups) for alpha in ((1 - level) / 2, 1 - level))
+    below, above = mean - bounds[0], bounds[1] - mean
+    return Interval(
+        mean, mean - two * below, mean + two * above, n, groups, f"exact bound: all {groups} clusters alike",
+        mean - one * below, mean + one * above,
+    )  # fmt: skip
 
 
 def bootstrap_means(
@@ -159,12 +178,12 @@ def compare_paired(
 ) -> Paired:
     """Mean of first minus second on the same examples.
 
-    Right/wrong scores (all 0 or 1), one example a cluster: exact McNemar test. Otherwise a permutation test that swaps
-    the two conditions for whole clusters (all 2^G swaps where G <= 13, else `draws` random ones). The interval is the
+    Right/wrong scores (all 0 or 1), one example per cluster: exact McNemar test. Otherwise a permutation test that
+    swaps the two conditions for whole clusters (all 2^G swaps where G <= 13, else `draws` random ones). The interval is the
     cluster bootstrap of the differences.
     """
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    difference = bootstrap(a - b, clusters, seed=seed)
+    difference = bootstrap(a - b, clusters, seed=seed, bounds=(-1.0, 1.0))
     known = ~np.isnan(a - b)
     binary = bool(np.isin(a[known], (0.0, 1.0)).all() and np.isin(b[known], (0.0, 1.0)).all())
     if binary and difference.n == difference.clusters:

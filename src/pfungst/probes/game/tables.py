@@ -202,7 +202,7 @@ def _beside(found: Result | None, baseline: Result | None) -> str:
     both = [name for name in ours if name in theirs]
     if not both:
         return ""
-    change = bootstrap([ours[name] - theirs[name] for name in both], [name[0] for name in both])
+    change = bootstrap([ours[name] - theirs[name] for name in both], [name[0] for name in both], bounds=(-1.0, 1.0))
     shown = f"{100 * change.value:+.1f}"
     return shown if math.isnan(change.low) else f"{shown} [{100 * change.low:.1f}, {100 * change.high:.1f}]"
 
