@@ -200,7 +200,7 @@ class MeteredPlayer(Protocol):
 @runtime_checkable
 class TalkingPlayer(Protocol):
     """A player whose replies may be sentences. It names the matcher that reads them unless the user names another.
-    Default: `strict`, the reply is the answer."""
+    Default: none, the text is the answer and the metric judges it as it is."""
 
     @property
     def matcher(self) -> str: ...
@@ -239,8 +239,8 @@ def may_sample(player: object) -> bool:
 
 
 def matcher_of(player: object) -> str:
-    """The name of the matcher that reads this player's replies."""
-    return str(player.matcher) if isinstance(player, TalkingPlayer) else "strict"
+    """The name of the matcher that reads this player's replies; empty where the text is the answer."""
+    return str(player.matcher) if isinstance(player, TalkingPlayer) else ""
 
 
 def notes_of(player: object) -> tuple[str, ...]:
