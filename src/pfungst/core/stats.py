@@ -179,8 +179,8 @@ def compare_paired(
     """Mean of first minus second on the same examples.
 
     Right/wrong scores (all 0 or 1), one example per cluster: exact McNemar test. Otherwise a permutation test that
-    swaps the two conditions for whole clusters (all 2^G swaps where G <= 13, else `draws` random ones). The interval is the
-    cluster bootstrap of the differences.
+    swaps the two conditions for whole clusters (all 2^G swaps where G <= 13, else `draws` random ones). The interval
+    is the cluster bootstrap of the differences.
     """
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     difference = bootstrap(a - b, clusters, seed=seed, bounds=(-1.0, 1.0))
