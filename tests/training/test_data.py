@@ -97,7 +97,7 @@ def test_missing_pictures_are_told(tmp_path: Path) -> None:
         prepare({"train": data}, tmp_path, inputs=SMALL)
     blind = prepare({"train": data}, tmp_path, inputs=dataclasses.replace(SMALL, picture="none")).split("train")
     film = build("film", Prepared.load(tmp_path).sizes(), "tiny")
-    with pytest.raises(DataError, match="needs pictures to learn from"):
+    with pytest.raises(DataError, match="needs images to learn from"):
         blind.for_model(film)
 
 
