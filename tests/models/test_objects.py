@@ -21,7 +21,7 @@ from tests.models.tiny import make, tiny_batch
 
 
 @given(st.integers(0, 10**6), st.integers(1, 5), st.integers(1, 6), st.integers(0, 4), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_the_assignment_is_as_cheap_as_scipys(seed: int, batch: int, rows: int, more: int, ties: bool) -> None:
     rng = np.random.default_rng(seed)
     cost = rng.normal(size=(batch, rows, rows + more))

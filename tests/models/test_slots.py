@@ -125,7 +125,7 @@ def test_slots_hold_on_to_the_objects_of_features() -> None:
     # A slot per cell in five, and a cell in twenty per slot: -log of both is 4.6 before it learns.
     assert _looking(model, new) > 4.0
     optimizer = torch.optim.Adam(model.parameters(), 5e-3)
-    for step in range(200):
+    for step in range(140):
         batch = _features(32, step)
         losses = model.train().losses(batch, model(batch))
         optimizer.zero_grad()

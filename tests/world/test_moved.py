@@ -114,7 +114,7 @@ def test_every_function_of_what_positions_decide_is_answered_alike(function: str
     assert same(masks.answers(program, cells), expected)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(questions(), st.integers(0, 2**32 - 1))
 def test_fused_and_plain_engine_agree(question: tuple[list[dict], dict], seed: int) -> None:
     program, scene = question[0], Scene.from_json(question[1])
@@ -124,7 +124,7 @@ def test_fused_and_plain_engine_agree(question: tuple[list[dict], dict], seed: i
     assert same(answer_moved(program, scene, positions), plain(program, scene, positions))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(questions(), st.integers(0, 2**32 - 1), st.sampled_from(["paper", "code", 3, 9]))
 def test_grid_masks_and_plain_engine_agree(question: tuple[list[dict], dict], seed: int, grid: str | int) -> None:
     program, masks = question[0], GridMasks(question[1], grid)
