@@ -1,4 +1,4 @@
-"""The LASSO from small pools to large ones on one core, beside the LARS of scikit-learn and of SPAMS in the same process.
+"""The LASSO from small pools to large on one core, beside the LARS of scikit-learn and SPAMS in the same process.
 
     python benchmarks/lasso_small.py [--embeddings FILE.npy] [--quick] [--columns 100 450 ...]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 def rank(
     question: Annotated[str | None, typer.Argument(help="One main question to look up.")] = None,
-    main: Annotated[str | None, typer.Option(help="Data set (or .txt) whose questions are the main questions.")] = None,
-    pool: Annotated[str, typer.Option(help="Data set (or .txt, one question a line) to rank.")] = "world",
-    pool_type: Annotated[str, typer.Option(help="all or yes/no.")] = "all",
+    main: Annotated[str | None, typer.Option(help="Data set (or .txt file) of main questions.")] = None,
+    pool: Annotated[str, typer.Option(help="Data set (or .txt file, one question per line) to rank.")] = "world",
+    pool_type: Annotated[str, typer.Option(help="Which questions of the pool: all or yes/no.")] = "all",
     ranker: Annotated[str, typer.Option(help="lasso, cosine, bleu1..4, rouge, cider, meteor.")] = "lasso",
-    encoder: Annotated[str | None, typer.Option(help="Encoder of lasso and cosine [the embedded one].")] = None,
-    k: Annotated[int, typer.Option(help="Basic questions a main question.")] = 21,
+    encoder: Annotated[str | None, typer.Option(help="Encoder for lasso and cosine [the embedded one].")] = None,
+    k: Annotated[int, typer.Option(help="Basic questions per main question.")] = 21,
     lam: Annotated[float, typer.Option("--lambda", help="Trade-off of the LASSO.")] = 1e-6,
     tol: Annotated[float, typer.Option(help="Relative duality gap to certify.")] = 1e-3,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write: .parquet or .json.")] = None,
@@ -29,15 +29,15 @@ def rank(
         bool, typer.Option("--keep-main-questions", help="Leave a main question in its own pool (an ablation).")
     ] = False,
     device: Annotated[str | None, typer.Option(help="Where the LASSO is solved: cpu, cuda ...")] = None,
-    limit: Annotated[int | None, typer.Option(help="Only the first so many main questions.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Only the first N main questions.")] = None,
     lambda_study: Annotated[
-        str | None, typer.Option("--lambda-study", help="Compare these values, for example 1e-7,1e-6,1e-5,1e-2.")
+        str | None, typer.Option("--lambda-study", help="Compare these values of lambda, such as 1e-7,1e-6,1e-5,1e-2.")
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Rank basic questions: look up one main question, or write a basic question dataset.
 
-    A ranking that was stopped goes on where it was when the same command is run again.
+    Run the same command again to resume a ranking that was stopped.
     """
     from pfungst.cli.show import print_json, progress_bar
     from pfungst.core import PfungstError
@@ -46,24 +46,28 @@ def rank(
 
     if (question is None) == (main is None):
         raise PfungstError("Give either one main question, or --main with a data set of them.")
-    questions = build.main_questions(main, limit) if main is not None else [MainQuestion(question or "")]
-    candidates = build.pool_texts(pool, pool_type)
+    if lambda_study is None and main is not None and out is None:
+        raise PfungstError("Say where the basic question dataset goes: --out FILE.parquet.")
+    asked = build.read_source(main, limit=limit) if main is not None else None
+    questions = asked.questions if asked is not None else [MainQuestion(question or "")]
+    source = build.read_source(pool, pool_type)
+    candidates = source.texts
     settings = build.Settings(ranker, encoder, k, lam, tol, keep_main_questions, device)
     with progress_bar() as progress:
         if lambda_study is not None:
             rows = build.lambda_study(questions, candidates, settings, _numbers(lambda_study), progress)
         elif question is not None:
             ranking = build.rank_settings(questions, candidates, settings, progress)
-        else:
-            if out is None:
-                raise PfungstError("Say where the basic question dataset goes: --out FILE.parquet.")
+        elif out is not None:
             build.build(out, questions, candidates, settings, progress)
+    about = {"main": asked.about()} if asked is not None else {}
+    about |= {"pool": source.about()}
     if lambda_study is not None:
-        _print_study(rows, as_json)
+        _print_study(rows, about, as_json)
     elif question is not None:
-        _print_lookup(questions[0], candidates, ranking, out, as_json)
+        _print_lookup(questions[0], candidates, ranking, out, about, as_json)
     elif as_json:
-        print_json({"file": out, "main_questions": len(questions), "pool": len(candidates), "k": k, "ranker": ranker})
+        print_json({"file": str(out), "ranker": ranker, "k": k, **about})
     else:
         print(out)
 
@@ -75,7 +79,9 @@ def _numbers(text: str) -> list[float]:
         raise typer.BadParameter(f"--lambda-study takes numbers separated by commas, not {text!r}.") from None
 
 
-def _print_lookup(main: MainQuestion, pool: list[str], ranking: Ranking, out: Path | None, as_json: bool) -> None:
+def _print_lookup(
+    main: MainQuestion, pool: list[str], ranking: Ranking, out: Path | None, about: dict[str, Any], as_json: bool
+) -> None:
     from pfungst.cli.show import print_json, print_table
 
     rows = [
@@ -93,18 +99,19 @@ def _print_lookup(main: MainQuestion, pool: list[str], ranking: Ranking, out: Pa
         basic = [
             {"question": text, "score": s} for (_, _, text), s in zip(rows, ranking.scores[0].tolist(), strict=True)
         ]
-        print_json({"main_question": main.text, "basic_questions": basic, "gap": gap, "ranker": ranking.ranker})
+        row = {"main_question": main.text, "basic_questions": basic, "gap": gap, "ranker": ranking.ranker, **about}
+        print_json(row if out is None else {**row, "file": str(out)})
         return
     print_table(f"MQ: {main.text}", ("BQ ID", "Similarity Score", "BQ"), rows)
     if gap == gap:
         print(f"certified relative duality gap: {gap:.1e}")
 
 
-def _print_study(rows: list[dict[str, float]], as_json: bool) -> None:
+def _print_study(rows: list[dict[str, float]], about: dict[str, Any], as_json: bool) -> None:
     from pfungst.cli.show import print_json, print_table
 
     if as_json:
-        print_json(rows)
+        print_json({"lambdas": rows, **about})
         return
     columns = list(rows[0])
     print_table("Lambda study", columns, [[f"{row[name]:.4g}" for name in columns] for row in rows])

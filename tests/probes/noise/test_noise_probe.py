@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pfungst.core import Answer, AnsweredTrial, ProbeError
+from pfungst.core import Answer, AnsweredTrial, DataCheckingProbe, PfungstError, PreparingProbe, ProbeError
 from pfungst.probes.noise import vqabq
 from pfungst.probes.noise.bqd import write_bqd
 from pfungst.probes.noise.build import MainQuestion
@@ -20,12 +20,11 @@ from tests.conftest import squares
 @pytest.fixture
 def data():
     base = squares(30, 1)
-    return base.subset(
-        [
-            replace(e, question=f"Is the number {i} on square {i * i} shown?", answer_type="yes/no")
-            for i, e in enumerate(base)
-        ]
-    )
+    examples = [
+        replace(e, question=f"Is the number {i} on square {i * i} shown?", answer_type="yes/no")
+        for i, e in enumerate(base)
+    ]
+    return replace(base, examples=examples)
 
 
 def answered(probe, data, right):
@@ -98,7 +97,69 @@ def test_a_written_dataset_is_used_as_it_is(data, tmp_path):
 
 def test_a_pool_of_one_type_that_the_data_lack_is_refused(data):
     with pytest.raises(ProbeError, match="has no yes/no questions"):
-        list(Noise(pool_type="yes/no").trials(data.subset([replace(e, answer_type="other") for e in data]), 0))
+        list(
+            Noise(pool_type="yes/no").trials(replace(data, examples=[replace(e, answer_type="other") for e in data]), 0)
+        )
+
+
+def questions_of(trials):
+    return [[variant.query.question for variant in trial.variants] for trial in trials]
+
+
+def test_a_limit_limits_what_is_asked_and_not_the_pool(data):
+    probe = Noise(ranker="rouge")
+    whole = questions_of(probe.trials(data, 0))
+    part = data.subset(data.examples[:4])
+    assert questions_of(probe.trials(part, 0)) == whole[:4]
+    small = Noise(ranker="rouge", pool_limit=25)
+    assert questions_of(small.trials(part, 0)) == questions_of(small.trials(data, 0))[:4]
+    allowed = {e.question for e in data.examples[:25]}
+    for row, example in zip(questions_of(small.trials(part, 0)), part, strict=True):
+        assert all(
+            f"{text}?" in allowed for q in row[1:] for text in q[len(example.question) :].strip("? ").split("? ")
+        )
+
+
+@pytest.mark.parametrize(
+    ("probe", "sentence"),
+    [
+        (Noise(k=5, partitions=7), "5 basic questions cannot make 7 partitions"),
+        (Noise(k=30), "29 distinct questions besides the main question, fewer than the 30"),
+        (Noise(pool_limit=10), "9 distinct questions besides the main question, fewer than the 21"),
+        (Noise(pool_limit=-1), "pool_limit is -1"),
+        (Noise(pool_type="number"), "`all` or `yes/no`"),
+        (Noise(ranker="laso"), "Did you mean lasso"),
+        (Noise(ranker="+"), "No ranker was named"),
+        (Noise(ranked="nowhere.parquet"), "There is no file nowhere.parquet"),
+        (Vqabq(pool_limit=2), "1 distinct questions besides"),
+        (Vqabq(ranker="rouge+cider"), "takes one ranker"),
+        (Vqabq(k=2), "at least 3, not 2"),
+    ],
+)
+def test_what_cannot_be_done_on_these_data_is_said_before_anything_is_ranked(data, probe, sentence, monkeypatch):
+    monkeypatch.setattr("pfungst.probes.noise.cache.rank", None)
+    with pytest.raises(PfungstError, match=sentence):
+        probe.check_data(data)
+
+
+def test_good_data_pass_the_check(data):
+    for probe in (Noise(), Noise(ranker="rouge+cider"), Vqabq()):
+        assert isinstance(probe, DataCheckingProbe) and isinstance(probe, PreparingProbe)
+        probe.check_data(data)
+
+
+@pytest.mark.parametrize("probe", [Noise(ranker="lasso+rouge"), Vqabq()])
+def test_ranking_happens_in_prepare_with_progress_and_once(data, probe, monkeypatch):
+    alone = questions_of(probe.trials(data, 0))
+    monkeypatch.setattr("pfungst.probes.noise.cache._latest", None)
+    told = []
+    fresh = replace(data, name="fresh")
+    monkeypatch.setattr("pfungst.probes.noise.cache._read", lambda *arguments: None)
+    monkeypatch.setattr("pfungst.probes.noise.cache.write_atomic", lambda path, content: None)
+    probe.prepare(fresh, 0, lambda what, done, total: told.append((what, done, total)))
+    assert ("ranking", 30, 30) in told and all(done <= total for _, done, total in told)
+    monkeypatch.setattr("pfungst.probes.noise.cache.rank", None)  # nothing is ranked again
+    assert questions_of(probe.trials(fresh, 0)) == alone
 
 
 def test_algorithm_1_is_nested():

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from pfungst.core import PfungstError
-from pfungst.probes.noise import RANKERS, Pool, normalise, rank
+from pfungst.probes.noise import Pool, normalise, rank
 from pfungst.probes.noise.bqd import BasicQuestions, MainQuestion, write_bqd
 from pfungst.probes.noise.build import Settings, build
-from pfungst.probes.noise.ranking import Ranking, get_ranker
+from pfungst.probes.noise.ranking import Ranking
 
 THINGS = ("car", "truck", "cat", "dog", "table", "phone", "tree", "boat")
 POOL = [f"{start} {thing}?" for thing in THINGS for start in ("How old is the", "What color is the", "Where is the")]
@@ -86,11 +86,6 @@ def test_odd_questions_are_ranked_like_any_other():
 def test_an_unknown_ranker_is_a_sentence():
     with pytest.raises(PfungstError, match="Did you mean lasso"):
         rank(MAIN, POOL, "laso", k=3)
-
-
-@pytest.mark.parametrize("name", [name for name in RANKERS.names() if name != "meteor"])
-def test_rankers_are_found_by_name(name):
-    assert get_ranker(name).name == name
 
 
 def ranking(k=3):

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from pfungst.core import PfungstError, Progress
+from pfungst.core import Dataset, PfungstError, Progress
 from pfungst.probes.noise.bqd import MainQuestion, write_bqd
-from pfungst.probes.noise.cache import pool_questions, read_lines
+from pfungst.probes.noise.cache import is_text, pool_questions
 from pfungst.probes.noise.pool import Pool
 from pfungst.probes.noise.ranking import GAP, LAMBDA, TOP_K, Ranking, get_ranker, rank
 
 SHARD = 2048
-"""Distinct main questions a shard: minutes of work at the papers' size, so that little is lost in a kill."""
+"""Distinct main questions per shard: minutes of work at the papers' size, so that a kill loses little."""
 
 
 @dataclass(frozen=True)
@@ -36,29 +36,43 @@ class Settings:
     device: str | None = None
 
 
-def main_questions(spec: str, limit: int | None = None) -> list[MainQuestion]:
-    """The questions of a data set, or of a text file with one a line."""
-    if _is_text(spec):
-        questions = [MainQuestion(text, str(number)) for number, text in enumerate(read_lines(Path(spec)))]
+@dataclass(frozen=True)
+class Source:
+    """The questions of a data set or of a text file."""
+
+    name: str
+    questions: list[MainQuestion]
+    splits: dict[str, list[str]]
+    """Of a data set with several splits: which were `taken`, and which `left`."""
+
+    @property
+    def texts(self) -> list[str]:
+        return [question.text for question in self.questions]
+
+    def about(self) -> dict[str, Any]:
+        """For `--json`."""
+        splits = {"splits": self.splits} if self.splits else {}
+        return {"name": self.name, "questions": len(self.questions), **splits}
+
+
+def read_source(spec: str, kind: str = "all", limit: int | None = None) -> Source:
+    """The questions of a data set, or of a text file with one per line; kind: `all` or `yes/no`."""
+    splits: dict[str, list[str]] = {}
+    if is_text(spec):
+        texts = pool_questions(spec, Dataset("", []), kind)
+        questions = [MainQuestion(text, str(number)) for number, text in enumerate(texts)]
     else:
         from pfungst.data import load
 
-        questions = [MainQuestion(e.question, e.id, e.image_id) for e in load(spec)]
-    questions = questions[:limit]
+        if kind not in ("all", "yes/no"):
+            raise PfungstError(f"The pool type is `all` or `yes/no`, not {kind!r}.")
+        data = load(spec)
+        splits = dict(data.notes.get("splits", {}))
+        chosen = [e for e in data if kind == "all" or e.answer_type == "yes/no"]
+        questions = [MainQuestion(e.question, e.id, e.image_id) for e in chosen]
     if not questions:
-        raise PfungstError(f"{spec} has no questions.")
-    return questions
-
-
-def pool_texts(spec: str, kind: str = "all") -> list[str]:
-    """The questions to rank; kind: `all` or `yes/no`."""
-    from pfungst.core import Dataset
-
-    return pool_questions(spec, Dataset("pool", []), kind)
-
-
-def _is_text(spec: str) -> bool:
-    return Path(spec).suffixes[:1] == [".txt"] and Path(spec).is_file()
+        raise PfungstError(f"{spec} has no {'' if kind == 'all' else kind + ' '}questions.")
+    return Source(spec, questions[:limit], splits)
 
 
 def rank_settings(
@@ -132,7 +146,7 @@ def lambda_study(
     lambdas: Sequence[float],
     progress: Progress = lambda what, done, total: None,
 ) -> list[dict[str, float]]:
-    """What lambda does (Section 4 (vii) of the journal paper): a row a value.
+    """What lambda does (Section 4 (vii) of the journal paper): one row per value.
 
     nonzeros: mean number of non-zero coefficients; overlap: how many of the top k are those of the papers' lambda;
     kept: how many are those of the next smaller lambda tried; monotone: share of neighbouring partitions in which the

@@ -1,4 +1,4 @@
-"""Rankings for a probe, kept on disk: a resumed exam must not rank again."""
+"""Rankings for the probes, kept on disk: a resumed exam does not rank again."""
 
 from __future__ import annotations
 
@@ -8,18 +8,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Protocol
 
 import numpy as np
 
-from pfungst.core import Dataset, Example, PfungstError, ProbeError
+from pfungst.core import Dataset, Example, PfungstError, ProbeError, Progress
 from pfungst.core.files import cache_dir, write_atomic
 from pfungst.probes.noise.bqd import BasicQuestions
-from pfungst.probes.noise.ranking import Ranking, rank
-
-if TYPE_CHECKING:
-    from pfungst.probes.noise.probe import Noise
-    from pfungst.probes.noise.vqabq_probe import Vqabq
+from pfungst.probes.noise.pool import Pool
+from pfungst.probes.noise.ranking import RANKERS, Ranking, rank
 
 
 @dataclass(frozen=True)
@@ -31,28 +28,40 @@ class Row:
     gap: float | None
 
 
-def pool_questions(spec: str, data: Dataset, kind: str) -> list[str]:
-    """The questions of a pool: of a data set, of a text file with one a line, or of the examined data set itself."""
+def pool_questions(spec: str, data: Dataset, kind: str, limit: int = 0) -> list[str]:
+    """The questions of a pool: of a data set, of a text file with one per line, or of the whole examined data set.
+
+    kind: `all` or `yes/no`; limit: only the first so many, 0 for all.
+    """
     if kind not in ("all", "yes/no"):
         raise ProbeError(f"The pool type is `all` or `yes/no`, not {kind!r}.")
-    source: Any = data
-    if spec:
-        path = Path(spec)
-        if path.suffixes[:1] == [".txt"] and path.is_file():
-            if kind != "all":
-                raise ProbeError(f"{spec} is a plain list of questions: it does not say which are yes/no.")
-            return read_lines(path)
-        from pfungst.data import load
+    if limit < 0:
+        raise ProbeError(f"pool_limit is {limit}, but a pool cannot have fewer than 0 questions; 0 means all of them.")
+    if is_text(spec):
+        if kind != "all":
+            raise ProbeError(
+                f"{spec} is a plain list of questions: it does not say which of them are yes/no questions."
+            )
+        questions = read_lines(Path(spec))
+    else:
+        source = data.whole
+        if spec:
+            from pfungst.data import load
 
-        source = load(spec)
-    questions = [e.question for e in source if kind == "all" or e.answer_type == "yes/no"]
+            source = load(spec)
+        questions = [e.question for e in source if kind == "all" or e.answer_type == "yes/no"]
     if not questions:
-        raise ProbeError(f"The pool {spec or data.name} has no {kind} questions.")
-    return questions
+        raise ProbeError(f"The pool {spec or data.name} has no {'' if kind == 'all' else kind + ' '}questions.")
+    return questions[: limit or None]
+
+
+def is_text(spec: str) -> bool:
+    """Whether a pool or a list of main questions is a text file, plain or gzipped, and no data set."""
+    return Path(spec).suffixes[:1] == [".txt"] and Path(spec).is_file()
 
 
 def read_lines(path: Path) -> list[str]:
-    """A text file, plain or gzipped, one question a line."""
+    """A text file, plain or gzipped, one question per line."""
     import gzip
 
     try:
@@ -68,26 +77,109 @@ def originals(data: Dataset, rephrasings: bool) -> list[Example]:
     return [example for example in data if rephrasings or example.group in ("", example.id)]
 
 
-def rank_cached(probe: Noise | Vqabq, ranker: str, examples: Sequence[Example], data: Dataset) -> list[Row]:
-    """One row an example, from a dataset that was given, else from the cache where it holds exactly this ranking."""
+class RankingProbe(Protocol):
+    """What the probes that append basic questions have in common."""
+
+    @property
+    def ranker(self) -> str: ...
+    @property
+    def encoder(self) -> str: ...
+    @property
+    def pool(self) -> str: ...
+    @property
+    def pool_type(self) -> str: ...
+    @property
+    def pool_limit(self) -> int: ...
+    @property
+    def ranked(self) -> str: ...
+    @property
+    def k(self) -> int: ...
+    @property
+    def lam(self) -> float: ...
+    @property
+    def tol(self) -> float: ...
+    @property
+    def keep_main_questions(self) -> bool: ...
+    @property
+    def rephrasings(self) -> bool: ...
+
+
+def rankers_of(probe: RankingProbe) -> list[str]:
+    """The names in `ranker`, joined by +."""
+    return list(dict.fromkeys(filter(None, probe.ranker.split("+"))))
+
+
+def check_rankable(probe: RankingProbe, data: Dataset) -> None:
+    """Say what cannot be done on this data before anything is ranked: cheap, no pool of another data set is read."""
+    if probe.k < 1:
+        raise ProbeError(f"k is {probe.k}, but at least one basic question is needed.")
+    if not originals(data, probe.rephrasings):
+        raise ProbeError(
+            f"{data.name} has no original questions to disturb: set rephrasings=yes to disturb all wordings."
+        )
     if probe.ranked:
-        return _from_dataset(Path(probe.ranked), examples, probe.k)
+        if not Path(probe.ranked).is_file():
+            raise ProbeError(f"There is no file {probe.ranked}: make it with `pfungst rank --out {probe.ranked}`.")
+        return
+    if not rankers_of(probe):
+        raise ProbeError(f"No ranker was named. There are: {', '.join(RANKERS.names())}.")
+    for ranker in rankers_of(probe):
+        RANKERS.get(ranker)
+    if probe.pool and not is_text(probe.pool):
+        return
+    pool = Pool.of(pool_questions(probe.pool, data, probe.pool_type, probe.pool_limit))
+    main = [example.question for example in originals(data, probe.rephrasings)]
+    own = any(place is not None for place in pool.excluded(main, probe.keep_main_questions))
+    if len(pool) - own < probe.k:
+        raise ProbeError(
+            f"The pool {probe.pool or data.name} has {len(pool) - own} distinct questions"
+            f"{' besides the main question' if own else ''}, fewer than the {probe.k} to append. "
+            "Name a larger pool (pool=DATA), or append fewer (k=)."
+        )
+
+
+def rank_for(
+    probe: RankingProbe, data: Dataset, progress: Progress = lambda what, done, total: None
+) -> list[list[Row]]:
+    """For each ranker one row per example of `originals(data)`.
+
+    The last ranking is remembered, so that `prepare` and `trials` of a probe rank once.
+    """
+    global _latest
+    if _latest is not None and _latest[0] == probe and _latest[1] is data:
+        return _latest[2]
+    examples = originals(data, probe.rephrasings)
+    if probe.ranked:
+        rows = [_from_dataset(Path(probe.ranked), examples, probe.k)]
+    else:
+        pool = pool_questions(probe.pool, data, probe.pool_type, probe.pool_limit)
+        rows = [_rank(probe, ranker, examples, pool, progress) for ranker in rankers_of(probe)]
+    _latest = (probe, data, rows)
+    return rows
+
+
+_latest: tuple[RankingProbe, Dataset, list[list[Row]]] | None = None
+
+
+def _rank(
+    probe: RankingProbe, ranker: str, examples: Sequence[Example], pool: Sequence[str], progress: Progress
+) -> list[Row]:
+    """From the cache on disk where it holds exactly this ranking."""
     main = [example.question for example in examples]
-    pool = pool_questions(probe.pool, data, probe.pool_type)
     encoder = _encoder_name(ranker, probe.encoder)
     asked = [main, pool, ranker, encoder, probe.k, probe.lam, probe.tol, probe.keep_main_questions]
     digest = hashlib.sha256(json.dumps(asked).encode()).hexdigest()
     path = cache_dir("rankings") / f"{digest}.npz"
-    found = _read(path, len(main), probe.k, len(pool))
-    if found is None:
-        found = rank(
+    ranking = _read(path, len(main), probe.k, len(pool))
+    if ranking is None:
+        ranking = rank(
             main, pool, ranker, probe.encoder or None, probe.k, probe.lam, probe.tol,
-            keep_main_questions=probe.keep_main_questions,
+            keep_main_questions=probe.keep_main_questions, progress=progress,
         )  # fmt: skip
         buffer = io.BytesIO()
-        np.savez_compressed(buffer, indices=found.indices, scores=found.scores, gaps=found.gaps)
+        np.savez_compressed(buffer, indices=ranking.indices, scores=ranking.scores, gaps=ranking.gaps)
         write_atomic(path, buffer.getvalue())
-    return _rows(found, pool)
+    return _rows(ranking, pool)
 
 
 def _from_dataset(path: Path, examples: Sequence[Example], k: int) -> list[Row]:
@@ -116,11 +208,11 @@ def _encoder_name(ranker: str, encoder: str) -> str:
 def _read(path: Path, main: int, k: int, pool: int) -> Ranking | None:
     try:
         with np.load(path, allow_pickle=False) as stored:
-            found = Ranking(stored["indices"], stored["scores"], stored["gaps"])
+            kept = Ranking(stored["indices"], stored["scores"], stored["gaps"])
     except (OSError, ValueError, KeyError, EOFError):
         return None
-    whole = found.indices.shape == (main, k) == found.scores.shape and bool((found.indices < pool).all())
-    return found if whole else None
+    whole = kept.indices.shape == (main, k) == kept.scores.shape and bool((kept.indices < pool).all())
+    return kept if whole else None
 
 
 def _rows(ranking: Ranking, pool: Sequence[str]) -> list[Row]:

@@ -19,6 +19,7 @@ from pfungst.core import (
     Finding,
     Findings,
     ProbeError,
+    Progress,
     Series,
     Table,
     Trial,
@@ -26,7 +27,7 @@ from pfungst.core import (
 )
 from pfungst.core.stats import Floats, bootstrap_means, holm
 from pfungst.probes import measure
-from pfungst.probes.noise.cache import originals, rank_cached
+from pfungst.probes.noise.cache import check_rankable, originals, rank_for, rankers_of
 from pfungst.probes.noise.partitions import PARTITIONS, append, partition_names, split
 from pfungst.probes.noise.ranking import GAP, LAMBDA, TOP_K
 from pfungst.scores import r_score
@@ -46,29 +47,38 @@ class Noise:
     encoder: str = ""
     """Encoder of `lasso` and `cosine`; empty for the embedded default."""
     pool: str = ""
-    """Data set (or text file, one question a line) whose questions are ranked; empty: the examined data set."""
+    """Data set (or text file, one question per line) whose questions are ranked; empty: the whole examined data set."""
     pool_type: str = "all"
     """`all` (GBQD) or `yes/no` (YNBQD)."""
+    pool_limit: int = 0
+    """Only the first so many questions of the pool; 0: all. A limit on the exam does not make the pool smaller."""
     ranked: str = ""
     """A basic question dataset written by `pfungst rank`, to use instead of ranking."""
     k: int = TOP_K
     partitions: int = PARTITIONS
     words: int = 0
-    """Cut the question after so many words (26 in the papers); 0: never."""
+    """Cut the question after this many words (26 in the papers); 0: never."""
     lam: float = LAMBDA
     tol: float = GAP
     keep_main_questions: bool = False
-    """Do without the papers' preprocessing (their Table 8)."""
+    """Leave a main question in its own pool: no preprocessing, as in Table 8 of the journal paper."""
     rephrasings: bool = False
-    """Of questions in several wordings disturb all, not only the original."""
+    """Disturb every wording of a question, not only the original."""
     name: str = "noise"
 
-    def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
+    def check_data(self, data: Dataset) -> None:
         if self.partitions < 1 or self.k < self.partitions:
             raise ProbeError(f"{self.k} basic questions cannot make {self.partitions} partitions.")
-        examples = originals(data, self.rephrasings)
-        rankings = [rank_cached(self, ranker, examples, data) for ranker in self._rankers()]
-        for number, example in enumerate(examples):
+        check_rankable(self, data)
+
+    def prepare(self, data: Dataset, seed: int, progress: Progress) -> None:
+        """Rank the pool."""
+        rank_for(self, data, progress)
+
+    def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
+        self.check_data(data)
+        rankings = rank_for(self, data)
+        for number, example in enumerate(originals(data, self.rephrasings)):
             query = measure.clean_query(example)
             variants = [Variant("clean", query)]
             notes: dict[str, object] = {}
@@ -95,7 +105,8 @@ class Noise:
         )  # fmt: skip
 
     def _rankers(self) -> list[str]:
-        return list(dict.fromkeys(filter(None, self.ranker.split("+"))))
+        # A ranking that was given is one ranking, whoever made it.
+        return rankers_of(self)[:1] if self.ranked else rankers_of(self)
 
     def _variants(self, ranker: str) -> list[str]:
         prefix = f"{ranker} " if len(self._rankers()) > 1 else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,8 +20,11 @@ Floats = npt.NDArray[np.float64]
 Top = tuple[Ints, Floats, Floats]
 BLOCK = 32_000_000
 """Scores held at once when all pairs are computed: 256 MB."""
-BATCH = 512
-"""Main questions solved at once."""
+BATCH, GPU_BATCH = 64, 512
+"""Main questions solved at once, between two reports of progress."""
+DICTIONARIES = 2
+_DICTIONARIES: dict[tuple[str | None, str | None, tuple[str, ...]], Dictionary] = {}
+"""Those of the last pools."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +39,15 @@ class _Embedded:
 
         return str((get_encoder(self.encoder) if self.encoder else get_encoder()).fingerprint)
 
-    def _unit(self, sentences: Sequence[str]) -> npt.NDArray[np.float32]:
+    def unit(self, sentences: Sequence[str], progress: Progress) -> npt.NDArray[np.float32]:
+        """Vectors (sentences, dim) of length 1."""
         from pfungst.text import encode
+        from pfungst.text.encoders.registry import DEFAULT
 
-        rows = np.asarray(encode(sentences, self.encoder) if self.encoder else encode(sentences), dtype=np.float32)
+        def told(done: int, total: int) -> None:
+            progress("encoding questions", done, total)
+
+        rows = np.asarray(encode(sentences, self.encoder or DEFAULT, progress=told), dtype=np.float32)
         # float64 for the length alone: skip-thought vectors have norm sqrt 2, and a sentence without words has 0.
         length = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))[:, None]
         return np.asarray(np.divide(rows, length, out=np.zeros_like(rows), where=length > 0, casting="unsafe"))
@@ -57,7 +64,7 @@ class Cosine(_Embedded):
     ) -> Top:
         from pfungst.text.metrics import best
 
-        a, b = self._unit(pool), self._unit(main)
+        a, b = self.unit(pool, progress), self.unit(main, progress)
         indices, scores = np.empty((len(main), k), dtype=np.int64), np.empty((len(main), k))
         step = max(1, BLOCK // len(pool))
         for start in range(0, len(main), step):
@@ -102,30 +109,33 @@ class Lasso(_Embedded):
         """The solved problems, batch after batch."""
         from pfungst.lasso import solve
 
-        dictionary = self._dictionary(tuple(pool))
-        questions = self._unit(main).T
-        for start in range(0, len(main), BATCH):
-            batch = slice(start, start + BATCH)
+        dictionary = self._dictionary(pool, progress)
+        questions = self.unit(main, progress).T
+        size = GPU_BATCH if self.device is not None else BATCH
+        progress("ranking", 0, len(main))
+        for start in range(0, len(main), size):
+            batch = slice(start, start + size)
             yield solve(dictionary, questions[:, batch], self.lam, self.tol, exclude=list(excluded[batch]))
-            progress("ranking", min(start + BATCH, len(main)), len(main))
+            progress("ranking", min(start + size, len(main)), len(main))
 
-    def _dictionary(self, pool: tuple[str, ...]) -> Dictionary:
-        return _dictionary(self, pool)
+    def _dictionary(self, pool: Sequence[str], progress: Progress) -> Dictionary:
+        """The pool's vectors and their factors, made once for all batches and shards of one pool."""
+        from pfungst.lasso import Dictionary
 
-
-@lru_cache(maxsize=2)
-def _dictionary(ranker: Lasso, pool: tuple[str, ...]) -> Dictionary:
-    """The pool's vectors and their factors, made once for all batches and shards."""
-    from pfungst.lasso import Dictionary
-
-    return Dictionary(np.ascontiguousarray(ranker._unit(pool).T), device=ranker.device)
+        key = self.encoder, self.device, tuple(pool)
+        if key not in _DICTIONARIES:
+            vectors = np.ascontiguousarray(self.unit(pool, progress).T)
+            while len(_DICTIONARIES) >= DICTIONARIES:
+                _DICTIONARIES.pop(next(iter(_DICTIONARIES)))
+            _DICTIONARIES[key] = Dictionary(vectors, device=self.device)
+        return _DICTIONARIES[key]
 
 
 @dataclass(frozen=True)
-class _Metric:
-    """Rankers by a text metric: the main question is the reference, a basic question the hypothesis."""
+class TextMetric:
+    """BLEU-1 to 4, ROUGE-L, CIDEr-D or METEOR of the basic question, with the main question as reference."""
 
-    name: str = ""
+    name: str
 
     def top(
         self, main: Sequence[str], pool: Sequence[str], k: int, excluded: Sequence[int | None], progress: Progress
@@ -134,52 +144,3 @@ class _Metric:
 
         indices, scores = top_pairs(self.name, main, pool, k, excluded=excluded, progress=progress)
         return indices, scores, np.full(len(main), np.nan)
-
-
-@dataclass(frozen=True)
-class Bleu1(_Metric):
-    """BLEU-1."""
-
-    name: str = "bleu1"
-
-
-@dataclass(frozen=True)
-class Bleu2(_Metric):
-    """BLEU-2."""
-
-    name: str = "bleu2"
-
-
-@dataclass(frozen=True)
-class Bleu3(_Metric):
-    """BLEU-3."""
-
-    name: str = "bleu3"
-
-
-@dataclass(frozen=True)
-class Bleu4(_Metric):
-    """BLEU-4."""
-
-    name: str = "bleu4"
-
-
-@dataclass(frozen=True)
-class Rouge(_Metric):
-    """ROUGE-L."""
-
-    name: str = "rouge"
-
-
-@dataclass(frozen=True)
-class Cider(_Metric):
-    """CIDEr-D, document frequencies over the pool."""
-
-    name: str = "cider"
-
-
-@dataclass(frozen=True)
-class Meteor(_Metric):
-    """METEOR 1.5."""
-
-    name: str = "meteor"

@@ -30,10 +30,9 @@ RANKERS = Registry(
     {
         "lasso": "pfungst.probes.noise.rankers:Lasso",
         "cosine": "pfungst.probes.noise.rankers:Cosine",
-        **{
-            name: f"pfungst.probes.noise.rankers:{name.capitalize()}"
-            for name in ("bleu1", "bleu2", "bleu3", "bleu4", "rouge", "cider", "meteor")
-        },
+        **dict.fromkeys(
+            ("bleu1", "bleu2", "bleu3", "bleu4", "rouge", "cider", "meteor"), "pfungst.probes.noise.rankers:TextMetric"
+        ),
     },
 )
 
@@ -73,6 +72,7 @@ def get_ranker(name: str, **settings: Any) -> Ranker:
     """A ranker by name; settings that it does not have (encoder, lam, tol, device) are left out."""
     kind = RANKERS.get(name)
     known = getattr(kind, "__dataclass_fields__", {})
+    settings = {"name": name, **settings}
     ranker: Ranker = kind(**{key: value for key, value in settings.items() if key in known and value is not None})
     return ranker
 

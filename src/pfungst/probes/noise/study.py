@@ -17,13 +17,13 @@ from pfungst.probes.noise.ranking import LAMBDA
 def study(
     main: Sequence[str], pool: Sequence[str], base: Lasso, lambdas: Sequence[float], k: int, progress: Progress
 ) -> list[dict[str, float]]:
-    """A row a lambda; see `pfungst.probes.noise.build.lambda_study` for the columns."""
+    """One row per lambda; see `pfungst.probes.noise.build.lambda_study` for the columns."""
     from pfungst.lasso import top_k
 
     distinct = Pool.of(pool)
     texts = list(dict.fromkeys(main))
     excluded = distinct.excluded(texts)
-    vectors, questions = base._unit(distinct.questions), base._unit(texts)
+    vectors, questions = base.unit(distinct.questions, progress), base.unit(texts, progress)
     reference: Ints | None = None
     before: Ints | None = None
     rows = []

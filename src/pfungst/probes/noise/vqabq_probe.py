@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.core import AnsweredTrial, Dataset, Figure, Findings, Series, Table, Trial, Variant
+from pfungst.core import AnsweredTrial, Dataset, Figure, Findings, ProbeError, Progress, Series, Table, Trial, Variant
 from pfungst.core.stats import bootstrap, compare_paired
 from pfungst.probes import measure
 from pfungst.probes.noise import vqabq
-from pfungst.probes.noise.cache import originals, rank_cached
+from pfungst.probes.noise.cache import check_rankable, originals, rank_for, rankers_of
 from pfungst.probes.noise.partitions import append
 from pfungst.probes.noise.ranking import GAP, LAMBDA
 
@@ -32,6 +32,8 @@ class Vqabq:
     encoder: str = ""
     pool: str = ""
     pool_type: str = "all"
+    pool_limit: int = 0
+    """Only the first so many questions of the pool; 0: all. A limit on the exam does not make the pool smaller."""
     ranked: str = ""
     s1: float = vqabq.THRESHOLDS[0]
     s2: float = vqabq.THRESHOLDS[1]
@@ -44,9 +46,20 @@ class Vqabq:
     keep_main_questions: bool = False
     rephrasings: bool = False
 
+    def check_data(self, data: Dataset) -> None:
+        if not self.ranked and len(rankers_of(self)) != 1:
+            raise ProbeError(f"VQABQ takes one ranker, not {self.ranker!r}.")
+        if self.k < 3:
+            raise ProbeError(f"VQABQ appends up to three basic questions, so k must be at least 3, not {self.k}.")
+        check_rankable(self, data)
+
+    def prepare(self, data: Dataset, seed: int, progress: Progress) -> None:
+        """Rank the pool."""
+        rank_for(self, data, progress)
+
     def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
-        examples = originals(data, self.rephrasings)
-        for example, row in zip(examples, rank_cached(self, self.ranker, examples, data), strict=True):
+        self.check_data(data)
+        for example, row in zip(originals(data, self.rephrasings), rank_for(self, data)[0], strict=True):
             query = measure.clean_query(example)
             variants = [Variant("clean", query)] + [
                 Variant(name, replace(query, question=append(example.question, row.questions[:count], self.words)))
