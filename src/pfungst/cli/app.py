@@ -11,7 +11,9 @@ from pfungst.cli import (
     data,
     decoys,
     examine,
+    export,
     games,
+    gate,
     list_,
     play,
     rank,
@@ -39,6 +41,8 @@ app.command("rescore")(rescore.rescore)
 app.command("compare")(compare.compare)
 app.command("report")(report.report)
 app.command("show")(show_run.show)
+app.command("export")(export.export)
+app.command("gate")(gate.gate)
 app.command("rank")(rank.rank)
 app.command("decoys")(decoys.decoys)
 app.command("audit")(audit.audit)

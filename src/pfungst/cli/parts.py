@@ -20,6 +20,7 @@ def parts() -> dict[str, list[tuple[str, ...]]]:
     from pfungst.probes.game.adversaries import ADVERSARIES
     from pfungst.probes.noise import RANKERS
     from pfungst.probes.rephrase.generators import REPHRASERS
+    from pfungst.report.exports import EXPORTS
     from pfungst.scores import METRICS
     from pfungst.text.encoders import list_encoders
     from pfungst.world.renderers.registry import renderer_names
@@ -30,6 +31,7 @@ def parts() -> dict[str, list[tuple[str, ...]]]:
         "models": _models(),
         "data": _of(FORMATS),
         "metrics": _told(METRICS),
+        "exports": _of(EXPORTS),
         "rankers": _of(RANKERS),
         "rephrasers": _told(REPHRASERS.names()),
         "adversaries": _told(ADVERSARIES.names()),

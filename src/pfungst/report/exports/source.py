@@ -1,0 +1,148 @@
+"""What there is to export: the configuration, the findings and the answers of a run folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pfungst.core import PfungstError, read_config
+from pfungst.core.store import AnswerStore
+from pfungst.report.html import read_findings
+from pfungst.report.names import finding_name
+
+LEVEL = 0.95
+"""Of every interval in a run."""
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A run folder, or one probe of it, as an export sees it."""
+
+    path: Path
+    config: Mapping[str, Any]
+    findings: Sequence[Mapping[str, Any]]
+    """As in findings.json, one entry per probe."""
+
+    @classmethod
+    def read(cls, run: Path, probe: str = "") -> Source:
+        config = read_config(run)
+        findings = read_findings(run)
+        names = [found["probe"] for found in findings]
+        if probe and probe not in names:
+            raise PfungstError(f"{run} has no probe {probe}; its probes are: {', '.join(names)}.")
+        return cls(run, config, [found for found in findings if probe in ("", found["probe"])])
+
+    @property
+    def player(self) -> str:
+        return str(self.config["player"]["name"])
+
+    @property
+    def data(self) -> str:
+        return str(self.config["data"]["name"])
+
+    @property
+    def metric(self) -> str:
+        return str(self.config["data"]["metric"])
+
+    @property
+    def version(self) -> str:
+        """The version of Pfungst that examined the player."""
+        return str(self.config.get("pfungst") or "unknown")
+
+    @property
+    def hub_id(self) -> str:
+        """`ORG/NAME` where the data set comes from the Hugging Face hub, else empty."""
+        spec = str(self.config["data"].get("spec") or "")
+        return spec.removeprefix("hf:").split("#")[0].split("?")[0] if spec.startswith("hf:") else ""
+
+    @cached_property
+    def finished(self) -> datetime:
+        """When the findings were written."""
+        return datetime.fromtimestamp(int((self.path / "findings.json").stat().st_mtime), UTC)
+
+    @cached_property
+    def digest(self) -> str:
+        """Names this run, the same on every export: a hash of what was asked of whom and what came out."""
+        told = [self.config["player"], self.config["data"], self.config["seed"], self.findings]
+        return hashlib.sha256(json.dumps(told, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+    def finding_rows(self) -> list[Row]:
+        """Every finding once, with its probe, its name for `pfungst gate`, and which headline number it is."""
+        rows = []
+        for found in self.findings:
+            headlines = {kind: found.get(kind) for kind in ("clean", "disturbed", "drop")}
+            listed = list(found["rows"])
+            listed += [one for one in headlines.values() if one is not None and one not in listed]
+            for finding in listed:
+                rows.append(
+                    {
+                        "probe": found["probe"],
+                        "id": finding_name(found["probe"], finding),
+                        "headline": ", ".join(kind for kind, one in headlines.items() if one == finding),
+                        **finding,
+                    }
+                )
+        return rows
+
+    def answers(self, probe: str = "") -> Iterator[Row]:
+        """One row per variant: all columns of the trials, and what the store knows of the reply."""
+        for found in self.findings:
+            if probe in ("", found["probe"]):
+                yield from self.table(found["probe"]).to_pylist()
+
+    def table(self, probe: str) -> Any:
+        """The answers of one probe as an Arrow table."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = self.path / "trials" / f"{probe}.parquet"
+        if not path.exists():
+            raise PfungstError(f"{self.path} has no trials of the probe {probe}: run the exam to its end.")
+        trials = pq.read_table(path)
+        keys = trials.column("key").to_pylist()
+        said = self._said(keys)
+        trials = trials.add_column(0, "probe", pa.array([probe] * len(trials), pa.string()))
+        kinds = {
+            "choice_scores": pa.list_(pa.float64()), "thinking": pa.string(), "stop": pa.string(),
+            "input_tokens": pa.int64(), "output_tokens": pa.int64(), "seconds": pa.float64(),
+        }  # fmt: skip
+        for name, kind in kinds.items():
+            attribute = "scores" if name == "choice_scores" else name
+            values = [getattr(said[key], attribute) if key in said else None for key in keys]
+            trials = trials.append_column(name, pa.array(values, kind))
+        return trials
+
+    def _said(self, keys: Sequence[str]) -> Mapping[str, Any]:
+        path = self.path / "answers.sqlite"
+        if not path.exists():
+            return {}
+        with AnswerStore(path) as store:
+            return store.known(keys)
+
+
+def interval_text(finding: Mapping[str, Any]) -> str:
+    """Interval and n in words, for formats that have no field for them."""
+    unit = "as a fraction, not in percent" if finding.get("unit", "%") == "%" else finding["unit"] or "a plain number"
+    known = finding["low"] is not None and finding["high"] is not None
+    spread = f"95% interval {finding['low']:.6g} to {finding['high']:.6g}" if known else "no interval known"
+    return f"{spread}; n={finding['n']}, {finding['clusters']} images; {unit}; {finding['how']}"
+
+
+def trials_of(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    """Rows of one probe, trial by trial: a trial begins with its clean variant."""
+    trial: list[Row] = []
+    for row in rows:
+        if trial and (row["example_id"] != trial[0]["example_id"] or row["variant"] == trial[0]["variant"]):
+            yield trial
+            trial = []
+        trial.append(row)
+    if trial:
+        yield trial

@@ -1,0 +1,287 @@
+"""Exports: the numbers and answers of a run, unharmed and harmless, in the formats of others."""
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from pfungst.cli.app import app
+from pfungst.core import PfungstError, UsageError
+from pfungst.report.exports import EXPORTS, export
+from pfungst.report.exports.latex import escape
+from pfungst.report.exports.source import Source
+from pfungst.report.exports.tables import guard
+from pfungst.report.exports.writing import visible, yaml
+from tests.report.conftest import HOSTILE
+
+OWN = [name for name in EXPORTS.names() if name != "inspect"]
+"""Formats that need no other package."""
+
+
+def trials(run: Path) -> list[dict]:
+    return [row for probe in ("control", "blind") for row in pq.read_table(run / f"trials/{probe}.parquet").to_pylist()]
+
+
+@pytest.mark.parametrize("to", OWN)
+def test_every_export_writes_hostile_text_and_unknown_numbers(hostile_run: Path, tmp_path: Path, to: str) -> None:
+    written = export(hostile_run, to, tmp_path)
+    assert written and all(path.stat().st_size for path in written)
+    assert all(tmp_path in path.parents for path in written)
+
+
+@pytest.mark.parametrize("to", OWN)
+def test_the_same_run_gives_the_same_bytes(world_run: Path, tmp_path: Path, to: str) -> None:
+    first, second = (export(world_run, to, tmp_path / place) for place in ("a", "b"))
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+
+
+def test_nothing_is_replaced_unless_forced(world_run: Path, tmp_path: Path) -> None:
+    (written,) = export(world_run, "junit", tmp_path / "mine.xml")
+    assert written == tmp_path / "mine.xml"
+    written.write_text("precious")
+    with pytest.raises(PfungstError, match=r"mine\.xml is already there.*--force"):
+        export(world_run, "junit", written)
+    assert written.read_text() == "precious"
+    export(world_run, "junit", written, force=True)
+    assert written.read_text().startswith("<?xml")
+
+
+def test_a_path_with_the_suffix_names_the_main_file(world_run: Path, tmp_path: Path) -> None:
+    assert export(world_run, "csv", tmp_path / "x.csv") == (tmp_path / "x.csv", tmp_path / "x-findings.csv")
+    with pytest.raises(PfungstError, match=r"x\.csv is a file\. Name a folder, or a file that ends in \.tex"):
+        export(world_run, "latex", tmp_path / "x.csv")
+
+
+def test_one_probe_can_be_chosen(world_run: Path, tmp_path: Path) -> None:
+    answers, findings = export(world_run, "parquet", tmp_path, probe="blind")
+    for path in (answers, findings):
+        assert set(pq.read_table(path).column("probe").to_pylist()) == {"blind"}
+    with pytest.raises(PfungstError, match="no probe noise; its probes are: control, blind, rephrase"):
+        export(world_run, "parquet", tmp_path, probe="noise")
+
+
+def test_an_unknown_format_is_wrong_usage(world_run: Path) -> None:
+    with pytest.raises(UsageError, match="no export called 'cvs'. Did you mean csv"):
+        export(world_run, "cvs")
+
+
+def test_the_command_says_what_it_wrote(world_run: Path, tmp_path: Path) -> None:
+    shown = CliRunner().invoke(app, ["export", str(world_run), "--to", "csv", "-o", str(tmp_path / "o"), "--json"])
+    assert json.loads(shown.stdout)["files"] == [
+        str(tmp_path / "o" / f"{name}.csv") for name in ("answers", "findings")
+    ]
+
+
+# ---------------------------------------------------------------- csv and parquet
+
+
+def test_parquet_holds_every_row_and_column_and_what_the_store_knows(hostile_run: Path, tmp_path: Path) -> None:
+    answers, _ = export(hostile_run, "parquet", tmp_path)
+    rows, before = pq.read_table(answers).to_pylist(), trials(hostile_run)
+    assert repr([{name: row[name] for name in before[0]} for row in rows]) == repr(before)  # NaN is not NaN
+    again = next(row for row in rows if row["variant"] == "again")
+    assert (again["thinking"], again["stop"], again["input_tokens"], again["seconds"]) == (
+        "\tlet me think", "length", 7, 0.25,
+    )  # fmt: skip
+    assert again["raw"] == "-1+1" + HOSTILE
+
+
+def test_findings_travel_with_interval_n_and_scale(world_run: Path, tmp_path: Path) -> None:
+    _, path = export(world_run, "parquet", tmp_path)
+    found = {row["id"]: row for row in pq.read_table(path).to_pylist()}
+    kept = json.loads((world_run / "findings.json").read_text())["findings"]
+    for one in kept:
+        for finding in one["rows"]:
+            condition = f"[{finding['condition']}]" if finding["condition"] else ""
+            row = next(r for key, r in found.items() if key.endswith(condition) and r["name"] == finding["name"]
+                       and r["probe"] == one["probe"] and r["condition"] == finding["condition"])  # fmt: skip
+            for name in ("value", "low", "high", "at_least", "at_most", "n", "clusters"):
+                assert row[name] == finding[name]
+            assert row["scale"] == "fraction of 1"
+    assert found["control.drop[again]"]["headline"] == "drop"
+    assert "rephrase.cs4" in found
+
+
+def test_no_cell_of_a_csv_is_a_formula_and_all_can_be_read_back(hostile_run: Path, tmp_path: Path) -> None:
+    answers, findings = export(hostile_run, "csv", tmp_path)
+    rows = list(csv.DictReader(io.StringIO(answers.read_bytes().decode(), newline="")))
+    before = trials(hostile_run)
+    assert len(rows) == len(before)
+    for row, kept in zip(rows, before, strict=True):
+        for name in ("example_id", "question", "answer", "raw", "question_type"):
+            assert not re.match("[=+@\t\r\n-]", row[name])
+            assert re.sub("^'(?='*[=+@\t\r\n-])", "", row[name]) == visible(kept[name])
+        assert json.loads(row["choices"]) == [choice.replace("\x7f", "␡") for choice in kept["choices"]]
+    assert "\x00" not in answers.read_text() and "\x1b" not in answers.read_text()
+    drop = next(r for r in csv.DictReader(findings.open(newline="")) if r["id"] == "blind.drop[blank image]")
+    assert float(drop["low"]) <= float(drop["value"]) <= float(drop["high"])  # numbers stay numbers
+
+
+@given(st.text())
+def test_the_guard_of_a_cell_can_be_undone(text: str) -> None:
+    guarded = guard(text)
+    assert not re.match("[=+@\t\r\n＝＋－＠-]", guarded)
+    assert re.sub("^'(?='*[=+@\t\r\n＝＋－＠-])", "", guarded, count=1) == text
+
+
+# ---------------------------------------------------------------- latex
+
+
+@given(st.text())
+def test_escaped_text_has_no_live_latex(text: str) -> None:
+    escaped = escape(text)
+    assert escaped.count("{") - escaped.count(r"\{") == escaped.count("}") - escaped.count(r"\}")
+    assert re.fullmatch(r"(?:[^\\&%$#_^~\n]|\\[&%$#_{}]|\\(?:text[a-z]+|unichar)(?=\{)|~)*", escaped)
+    assert all(sign.isascii() or "À" <= sign <= "ÿ" for sign in escaped)
+
+
+def test_every_table_is_in_the_document_and_environments_balance(hostile_run: Path, tmp_path: Path) -> None:
+    (path,) = export(hostile_run, "latex", tmp_path)
+    text = path.read_text()
+    stack = []
+    for kind, name in re.findall(r"(?<!\\)\\(begin|end)\{(\w+)\}", text):
+        if kind == "begin":
+            stack.append(name)
+        else:
+            assert stack.pop() == name
+    assert not stack
+    kept = json.loads((hostile_run / "findings.json").read_text())["findings"]
+    tables = 1 + sum(len(one["tables"]) for one in kept)
+    for sign in (r"\begin{tabular}", r"\toprule", r"\midrule", r"\bottomrule"):
+        assert text.count(sign) == tables
+    for body in re.findall(r"\\begin\{tabular\}\{(l+)\}(.*?)\\end\{tabular\}", text, re.S):
+        for row in re.findall(r"^(.*) \\\\$", body[1], re.M):
+            assert len(re.findall(r"(?<!\\)&", row)) == len(body[0]) - 1
+    assert "(n=" in text
+
+
+# ---------------------------------------------------------------- hub
+
+
+def test_yaml_is_read_back_as_it_was() -> None:
+    pyyaml = pytest.importorskip("yaml")
+    value = {"a": [{"b": HOSTILE, "c": [1, 2.5, True]}, "x: y", []], "d": {}, "e": "yes", "f": 1e-7, "g": "2024-01-01"}
+    expected = {**value, "a": [{**value["a"][0], "b": visible(HOSTILE).replace("\u2028", " ")}, *value["a"][1:]]}
+    assert pyyaml.safe_load(yaml(value)) == expected
+
+
+@pytest.mark.parametrize("fixture", ["world_run", "hostile_run"])
+def test_the_hubs_own_reader_understands_both_forms(fixture: str, request, tmp_path: Path) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+    repocard_data = pytest.importorskip("huggingface_hub.repocard_data")
+    pyyaml = pytest.importorskip("yaml")
+    run = request.getfixturevalue(fixture)
+    rows = {row["id"]: row for row in Source.read(run).finding_rows()}
+
+    (card,) = export(run, "model-index", tmp_path)
+    index = pyyaml.safe_load(card.read_text())["model-index"]
+    _, results = repocard_data.model_index_to_eval_results(index)
+    assert len(results) == sum(row["value"] is not None for row in rows.values())
+    for result in results:
+        row = rows[re.sub("[\u2028\u2029]", " ", result.metric_args["id"])]
+        assert (result.metric_value, result.task_type) == (row["value"], "visual-question-answering")
+        assert result.metric_args.get("low") == row["low"] and result.metric_args["n"] == row["n"]
+
+    paths = export(run, "hf-results", tmp_path)
+    assert all(path.parent == tmp_path / ".eval_results" for path in paths)
+    for path in paths:
+        (entry,) = hub.parse_eval_result_entries(pyyaml.safe_load(path.read_text()))
+        assert entry.value == rows[entry.task_id]["value"]
+        assert f"n={rows[entry.task_id]['n']}" in entry.notes and "fraction" in entry.notes
+
+
+# ---------------------------------------------------------------- every eval ever, croissant, junit
+
+
+def test_every_eval_ever_has_each_finding_with_its_interval_and_each_answer(world_run: Path, tmp_path: Path) -> None:
+    aggregate, samples = export(world_run, "every-eval-ever", tmp_path)
+    assert samples.name == f"{aggregate.stem}_samples.jsonl" and aggregate.parent == samples.parent
+    assert re.fullmatch(r"data/pfungst-world/[^/]+/prior", str(aggregate.parent.relative_to(tmp_path)))
+    told = json.loads(aggregate.read_text())
+    rows = {row["id"]: row for row in Source.read(world_run).finding_rows()}
+    for result in told["evaluation_results"]:
+        row, config = rows.pop(result["evaluation_result_id"]), result["metric_config"]
+        assert config["min_score"] <= result["score_details"]["score"] == row["value"] <= config["max_score"] == 1
+        interval = result["score_details"]["uncertainty"]["confidence_interval"]
+        assert (interval["lower"], interval["upper"], interval["confidence_level"]) == (row["low"], row["high"], 0.95)
+        assert config["lower_is_better"] == (row["name"] not in (
+            "accuracy", "guessing", "gain", "CS(1)", "CS(2)", "CS(3)", "CS(4)", "agreement", "correct-consistency",
+            "worst of n", "coverage at 1% risk", "coverage at 5% risk", "coverage at 10% risk"))  # fmt: skip
+    assert not rows
+    lines = [json.loads(line) for line in samples.read_text().splitlines()]
+    assert len(lines) == told["detailed_evaluation_results"]["total_rows"]
+    assert len(lines) == sum(len(list(Source.read(world_run).answers(p))) for p in ("control", "blind", "rephrase"))
+    clean = [
+        line["evaluation"]["score"] for line in lines if line.get("evaluation_result_id") == "control.accuracy[clean]"
+    ]
+    assert sum(clean) / len(clean) == pytest.approx(
+        next(r["value"] for r in Source.read(world_run).finding_rows() if r["id"] == "control.accuracy[clean]")
+    )
+
+
+@pytest.mark.parametrize("fixture", ["world_run", "hostile_run"])
+def test_every_eval_ever_passes_its_own_schema(fixture: str, request, tmp_path: Path) -> None:
+    schemas = pytest.importorskip("every_eval_ever.schemas", reason="every_eval_ever, the schema's package, is absent")
+    jsonschema = pytest.importorskip("jsonschema")
+    folder = Path(schemas.__file__).parent
+    aggregate, samples = export(request.getfixturevalue(fixture), "every-eval-ever", tmp_path)
+    jsonschema.Draft7Validator(json.loads((folder / "eval.schema.json").read_text())).validate(
+        json.loads(aggregate.read_text())
+    )
+    one = jsonschema.Draft7Validator(json.loads((folder / "instance_level_eval.schema.json").read_text()))
+    for line in samples.read_text().splitlines():
+        one.validate(json.loads(line))
+
+
+def test_answers_without_a_score_are_left_out_where_the_schema_needs_one(hostile_run: Path, tmp_path: Path) -> None:
+    _, samples = export(hostile_run, "every-eval-ever", tmp_path)
+    lines = [json.loads(line) for line in samples.read_text().splitlines()]
+    known = [row for row in trials(hostile_run) if row["score"] == row["score"]]
+    assert 0 < len(lines) == len(known) < len(trials(hostile_run))
+    assert [line["output"]["raw"] for line in lines] == [[row["raw"]] for row in known]
+
+
+def test_croissant_describes_the_files_beside_it(world_run: Path, tmp_path: Path) -> None:
+    import hashlib
+
+    described, *tables = export(world_run, "croissant", tmp_path)
+    told = json.loads(described.read_text())
+    assert told["conformsTo"] == "http://mlcommons.org/croissant/1.1" and told["@type"] == "sc:Dataset"
+    files = {one["@id"]: one for one in told["distribution"]}
+    for path in tables:
+        assert files[path.name]["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    for records, path in zip(told["recordSet"], tables, strict=True):
+        columns = [field["source"]["extract"]["column"] for field in records["field"]]
+        assert columns == pq.read_schema(path).names
+
+
+def test_mlcroissant_reads_the_records(world_run: Path, tmp_path: Path) -> None:
+    mlcroissant = pytest.importorskip("mlcroissant")
+    described, answers, _ = export(world_run, "croissant", tmp_path)
+    records = list(mlcroissant.Dataset(jsonld=described).records(record_set="answers"))
+    assert [r["answers/answer"].decode() for r in records] == pq.read_table(answers).column("answer").to_pylist()
+
+
+def test_junit_has_one_case_per_finding_in_the_order_of_the_schema(hostile_run: Path, tmp_path: Path) -> None:
+    from xml.etree import ElementTree
+
+    (path,) = export(hostile_run, "junit", tmp_path)
+    root = ElementTree.parse(path).getroot()
+    assert root.tag == "testsuites"
+    cases = [case.get("name") for case in root.iter("testcase")]
+    assert cases == [visible(row["id"]) for row in Source.read(hostile_run).finding_rows()]
+    for suite in root:
+        assert [child.tag for child in suite if child.tag != "testcase"] == ["properties", "system-out", "system-err"]
+        assert int(suite.get("tests")) == len(suite.findall("testcase"))
+        assert {"name", "tests", "failures", "errors", "time", "timestamp", "hostname", "id", "package"} <= set(
+            suite.keys()
+        )
+        told = {one.get("name"): one.get("value") for one in suite.iter("property")}
+        assert all("n=" in told[case.get("name")] for case in suite.iter("testcase"))
