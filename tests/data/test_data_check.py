@@ -44,7 +44,7 @@ def test_every_bad_record_is_listed_with_file_and_position(tmp_path: Path) -> No
         ("questions.json", "record 2", "the record is a number, not an object."),
         ("questions.json", "record 5", '"question" is empty.'),
         ("annotations.json", "record 2", '"answers" is missing or not a list.'),
-        ("questions.json", "record 3", "the id '42000' is there twice."),
+        ("questions.json", "record 3", "the id '42000' appears twice."),
         ("questions.json", "record 4", found[4][2]),
     ]
     assert "7 has no annotation" in found[4][2]

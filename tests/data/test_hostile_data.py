@@ -326,7 +326,7 @@ def test_a_pipe_among_the_files_is_not_waited_for(tmp_path: Path) -> None:
 def test_ids_that_differ_in_kind_alone_are_one_id(tmp_path: Path) -> None:
     rows = [{"id": 1, "question": "a?"}, {"id": "1", "question": "b?"}, {"id": 1.0, "question": "c?"}]
     make.write(tmp_path / "mine.jsonl", "\n".join(map(json.dumps, rows)))
-    with pytest.raises(DataError, match="line 2: the id '1' is there twice"):
+    with pytest.raises(DataError, match="line 2: the id '1' appears twice"):
         load(tmp_path)
     assert load(tmp_path, skip_bad=True).skipped == 2
 

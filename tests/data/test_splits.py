@@ -70,13 +70,13 @@ def test_ids_of_two_splits_stay_apart_and_so_do_groups(tmp_path: Path) -> None:
 
 def test_an_id_that_cannot_be_made_unique_is_a_sentence(tmp_path: Path) -> None:
     place = folder(tmp_path, train=rows("a", "val-a"), val=rows("a"))
-    with pytest.raises(DataError, match=r"val\.jsonl, line 1: the id 'val-a' is there twice"):
+    with pytest.raises(DataError, match=r"val\.jsonl, line 1: the id 'val-a' appears twice"):
         load(f"{place}#train+val")
     assert load(f"{place}#train+val", skip_bad=True).skipped == 1
 
 
 def test_an_id_twice_in_one_split_is_still_a_bad_record(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="the id '1' is there twice"):
+    with pytest.raises(DataError, match="the id '1' appears twice"):
         load(folder(tmp_path, val=rows(1, 1)))
 
 

@@ -249,7 +249,7 @@ def test_a_bad_csv_row_is_told_by_its_line(tmp_path: Path) -> None:
 
 def test_a_column_named_twice_is_an_error(tmp_path: Path) -> None:
     make.write(tmp_path / "mine.csv", "question,question\na,b\n")
-    with pytest.raises(DataError, match="there twice"):
+    with pytest.raises(DataError, match="appears twice"):
         load(tmp_path)
 
 

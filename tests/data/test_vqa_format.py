@@ -178,7 +178,7 @@ def test_two_candidates_for_one_picture_are_never_guessed_between(tmp_path: Path
     make.vqa2(tmp_path)
     make.picture(tmp_path / "a" / "COCO_val2014_000000000042.jpg", "red")
     make.picture(tmp_path / "b" / "COCO_val2014_000000000042.jpg", "blue")
-    with pytest.raises(DataError, match="two pictures are called"):
+    with pytest.raises(DataError, match="two images are called"):
         load(tmp_path)
     assert load(tmp_path, images=tmp_path / "b")[0].image is not None
 
@@ -237,11 +237,11 @@ BAD_QUESTIONS = {
     "id is true": ([question(True)], '"question_id" is true or false'),
     "id is 1.5": ([question(1.5)], '"question_id" is a number'),
     "question too long": ([question(1, 1, "x" * 1_000_001)], "1,000,001 characters long"),
-    "same id": ([question(42000), question("42000")], "'42000' is there twice"),
+    "same id": ([question(42000), question("42000")], "'42000' appears twice"),
     "choices are no list": ([question(multiple_choices="cup")], '"multiple_choices" is text'),
     "half a character": ([question(text="What \ud800?")], "not UTF-8 text"),
     "no annotation": ([question(77)], "77 has no annotation"),
-    "another picture": ([question(42000, 43)], "about another picture"),
+    "another image": ([question(42000, 43)], "about another image"),
     "target not a choice": ([question(multiple_choices=["a", "b"])], "'cup' is not among its choices"),
 }
 
@@ -347,7 +347,7 @@ def test_a_file_without_questions_is_told(tmp_path: Path) -> None:
     with pytest.raises(DataError, match='no list "questions"'):
         load(tmp_path)
     make.vqa2(tmp_path, [])
-    with pytest.raises(DataError, match="not a single usable question"):
+    with pytest.raises(DataError, match="no usable question"):
         load(tmp_path)
 
 

@@ -185,7 +185,7 @@ class OtherIterator(Good):
         (Nothing, "not NoneType"),
         (Lazy, "not list_iterator"),
         (NeedsSome, "an empty list"),
-        (NeedsPicture, "without a picture"),
+        (NeedsPicture, "without an image"),
         (NeedsOpen, "with choices"),
         (NumberText, "str, not int"),
         (SureTwice, "from 0 to 1"),

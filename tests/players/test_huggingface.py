@@ -275,7 +275,7 @@ def test_code_of_the_models_own_is_not_run(tmp_path: Path) -> None:
 
 def test_a_model_that_sees_nothing_is_refused_in_a_sentence(tmp_path: Path) -> None:
     folder = tiny_models.save_text_model(tmp_path)
-    with pytest.raises(PlayerError, match="does not answer questions about pictures"):
+    with pytest.raises(PlayerError, match="does not answer questions about images"):
         player(folder)
 
 
@@ -286,7 +286,7 @@ def test_missing_folder_and_bad_options_are_sentences(tmp_path: Path) -> None:
         resolve("hf:some/model", batchsize="3")
     with pytest.raises(UsageError, match="one of auto, float32"):
         HuggingFaceOptions(dtype="int8")
-    with pytest.raises(UsageError, match="must hold"):
+    with pytest.raises(UsageError, match="must contain"):
         HuggingFaceOptions(prompt="no place")
 
 

@@ -379,7 +379,7 @@ def test_a_dead_server_stops_the_run_soon_and_says_so() -> None:
         url = server.url
     player = asking(url, concurrency=4)
     start = time.monotonic()
-    with pytest.raises(PlayerError, match=r"taken for dead .*ConnectError.*check the address"):
+    with pytest.raises(PlayerError, match=r"considered down .*ConnectError.*check the address"):
         player.answer(questions(100))
     assert time.monotonic() - start < 20
     assert 10 <= player.usage.requests <= 10 + 4
@@ -397,7 +397,7 @@ def test_a_server_that_dies_half_way_leaves_the_answers_before_it() -> None:
 
     with serving(behave) as server:
         received = []
-        with pytest.raises(PlayerError, match="taken for dead"):
+        with pytest.raises(PlayerError, match="considered down"):
             for pair in asking(server.url, concurrency=1, backoff=0.001).answer_iter(questions(60)):
                 received.append(pair)
     assert len(received) == 20

@@ -17,7 +17,7 @@ def check_player(
     data: Annotated[str | None, typer.Option("--data", "-d", help="Ask questions of this data set.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Does a player answer in order, one answer a query, the same in any batch?"""
+    """Does a player answer in order, one answer per query, the same in any batch?"""
     import sys
 
     from pfungst.data import load
@@ -52,7 +52,7 @@ def check_ranker(ranker: Annotated[str, typer.Argument(help="A ranker.")], as_js
 
 @app.command("renderer")
 def check_renderer(renderer: Annotated[str, typer.Argument(help="A renderer.")], as_json: Json = False) -> None:
-    """Does a renderer draw the right size, the same picture twice, and what the scene holds?"""
+    """Does a renderer draw the right size, the same image twice, and what the scene holds?"""
     from pfungst.world.renderers import check_renderer as run_check
     from pfungst.world.renderers import renderer as get_renderer
 

@@ -9,7 +9,9 @@ import typer
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave bad records out and count them.")]
-Images = Annotated[Path | None, typer.Option(help="Folder or archive of the images, where it is not beside the data.")]
+Images = Annotated[
+    Path | None, typer.Option(help="Folder or archive of the images, if they are not stored with the data.")
+]
 
 
 def examine(
@@ -25,7 +27,7 @@ def examine(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
     limit: Annotated[int | None, typer.Option(help="Ask about the first N examples only.")] = None,
-    only: Annotated[list[str] | None, typer.Option(help="Only the example of this id. Repeatable.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Only the example with this id. Repeatable.")] = None,
     option: Annotated[
         list[str] | None, typer.Option("--option", help="A setting of the player, key=value. Repeatable.")
     ] = None,

@@ -11,30 +11,32 @@ from pfungst.cli.examine import Json
 
 app = typer.Typer(help="Make CLEVR worlds and look at them.", no_args_is_help=True)
 
-On = Annotated[str, typer.Option("--on", help="Where work runs: local, processes, ray, or an address of a cluster.")]
-Workers = Annotated[int | None, typer.Option(help="Workers at once [one a core].")]
+On = Annotated[
+    str, typer.Option("--on", help="Where work runs: local, processes, ray, or the address of a Ray cluster.")
+]
+Workers = Annotated[int | None, typer.Option(help="Workers at once [one per core].")]
 
 
 @app.command("make")
 def make(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write to.")],
     scenes: Annotated[int, typer.Option(help="How many scenes.")] = 100,
-    questions_per_scene: Annotated[int, typer.Option(help="Questions a scene.")] = 10,
+    questions_per_scene: Annotated[int, typer.Option(help="Questions per scene.")] = 10,
     rephrasings: Annotated[int, typer.Option(help="Other wordings of every question.")] = 3,
     split: Annotated[str, typer.Option(help="Name of the split, as in CLEVR_SPLIT_scenes.json.")] = "new",
     phrasings: Annotated[
         str | None, typer.Option(help="Where rephrasings come from: train, heldout or mixed [by the split].")
     ] = None,
-    templates: Annotated[Path | None, typer.Option(help="Folder of template files [our own templates].")] = None,
+    templates: Annotated[Path | None, typer.Option(help="Folder of template files [the built-in ones].")] = None,
     seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
-    width: Annotated[int, typer.Option(help="Width of the pictures.")] = 320,
-    height: Annotated[int, typer.Option(help="Height of the pictures.")] = 240,
-    images: Annotated[bool, typer.Option("--images/--no-images", help="Draw the pictures.")] = True,
+    width: Annotated[int, typer.Option(help="Width of the images.")] = 320,
+    height: Annotated[int, typer.Option(help="Height of the images.")] = 240,
+    images: Annotated[bool, typer.Option("--images/--no-images", help="Draw the images.")] = True,
     on: On = "processes",
     workers: Workers = None,
     as_json: Json = False,
 ) -> None:
-    """Make scenes, questions with programs and rephrasings, and pictures, in the published CLEVR formats.
+    """Make scenes, questions with programs and rephrasings, and images, in the published CLEVR formats.
 
     The same seed gives the same bytes. A run that was stopped goes on where it was.
     """

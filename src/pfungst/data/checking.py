@@ -32,7 +32,7 @@ class CheckReport:
     labelled: int
     """Examples with a right answer."""
     images: int
-    """Different pictures the questions are about."""
+    """Different images the questions are about."""
     missing_images: int
     """How many of them were not found."""
     missing_image_ids: tuple[str, ...]
@@ -41,7 +41,7 @@ class CheckReport:
     duplicate_ids: int
     """Records left out because their id was there before; they are among `bad` too."""
     duplicate_questions: int
-    """Examples that ask about a picture what an earlier one has asked."""
+    """Examples that ask about an image what an earlier one has asked."""
     groups: int
     """Questions with rephrasings."""
     files: Mapping[str, int] = field(default_factory=dict)
@@ -188,8 +188,8 @@ def _sentences(report: CheckReport) -> Iterator[str]:
         ("Files", report.files),
         ("Answer types", report.answer_types),
         ("Question types", report.question_types),
-        ("Answers a question", report.answers_per_question),
-        ("Choices a question", report.choices_per_question),
+        ("Answers per question", report.answers_per_question),
+        ("Choices per question", report.choices_per_question),
         ("Most frequent answers", report.top_answers),
     ):
         if any(key not in ("", 0) for key in counts):

@@ -61,7 +61,10 @@ class _Guarded(io.RawIOBase):
             data = self._source.read(len(view))
         except _READ_ERRORS as error:
             raise DataError.at(
-                self._label, f"after byte {self._seen}", f"the file cannot be read on ({error}).", "Download it again."
+                self._label,
+                f"after byte {self._seen}",
+                f"the rest of the file cannot be read ({error}).",
+                "Download it again.",
             ) from error
         self._seen += len(data)
         if self._limit is not None and self._seen > self._limit:
@@ -171,11 +174,11 @@ def _open_member(path: Path, member: str) -> tuple[BinaryIO, int]:
 
 @dataclass(slots=True)
 class Listing:
-    """What lies under a path: files that may be data, and pictures as (container, name) pairs."""
+    """What lies under a path: files that may be data, and images as (container, name) pairs."""
 
     files: list[File] = field(default_factory=list)
     pictures: list[tuple[str, str]] = field(default_factory=list)
-    """(archive, member) for a picture in an archive, ("", path) for one on disk."""
+    """(archive, member) for an image in an archive, ("", path) for one on disk."""
     saved: list[Path] = field(default_factory=list)
     """Folders written by `datasets.save_to_disk`."""
 

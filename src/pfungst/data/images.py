@@ -1,4 +1,4 @@
-"""Pictures found by the published file-name rules. They are looked up in one listing and opened only when asked for."""
+"""Images found by the published file-name rules. They are looked up in one listing and opened only when asked for."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _BACKSLASH = "\\"
 
 
 class ImageFinder:
-    """Finds the picture of a question. Built once a load; nothing is listed before the first look-up."""
+    """Finds the image of a question. Built once per load; nothing is listed before the first look-up."""
 
     def __init__(self, listing: Callable[[], Listing], roots: Sequence[Path]) -> None:
         self._listing = listing
         self._roots = tuple(roots)
-        """Folders that relative paths of pictures start from."""
+        """Folders that relative paths of images start from."""
         self._index: dict[str, list[tuple[str, str]]] | None = None
         self._known: dict[object, Image | None] = {}
 
     @classmethod
     def under(cls, places: Sequence[str | os.PathLike[str]]) -> ImageFinder:
-        """Pictures of the folders and zip archives a user names."""
+        """Images of the folders and zip archives a user names."""
         paths = [Path(place) for place in places]
         for path in paths:
             if not path.exists():
@@ -53,16 +53,16 @@ class ImageFinder:
         return cls(listing, [path for path in paths if path.is_dir()])
 
     def named(self, stem: str, suffix: str = ".jpg", split: str = "") -> Image | None:
-        """The picture whose file is called `stem`; `suffix` and a folder called like `split` decide between several."""
+        """The image whose file is called `stem`; `suffix` and a folder called like `split` decide between several."""
         key = (stem, suffix, split)
         if key not in self._known:
             self._known[key] = self._pick(stem, suffix, split)
         return self._known[key]
 
     def coco(self, image_id: int, subtype: str) -> Image | None:
-        """An MS COCO picture: `COCO_val2014_000000000042.jpg`, or `000000000042.jpg` as in the 2017 release.
+        """An MS COCO image: `COCO_val2014_000000000042.jpg`, or `000000000042.jpg` as in the 2017 release.
 
-        COCO numbers are unique over its splits, so a picture of another split folder is still the right one.
+        COCO numbers are unique over its splits, so an image of another split folder is still the right one.
         """
         key = (image_id, subtype)
         if key not in self._known:
@@ -72,7 +72,7 @@ class ImageFinder:
         return self._known[key]
 
     def at(self, path: str) -> Image | None:
-        """The picture at a path relative to the image folder, as tables name it. Never outside that folder."""
+        """The image at a path relative to the image folder, as tables name it. Never outside that folder."""
         if path.startswith("data:"):
             return _data_url(path)
         if path not in self._known:
@@ -86,7 +86,7 @@ class ImageFinder:
             raise Bad(f"the image path {shown(path)} holds a null character.")
         inside = [root for root in self._roots if _is_inside(path, root)]
         if self._roots and not inside:
-            raise Bad(f"the image {shown(path)} lies outside of the data; give its folder as `images`.")
+            raise Bad(f"the image {shown(path)} is outside the data folder; give its folder as `images`.")
         for root in inside:
             full = root / path
             try:
@@ -106,7 +106,7 @@ class ImageFinder:
         ranked = sorted(places, key=lambda place: (*_rank(place, suffix, split), place))
         if len(ranked) > 1 and _rank(ranked[0], suffix, split) == _rank(ranked[1], suffix, split):
             one, other = ("/".join(filter(None, place)) for place in ranked[:2])
-            raise Bad(f"two pictures are called {shown(stem)}: {one} and {other}; name the right folder as `images`.")
+            raise Bad(f"two images are called {shown(stem)}: {one} and {other}; name the right folder as `images`.")
         archive, name = ranked[0]
         return ZipImage(Path(archive), name) if archive else FileImage(Path(name))
 
@@ -147,7 +147,7 @@ def _data_url(url: str) -> Image:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredImage:
-    """A picture inside a table (Parquet, Hugging Face), fetched by row when it is needed, byte for byte."""
+    """An image inside a table (Parquet, Hugging Face), fetched by row when it is needed, byte for byte."""
 
     fetch: Callable[[], bytes]
     _digest: list[str] = field(default_factory=list, repr=False)

@@ -70,7 +70,7 @@ class Job:
         unit = file.unit if file else "record"
         place = f"{unit} {where}" if isinstance(where, int) else where
         if not self.skip_bad:
-            raise DataError.at(label, place, str(problem), "Mend it, or skip bad records.")
+            raise DataError.at(label, place, str(problem), "Fix it, or skip bad records (--skip-bad).")
         self.skipped += 1
         if self.skipped >= HOPELESS and not self.good:
             raise DataError.at(

@@ -233,5 +233,5 @@ class JsonRecords:
         place = self._byte(self._at if position is None else position)
         where = f"byte {place}" if not self.number else f"record {self.number}, byte {place}"
         raise DataError.at(
-            self.file.label, where, problem, "The file is damaged or cut short; download it again or mend it."
+            self.file.label, where, problem, "The file is damaged or cut short; download it again or repair it."
         )

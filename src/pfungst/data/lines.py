@@ -76,7 +76,7 @@ def table(file: File) -> Iterator[tuple[int, dict[str, Any] | Bad]]:
             columns = [cell.strip() for cell in cells]
             column, times = Counter(filter(None, columns)).most_common(1)[0]
             if times > 1:
-                raise DataError.at(file.label, "line 1", f"the column {shown(column)} is there twice.")
+                raise DataError.at(file.label, "line 1", f"the column {shown(column)} appears twice.")
         elif len(cells) != len(columns):
             yield reader.line_num, Bad(f"the row has {len(cells)} cells, but there are {len(columns)} columns.")
         else:

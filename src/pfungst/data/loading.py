@@ -42,7 +42,7 @@ def load(
 
     split: the part to read (`train`, `val`, `test` ...), several (`train+val`), or `all`. By default the one best fit
         for an exam: validation before test before training questions; `notes["splits"]` says what was left.
-    images: folder(s) or zip archive(s) with the pictures, where they do not lie with the questions.
+    images: folder(s) or zip archive(s) with the images, where they do not lie with the questions.
     limit: read no more than this many examples, the first ones.
     skip_bad: leave bad records out and count them in `Dataset.skipped`, instead of stopping at the first.
     options: what the format understands, for example `task="multiple-choice"`; also as `SPEC?task=multiple-choice`.
@@ -58,7 +58,7 @@ def load(
         digest.add(example)
         examples.append(example)
     if not examples and limit != 0:
-        raise DataError.at(job.place or format_.name, "", "there is not a single usable question in it.")
+        raise DataError.at(job.place or format_.name, "", "there is no usable question in it.")
     if splits := _left(job):
         log.info("%s: read the split %s (%s questions); not read: %s. Add #all for everything.", *splits)
     all_choices = bool(examples) and all(example.choices for example in examples)
@@ -191,7 +191,7 @@ def collect(format_: Format, job: Job) -> Iterator[Found]:
         if ids.get(id_, split) != split or (group != example.group and example.group == id_):
             id_ = f"{split}-{id_}"
         if id_ in ids:
-            job.bad(file, number, f"the id {id_!r} is there twice.")
+            job.bad(file, number, f"the id {id_!r} appears twice.")
             continue
         ids[id_] = split
         job.good += 1

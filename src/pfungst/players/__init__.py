@@ -1,4 +1,4 @@
-"""Players: anything that answers questions about pictures, brought to one shape.
+"""Players: anything that answers questions about images, brought to one shape.
 
 `resolve("hf:MODEL")` and friends turn a word into a player; `check_player` tells whether a player of your own keeps
 its promises.

@@ -71,7 +71,7 @@ class OpenAIOptions:
             if not getattr(self, option) > 0:
                 raise UsageError(f"The option {option} of an API player must be more than 0 seconds.")
         if "{question}" not in self.prompt or "{options}" not in self.choices_prompt:
-            raise UsageError("The option prompt must hold {question}, and choices_prompt {question} and {options}.")
+            raise UsageError("The option prompt must contain {question}, and choices_prompt {question} and {options}.")
         if self.budget is not None and not (self.price_in or self.price_out):
             raise UsageError("The option budget needs prices: set price_in and price_out (for a million tokens).")
 

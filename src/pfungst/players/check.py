@@ -40,9 +40,9 @@ _SCENE = {
 def check_player(player: Any, queries: Sequence[Query] | None = None) -> list[str]:
     """What is wrong with a player, a sentence each; an empty list means that it conforms.
 
-    Checked are: `name` and `fingerprint` are text and stay the same; `answer` gives one `Answer` a query, in order,
-    also for no query, for a query without picture and for a multiple choice; answers have the right types
-    (confidence in [0, 1], one finite score a choice); queries are not changed; and the same query gets the same answer
+    Checked are: `name` and `fingerprint` are text and stay the same; `answer` gives one `Answer` per query, in order,
+    also for no query, for a query without image and for a multiple choice; answers have the right types
+    (confidence in [0, 1], one finite score per choice); queries are not changed; and the same query gets the same answer
     alone, in a batch and in a shuffled batch, unless the player declares `samples = True`. `answer_iter`, where
     present, gives every position once and the same answers.
 
@@ -193,7 +193,7 @@ def _blame(player: Any, queries: Sequence[Query], problems: list[str]) -> None:
     for query in queries:
         if _batch(player, [query], [], "a batch") is None:
             kind = (
-                "without a picture (image is None)"
+                "without an image (image is None)"
                 if query.image is None
                 else "with choices"
                 if query.choices
@@ -209,7 +209,7 @@ def _built_in(scenes: bool) -> list[Query]:
     return [
         Query("What color is this?", red, scene=scene),
         Query("What color is this?", blue, scene=scene),
-        Query("Is there a cube in the picture, and if so, is it larger than the sphere beside it?", red, scene=scene),
+        Query("Is there a cube in the image, and if so, is it larger than the sphere beside it?", red, scene=scene),
         Query("What color is this?", None, scene=scene),
         Query("What color is this?", blue, ("red", "blue", "green", "yellow"), scene),
         Query("", red, ("yes", "no"), scene),

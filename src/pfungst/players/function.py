@@ -24,7 +24,7 @@ OPTIONAL = ("answer_iter", "batch_size", "knows", "notes", "reads_images", "read
 class FunctionPlayer:
     """A function `answer(image, question) -> str` as a player.
 
-    The function is called once a query. `image` is an RGB `PIL.Image.Image` of its own. Where the query has no picture
+    The function is called once per query. `image` is an RGB `PIL.Image.Image` of its own. Where the query has no image
     it is a plain gray one, or None for a function that says `image=None` in its signature. Parameters called `choices`
     (tuple of str), `scene` (CLEVR scene dictionary) and `take` (int, counts repetitions) are passed where the function
     has them; having `scene` makes the player read scenes. It returns the answer as str, as `(str, confidence)` or as an
@@ -158,7 +158,7 @@ def _gray() -> PIL.Image.Image:
 
 
 class _Decoded:
-    """The last decoded picture: variants of one example follow each other. Every caller gets a copy to spoil."""
+    """The last decoded image: variants of one example follow each other. Every caller gets a copy to spoil."""
 
     def __init__(self) -> None:
         self._last: Image | None = None

@@ -30,7 +30,7 @@ def label(index: int) -> str:
 
 
 def lettered(question: str, choices: Sequence[str], template: str = LETTERS_PROMPT) -> str:
-    """The question with its options, one a line: `A. red`."""
+    """The question with its options, one per line: `A. red`."""
     options = "\n".join(f"{label(index)}. {choice}" for index, choice in enumerate(choices))
     return fill(template, question=question, options=options)
 

@@ -1,4 +1,4 @@
-"""Finding the examples a query may come from, for players that know the data set instead of looking at pictures."""
+"""Finding the examples a query may come from, for players that know the data set instead of looking at images."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def content_digest(data: Dataset) -> str:
 
 
 class Lookup:
-    """Examples by question, then by picture. Pictures are read only where a question occurs with several."""
+    """Examples by question, then by image. Images are read only where a question occurs with several."""
 
     def __init__(self, data: Dataset) -> None:
         self._by_question: dict[str, list[Example]] = {}
@@ -34,15 +34,15 @@ class Lookup:
             self._by_question.setdefault(example.question, []).append(example)
 
     def exact(self, query: Query) -> list[Example]:
-        """Examples with this question, this picture and these choices."""
+        """Examples with this question, this image and these choices."""
         asked = [e for e in self._by_question.get(query.question, ()) if e.choices == query.choices]
         return with_image(asked, query.image)
 
     def best(self, query: Query) -> list[Example]:
         """The examples the query most likely comes from, empty where nothing fits.
 
-        In this order: the question with the picture; the longest known beginning of the question (something was
-        appended) with the picture; the question with any picture; the longest known beginning with any picture.
+        In this order: the question with the image; the longest known beginning of the question (something was
+        appended) with the image; the question with any image; the longest known beginning with any image.
         """
         anywhere: list[Example] = []
         for beginning in beginnings(query.question):
@@ -63,7 +63,7 @@ def beginnings(question: str) -> Iterator[str]:
 
 
 def with_image(examples: Sequence[Example], image: Image | None) -> list[Example]:
-    """Those of the examples that are about this picture; contents are compared only if no object or path is equal."""
+    """Those of the examples that are about this image; contents are compared only if no object or path is equal."""
     if image is None:
         return [e for e in examples if e.image is None]
     same = [e for e in examples if e.image is not None and (e.image is image or e.image == image)]
@@ -78,6 +78,6 @@ def with_image(examples: Sequence[Example], image: Image | None) -> list[Example
 def required(data: Dataset | None, player: str) -> Dataset:
     if data is None or len(data) == 0:
         raise PlayerError(
-            f"The player '{player}' knows a data set instead of looking at pictures: give it one with examples."
+            f"The player '{player}' knows a data set instead of looking at images: give it one with examples."
         )
     return data

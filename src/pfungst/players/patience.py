@@ -122,7 +122,7 @@ class Breaker:
             # Closed again: whoever asks later, after mending the server, starts afresh.
             self._failures = 0
         raise ServerDead(
-            f"The server at {self._server} failed {failures} times in a row and is taken for dead (last: {last}). "
+            f"The server at {self._server} failed {failures} times in a row and is considered down (last: {last}). "
             f"Start it or check the address, and run again: answers already received are kept."
         )
 

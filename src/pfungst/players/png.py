@@ -1,4 +1,4 @@
-"""Pictures on their way to a server: PNG, and the pixels unchanged."""
+"""Images on their way to a server: PNG, and the pixels unchanged."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA", "I", "I;16"})
 
 
 def png_bytes(image: Image) -> bytes:
-    """The picture as PNG: the very bytes where it is one already, else decoded and encoded without loss.
+    """The image as PNG: the very bytes where it is one already, else decoded and encoded without loss.
 
-    Never JPEG: a second lossy encoding would disturb the picture behind the probe's back. EXIF orientation is not
+    Never JPEG: a second lossy encoding would disturb the image behind the probe's back. EXIF orientation is not
     applied, as for players on this machine, and no metadata travels.
     """
     data = image.read()
@@ -33,7 +33,7 @@ def png_bytes(image: Image) -> bytes:
 
 
 class DataURLs:
-    """`data:` URLs of pictures, the latest kept: a probe asks many questions about one picture."""
+    """`data:` URLs of images, the latest kept: a probe asks many questions about one image."""
 
     def __init__(self, limit_bytes: int = 64 << 20) -> None:
         self._limit = limit_bytes

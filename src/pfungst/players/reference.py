@@ -1,4 +1,4 @@
-"""Reference players: they look at no picture, but show what a number means.
+"""Reference players: they look at no image, but show what a number means.
 
 `oracle` gives the best number possible on a data set, `prior` what blind guessing by question type gives, `random`
 chance, and `flaky` what a player's noise looks like. Each is a pure function of (data set, seed, query).
@@ -20,8 +20,8 @@ from pfungst.players.lookup import Lookup, beginnings, content_digest, required,
 class OraclePlayer:
     """Answers the target of the example that was asked.
 
-    It knows questions by heart and uses the picture only to tell apart examples that share a question, so it stays
-    right when the picture is taken away, unless the same question stands elsewhere with other answers; then it says
+    It knows questions by heart and uses the image only to tell apart examples that share a question, so it stays
+    right when the image is taken away, unless the same question stands elsewhere with other answers; then it says
     the most frequent of them. When words were appended to the question, the longest known beginning counts. A
     question it cannot place gets the most frequent answer of the data set. In a multiple choice it picks the choice
     that is the target; where that is not among the choices, any one, fixed by the query.

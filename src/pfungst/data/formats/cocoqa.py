@@ -1,7 +1,7 @@
 """COCO-QA: questions made from captions, four files of equal length for each split.
 
 `train/` and `test/` hold `questions.txt`, `answers.txt`, `img_ids.txt` and `types.txt` (0 object, 1 number, 2 color,
-3 location), one line a question. The pictures of the training questions are COCO train2014, those of the test
+3 location), one line per question. The images of the training questions are COCO train2014, those of the test
 questions val2014.
 """
 

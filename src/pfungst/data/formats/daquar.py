@@ -3,7 +3,7 @@
 Two forms are read. The release, `qa.894.raw.train.txt` and `qa.894.raw.test.txt` (also `qa.37.`): a line with a
 question that ends in "in the image3 ?", then a line with its answer. And tables, `data_train.csv` and `data_eval.csv`,
 with the columns question, answer and image_id. Several answers to one question are one text, "cup, plate": all of them
-are asked for. The pictures are `image3.png` or `image3.jpg`.
+are asked for. The images are `image3.png` or `image3.jpg`.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _release(file: File) -> Iterator[tuple[int, str, str, str]]:
 
 def without_image(question: str) -> tuple[str, str]:
     """("what is on the table", "image3") of "what is on the table in the image3 ?": the name of the file is no part of
-    what is asked. A picture named in mid-sentence stays there."""
+    what is asked. An image named in mid-sentence stays there."""
     words = question.split()
     places = [place for place, word in enumerate(words) if _IMAGE.fullmatch(word.rstrip("?.,"))]
     if not places:

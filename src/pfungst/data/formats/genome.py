@@ -1,7 +1,7 @@
-"""Visual Genome: 1.7 million questions on 108,000 pictures.
+"""Visual Genome: 1.7 million questions on 108,000 images.
 
 `question_answers.json`: [{"id": 1, "qas": [{"qa_id": 986769, "image_id": 1, "question": "What color is the clock?",
-    "answer": "Green.", "a_objects": [], "q_objects": []}]}]; pictures `VG_100K/1.jpg` and `VG_100K_2/1.jpg`.
+    "answer": "Green.", "a_objects": [], "q_objects": []}]}]; images `VG_100K/1.jpg` and `VG_100K_2/1.jpg`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""GQA: compositional questions on pictures of Visual Genome.
+"""GQA: compositional questions on images of Visual Genome.
 
 `val_balanced_questions.json` (train, val, testdev, test, challenge, submission; balanced or all): {"05451384":
     {"imageId": "2382986", "question": "...", "answer": "yes", "types": {"structural": "verify", "semantic": "attr",
-    "detailed": "..."}, ...}}. `train_all_questions` is a folder of ten such files. Pictures `images/2382986.jpg`.
+    "detailed": "..."}, ...}}. `train_all_questions` is a folder of ten such files. Images `images/2382986.jpg`.
 """
 
 from __future__ import annotations

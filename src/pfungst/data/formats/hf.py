@@ -1,7 +1,7 @@
 """Hugging Face data sets: an id of the hub, or a folder written by `save_to_disk`.
 
 `hf:ID#split`, with `?config=NAME` and `?revision=REVISION`. Columns are understood as those of plain tables are
-(`rows.py`). Pictures are kept encoded, byte for byte as the data set holds them.
+(`rows.py`). Images are kept encoded, byte for byte as the data set holds them.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _examples(job: Job, rows: Rows, data: Any, prefix: str) -> Iterator[tuple[in
     column = rows.column(dict.fromkeys(data.column_names, True), "image")
     feature = data.features.get(column)
     if isinstance(feature, datasets.Image):
-        # undecoded, a picture is the bytes that were stored; decoding and encoding again would change them
+        # undecoded, an image is the bytes that were stored; decoding and encoding again would change them
         pictures = data.cast_column(column, datasets.Image(decode=False))
         rest = data.remove_columns([column])
     else:

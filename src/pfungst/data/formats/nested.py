@@ -1,4 +1,4 @@
-"""Files that list pictures, each with its questions: Visual Genome and Visual7W."""
+"""Files that list images, each with its questions: Visual Genome and Visual7W."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pfungst.data.job import Format, Found, Job
 from pfungst.data.json_records import JsonRecords
 
 Image = Mapping[str, Any]
-"""The record of a picture."""
+"""The record of an image."""
 
 
 def find_file(job: Job, format_: Format, of_name: Callable[[str], bool]) -> File:

@@ -1,4 +1,4 @@
-"""OK-VQA: questions that need knowledge from outside of the picture, in the format of VQA.
+"""OK-VQA: questions that need knowledge from outside of the image, in the format of VQA.
 
 Its files are called like those of VQA v1 (`OpenEnded_mscoco_val2014_questions.json`,
 `mscoco_val2014_annotations.json`), so it is recognised by `raw_answer` in the annotations or by the name of its folder.

@@ -1,4 +1,4 @@
-"""Parquet in batches. Pictures stay in the file until they are asked for."""
+"""Parquet in batches. Images stay in the file until they are asked for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BATCH = 4_096
 
 
 def parquet_rows(file: File, rows: Rows) -> Iterator[tuple[int, Any, Callable[[], Image] | None]]:
-    """(row number, row, picture) of a Parquet file."""
+    """(row number, row, image) of a Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -65,7 +65,7 @@ def _holds_bytes(type_: Any) -> bool:
 def _picture(
     source: Path | io.BytesIO, column: str, group: int, within: int, row: dict[str, Any]
 ) -> Callable[[], Image] | None:
-    """How the picture of a row is fetched; a row whose picture is a path is left to the usual rules."""
+    """How the image of a row is fetched; a row whose image is a path is left to the usual rules."""
     nested = row.pop(column, None)
     if isinstance(nested, dict) and nested.get("path"):
         row.setdefault("image_id", nested["path"])

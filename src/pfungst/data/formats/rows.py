@@ -4,7 +4,7 @@
     question       the question (the only one needed)                 query, sent
     id             unique in its data set; else the row number        question_id, qa_id, questionId, uid
     image          path below the image folder, data URL, or bytes    image_path, image_file, file_name, img
-    image_id       name of the picture; else the path                 imageId, img_id
+    image_id       name of the image; else the path                   imageId, img_id
     answers        list of human answers                              (a list of {"answer": ...} is understood)
     answer         one answer; with choices also its number from 0    label
     target         the right one; else the most frequent answer       multiple_choice_answer
@@ -100,7 +100,7 @@ class Rows:
         if image is None and image_id and get("image") is None:
             image = self._job.images.named(image_id.rpartition("/")[2])
         if image is not None and not image_id:
-            image_id = image.digest[:16]  # questions on one picture must form one cluster
+            image_id = image.digest[:16]  # questions on one image must form one cluster
         scene = self._json(get("scene"), "scene")
         given_id = get("id")
         group = get("group")

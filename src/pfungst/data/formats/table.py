@@ -1,4 +1,4 @@
-"""Plain tables: JSON lines, a JSON list, CSV, TSV and Parquet, one row a question. The schema is in `rows.py`."""
+"""Plain tables: JSON lines, a JSON list, CSV, TSV and Parquet, one row per question. The schema is in `rows.py`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pfungst.data.json_records import JsonRecords
 from pfungst.data.lines import json_lines, table
 
 Row = tuple[int | str, Any, Callable[[], Image] | None]
-"""Position, the row or what is wrong with it, and how its picture is fetched if the table holds it."""
+"""Position, the row or what is wrong with it, and how its image is fetched if the table holds it."""
 
 _SHARD = re.compile(r"[-_]\d{4,6}-of-\d{4,6}$")
 _LINES = frozenset({".jsonl", ".ndjson"})

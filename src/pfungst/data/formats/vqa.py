@@ -178,7 +178,7 @@ def _example(
 
 
 class Labels:
-    """Annotations by question id. Published rephrasings reuse ids of other questions; the picture tells them apart."""
+    """Annotations by question id. Published rephrasings reuse ids of other questions; the image tells them apart."""
 
     def __init__(self, label: str) -> None:
         self._file = label
@@ -198,7 +198,7 @@ class Labels:
         if label is not None and label.image_id not in ("", asked.image_id):
             label = self._more.get((asked.id, asked.image_id))
             if label is None:
-                raise Bad(f"the annotation of question {asked.id} is about another picture (in {self._file}).")
+                raise Bad(f"the annotation of question {asked.id} is about another image (in {self._file}).")
         if label is None:
             raise Bad(f"the question {asked.id} has no annotation in {self._file}.")
         return label
@@ -243,7 +243,7 @@ def _unique_ids(questions: list[Asked]) -> list[str]:
 
 
 def _picture_rule(job: Job, data_type: str, subtype: str) -> Callable[[Asked], Image | None]:
-    """The published file name of a picture: COCO photographs, or the abstract scenes of VQA v1."""
+    """The published file name of an image: COCO photographs, or the abstract scenes of VQA v1."""
     if "abstract" in data_type.lower():
         return lambda asked: job.images.named(
             f"abstract_v002_{subtype}_{whole(asked.image_id, 'image_id'):012d}", ".png", subtype

@@ -1,7 +1,7 @@
 """Hugging Face `transformers` models as players (`pip install 'pfungst[hf]'`).
 
 Three kinds are told apart by their configuration: classification (ViLT), encoder-decoder question answering (BLIP), and
-everything that takes a picture and a text and writes text (LLaVA, Qwen-VL, BLIP-2, PaliGemma ...).
+everything that takes an image and a text and writes text (LLaVA, Qwen-VL, BLIP-2, PaliGemma ...).
 """
 
 from pfungst.players.huggingface.options import HuggingFaceOptions

@@ -1,4 +1,4 @@
-"""Models that take a picture and a text and go on writing: chat models, and those with a plain prompt."""
+"""Models that take an image and a text and go on writing: chat models, and those with a plain prompt."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pfungst.players.letters import fill, lettered, parse
 
 
 class Writer:
-    """Asks with the processor's chat template where it has one; the text then goes alone if there is no picture."""
+    """Asks with the processor's chat template where it has one; the text then goes alone if there is no image."""
 
     longest: int | None = None
 
@@ -39,7 +39,7 @@ class Writer:
         token = getattr(loaded.processor, "image_token", None) or ""
         self._token = token if isinstance(token, str) else str(getattr(token, "content", ""))
         self._chats = bool(getattr(loaded.processor, "chat_template", None))
-        # Models with a plain prompt were built for one picture and one text, and refuse text alone.
+        # Models with a plain prompt were built for one image and one text, and refuse text alone.
         self.needs_picture = not self._chats
         self._prompt = options.prompt or (CHAT_PROMPT if self._chats else PLAIN_PROMPT)
         self._by_letters = options.choices != "likelihood"
@@ -65,7 +65,7 @@ class Writer:
         return fill(template, question=question)
 
     def _harmless(self, text: str) -> str:
-        """A question that spells the picture's own token would count as a second picture."""
+        """A question that spells the image's own token would count as a second image."""
         return text.replace(self._token, " ".join(self._token)) if self._token else text
 
     def answer(self, queries: Sequence[Query], pictures: Sequence[Any]) -> list[Answer]:
@@ -82,7 +82,7 @@ class Writer:
         return [answers[row] for row in range(len(queries))]
 
     def _inputs(self, texts: Sequence[str], pictures: Sequence[Any]) -> tuple[list[str], dict[str, Any]]:
-        """Rendered prompts and model inputs; either every text has a picture or none has."""
+        """Rendered prompts and model inputs; either every text has an image or none has."""
         seen = pictures[0] is not None
         extra: dict[str, Any] = {}
         if self._chats:
@@ -124,7 +124,7 @@ class Writer:
         return answers
 
     def _choose(self, query: Query, picture: Any) -> Answer:
-        """Scores every choice by having the model write it: its own road through pictures, masks and caches, whatever
+        """Scores every choice by having the model write it: its own road through images, masks and caches, whatever
         the architecture, with the tokens given."""
         stop = self._tokenizer.eos_token_id
         end = [stop] if stop is not None else sorted(self._ends)[:1]

@@ -42,7 +42,7 @@ def end_tokens(settings: Any, *further: int | None) -> set[int]:
 def written(output: Any, ends: set[int]) -> list[tuple[list[int], float]]:
     """For every row the new tokens, up to and with the end token, and their log-probability (0 or less).
 
-    log P(answer) = sum_t log p(y_t | y_<t, question, picture), from the model's raw logits.
+    log P(answer) = sum_t log p(y_t | y_<t, question, image), from the model's raw logits.
     """
     logits = torch.stack(list(output.logits), dim=1).float()  # (batch, steps, vocabulary)
     tokens = output.sequences[:, -logits.shape[1] :]
@@ -61,7 +61,7 @@ def sequence_scores(logits: torch.Tensor, targets: Sequence[Sequence[int]]) -> l
 
 
 def sampling_seed(seed: int, first: Query) -> int:
-    """Where a model samples, a query is alone in its batch, and its words, picture and take decide the draw."""
+    """Where a model samples, a query is alone in its batch, and its words, image and take decide the draw."""
     return int(unit(seed, "sample", first) * 2**63)
 
 

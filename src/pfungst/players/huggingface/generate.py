@@ -1,4 +1,4 @@
-"""BLIP for question answering: a question encoder that sees the picture, a decoder that writes the answer.
+"""BLIP for question answering: a question encoder that sees the image, a decoder that writes the answer.
 
 The model's own `generate` lets the decoder attend to the padding of shorter questions (and some versions of
 `transformers` ignore the mask that would forbid it), so that an answer depends on what else is in the batch. Here the

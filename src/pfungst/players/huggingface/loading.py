@@ -105,7 +105,7 @@ def pick_kind(where: str, config: Any, processor: Any, wanted: str) -> tuple[str
         else:
             raise PlayerError(
                 f"{where} is a '{config.model_type}' model ({architecture or 'no architecture named'}), which does not "
-                f"answer questions about pictures: give one for visual question answering or image-text-to-text."
+                f"answer questions about images: give one for visual question answering or image-text-to-text."
             )
     if wanted == "generate" and config.model_type != "blip":
         raise PlayerError(

@@ -24,7 +24,7 @@ class HuggingFaceOptions:
     revision: str = ""
     """Branch, tag or commit of a model on the hub."""
     kind: str = "auto"
-    """`classify` (ViLT), `generate` (BLIP) or `chat` (picture and text to text); auto asks the configuration."""
+    """`classify` (ViLT), `generate` (BLIP) or `chat` (image and text to text); auto asks the configuration."""
     prompt: str = ""
     """What is asked, with `{question}`. Empty: the bare question for ViLT and BLIP, a request for a short answer for
     chat models, `Question: ... Answer:` for text models without a chat template."""
@@ -54,9 +54,11 @@ class HuggingFaceOptions:
         if self.temperature < 0:
             raise UsageError("The option temperature of a Hugging Face player must be 0 or more.")
         if self.prompt and "{question}" not in self.prompt:
-            raise UsageError("The option prompt of a Hugging Face player must hold {question}.")
+            raise UsageError("The option prompt of a Hugging Face player must contain {question}.")
         if "{options}" not in self.choices_prompt:
-            raise UsageError("The option choices_prompt of a Hugging Face player must hold {question} and {options}.")
+            raise UsageError(
+                "The option choices_prompt of a Hugging Face player must contain {question} and {options}."
+            )
 
 
 def _one_of(option: str, value: str, allowed: tuple[str, ...]) -> None:

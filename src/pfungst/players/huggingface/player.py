@@ -32,8 +32,8 @@ class HuggingFacePlayer:
     """Asks a `transformers` model.
 
     The confidence is the probability of the answer: softmax over the answer vocabulary (ViLT), of the written tokens
-    (the others), or of the choice among the choices where these are scored by likelihood. A query without picture is
-    put as text alone to models with a chat template, and with a plain gray picture to others, which cannot do without.
+    (the others), or of the choice among the choices where these are scored by likelihood. A query without image is
+    put as text alone to models with a chat template, and with a plain gray image to others, which cannot do without.
 
     Weights are read from safetensors files only, and no code of the model's repository is run. The fingerprint holds
     the digest of the folder or the commit on the hub, number type, prompts, decoding settings, image processor and

@@ -89,7 +89,7 @@ def get_rephraser(spec: str, **settings: Any) -> Rephraser:
     kind = REPHRASERS.get(name)
     known = {setting.name: setting for setting in settings_of(kind)}
     if argument and "argument" not in known:
-        raise ProbeError(f"The rephraser {name} takes nothing behind a colon, but {argument!r} was given.")
+        raise ProbeError(f"The rephraser {name} takes nothing after a colon, but {argument!r} was given.")
     if not argument and "argument" in known and known["argument"].default is REQUIRED:
         raise ProbeError(f"Say which: {name}:{'PLAYER' if name == 'model' else 'FOLDER'}.")
     # The gate's settings come from the probe, which does not know whether this rephraser has a gate.
@@ -140,7 +140,7 @@ def with_rephrasings(data: Dataset, rephraser: Rephraser | str, count: int = 3, 
                 for number, text in enumerate(texts, 1)
             ]
     if not grouped:
-        raise ProbeError(f"The rephraser {writer.name} found other words for no question of {data.name}.")
+        raise ProbeError(f"The rephraser {writer.name} could not rephrase any question of {data.name}.")
     digest = hashlib.sha256(f"{data.fingerprint} {writer!r} {count} {seed}".encode()).hexdigest()
     notes = {**data.notes, "rephrased": writer.keeps}
     return replace(data, name=f"{data.name}, rephrased", examples=tuple(grouped), fingerprint=digest, notes=notes)
