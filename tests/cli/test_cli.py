@@ -53,6 +53,30 @@ def test_every_kind_of_part_is_listed(folder, pfungst):
     assert {"a2c", "committee", "rsg"} <= {name for name, line in found["adversaries"] if line}
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "setting", "value", "default"),
+    [
+        ("probes", "noise", "k", "whole number", "21"),
+        ("players", "openai", "logprobs", "yes or no", "no"),
+        ("players", "random", "seed", "whole number", "0"),
+        ("data", "clevr", "scenes", "yes or no", "yes"),
+        ("data", "world", "scenes", "whole number", "200"),
+        ("adversaries", "rsg", "batch", "whole number", "50"),
+        ("rankers", "lasso", "lam", "number", "1e-06"),
+        ("rephrasers", "rules", "least", "number", "0.7"),
+    ],
+)
+def test_what_can_be_set_of_a_part_is_listed(pfungst, kind, name, setting, value, default):
+    rows = {row["setting"]: row for row in json.loads(pfungst("list", kind, name, "--json"))}
+    assert (rows[setting]["value"], rows[setting]["default"]) == (value, default)
+    assert f"{name}: settings" in pfungst("list", kind, name)
+
+
+def test_parts_without_settings_are_told(pfungst):
+    assert "have no settings" in pfungst("list", "metrics", "vqa", code=1)
+    assert pfungst("list", "data", "genome") == "genome has no settings.\n"
+
+
 def test_a_good_data_set_passes_the_check_and_a_bad_one_exits_with_3(folder, pfungst):
     pfungst("data", "check", "data.jsonl")
     with open(folder / "data.jsonl", "a") as file:

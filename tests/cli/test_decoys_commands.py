@@ -110,7 +110,7 @@ def test_reproduce_writes_tables_and_goes_on_where_it_was(tmp_path):
     (data / "glove").mkdir()
     rows = (f"{word} {n % 7} {n % 5} {n % 11} 1" for n, word in enumerate(WORDS))
     (data / "glove" / "small.txt").write_text("\n".join(rows))
-    small = ("--models", "A", "--hidden", 8, "--epochs", 1)
+    small = ("--kinds", "qou,iou", "--models", "A", "--hidden", 8, "--epochs", 1)
     arguments = ("reproduce", "decoys", "--data", data, "--sets", "cocoqa", *small)
     first = run(*arguments, "--out", out)
     text = (out / "tables.md").read_text()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pfungst.core import PfungstError
 from pfungst.core.registry import Registry
+from pfungst.core.settings import Setting
 
 COLUMNS = {"models": ("name", "what it is", "accuracy, asked on", "parameters")}
 """Of a kind that has more than a name and a line."""
@@ -39,6 +41,30 @@ def parts() -> dict[str, list[tuple[str, ...]]]:
         "renderers": [(name, "") for name in renderer_names()],
         "experiments": [(name, _line(EXPERIMENTS.get(name).config)) for name in EXPERIMENTS.names()],
     }
+
+
+def settings(kind: str, name: str) -> list[Setting]:
+    """What can be set of a part, with a line about each."""
+    from pfungst.core.settings import describe_settings
+    from pfungst.data.formats import get_format
+    from pfungst.players.registry import options_of
+    from pfungst.probes import PROBES
+    from pfungst.probes.game.adversaries import ADVERSARIES
+    from pfungst.probes.noise import RANKERS
+    from pfungst.probes.rephrase.generators import REPHRASERS
+
+    registries = {"probes": PROBES, "adversaries": ADVERSARIES, "rankers": RANKERS, "rephrasers": REPHRASERS}
+    if kind in registries:
+        return describe_settings(registries[kind].get(name), ("argument", "name"))
+    if kind == "players":
+        return options_of(name)
+    if kind == "data":
+        return describe_settings(get_format(name).options, ("place", "split"))
+    if kind == "experiments":
+        from pfungst.experiments import get_experiment
+
+        return describe_settings(get_experiment(name).config)
+    raise PfungstError(f"Parts of the kind {kind} have no settings.")
 
 
 def _models() -> list[tuple[str, ...]]:
