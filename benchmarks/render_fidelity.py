@@ -1,11 +1,11 @@
 """How near the built-in renderer comes to Blender.
 
-    python benchmarks/render_fidelity.py [--quick] [--scenes 6] [--samples 128] [--picture FILE]
+    python benchmarks/render_fidelity.py [--quick] [--scenes 6] [--samples 128] [--image FILE]
 
 Two comparisons, each where its peer is there: with frames of the published base scene (512 samples, in the folder of
-real data), and with pictures that our own Blender driver makes of sampled scenes, camera and lamps displaced. Prints
-mean absolute errors out of 255, Blender's own grain (the error of two of its pictures with different seeds shows how
-much of it is noise), and how the id counts agree. --picture saves a side by side of Blender's and our picture.
+real data), and with images that our own Blender driver makes of sampled scenes, camera and lamps displaced. Prints
+mean absolute errors out of 255, Blender's own grain (the error of two of its images with different seeds shows how
+much of it is noise), and how the id counts agree. --image saves a side by side of Blender's and our image.
 """
 
 from __future__ import annotations

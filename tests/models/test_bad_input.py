@@ -109,7 +109,7 @@ def test_a_model_on_regions_says_what_it_lacks(on_regions: Path) -> None:
     with pytest.raises(PlayerError, match="trained on region features: give those of the images"):
         resolve(f"zoo:{on_regions / 'butd'}")
     player = resolve(f"zoo:{on_regions / 'butd'}", regions=str(on_regions / "regions"))
-    with pytest.raises(DataError, match="no region features for the picture"):
+    with pytest.raises(DataError, match="no region features for the image"):
         player.answer([Query("is", NamedImage("9"))])
     with pytest.raises(DataError, match="is not a file of a data set"):
         player.answer([Query("is", BytesImage(b"changed"))])

@@ -165,7 +165,7 @@ def test_published_tsv_regions_are_read(tmp_path: Path) -> None:
     assert np.array_equal(found.features, FEATURES)
     assert found.boxes is not None
     assert np.array_equal(found.boxes, BOXES)
-    with pytest.raises(DataError, match="no region features for the picture '43'"):
+    with pytest.raises(DataError, match="no region features for the image '43'"):
         regions.get("43")
 
 
@@ -191,7 +191,7 @@ def test_h5_regions_are_read_without_their_pickle(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "r.h5", "w") as file:
         file["image_features"] = np.stack([FEATURES, FEATURES + 1])
         file["image_bb"] = np.stack([BOXES, BOXES])
-    with pytest.raises(DataError, match="which picture a row is"):
+    with pytest.raises(DataError, match="which image each row belongs to"):
         load_regions(tmp_path / "r.h5")
     (tmp_path / "ids.json").write_text(json.dumps({"12": 1, "11": 0}))
     regions = load_regions(tmp_path / "r.h5", tmp_path / "ids.json")

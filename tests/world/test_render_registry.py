@@ -59,7 +59,7 @@ def test_the_check_finds_what_is_wrong():
     problems = " ".join(check_renderer(Grey()))
     for words in ("changes the scene", "does not show red", "camera makes no difference", "unknown colour"):
         assert words in problems
-    assert any("drawn twice" in one for one in check_renderer(Restless()))
+    assert any("rendered twice" in one for one in check_renderer(Restless()))
     assert check_renderer(object())[-1] == "It has no method `render`."
 
 

@@ -82,7 +82,7 @@ class BilinearPooling(nn.Module):
 
 
 class Ban(Model):
-    """question, picture or regions -> answers. Maps: `pairs` (B, G, T, R or H, W)."""
+    """question, image or regions -> answers. Maps: `pairs` (B, G, T, R or H, W)."""
 
     Config = BanConfig
     PRESETS: ClassVar[dict[str, Any]] = {

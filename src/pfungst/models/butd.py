@@ -62,7 +62,7 @@ class TopDownAttention(nn.Module):
 
 
 class Butd(Model):
-    """question, picture or regions -> answers. Maps: `picture`."""
+    """question, image or regions -> answers. Maps: `picture`."""
 
     Config = ButdConfig
     PRESETS: ClassVar[dict[str, Any]] = {

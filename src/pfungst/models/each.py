@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 CHUNK = 2**28
-"""Numbers of the unfolded picture that are held at once."""
+"""Numbers of the unfolded image that are held at once."""
 
 
 class ConvBank(nn.Module):

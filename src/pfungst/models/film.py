@@ -1,7 +1,7 @@
 """FiLM: feature-wise linear modulation (Perez et al. 2018).
 
     question (B, T) -> words 200 -> GRU 4096 -> linear -> gamma, beta (B, blocks, channels) each
-    picture -> 3x3 convolution, batch norm, ReLU -> x (B, 128, 14, 14)
+    image -> 3x3 convolution, batch norm, ReLU -> x (B, 128, 14, 14)
     4 blocks, each:  y = relu(1x1([x, coordinates]))
                      x = y + relu(gamma * norm(3x3(y)) + beta)       gamma, beta of this block, a pair a channel
     [x, coordinates] -> 1x1 to 512, batch norm, ReLU -> maximum over the grid -> 1024, ReLU -> answers
@@ -37,7 +37,7 @@ class FilmConfig:
     stem: tuple[int, ...] = ()
     """Channels of a trainable CNN; none: features come from outside (1024x14x14)."""
     dilations: tuple[int, ...] = (1,)
-    """Of the blocks' 3x3 convolutions, in turn. ResNet's features have seen the whole picture, those of a small CNN
+    """Of the blocks' 3x3 convolutions, in turn. ResNet's features have seen the whole image, those of a small CNN
     only a part: wider blocks make up for it."""
 
 
@@ -61,7 +61,7 @@ def modulate(x: Tensor, gamma: Tensor, beta: Tensor) -> Tensor:
 
 
 class Film(Model):
-    """question, picture -> answers. Maps: `picture`, the mean activity the classifier sees."""
+    """question, image -> answers. Maps: `picture`, the mean activity the classifier sees."""
 
     Config = FilmConfig
     PRESETS: ClassVar[dict[str, Any]] = {

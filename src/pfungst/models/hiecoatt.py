@@ -6,7 +6,7 @@ Three levels of the question, each (B, T, d):
     phrases   1-, 2- and 3-gram convolutions of the words, tanh, the largest of the three at every place
     question  an LSTM over the phrases
 
-At every level question and picture look at each other in three steps of the attention x = A(X; g):
+At every level question and image look at each other in three steps of the attention x = A(X; g):
 
     H = tanh(W_x X + W_g g),  a = softmax(w . H),  x = sum_i a_i x_i          (Eq. 4 to 6 there)
     s = A(Q; 0),  v = A(V; s),  q = A(Q; v)
@@ -85,7 +85,7 @@ class CoAttention(nn.Module):
 
 
 class HieCoAtt(Model):
-    """question, picture -> answers. Maps: words and picture of every level."""
+    """question, image -> answers. Maps: words and image of every level."""
 
     Config = HieCoAttConfig
     PRESETS: ClassVar[dict[str, Any]] = {
@@ -146,7 +146,7 @@ class HieCoAtt(Model):
 
 
 class HieCoAttChoice(HieCoAtt):
-    """question, picture, choices -> a score a choice."""
+    """question, image, choices -> one score per choice."""
 
     reads = frozenset({"question", "image", "choices"})
     objective = "choice"

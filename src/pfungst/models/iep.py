@@ -1,7 +1,7 @@
 """IEP: inferring and executing programs (Johnson et al. 2017).
 
     question (B, T) -> program generator (LSTM to LSTM, 2 layers of 256) -> program, a tree of functions
-    picture -> two 3x3 convolutions, ReLU -> x (B, 128, 14, 14), what `scene` gives
+    image -> two 3x3 convolutions, ReLU -> x (B, 128, 14, 14), what `scene` gives
     every function has a module of its own, which gives (128, 14, 14) again:
         one input    y = relu(x + 3x3(relu(3x3(x))))
         two inputs   1x1 of both side by side, then the same
@@ -44,7 +44,7 @@ class IepConfig:
     """Channels of a trainable CNN; none: features come from outside (ResNet-101, 1024x14x14)."""
     dilations: tuple[int, ...] = (1, 1)
     """Of the convolutions of every module; those behind the second add to its result. ResNet's features have seen the
-    whole picture, those of a small CNN only a part: (1, 3, 9) see all within 13 cells."""
+    whole image, those of a small CNN only a part: (1, 3, 9) see all within 13 cells."""
     tells: bool = False
     """Whether a module tells every cell what its first convolution found anywhere, so that the cell can compare it with
     what it has itself: "the same colour as that one" is hard to learn otherwise."""
@@ -85,7 +85,7 @@ class Binary(nn.Module):
 
 
 class Iep(Model):
-    """question, picture -> answers. Maps: `program` (B, P) token numbers, `picture` the activity at the root."""
+    """question, image -> answers. Maps: `program` (B, P) token numbers, `picture` the activity at the root."""
 
     Config = IepConfig
     PRESETS: ClassVar[dict[str, Any]] = {

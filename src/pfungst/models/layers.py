@@ -41,7 +41,7 @@ class Stem(nn.Module):
 
 
 class Grid(nn.Module):
-    """The picture of a batch as a grid (B, C, H, W), through a stem where there is one."""
+    """The image of a batch as a grid (B, C, H, W), through a stem where there is one."""
 
     def __init__(self, sizes: Sizes, stem: Sequence[int]) -> None:
         super().__init__()
@@ -50,13 +50,13 @@ class Grid(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         if batch.image is None:
-            raise ValueError("This model looks at pictures, and the batch has none.")
+            raise ValueError("This model looks at images, and the batch has none.")
         grid: Tensor = self.stem(batch.image)
         return grid
 
 
 class Regions(nn.Module):
-    """The picture of a batch as R regions (B, R, D) and which of them are there (B, R).
+    """The image of a batch as R regions (B, R, D) and which of them are there (B, R).
 
     Given region features are taken as they are; else the cells of the grid are the regions, row by row.
     """
@@ -82,7 +82,7 @@ class Regions(nn.Module):
 
 
 class Pooled(nn.Module):
-    """The picture of a batch as one vector (B, D): the mean over the regions that are there."""
+    """The image of a batch as one vector (B, D): the mean over the regions that are there."""
 
     def __init__(self, sizes: Sizes, stem: Sequence[int]) -> None:
         super().__init__()

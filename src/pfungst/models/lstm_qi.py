@@ -1,8 +1,8 @@
-"""LSTM Q+I: the deeper LSTM with a normalised picture (Antol et al. 2015), as examined with basic questions.
+"""LSTM Q+I: the deeper LSTM with a normalised image (Antol et al. 2015), as examined with basic questions.
 
 question (B, T) --> words 300 --> LSTM, 2 layers of 512 --> last h and c of both layers (B, 2048)
-                                                               `-> linear, tanh --> (B, 1024) --.
-picture (B, C, H, W) --> mean over the grid, length 1 (B, C) --> linear, tanh --> (B, 1024) ----* element by element
+                                                             `-> linear, tanh --> (B, 1024) --.
+image (B, C, H, W) --> mean over the grid, length 1 (B, C) --> linear, tanh --> (B, 1024) ----* element by element
 product (B, 1024) --> linear 1000, tanh --> linear --> answers (B, A)
 """
 
@@ -40,7 +40,7 @@ class LstmQIConfig:
 
 
 class LstmQI(Model):
-    """question, picture -> answers. No attention, so no maps."""
+    """question, image -> answers. No attention, so no maps."""
 
     Config = LstmQIConfig
     PRESETS: ClassVar[dict[str, Any]] = {

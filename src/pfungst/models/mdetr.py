@@ -1,6 +1,6 @@
 """MDETR, compact: a text-modulated detection transformer with a question head (Kamath et al. 2021).
 
-    picture -> CNN -> 1x1 -> (B, H*W, d), sine places;   question -> words, places -> text encoder -> (B, T, d)
+    image -> CNN -> 1x1 -> (B, H*W, d), sine places;   question -> words, places -> text encoder -> (B, T, d)
     both side by side, with an embedding of their kind -> joint encoder: every cell sees every word   (B, H*W + T, d)
     decoder: object queries and one question query (B, K + 1, d) look at each other and at the memory
     every object query -> attributes and place of an object (or "no object"); the question query -> answers
@@ -51,7 +51,7 @@ class MdetrConfig:
 
 
 class Mdetr(Model):
-    """question, picture -> answers. Maps: `picture` (B, H, W) and `words` (B, T): what the question query looks at;
+    """question, image -> answers. Maps: `picture` (B, H, W) and `words` (B, T): what the question query looks at;
     `objects` (B, K, 19) attribute logits and `places` (B, K, 2)."""
 
     Config = MdetrConfig

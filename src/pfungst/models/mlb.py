@@ -2,7 +2,7 @@
 
 pool(x, y) = tanh(U x) * tanh(V y)                                   (B, d), d = 1200
 
-question (B, T) -> GRU 2400 -> q (B, 2400);   picture -> regions F (B, R, 2048)
+question (B, T) -> GRU 2400 -> q (B, 2400);   image -> regions F (B, R, 2048)
 scores = P_a pool(q, F_i)                      (B, R, 2 glimpses), softmax over the regions
 v = the attended F of both glimpses side by side (B, 2 * 2048)
 answers = P_o pool(q, v)
@@ -50,7 +50,7 @@ class HadamardPooling(nn.Module):
 
 
 class Mlb(Model):
-    """question, picture -> answers. Maps: `picture`, one a glimpse."""
+    """question, image -> answers. Maps: `picture`, one per glimpse."""
 
     Config = MlbConfig
     PRESETS: ClassVar[dict[str, Any]] = {

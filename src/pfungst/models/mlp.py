@@ -2,11 +2,11 @@
 
     f(c, i) = sigmoid(U max(0, W g(c, i)) + b)                                            (Eq. 1 there)
 
-g puts side by side what the name allows: I, the picture (B, 2048, mean over the grid); Q, the mean word vector of the
+g puts side by side what the name allows: I, the image (B, 2048, mean over the grid); Q, the mean word vector of the
 question (B, 300); A, the mean word vector of the choice (B, K, 300). The hidden layer has 8,192 neurons. The choice
 with the highest score is the answer. Learnt with the binary logistic loss on "is this choice the target".
 
-What these four make of a data set without question, without picture or without both measures its shortcuts.
+What these four make of a data set without question, without image or without both measures its shortcuts.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class MlpConfig:
     learn_words: bool = True
     """False keeps the word vectors as they were loaded."""
     stem: tuple[int, ...] = ()
-    """Channels of a trainable CNN; none: features come from outside (ResNet-200, 2048 a picture)."""
+    """Channels of a trainable CNN; none: features come from outside (ResNet-200, 2048 per image)."""
 
 
 class MlpIQA(Model):
-    """question, picture, choices -> a score a choice."""
+    """question, image, choices -> one score per choice."""
 
     Config = MlpConfig
     PRESETS: ClassVar[dict[str, MlpConfig]] = {
@@ -85,18 +85,18 @@ class MlpIQA(Model):
 
 
 class MlpA(MlpIQA):
-    """choices -> a score a choice: what the answers alone give away."""
+    """choices -> one score per choice: what the answers alone give away."""
 
     reads = frozenset({"choices"})
 
 
 class MlpQA(MlpIQA):
-    """question, choices -> a score a choice."""
+    """question, choices -> one score per choice."""
 
     reads = frozenset({"question", "choices"})
 
 
 class MlpIA(MlpIQA):
-    """picture, choices -> a score a choice."""
+    """picture, choices -> one score per choice."""
 
     reads = frozenset({"image", "choices"})

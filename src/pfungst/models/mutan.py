@@ -1,15 +1,15 @@
 """MUTAN: multimodal Tucker fusion (Ben-younes et al. 2017), without and with attention.
 
-A bilinear answer y = T x1 q x2 v needs a tensor of (question x picture x answers) numbers. Tucker's decomposition makes
+A bilinear answer y = T x1 q x2 v needs a tensor of (question x image x answers) numbers. Tucker's decomposition makes
 it small: project both, let them meet in a small core, project to the answers; and every slice of the core has rank R:
 
     q~ = tanh(W_q q) (B, t_q),  v~ = tanh(W_v v) (B, t_v)
     z = sum_{r=1..R} (M_r q~) * (N_r v~)      (B, t_o),     core[:, :, k] = sum_r m_r^k (n_r^k)^T
     y = W_o tanh(z)
 
-`Mutan`: question (B, T) -> GRU 2400; picture = mean over the grid (B, C); one fusion; answers.
+`Mutan`: question (B, T) -> GRU 2400; image = mean over the grid (B, C); one fusion; answers.
 `MutanAttention`: a first fusion of q with every region gives, in each of 2 glimpses, a softmax over the regions; the
-attended pictures, side by side, meet q in a second fusion.
+attended images, side by side, meet q in a second fusion.
 
 The published GRU starts from skip-thoughts; ours learns from scratch, or from any vectors loaded into it.
 """
@@ -90,7 +90,7 @@ class TuckerFusion(nn.Module):
 
 
 class Mutan(Model):
-    """question, picture -> answers, without attention. No maps."""
+    """question, image -> answers, without attention. No maps."""
 
     Config = MutanConfig
     PRESETS: ClassVar[dict[str, Any]] = {
@@ -121,7 +121,7 @@ class Mutan(Model):
 
 
 class MutanAttention(Model):
-    """question, picture -> answers. Maps: `picture`, one a glimpse."""
+    """question, image -> answers. Maps: `picture`, one per glimpse."""
 
     Config = MutanAttentionConfig
     PRESETS: ClassVar[dict[str, Any]] = {

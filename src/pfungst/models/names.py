@@ -7,7 +7,7 @@ from pathlib import Path
 SHIPPED = Path(__file__).parent / "weights"
 """Where the weights are that come with the package: NAME.safetensors, and NAME.json with its card."""
 TABLE = {
-    "lstm-qi": ("lstm_qi:LstmQI", "LSTM Q+I: a deeper LSTM with a normalised picture (Antol et al. 2015)"),
+    "lstm-qi": ("lstm_qi:LstmQI", "LSTM Q+I: a deeper LSTM with a normalised image (Antol et al. 2015)"),
     "hiecoatt": ("hiecoatt:HieCoAtt", "hierarchical co-attention, alternating (Lu et al. 2016)"),
     "mutan": ("mutan:Mutan", "MUTAN without attention: Tucker fusion (Ben-younes et al. 2017)"),
     "mutan-att": ("mutan:MutanAttention", "MUTAN with attention (Ben-younes et al. 2017)"),
@@ -25,8 +25,8 @@ TABLE = {
     "state-transformer": ("state_transformer:StateTransformer", "State-Input Transformer on scenes (the game's A.3)"),
     "mlp-a": ("mlp:MlpA", "scores choices by the choices alone (Jabri et al. 2016)"),
     "mlp-qa": ("mlp:MlpQA", "scores choices by the question (Jabri et al. 2016)"),
-    "mlp-ia": ("mlp:MlpIA", "scores choices by the picture (Jabri et al. 2016)"),
-    "mlp-iqa": ("mlp:MlpIQA", "scores choices by picture and question (Jabri et al. 2016)"),
+    "mlp-ia": ("mlp:MlpIA", "scores choices by the image (Jabri et al. 2016)"),
+    "mlp-iqa": ("mlp:MlpIQA", "scores choices by image and question (Jabri et al. 2016)"),
     "attention": ("spatial_memory:SpatialMemory", "spatial memory network for choices (Xu and Saenko 2016)"),
     "hiecoatt-mc": ("hiecoatt:HieCoAttChoice", "hierarchical co-attention for choices (Lu et al. 2016)"),
     "slot-attention": (

@@ -132,7 +132,7 @@ def detection_losses(
 def found_objects(
     logits: Tensor, places: Tensor | None = None, near: tuple[float, float] = (0.0, 0.0)
 ) -> list[list[dict[str, str]]]:
-    """Logits (B, K, 19) -> the objects of every picture: their attributes in words, as in a scene.
+    """Logits (B, K, 19) -> the objects of every image: their attributes in words, as in a scene.
 
     With places (B, K, 2), slots that say the same of the same place are one object: less than `near` apart in both
     directions.
@@ -151,7 +151,7 @@ def found_objects(
 
 
 def same_objects(one: list[dict[str, str]], other: list[dict[str, str]]) -> bool:
-    """Whether two pictures show the same objects, wherever they stand: the fairness check of the game (B.6)."""
+    """Whether two images show the same objects, wherever they stand: the fairness check of the game (B.6)."""
     return Counter(_key(x) for x in one) == Counter(_key(x) for x in other)
 
 

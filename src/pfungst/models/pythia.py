@@ -3,9 +3,9 @@
     question (B, T) -> words 300 -> GRU 1024 -> outputs (B, T, 1024)
     words: two glimpses, softmax(w_g . relu(W o_t)) over the words, side by side  -> q (B, 2048)
     regions v (B, R, 2048) -> linear, ReLU (the fc7 layer that is trained further)
-    picture: softmax(w . (f_v(v_i) * f_q(q))) over the regions                    -> v (B, 2048)
+    image: softmax(w . (f_v(v_i) * f_q(q))) over the regions                    -> v (B, 2048)
     h = f_q'(q) * f_v'(v)                                                         (B, 5000)
-    answers = W_i f_i(h) + W_t f_t(h), a branch that is as wide as pictures and one as wide as words
+    answers = W_i f_i(h) + W_t f_t(h), a branch that is as wide as images and one as wide as words
 
 f is weight-normed linear, ReLU.
 """
@@ -60,7 +60,7 @@ class WordAttention(nn.Module):
 
 
 class Pythia(Model):
-    """question, picture or regions -> answers. Maps: `picture`, `words` (one a glimpse)."""
+    """question, image or regions -> answers. Maps: `picture`, `words` (one per glimpse)."""
 
     Config = PythiaConfig
     PRESETS: ClassVar[dict[str, Any]] = {

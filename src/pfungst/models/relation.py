@@ -95,7 +95,7 @@ class Relations(nn.Module):
 
 
 class Relation(Model):
-    """question, picture -> answers. Maps: `picture`, how much the pairs of every cell say."""
+    """question, image -> answers. Maps: `picture`, how much the pairs of every cell say."""
 
     Config = RelationConfig
     PRESETS: ClassVar[dict[str, Any]] = {
@@ -133,7 +133,7 @@ class Relation(Model):
         return Output(self.answers(total), {"picture": drawn}, extra)
 
     def cells(self, batch: Batch) -> Tensor:
-        """The cells of the picture with their coordinates, (B, H * W, C + 2)."""
+        """The cells of the image with their coordinates, (B, H * W, C + 2)."""
         x = self.grid(batch)
         return torch.cat([x, coordinates(x)], 1).flatten(2).transpose(1, 2)
 

@@ -1,6 +1,6 @@
 """SAN: stacked attention networks (Yang et al. 2016).
 
-question (B, T) -> words 300 -> LSTM 512 -> u_0 (B, 512);   picture -> v_i = tanh(W_I f_i) (B, R, 512)
+question (B, T) -> words 300 -> LSTM 512 -> u_0 (B, 512);   image -> v_i = tanh(W_I f_i) (B, R, 512)
 in each of 2 layers k:  h = tanh(W_v v_i + W_u u_{k-1})  (B, R, 512),  p = softmax(w . h) over the regions,
                         u_k = sum_i p_i v_i + u_{k-1}
 answers = W u_K, through a layer of 1024 as in the CLEVR baseline
@@ -54,7 +54,7 @@ class AttentionLayer(nn.Module):
 
 
 class San(Model):
-    """question, picture -> answers. Maps: `picture`, one a layer."""
+    """question, image -> answers. Maps: `picture`, one per layer."""
 
     Config = SanConfig
     PRESETS: ClassVar[dict[str, Any]] = {

@@ -20,7 +20,7 @@ ORDER = tuple(ATTRIBUTES)
 
 
 RELEASED_SIZE = (480, 320)
-"""Width and height of the released pictures; scenes made here say theirs."""
+"""Width and height of the released images; scenes made here say theirs."""
 
 
 class SceneTokens(nn.Module):
@@ -69,7 +69,7 @@ def encode_scenes(
         if len(listed) > objects:
             raise DataError(
                 f"{place}: it has {len(listed)} objects; this model reads at most {objects}. "
-                "Leave such scenes out, or ask a model that looks at pictures."
+                "Leave such scenes out, or ask a model that looks at images."
             )
         width, height = scene.get("image_size") or RELEASED_SIZE
         for o, one in enumerate(listed):

@@ -1,11 +1,11 @@
 """Slot Attention with an attribute classifier (Locatello et al. 2020), the fairness check of the game.
 
-    picture -> CNN -> + places -> layer norm, two layers -> inputs (B, H*W, d)
+    image -> CNN -> + places -> layer norm, two layers -> inputs (B, H*W, d)
     slots (B, K, d) drawn from a learnt normal; 3 times:
         weights = softmax over the slots of (k(inputs) . q(slots)) / sqrt(d): the slots compete for every cell
         slots = GRU(mean of v(inputs), weighted and normed over the cells; slots), then slots + two layers(norm slots)
-    every slot -> a transposed CNN -> colours and a mask; masks, softmax over the slots, mix the picture anew
-    every slot -> attributes of an object, or "no object", and its place in the picture
+    every slot -> a transposed CNN -> colours and a mask; masks, softmax over the slots, mix the image anew
+    every slot -> attributes of an object, or "no object", and its place in the image
 
 The pre-trained network of 004_7f4cdb926551102e.txt, B.6, found objects without labels and had a classifier trained on
 top: `supervised=False`, the preset `paper`. It needs hundreds of thousands of steps until slots hold on to objects.
@@ -18,8 +18,8 @@ The other presets get there in thousands, with what that paper does not have:
   slot's alone, and its only one. Attention begins nearly even, so that every slot sees the mean of all cells. It
   learns sooner with it.
 
-Nothing of a scene is told when it looks at a picture. Slots that say the same of the same place are read as one object.
-Asked for the same picture it gives the same slots: where they are drawn, their noise is fixed when it does not train.
+Nothing of a scene is told when it looks at an image. Slots that say the same of the same place are read as one object.
+Asked for the same image it gives the same slots: where they are drawn, their noise is fixed when it does not train.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ class SlotAttentionModel(Model):
         return torch.tensor([float(same_objects(a, b)) for a, b in pairs], device=output.logits.device)
 
     def objects(self, output: Output) -> list[list[dict[str, str]]]:
-        """The objects found in every picture: colour, shape, size, material.
+        """The objects found in every image: colour, shape, size, material.
 
         Two slots that share an object both call it by its name: within half a cell of each other they are one.
         """
@@ -216,7 +216,7 @@ def look_loss(weights: Tensor, scene: Scenes, matches: Matches) -> Tensor:
     """-log of a matched slot's weight at its object's cell, and of the share that this cell has of the slot.
 
     weights (B, K, H, W). The first is least where no other slot has anything of the cell, the second where the slot has
-    nothing of any other cell. Objects whose pixels are unknown or outside of the picture do not count.
+    nothing of any other cell. Objects whose pixels are unknown or outside of the image do not count.
     """
     if scene.pixels is None:
         raise ValueError("This model learns where to look from the pixels of the objects, and the batch has none.")
@@ -243,7 +243,7 @@ def _published(image: tuple[int, int, int], config: SlotAttentionConfig) -> tupl
 
 
 class Decoder(nn.Module):
-    """Slots (B, K, d) -> the picture (B, C, H, W) and every slot's mask (B, K, H, W).
+    """Slots (B, K, d) -> the image (B, C, H, W) and every slot's mask (B, K, H, W).
 
     A slot is laid on all cells of a grid of a 16th of the size, with their places; then 5x5 transposed convolutions,
     four of stride 2 and one of stride 1, and a 3x3 one for colours and mask.

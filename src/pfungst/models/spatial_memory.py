@@ -38,7 +38,7 @@ class SpatialMemoryConfig:
 
 
 class SpatialMemory(Model):
-    """question, picture, choices -> a score a choice. Maps: `picture`, one a hop."""
+    """question, image, choices -> one score per choice. Maps: `picture`, one per hop."""
 
     Config = SpatialMemoryConfig
     PRESETS: ClassVar[dict[str, Any]] = {

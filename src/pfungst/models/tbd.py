@@ -1,7 +1,7 @@
 """TbD: transparency by design (Mascharka et al. 2018). Modules pass attention masks, which can be looked at.
 
     question (B, T) -> program generator, as in IEP
-    picture -> two 3x3 convolutions, ReLU -> x (B, 128, 14, 14); all modules look at it
+    image -> two 3x3 convolutions, ReLU -> x (B, 128, 14, 14); all modules look at it
     scene               a mask of ones (1, 14, 14)
     filter_*[word]      Attention: x * mask -> 3x3, ReLU, 3x3, ReLU -> 1x1, sigmoid -> mask
     relate[side]        Relate: x * mask -> 3x3 of dilation 1, 2, 4, 8, 1, each with ReLU -> 1x1, sigmoid -> mask
@@ -137,7 +137,7 @@ def _enter(before: int, channels: int) -> nn.Sequential:
 
 
 class Tbd(Model):
-    """question, picture -> answers.
+    """question, image -> answers.
 
     Maps: `program` (B, P) token numbers. `drawings` adds `masks` (B, P, H, W), the mask of every token that gives one,
     in the order of the program, NaN elsewhere.

@@ -1,4 +1,4 @@
-"""A trained model with all it needs to answer: weights, configuration, words, and how its pictures are made."""
+"""A trained model with all it needs to answer: weights, configuration, words, and how its images are made."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The world's own CNN: frozen, it gives the zoo its grid features, as ResNet did for the papers' models on CLEVR.
 
-    picture (B, 3, 96, 128) -> 3x3 of stride 2, 48 channels                        (48, 48, 64)
-                            -> 3x3 of stride 2, 64 channels, one residual block    (64, 24, 32)
-                            -> 3x3 of stride 2, 128 channels, two residual ones   (128, 12, 16)
-                            -> 1x1, ReLU -> features (96, 12, 16)
+    image (B, 3, 144, 192) -> 5x5 of stride 3, 48 channels                        (48, 48, 64)
+                           -> 3x3 of stride 2, 64 channels, one residual block    (64, 24, 32)
+                           -> 3x3 of stride 2, 128 channels, two residual ones   (128, 12, 16)
+                           -> 1x1, ReLU -> features (96, 12, 16)
     to learn: 1x1 on the features -> for every cell: is the centre of an object here; its colour, shape, size and
     material; where in the cell it is; where on the ground it stands
 
@@ -91,7 +91,7 @@ class WorldCnn(Model):
 
     def forward(self, batch: Batch) -> Output:
         if batch.image is None:
-            raise ValueError("This model looks at pictures, and the batch has none.")
+            raise ValueError("This model looks at images, and the batch has none.")
         said = self.head(self.features(batch.image)).float()
         centre, kinds, rest = said[:, :1], said[:, 1:-4], said[:, -4:]
         # A firm "no object" where the centre is unlikely: half an object answers no question.

@@ -1,6 +1,6 @@
 """The world that comes with the package: a seed, not files.
 
-Scenes, questions and rephrasings are made when they are first asked for and kept in the cache; pictures are drawn when
+Scenes, questions and rephrasings are made when they are first asked for and kept in the cache; images are rendered when
 somebody looks at them.
 """
 
@@ -48,7 +48,7 @@ def embedded(
     wordings of the training split only; every other split mixes in wordings that `train` never has.
 
     Ids tell the wordings apart: `q0012` is an original, `q0012.1` its first rephrasing, and `q0012.2h` one in held-out
-    words; all three have the group `q0012`. Pictures are drawn on demand.
+    words; all three have the group `q0012`. Images are rendered on demand.
 
     Kept in the folder $PFUNGST_CACHE, else in the user's cache folder, unless `cache` is false.
     """

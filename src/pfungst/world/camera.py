@@ -1,7 +1,7 @@
-"""The camera: where things appear in the picture, and which way is left.
+"""The camera: where things appear in the image, and which way is left.
 
 The camera looks at the origin with z up. For a point at c_x to the right, c_y above and d ahead of the camera,
-x = F c_x / d + 1/2 and y = F (w/h) c_y / d + 1/2 in units of the picture (origin below left), F = 35/32; the published
+x = F c_x / d + 1/2 and y = F (w/h) c_y / d + 1/2 in units of the image (origin below left), F = 35/32; the published
 pixel coordinates are round(x w) and round(h - y h).
 """
 

@@ -1,4 +1,4 @@
-"""The pictures of a data set in the making, one shard each."""
+"""The images of a data set in the making, one shard each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BLOCK = 2000
 
 
 class Pictures:
-    """The pictures of one split, and the list of their checksums."""
+    """The images of one split, and the list of their checksums."""
 
     def __init__(self, folder: Path, split: str, width: int, height: int, renderer: str) -> None:
         self.place = folder / "images" / split
@@ -29,7 +29,7 @@ class Pictures:
         return f"images/{self.listing.name}"
 
     def known(self) -> dict[str, str]:
-        """File name -> checksum of the pictures an earlier run finished."""
+        """File name -> checksum of the images an earlier run finished."""
         try:
             lines = self.listing.read_text(encoding="utf-8").splitlines()
         except OSError:
@@ -37,7 +37,7 @@ class Pictures:
         return {name.rpartition("/")[2]: digest for digest, _, name in (line.partition("  ") for line in lines)}
 
     def complete(self) -> bool:
-        """Whether every listed picture is there with its bytes."""
+        """Whether every listed image is there with its bytes."""
         return all(intact(self.place / name, digest) for name, digest in self.known().items())
 
     def draw(self, parts: Iterable[Path], on: str, workers: int | None, progress: Progress) -> None:
@@ -55,7 +55,7 @@ class Pictures:
         temporary = self.listing.with_name(f".{self.listing.name}.tmp")
         temporary.write_text("".join(lines), encoding="utf-8")
         temporary.replace(self.listing)
-        # What run_shards remembers is in the list now, and a folder of pictures should hold pictures.
+        # What run_shards remembers is in the list now, and a folder of images should hold images.
         for left in (self.place / ".done", self.place / ".tmp"):
             shutil.rmtree(left, ignore_errors=True)
         (self.place / ".lock").unlink(missing_ok=True)

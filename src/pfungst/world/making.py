@@ -1,9 +1,9 @@
-"""A data set of one's own: scenes, questions and pictures in the published layout, on disk.
+"""A data set of one's own: scenes, questions and images in the published layout, on disk.
 
     OUT/scenes/CLEVR_SPLIT_scenes.json
     OUT/questions/CLEVR_SPLIT_questions.json
     OUT/images/SPLIT/CLEVR_SPLIT_000000.png ...
-    OUT/images/CLEVR_SPLIT_images.sha256      one line a picture, as `sha256sum -c` reads it
+    OUT/images/CLEVR_SPLIT_images.sha256      one line per image, as `sha256sum -c` reads it
     OUT/manifest_SPLIT.json                   settings, checksums, statistics
 
 Several splits may share a folder.
@@ -99,7 +99,7 @@ def make(
     on: str = "local",
     progress: Progress = no_progress,
 ) -> Manifest:
-    """Make scenes, questions and pictures, and write them to the folder `out`.
+    """Make scenes, questions and images, and write them to the folder `out`.
 
     The same settings give the same bytes, whatever `workers` and `on` are (see `pfungst.compute.run_shards`). Killed
     and called again, it goes on where it was; called again when all is there, it checks the checksums and returns.
@@ -108,11 +108,11 @@ def make(
     ----------
     questions_per_scene : originals; each comes with `rephrasings` further wordings
     split : `train`, `val`, ...: names the files, and makes the scenes differ from those of other splits
-    width, height : of the pictures, in pixels
+    width, height : of the images, in pixels
     templates : folder of question templates, by default our own
     phrasings : where rephrasings are drawn from: `train`, `heldout` or `mixed`; by default `train` for the split
         `train`, so that held-out wordings stay unseen, and `mixed` for any other
-    images : whether to draw pictures
+    images : whether to render images
 
     Every object of every scene shows at least 200 pixels at 320x240, as in the published data.
     """

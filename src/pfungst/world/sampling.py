@@ -1,6 +1,6 @@
 """New scenes, drawn as the published generator draws them.
 
-Between three and ten objects; attributes uniform; places by rejection (surface gap, margins, bounds). What a picture
+Between three and ten objects; attributes uniform; places by rejection (surface gap, margins, bounds). What an image
 must show (visible pixels) is the renderer's business: pass its check as `accept`.
 """
 

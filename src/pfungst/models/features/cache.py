@@ -1,4 +1,4 @@
-"""Features on disk, by the content of the picture: each is computed once, ever.
+"""Features on disk, by the content of the image: each is computed once, ever.
 
 A folder holds `features.bin` (rows of one size, one after the other), `index.txt` (line i: the digest of row i) and
 `about.json`. A row counts once its line in the index is whole, so a killed writer loses at most its last batch.
@@ -45,7 +45,7 @@ class FeatureCache:
         return len(self._rows)
 
     def get(self, images: Sequence[Image], progress: Progress | None = None) -> NDArray[Any]:
-        """Features of the pictures (N, C, H, W), in order; what is not known yet is computed and kept."""
+        """Features of the images (N, C, H, W), in order; what is not known yet is computed and kept."""
         self.add(images, progress)
         rows = [self._rows[image.digest] for image in images]
         if not rows:
@@ -57,7 +57,7 @@ class FeatureCache:
         return np.memmap(self._data, self._dtype, "r", shape=(len(self._rows), *self.backbone.shape))
 
     def row(self, image: Image) -> int:
-        """The row of a picture that was added."""
+        """The row of an image that was added."""
         return self._rows[image.digest]
 
     def add(self, images: Sequence[Image], progress: Progress | None = None) -> None:
@@ -68,7 +68,7 @@ class FeatureCache:
             part = missing[start : start + BATCH]
             self._append([image.digest for image in part], self.backbone.extract(part))
             if progress is not None:
-                progress("looking at pictures", min(start + BATCH, len(missing)), len(missing))
+                progress("looking at images", min(start + BATCH, len(missing)), len(missing))
 
     @property
     def _data(self) -> Path:

@@ -23,7 +23,7 @@ _BOXES = ("boxes", "bbox", "image_bb")
 
 @dataclass(frozen=True)
 class Regions:
-    """The regions of one picture."""
+    """The regions of one image."""
 
     features: NDArray[np.float32]
     """(R, D)"""
@@ -33,7 +33,7 @@ class Regions:
 
 @dataclass(frozen=True)
 class RegionFeatures:
-    """Regions by the name of the picture."""
+    """Regions by the name of the image."""
 
     size: int
     """D."""
@@ -44,24 +44,24 @@ class RegionFeatures:
         return len(self.names)
 
     def find(self, image: str) -> str | None:
-        """The name under which a picture is known: its own, that of its file, or the number in it."""
+        """The name under which an image is known: its own, that of its file, or the number in it."""
         number = re.search(r"(\d+)(?:\.\w+)?$", image)
         tries = [image, Path(image).name, Path(image).stem, *([str(int(number[1]))] if number else [])]
         return next((one for one in tries if one in self.names), None)
 
     def get(self, image: str) -> Regions:
-        """The regions of a picture, by its name (`COCO_val2014_000000000042.jpg`) or number (`42`)."""
+        """The regions of an image, by its name (`COCO_val2014_000000000042.jpg`) or number (`42`)."""
         found = self.find(image)
         if found is None:
-            raise DataError(f"There are no region features for the picture {image!r}.")
+            raise DataError(f"There are no region features for the image {image!r}.")
         return self.read(self.names[found])
 
 
 def load_regions(path: str | Path, ids: Sequence[str | int] | str | Path | None = None) -> RegionFeatures:
     """Open published region features; nothing but the index is read yet.
 
-    path: a .tsv file, a folder of .npz files (one a picture), or an .h5/.hdf5 file.
-    ids: for HDF5, the picture of every row: a list, or a JSON file with a list or a table picture -> row, where the
+    path: a .tsv file, a folder of .npz files (one per image), or an .h5/.hdf5 file.
+    ids: for HDF5, the image of every row: a list, or a JSON file with a list or a table image -> row, where the
         file itself has none. (Published files come with a pickled index; pickles are never read: write it as JSON.)
     """
     place = Path(path)
@@ -166,12 +166,13 @@ def _h5_rows(path: Path, file: Any, ids: Sequence[str | int] | str | Path | None
         try:
             listed = json.loads(Path(ids).read_bytes())
         except (OSError, ValueError) as error:
-            raise DataError.at(ids, "", "this is no JSON list or table of pictures.") from error
+            raise DataError.at(ids, "", "this is not a JSON list or table of images.") from error
     if isinstance(listed, Mapping):
         return {str(name): int(row) for name, row in listed.items()}
     if listed is None:
         known = next((name for name in ("image_ids", "ids", "image_id") if name in file), None)
         if known is None:
-            raise DataError.at(path, "", "it does not say which picture a row is.", "Give `ids`: a JSON list or table.")
+            problem = "it does not say which image each row belongs to."
+            raise DataError.at(path, "", problem, "Give `ids`: a JSON list or table.")
         listed = [one.decode() if isinstance(one, bytes) else one for one in file[known][:].tolist()]
     return {str(name): row for row, name in enumerate(listed)}

@@ -32,7 +32,7 @@ class Report:
     blind: float
     """Accuracy of always giving the most frequent answer of the kind of answer."""
     blind_by_family: float
-    """The same with the most frequent answer of the family: what knowing the answers, but no picture, is worth."""
+    """The same with the most frequent answer of the family: what knowing the answers, but no image, is worth."""
     group_sizes: Mapping[str, int]
     """Wordings a question -> number of questions."""
     phrasing_splits: Mapping[str, int]

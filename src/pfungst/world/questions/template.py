@@ -73,7 +73,7 @@ class Constraint:
     - `OUT_NEQ` (two nodes): their outputs differ
     - `NEQ` (two parameters): their values differ
     - `APART` (two nodes): neither description contains the other, as in "more cubes than red cubes", whose answer
-      needs no picture
+      needs no image
     """
 
     type: str

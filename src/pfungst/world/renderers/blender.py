@@ -58,7 +58,7 @@ class Blender:
     >>> with Blender(samples=64) as blender:
     ...     image = blender.render(scene)
 
-    The published pictures took 512 samples: about a minute of a core at 320x240. 64 are quick and grainy.
+    The published images took 512 samples: about a minute of a core at 320x240. 64 are quick and grainy.
     """
 
     name = "blender"
@@ -73,10 +73,10 @@ class Blender:
         restarts: int = 2,
         noise: int = 0,
     ) -> None:
-        """Settings only; the process starts with the first picture.
+        """Settings only; the process starts with the first image.
 
-        `threads` 0 uses all cores. `timeout` is in seconds a picture. `restarts`: how often a job is tried again in a
-        new process after Blender died or hung on it. `noise` seeds the grain; the same seed gives the same picture.
+        `threads` 0 uses all cores. `timeout` is in seconds an image. `restarts`: how often a job is tried again in a
+        new process after Blender died or hung on it. `noise` seeds the grain; the same seed gives the same image.
         """
         if samples < 1:
             raise PfungstError(f"Blender cannot draw with {samples} samples; give at least 1.")
@@ -142,14 +142,14 @@ class Blender:
         height: int = DEFAULT_HEIGHT,
         camera: Sequence[float] | None = None,
     ) -> Ints:
-        """Pixels that show each object, from a picture in flat colours: the reference for `visible_pixels`."""
+        """Pixels that show each object, from an image in flat colours: the reference for `visible_pixels`."""
         width, height = check_size(width, height)
         packed = pack(scene, camera)
         image = self._draw(id_job(packed, width, height, self.threads))
         return np.array(read_ids(image, len(packed.kinds)), dtype=np.int64)
 
     def close(self) -> None:
-        """End Blender's process; the next picture starts a new one."""
+        """End Blender's process; the next image starts a new one."""
         if self._process is not None:
             self._process.end()
             self._process = None
@@ -186,7 +186,7 @@ class Blender:
                             f"Blender {error} on the same scene {attempt + 1} times; its last words: {error.words}"
                         ) from error
             if not reply.get("ok"):
-                raise PfungstError(f"Blender could not draw the scene: {reply.get('error', 'it wrote no picture')}.")
+                raise PfungstError(f"Blender could not render the scene: {reply.get('error', 'it wrote no image')}.")
             return np.asarray(PIL.Image.open(job["file"]).convert("RGB"))
 
 

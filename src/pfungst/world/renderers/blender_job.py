@@ -31,7 +31,7 @@ from pfungst.world.renderers.pack import COS, CUBE, METAL, RED, SIN, SPHERE, Flo
 
 _SHAPES = {SPHERE: ("sphere", 0.0), CUBE: ("cube", CUBE_ROUND), CUBE + 1: ("cylinder", CYLINDER_BEVEL)}
 _ID_STEP = 3
-"""Distance of two objects' shades in the id picture, out of 255: a lossless PNG keeps them apart."""
+"""Distance of two objects' shades in the id image, out of 255: a lossless PNG keeps them apart."""
 
 
 def picture_job(packed: Packed, width: int, height: int, samples: int, threads: int, denoise: bool) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def id_job(packed: Packed, width: int, height: int, threads: int) -> dict[str, A
 
 
 def read_ids(image: Any, objects: int) -> list[int]:
-    """Pixels of every object in the picture of an `id_job`."""
+    """Pixels of every object in the image of an `id_job`."""
     shades = image[..., 0].astype(int)
     return [int((abs(shades - _ID_STEP * (k + 1)) <= 1).sum()) for k in range(objects)]
 

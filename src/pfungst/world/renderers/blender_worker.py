@@ -295,7 +295,7 @@ def add_objects(scene: Any, job: dict[str, Any]) -> None:
 
 
 def build(job: dict[str, Any], gain: float) -> None:
-    """Make the scene of a job and write its picture."""
+    """Make the scene of a job and write its image."""
     bpy.ops.wm.read_factory_settings(use_empty=True)
     scene = set_up(job)
     add_camera(scene, job)

@@ -1,4 +1,4 @@
-"""One picture, tile by tile (numba)."""
+"""One image, tile by tile (numba)."""
 
 from __future__ import annotations
 
@@ -79,14 +79,14 @@ def light_near_cell(w: Floats, lists: Ints, i: int, j: int, who: int) -> None:
 
 @jit
 def prepare_objects(w: Floats, lists: Ints) -> None:
-    """What a picture needs first: what every object sends out, and who may shadow it."""
+    """What an image needs first: what every object sends out, and who may shadow it."""
     for number in range(int(w[COUNT])):
         prepare_object(w, lists, number)
 
 
 @jit
 def light_near(w: Floats, lists: Ints, part: int, parts: int) -> None:
-    """What a picture needs next, the light on the near ground: every parts-th tile of it.
+    """What an image needs next, the light on the near ground: every parts-th tile of it.
 
     The last of the lists belongs to the tile at hand: every thread needs its own.
     """
@@ -151,7 +151,7 @@ def tile_corner(w: Floats, left: int, top: int, i: int, width: int, height: int)
 
 @jit
 def list_tile(w: Floats, lists: Ints, left: int, top: int, width: int, height: int, who: int) -> None:
-    """Note in the lists of `who` the objects that change the light on the backdrop within a tile of the picture."""
+    """Note in the lists of `who` the objects that change the light on the backdrop within a tile of the image."""
     middle = DARK
     for i in range(4):
         middle = along(middle, 0.25, tile_corner(w, left, top, i, width, height))
@@ -262,5 +262,5 @@ def blurred(light: Floats, row: int, column: int, channel: int, width: int, heig
 
 @jit
 def tone(left: float, middle: float, right: float) -> int:
-    """One value of the picture, 0 to 255, from light blurred up and down: blurred across, then sRGB."""
+    """One value of the image, 0 to 255, from light blurred up and down: blurred across, then sRGB."""
     return int(srgb(BLUR * (left + right) + (1.0 - 2.0 * BLUR) * middle) + 0.5)

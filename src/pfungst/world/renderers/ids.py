@@ -1,4 +1,4 @@
-"""The id buffer: which object every sample of the picture sees, and how far away it is (numba)."""
+"""The id buffer: which object every sample of the image sees, and how far away it is (numba)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OCTAGON = 1.0 / math.cos(math.pi / 8)
 def pixel_box(w: Floats, number: int, width: int, height: int) -> tuple[int, int, int, int]:
     """The pixel rectangle that contains an object: first column and row, past the last of each.
 
-    An object that reaches behind the camera gets the whole picture; one outside the picture an empty rectangle.
+    An object that reaches behind the camera gets the whole image; one outside the image an empty rectangle.
     """
     k = THINGS + STRIDE * number
     kind, radius = int(w[k + KIND]), w[k + R]
@@ -32,7 +32,7 @@ def pixel_box(w: Floats, number: int, width: int, height: int) -> tuple[int, int
         x, y, z = dot(away, right), dot(away, up), dot(away, forward)
         if z <= 1.01 * radius:
             return 0, 0, width, height
-        # Tangents from the eye to a circle, in the planes across and along the picture.
+        # Tangents from the eye to a circle, in the planes across and along the image.
         deep, square = z * z - radius * radius, radius * radius
         wide, high = radius * math.sqrt(x * x + z * z - square), radius * math.sqrt(y * y + z * z - square)
         left, past = (x * z - wide) / deep, (x * z + wide) / deep
@@ -52,7 +52,7 @@ def pixel_box(w: Floats, number: int, width: int, height: int) -> tuple[int, int
             x, y = dot(corner, right) / z, -dot(corner, up) / z
             left, past, top, bottom = min(left, x), max(past, x), min(top, y), max(bottom, y)
     scale = FOCAL * width
-    # Clipped before they become integers: a place far outside the picture may exceed any.
+    # Clipped before they become integers: a place far outside the image may exceed any.
     first = min(max(math.floor(left * scale + 0.5 * width), 0.0), float(width))
     last = min(max(math.ceil(past * scale + 0.5 * width), first), float(width))
     over = min(max(math.floor(top * scale + 0.5 * height), 0.0), float(height))

@@ -1,7 +1,7 @@
-"""Shapes, lamps, materials and sampling of the picture, as few numbers with physical names.
+"""Shapes, lamps, materials and sampling of the image, as few numbers with physical names.
 
 The positions, powers and colours of the lamps are published facts and stand in `pfungst.world.constants`; what is here
-was found by comparing pictures with Blender's, a number at a time.
+was found by comparing images with Blender's, a number at a time.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def _view(camera: Sequence[float] | Floats) -> Floats:
         raise DataError(
             f"The camera is at {[x, y, z]}; it must be three finite numbers, not straight above the origin."
         )
-    # As pfungst.world.camera.camera_basis, without the cost of small arrays: this runs once a picture.
+    # As pfungst.world.camera.camera_basis, without the cost of small arrays: this runs once an image.
     far = sqrt(x * x + y * y + z * z)
     right, forward = (-y / level, x / level, 0.0), (-x / far, -y / far, -z / far)
     up = (right[1] * forward[2], -right[0] * forward[2], right[0] * forward[1] - right[1] * forward[0])
@@ -95,12 +95,12 @@ def _view(camera: Sequence[float] | Floats) -> Floats:
 
 
 def check_size(width: int, height: int) -> tuple[int, int]:
-    """Width and height of a picture as integers, or a sentence."""
+    """Width and height of an image as integers, or a sentence."""
     for name, value in (("width", width), ("height", height)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-            raise DataError(f"The {name} of the picture is {value!r}; it must be a whole number of at least 1.")
+            raise DataError(f"The {name} of the image is {value!r}; it must be a whole number of at least 1.")
     if width * height > MAX_PIXELS:
-        raise DataError(f"A picture of {width}x{height} is too large; at most {MAX_PIXELS} pixels can be drawn.")
+        raise DataError(f"An image of {width}x{height} is too large; at most {MAX_PIXELS} pixels can be rendered.")
     return int(width), int(height)
 
 

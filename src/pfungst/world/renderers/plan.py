@@ -1,6 +1,6 @@
 """Plans of scenes from above, and strips that show a change.
 
-A plan is turned as the picture is: the camera stands below, `right` is right and `behind` is up, so that "left of" and
+A plan is turned as the image is: the camera stands below, `right` is right and `behind` is up, so that "left of" and
 "behind" can be read off it.
 """
 
@@ -80,7 +80,7 @@ def before_after(
     height: int = 240,
     camera: Sequence[float] | None = None,
 ) -> Picture:
-    """A strip of four: picture and plan before, picture and plan after with arrows.
+    """A strip of four: image and plan before, image and plan after with arrows.
 
     uint8 (height, 2 width + 2 height, 3).
     Both scenes must have the same number of objects, in the same order; both are drawn from one camera: the given one,

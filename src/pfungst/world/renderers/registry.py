@@ -28,7 +28,7 @@ RENDERERS = Registry(
 
 @runtime_checkable
 class Renderer(Protocol):
-    """Anything that draws scenes."""
+    """Anything that renders scenes."""
 
     @property
     def name(self) -> str: ...
@@ -46,7 +46,7 @@ class Renderer(Protocol):
         camera: Sequence[float] | None = None,
         seed: int | None = None,
     ) -> npt.NDArray[np.uint8]:
-        """The picture, uint8 (height, width, 3); the same arguments give the same bytes."""
+        """The image, uint8 (height, width, 3); the same arguments give the same bytes."""
         ...
 
 
@@ -67,7 +67,7 @@ def renderer(name: str, **options: Any) -> Renderer:
 def check_renderer(renderer: Renderer) -> list[str]:
     """What is wrong with a renderer, in sentences; an empty list if nothing is.
 
-    It draws a small scene a few times: size and type, equal bytes for equal arguments, a camera that matters, objects
+    It renders a small scene a few times: size and type, equal bytes for equal arguments, a camera that matters, objects
     where they should be and in their colours, a scene left as it was, and an error of ours for a scene that is not one.
     """
     problems = [
@@ -82,17 +82,17 @@ def check_renderer(renderer: Renderer) -> list[str]:
     try:
         image = renderer.render(scene, 96, 72)
     except Exception as error:
-        return [*problems, f"Drawing a scene of one object fails: {type(error).__name__}: {error}"]
+        return [*problems, f"Rendering a scene of one object fails: {type(error).__name__}: {error}"]
     if not isinstance(image, np.ndarray) or image.dtype != np.uint8 or image.shape != (72, 96, 3):
         what = f"{image.dtype} {image.shape}" if isinstance(image, np.ndarray) else type(image).__name__
-        return [*problems, f"A picture of 96x72 must be uint8 (72, 96, 3); it gave {what}."]
+        return [*problems, f"An image of 96x72 must be uint8 (72, 96, 3); it gave {what}."]
     if scene != kept:
         problems.append("It changes the scene it is given.")
     if not np.array_equal(image, renderer.render(scene, 96, 72)):
-        problems.append("The same scene drawn twice gives different pixels.")
+        problems.append("The same scene rendered twice gives different pixels.")
     red, green, blue = image[26:34, 44:52].reshape(-1, 3).mean(0)
     if not red > 1.5 * max(green, blue):
-        problems.append("A large red ball at the origin does not show red in the middle of the picture.")
+        problems.append("A large red ball at the origin does not show red in the middle of the image.")
     if np.array_equal(image, renderer.render(scene, 96, 72, camera=(-7.0, -6.5, 5.3))):
         problems.append("The position of the camera makes no difference.")
     scene["objects"][0]["color"] = "ultraviolet"

@@ -22,7 +22,7 @@ def visible_pixels(
     height: int = DEFAULT_HEIGHT,
     camera: Sequence[float] | None = None,
 ) -> Ints:
-    """Pixels of the picture whose centre shows each object, int64 in object order.
+    """Pixels of the image whose centre shows each object, int64 in object order.
 
     The published generator keeps a scene only if every object shows 200 pixels at 320x240. `camera` is a position; by
     default the scene's own, else the base camera.
