@@ -221,6 +221,24 @@ def test_check_encoder_likes_a_good_one():
     check_encoder(Counting())
 
 
+@pytest.mark.parametrize("name", list_encoders())
+def test_every_registered_encoder_that_can_run_here_keeps_the_rules(name, tmp_path):
+    words = tmp_path / "vectors.txt"
+    rng = np.random.default_rng(0)
+    known = ("how", "old", "is", "the", "car", "man", "smiling", "das", "auto", "word")
+    words.write_text(
+        "".join(f"{word} {' '.join(f'{value:.4f}' for value in rng.standard_normal(8))}\n" for word in known)
+    )
+    try:
+        encoder = get_encoder({"words": f"words:{words}"}.get(name, name))
+    except MissingExtra as error:
+        pytest.skip(str(error))
+    except EncoderError as error:
+        assert name == "sentence-transformers" and "NAME" in str(error)  # only with a model of the user's
+        return
+    check_encoder(encoder)
+
+
 def test_the_cache_folder_is_the_users_own_by_default(monkeypatch, tmp_path):
     monkeypatch.delenv("PFUNGST_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))

@@ -1,7 +1,8 @@
 """How good generated questions are: the columns of Table 3 of 003_43f488cf6d651ec9.txt.
 
-Scores of a whole corpus as pycocoevalcap gives them, with one or several references an example: BLEU adds up counts
-over the corpus (closest reference length), ROUGE-L (beta 1.2) and CIDEr-D are means over the examples.
+Scores of a whole corpus as pycocoevalcap gives them, with one or more references per example: BLEU adds up counts over
+the corpus (closest reference length), ROUGE-L and CIDEr-D are means over the examples. The formulas are those of
+`pfungst.text.metrics`, which scores all pairs of sentences.
 """
 
 from __future__ import annotations
@@ -10,13 +11,19 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from pfungst.core import MissingExtra, PfungstError
+from pfungst.text.index import ORDERS
+from pfungst.text.metrics import (
+    brevity_penalty,
+    f_of_subsequence,
+    inverse_frequency,
+    length_penalty,
+    ngram_precision,
+)
 
 COLUMNS = ("BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "ROUGE-L", "METEOR", "CIDEr")
-_ORDERS = 4
-_TINY, _SMALL = 1e-15, 1e-9
-_BETA = 1.2
-_SIGMA = 6.0
 _METEOR_AT_ONCE = 64
 
 Words = Sequence[str]
@@ -26,7 +33,7 @@ Grams = Counter[tuple[str, ...]]
 def generation_scores(
     written: Sequence[str], wanted: Sequence[Sequence[str]], *, meteor: bool = True
 ) -> Mapping[str, float]:
-    """Column -> score of a corpus: one written question an example, and the questions it could have been.
+    """Column -> score of a corpus: one generated question per example, and its references.
 
     METEOR is the mean over the examples of METEOR 1.5 with the best reference (pycocoevalcap's program pools its
     statistics over the corpus instead); NaN where its word lists are not installed (extra `meteor`),
@@ -59,7 +66,7 @@ def generation_scores(
 
 def corpus_bleu(said: Sequence[Words], wanted: Sequence[Sequence[Words]]) -> list[float]:
     """BLEU-1 to BLEU-4."""
-    hits, guesses = [0] * _ORDERS, [0] * _ORDERS
+    hits, guesses = [0] * ORDERS, [0] * ORDERS
     length = reference = 0
     for words, refs in zip(said, wanted, strict=True):
         length += len(words)
@@ -70,24 +77,26 @@ def corpus_bleu(said: Sequence[Words], wanted: Sequence[Sequence[Words]]) -> lis
             most |= _grams(ref)
         for gram, count in grams.items():
             hits[len(gram) - 1] += min(count, most[gram])
-        for n in range(_ORDERS):
+        for n in range(ORDERS):
             guesses[n] += max(0, len(words) - n)
-    scores, product = [], 1.0
-    ratio = (length + _TINY) / (reference + _SMALL)
-    for n in range(_ORDERS):
-        product *= (hits[n] + _TINY) / (guesses[n] + _SMALL)
-        scores.append(product ** (1 / (n + 1)) * (math.exp(1 - 1 / ratio) if ratio < 1 else 1.0))
-    return scores
+    precision = np.cumprod(ngram_precision(np.asarray(hits), np.asarray(guesses)))
+    scores = precision ** (1 / np.arange(1, ORDERS + 1)) * brevity_penalty(length, reference)
+    return [float(score) for score in scores]
 
 
 def rouge_l(words: Words, refs: Sequence[Words]) -> float:
     """F of the longest common subsequence: the best precision and the best recall over the references."""
-    common = [_lcs(words, ref) for ref in refs]
-    precision = max(c / len(words) if words else 0.0 for c in common)
-    recall = max(c / len(ref) if ref else 0.0 for c, ref in zip(common, refs, strict=True))
-    if not precision or not recall:
-        return 0.0
-    return (1 + _BETA**2) * precision * recall / (recall + _BETA**2 * precision)
+    from pfungst.text.metric_kernels import subsequence
+
+    vocabulary: dict[str, int] = {}
+    numbers, *others = (
+        np.asarray([vocabulary.setdefault(word, len(vocabulary)) for word in text], dtype=np.int32)
+        for text in (words, *refs)
+    )
+    common = [subsequence(numbers, other) for other in others]
+    precision = max(c / max(1, len(words)) for c in common)
+    recall = max(c / max(1, len(ref)) for c, ref in zip(common, refs, strict=True))
+    return float(f_of_subsequence(precision, recall))
 
 
 def corpus_cider(said: Sequence[Words], wanted: Sequence[Sequence[Words]]) -> float:
@@ -95,45 +104,36 @@ def corpus_cider(said: Sequence[Words], wanted: Sequence[Sequence[Words]]) -> fl
     documents: Grams = Counter()
     for refs in wanted:
         documents.update({gram for ref in refs for gram in _grams(ref)})
-    size = math.log(len(wanted))
     total = 0.0
     for words, refs in zip(said, wanted, strict=True):
-        own, norms, length = _weighed(words, documents, size)
+        own, norms, length = _weighed(words, documents, len(wanted))
         score = 0.0
         for ref in refs:
-            other, other_norms, other_length = _weighed(ref, documents, size)
-            penalty = math.exp(-((length - other_length) ** 2) / (2 * _SIGMA**2))
-            for n in range(_ORDERS):
+            other, other_norms, other_length = _weighed(ref, documents, len(wanted))
+            penalty = float(length_penalty(length - other_length))
+            for n in range(ORDERS):
                 both = sum(
                     min(weight, other[n].get(gram, 0.0)) * other[n].get(gram, 0.0) for gram, weight in own[n].items()
                 )
                 scale = norms[n] * other_norms[n]
-                score += penalty * (both / scale if scale else both) / _ORDERS
+                score += penalty * (both / scale if scale else both) / ORDERS
         total += 10 * score / len(refs)
     return total / len(said)
 
 
-def _weighed(
-    words: Words, documents: Grams, size: float
-) -> tuple[list[dict[tuple[str, ...], float]], list[float], int]:
-    vectors: list[dict[tuple[str, ...], float]] = [{} for _ in range(_ORDERS)]
-    for gram, count in _grams(words).items():
-        vectors[len(gram) - 1][gram] = count * (size - math.log(max(1, documents[gram])))
-    norms = [math.sqrt(sum(value**2 for value in one.values())) for one in vectors]
+def _weighed(words: Words, documents: Grams, size: int) -> tuple[list[dict[tuple[str, ...], float]], list[float], int]:
+    """The tf-idf weights of the n-grams of each order, their norms, and the number of bigrams."""
+    vectors: list[dict[tuple[str, ...], float]] = [{} for _ in range(ORDERS)]
+    counts = _grams(words)
+    frequencies = inverse_frequency(size, np.asarray([documents[gram] for gram in counts], dtype=np.float64))
+    for (gram, count), weight in zip(counts.items(), frequencies.tolist(), strict=True):
+        vectors[len(gram) - 1][gram] = count * weight
+    norms = [math.sqrt(sum(weight**2 for weight in vector.values())) for vector in vectors]
     return vectors, norms, max(0, len(words) - 1)
 
 
 def _grams(words: Words) -> Grams:
-    return Counter(tuple(words[i : i + n]) for n in range(1, _ORDERS + 1) for i in range(len(words) - n + 1))
-
-
-def _lcs(one: Words, other: Words) -> int:
-    row = [0] * (len(other) + 1)
-    for word in one:
-        before = 0
-        for j, target in enumerate(other, 1):
-            before, row[j] = row[j], before + 1 if word == target else max(row[j], row[j - 1])
-    return row[-1]
+    return Counter(tuple(words[i : i + n]) for n in range(1, ORDERS + 1) for i in range(len(words) - n + 1))
 
 
 def _meteor(written: Sequence[str], wanted: Sequence[Sequence[str]]) -> float:

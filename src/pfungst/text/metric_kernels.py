@@ -70,8 +70,8 @@ def _ones(value):
 
 
 @njit(cache=True, nogil=True)
-def _subsequence(a, b):
-    """Length of the longest common subsequence, for main questions too long for one machine word."""
+def subsequence(a, b):
+    """Length of the longest common subsequence of two lists of word numbers of any length."""
     row = np.zeros(len(b) + 1, dtype=np.int32)
     for i in range(len(a)):
         diagonal = 0
@@ -128,5 +128,5 @@ def rouge_long_rows(rows, main_words, main_starts, words, starts, score, out):
         row = rows[place]
         main = main_words[main_starts[row] : main_starts[row + 1]]
         for j in range(out.shape[1]):
-            common = _subsequence(main, words[starts[j] : starts[j + 1]])
+            common = subsequence(main, words[starts[j] : starts[j + 1]])
             out[row, j] = score[common, starts[j + 1] - starts[j], len(main)]

@@ -84,6 +84,36 @@ def best(values: npt.NDArray[Any], k: int) -> npt.NDArray[np.int64]:
     return np.asarray(candidates[order], dtype=np.int64)
 
 
+def ngram_precision(matches: Any, guesses: Any) -> Any:
+    """BLEU: the share of n-grams that match, never quite 0 nor a division by 0."""
+    return (matches + 1e-15) / (guesses + 1e-9)
+
+
+def brevity_penalty(length: Any, reference: Any) -> Floats:
+    """BLEU: exp(1 - 1/ratio) where the hypothesis is shorter than the reference, else 1."""
+    ratio = (np.asarray(length) + 1e-15) / (np.asarray(reference) + 1e-9)
+    # A hypothesis without words has ratio about 0: the penalty underflows to 0, as it does in the published code.
+    with np.errstate(over="ignore"):
+        return np.where(ratio < 1, np.exp(1 - 1 / ratio), 1.0)
+
+
+def f_of_subsequence(precision: Any, recall: Any) -> Floats:
+    """ROUGE-L: (1 + beta^2) P R / (R + beta^2 P), beta = 1.2; 0 where nothing is common."""
+    beta = ROUGE_BETA**2
+    below = np.asarray(recall + beta * precision)
+    return np.where(below > 0, (1 + beta) * precision * recall / np.where(below > 0, below, 1.0), 0.0)
+
+
+def inverse_frequency(documents: int, frequency: Any) -> Floats:
+    """CIDEr: log N - log max(1, df)."""
+    return np.asarray(np.log(float(max(1, documents))) - np.log(np.maximum(1.0, frequency)))
+
+
+def length_penalty(difference: Any) -> Floats:
+    """CIDEr-D: Gaussian of the difference of two lengths."""
+    return np.asarray(np.exp(-(np.asarray(difference, dtype=np.float64) ** 2) / (2 * CIDER_SIGMA**2)))
+
+
 def _blocks(rows: Rows, mains: int, pool: int) -> Iterator[tuple[int, Floats]]:
     step = max(1, BLOCK // pool)
     for first in range(0, mains, step):
@@ -117,7 +147,7 @@ def _prepare(metric: str, main: Sequence[str], pool: Sequence[str]) -> Rows:
 
 
 def _bleu(references: Corpus, hypotheses: Corpus, orders: int) -> Rows:
-    """Sentence BLEU: product of (c + 1e-15) / (guess + 1e-9) to the 1/n, brevity exp(1 - 1/ratio) below ratio 1."""
+    """Sentence BLEU: the product of the precisions to the 1/n, times the brevity penalty."""
     from pfungst.text.metric_kernels import bleu_rows
 
     numbers: dict[tuple[int, ...], int] = {}
@@ -127,13 +157,9 @@ def _bleu(references: Corpus, hypotheses: Corpus, orders: int) -> Rows:
     longest = int(lengths.max(initial=0))
     if longest > 255:
         raise PfungstError(f"A pool question has {longest} words; BLEU takes at most 255.")
-    matches = np.arange(longest + 1)[None, :, None] + 1e-15
     guesses = np.maximum(0, np.arange(longest + 1)[None, None, :] - np.arange(orders)[:, None, None])
-    precision = (matches / (guesses + 1e-9)) ** (1.0 / orders)
-    ratio = (np.arange(longest + 1)[None, :] + 1e-15) / (references.lengths[:, None] + 1e-9)
-    # A hypothesis without words has ratio about 0: the brevity underflows to 0, as it does in the published code.
-    with np.errstate(over="ignore"):
-        brevity = np.where(ratio < 1, np.exp(1 - 1 / ratio), 1.0)
+    precision = ngram_precision(np.arange(longest + 1)[None, :, None], guesses) ** (1.0 / orders)
+    brevity = brevity_penalty(np.arange(longest + 1)[None, :], references.lengths[:, None])
 
     def rows(first: int, last: int) -> Floats:
         out = np.empty((last - first, len(hypotheses)))
@@ -147,7 +173,7 @@ def _bleu(references: Corpus, hypotheses: Corpus, orders: int) -> Rows:
 
 
 def _rouge(references: Corpus, hypotheses: Corpus, vocabulary: int) -> Rows:
-    """(1 + beta^2) P R / (R + beta^2 P) of the longest common subsequence, beta = 1.2."""
+    """F of the longest common subsequence."""
     from pfungst.text.metric_kernels import LONGEST, rouge_long_rows, rouge_rows
 
     sentences = [tuple(hypotheses.words[a:b].tolist()) for a, b in zip(hypotheses.starts, hypotheses.starts[1:])]
@@ -199,13 +225,9 @@ def _rouge_table(longest_hypothesis: int, longest_reference: int) -> Floats:
         np.arange(longest_reference + 1),
     )
     # The published code splits "" into one empty word: two empty sentences agree, one matches nothing.
-    precision = common / np.maximum(hypothesis, 1)
-    recall = common / np.maximum(reference, 1)
-    beta = ROUGE_BETA**2
-    below = recall + beta * precision
-    table = np.where(common > 0, (1 + beta) * precision * recall / np.where(below > 0, below, 1), 0.0)
+    table = f_of_subsequence(common / np.maximum(hypothesis, 1), common / np.maximum(reference, 1))
     table[0, 0, 0] = 1.0
-    return np.asarray(table)
+    return table
 
 
 def _cider(references: Corpus, hypotheses: Corpus) -> Rows:
@@ -215,7 +237,7 @@ def _cider(references: Corpus, hypotheses: Corpus) -> Rows:
     numbers: dict[tuple[int, ...], int] = {}
     pool, main = count_grams(hypotheses, numbers), count_grams(references, numbers)
     frequency = np.bincount(pool.number, minlength=len(numbers))
-    idf = np.log(float(max(1, len(hypotheses)))) - np.log(np.maximum(1.0, frequency))
+    idf = inverse_frequency(len(hypotheses), frequency)
     pool_weight, main_weight = pool.count * idf[pool.number], main.count * idf[main.number]
     postings = Postings.of(pool, len(numbers))
     post_weight = pool_weight[np.argsort(pool.number, kind="stable")]
@@ -223,7 +245,7 @@ def _cider(references: Corpus, hypotheses: Corpus) -> Rows:
     inverse = np.divide(1.0, pool_norm, out=np.ones_like(pool_norm), where=pool_norm != 0)
     bigrams = [np.maximum(corpus.lengths - 1, 0) for corpus in (references, hypotheses)]
     farthest = int(max(part.max(initial=0) for part in bigrams))
-    penalty = np.e ** (-(np.arange(farthest + 1.0) ** 2) / (2 * CIDER_SIGMA**2))
+    penalty = length_penalty(np.arange(farthest + 1.0))
 
     def rows(first: int, last: int) -> Floats:
         out = np.empty((last - first, len(hypotheses)))
