@@ -19,14 +19,9 @@ torch = pytest.importorskip("torch")
 from pfungst.experiments.universal_learning import Fit, Learning, learn  # noqa: E402
 
 QUICK = UniversalConfig(
-    "scripted",
-    train=6,
-    test=4,
-    train_queries=8,
-    budget=6,
-    size=2,
+    "scripted", train=6, test=4, train_queries=8, budget=6, size=2, candidates=20, test_candidates=30,
     options={"features": "own", "samples": 2, "boards": 4},
-)
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +63,7 @@ def test_what_it_learnt_on_other_scenes_fools_at_the_first_try(examples: list[Ex
     few = [one for one in examples if one.scene is not None and len(one.scene["objects"]) <= 6]
     player = ScenePlayer(few, first_object_in(1.9, -3.0))
     game = MiniGame(boards_of(few[4:], rules_of("paper"))[0], Asker(player), rules_of("paper"))
-    how = Learning(first=30, rounds=1, each=10, candidates=60, fit=Fit(hidden=32, passes=25, batch=128, rate=5e-3))
+    how = Learning(first=30, rounds=1, each=10, candidates=60, fit=Fit(hidden=32, passes=15, batch=128, rate=5e-3))
     network, curve = learn(game, how, np.random.default_rng(0))
     assert [round(point["queries"] / len(game.boards)) for point in curve] == [30, 40]
     network.save(tmp_path / "network.safetensors")
