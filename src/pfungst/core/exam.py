@@ -218,7 +218,10 @@ def labelled(path: Path, label: str) -> Path:
 
 
 def _longest(said: Mapping[str, list[tuple[Example, Answer]]]) -> tuple[tuple[Example, Answer], ...]:
-    return tuple(max(said.values(), key=lambda pairs: len(pairs))) if said else ()
+    longest: list[tuple[Example, Answer]] = []
+    for pairs in said.values():
+        longest = pairs if len(pairs) > len(longest) else longest
+    return tuple(longest)
 
 
 @dataclass(frozen=True)
