@@ -1,8 +1,8 @@
 """The rephrase probe: every wording of a question must get the same right answer.
 
 Cycle-Consistency for Robust VQA, Section 4: CS(k) is the share of the subsets of k wordings that are all answered
-correctly (Eq. 2 and 3). Works on any data set whose examples carry a `group` (VQA-Rephrasings, the world), and on every other
-with rephrasings that a generator writes (`pfungst.probes.rephrase.generators`).
+correctly (Eq. 2 and 3). Works on any data set whose examples carry a `group` (VQA-Rephrasings, the world), and on every
+other with rephrasings that a generator writes (`pfungst.probes.rephrase.generators`).
 """
 
 from __future__ import annotations
