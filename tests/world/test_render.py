@@ -173,8 +173,8 @@ def test_a_camera_that_sees_nothing_gets_a_sentence(camera, words):
 
 
 @pytest.mark.parametrize(("width", "height"), [(0, 24), (32, -1), (1.5, 24), (1 << 20, 1 << 20)])
-def test_a_picture_that_cannot_be_gets_a_sentence(width, height):
-    with pytest.raises(DataError, match=r"picture"):
+def test_an_image_that_cannot_be_gets_a_sentence(width, height):
+    with pytest.raises(DataError, match=r"image"):
         render({"objects": [thing()]}, width, height)
 
 

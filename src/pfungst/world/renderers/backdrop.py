@@ -7,6 +7,7 @@ out; they cover little of it.
 
 from __future__ import annotations
 
+import threading
 from functools import lru_cache
 
 import numpy as np
@@ -34,6 +35,8 @@ PROFILE = BACKDROP_FRONT + BACKDROP_START + ARC + max(BACKDROP_HEIGHT - BACKDROP
 STEP_ALONG, STEP_ACROSS = PROFILE / CELLS_ALONG, 2 * BACKDROP_HALF_WIDTH / CELLS_ACROSS
 
 SUN_DISTANCE = 1000.0
+
+_LOCK = threading.Lock()
 
 POSITION, AIM, INTENSITY, EDGE_U, EDGE_V = 0, 3, 6, 9, 12
 """First columns of a light's position, direction, intensity (per colour), and half edges; then its reach and 1/area."""
@@ -91,9 +94,15 @@ def backdrop_light(lamps: Floats) -> Floats:
     return np.concatenate([radiosity / np.pi, indirect], axis=1).reshape(CELLS_ALONG, CELLS_ACROSS, 6)
 
 
-@lru_cache(maxsize=1)
 def patches() -> tuple[Floats, Floats, Floats]:
     """Centres (patches, 3), normals, and the matrix (I - a F)^-1 of the patches."""
+    # Threads that ask at once wait for the first: each inverting the matrix for itself took them minutes.
+    with _LOCK:
+        return _patches()
+
+
+@lru_cache(maxsize=1)
+def _patches() -> tuple[Floats, Floats, Floats]:
     along = (np.arange(CELLS_ALONG) + 0.5) * STEP_ALONG - BACKDROP_FRONT
     across = (np.arange(CELLS_ACROSS) + 0.5) * STEP_ACROSS - BACKDROP_HALF_WIDTH
     angle = np.clip((along - BACKDROP_START) / BACKDROP_RADIUS, 0, np.pi / 2)
