@@ -17,10 +17,12 @@ TEN = Example("ten", "What colour?", answers=("black",) * 3 + ("dark",) * 7, tar
 ONE = Example("one", "What is it?", answers=("bottle, vase",), target="bottle, vase")
 UNLABELLED = Example("none", "What is it?")
 CHOICE = Example("choice", "What is it?", target="cat", choices=("dog", "cat", "cow"))
+POLAR = Example("polar", "Is it?", target="no")
 
 
 def test_the_names_others_rely_on() -> None:
-    assert list(METRICS) == ["vqa", "vqa-fixed", "vqa-paper", "exact", "choice", "wups0.9", "wups0.0"]
+    older = ["vqa", "vqa-fixed", "vqa-paper", "exact", "choice", "wups0.9", "wups0.0"]
+    assert list(METRICS) == [*older, "yes/no", "f1", "recall", "anls", "contains", "relaxed"]
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -30,7 +32,7 @@ def test_an_example_without_truth_has_no_score(name: str) -> None:
 
 @pytest.mark.parametrize("name", METRICS)
 def test_the_truth_scores_one_and_nonsense_zero(name: str) -> None:
-    for example in (ONE, CHOICE):
+    for example in (POLAR,) if name == "yes/no" else (ONE, CHOICE):
         assert example.target is not None
         assert METRICS[name](example, Answer(example.target)) == 1.0
         assert METRICS[name](example, Answer("zxqv")) == 0.0
@@ -99,7 +101,7 @@ def test_installed_packages_can_register_metrics(monkeypatch: pytest.MonkeyPatch
         get_metric("broken")
     with pytest.raises(PfungstError, match="not a function"):
         get_metric("number")
-    with pytest.raises(PfungstError, match="broken, choice, exact, length"):
+    with pytest.raises(PfungstError, match="broken, choice, contains, exact, f1, length"):
         get_metric("bleu")
 
 

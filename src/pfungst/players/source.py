@@ -1,88 +1,26 @@
-"""Finding the user's own code: `module:name` and `path/to/file.py:name`, and a name for its content."""
+"""The user's own player: its code, and a name for its content."""
 
 from __future__ import annotations
 
 import hashlib
-import importlib
-import importlib.util
 import inspect
-import sys
-import traceback
-from difflib import get_close_matches
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType
 from typing import Any
 
 from pfungst.core import PlayerError
+from pfungst.core.code import describe, load_code, split_code
+
+__all__ = ["describe", "load", "qualified_name", "source_digest", "split"]
 
 
 def load(spec: str) -> Any:
     """The object that `module:name` or `file.py:name` names; `name` is `answer` where it is left out."""
-    place, attribute = split(spec)
-    module = _from_file(Path(place)) if place.endswith(".py") else _from_path(place)
-    found: Any = module
-    for part in attribute.split("."):
-        try:
-            found = getattr(found, part)
-        except AttributeError:
-            names = [name for name in vars(module) if not name.startswith("_")]
-            close = get_close_matches(part, names, 3)
-            hint = f" Did you mean {' or '.join(close)}?" if close else ""
-            raise PlayerError(f"{place} has nothing called '{part}'.{hint}") from None
-    return found
+    return load_code(spec, "answer", PlayerError)
 
 
 def split(spec: str) -> tuple[str, str]:
-    place, colon, attribute = spec.rpartition(":")
-    # A colon in front of a slash belongs to a Windows drive, not to a name.
-    if not colon or "/" in attribute or "\\" in attribute:
-        return spec, "answer"
-    return place, attribute or "answer"
-
-
-def _from_file(path: Path) -> ModuleType:
-    path = path.expanduser().resolve()
-    if not path.is_file():
-        raise PlayerError(f"There is no file {path}. Give the path of a Python file, as in path/to/file.py:answer.")
-    # As `python file.py` does it: files beside this one can be imported.
-    if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))
-    name = f"pfungst_player_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}_{path.stem}"
-    module_spec = importlib.util.spec_from_file_location(name, path)
-    if module_spec is None or module_spec.loader is None:
-        raise PlayerError(f"{path} cannot be read as Python code.")
-    module = importlib.util.module_from_spec(module_spec)
-    sys.modules[name] = module
-    try:
-        module_spec.loader.exec_module(module)
-    except Exception as error:
-        del sys.modules[name]
-        raise PlayerError(f"{path} could not be run: {describe(error)}") from error
-    return module
-
-
-def _from_path(name: str) -> ModuleType:
-    if str(Path.cwd()) not in sys.path and "" not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
-    importlib.invalidate_caches()
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
-            raise PlayerError(
-                f"There is no module '{name}' in this folder or among the installed packages. "
-                f"Give module:function, or path/to/file.py:function."
-            ) from None
-        raise PlayerError(f"The module '{name}' could not be imported: {describe(error)}") from error
-    except Exception as error:
-        raise PlayerError(f"The module '{name}' could not be imported: {describe(error)}") from error
-
-
-def describe(error: BaseException) -> str:
-    """Error type, message and the innermost line of code: what a user needs to mend their own file."""
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}{where}"
+    return split_code(spec, "answer")
 
 
 def source_digest(thing: Any) -> str:

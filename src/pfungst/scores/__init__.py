@@ -2,7 +2,7 @@
 
 from pfungst.scores.exact import YesNo, choice_accuracy, exact_match, same_answer, yes_no
 from pfungst.scores.generation import generation_scores
-from pfungst.scores.metrics import METRICS, get_metric, wups_accuracy
+from pfungst.scores.metrics import METRICS, get_metric, wups_accuracy, yes_no_scores
 from pfungst.scores.robustness import Consensus, consensus, consensus_of, r_score
 from pfungst.scores.selective import (
     FailureScores,
@@ -14,16 +14,20 @@ from pfungst.scores.selective import (
     failure_scores,
     risk_coverage,
 )
+from pfungst.scores.spelling import Gap, spelling_gap
+from pfungst.scores.text_overlap import anls, token_f1, token_recall
 from pfungst.scores.vqa import VQAScorer, VQAScores, vqa_accuracy
 
 __all__ = [
     "METRICS",
     "Consensus",
     "FailureScores",
+    "Gap",
     "RiskCoverage",
     "VQAScorer",
     "VQAScores",
     "YesNo",
+    "anls",
     "augrc",
     "best_threshold",
     "calibration_error",
@@ -38,7 +42,11 @@ __all__ = [
     "r_score",
     "risk_coverage",
     "same_answer",
+    "spelling_gap",
+    "token_f1",
+    "token_recall",
     "vqa_accuracy",
     "wups_accuracy",
     "yes_no",
+    "yes_no_scores",
 ]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, wraps
 
 from pfungst.core import Answer, Example, PfungstError
+from pfungst.core.code import describe, load_code, names_code
 from pfungst.core.registry import Registry
-from pfungst.scores.exact import choice_by_scores, exact_match, normalise
+from pfungst.scores import text_overlap
+from pfungst.scores.exact import YesNo, choice_by_scores, exact_match, normalise, spoken, yes_no
 from pfungst.scores.vqa import Variant, vqa_accuracy
 
 Metric = Callable[[Example, Answer], float]
@@ -54,6 +56,24 @@ def _choice(example: Example, answer: Answer) -> float:
     return float(said == normalise(truth))
 
 
+def _yes_no(example: Example, answer: Answer) -> float:
+    truth = spoken(_target(example) or "")
+    return float(spoken(answer.text) == truth) if truth else math.nan
+
+
+def yes_no_scores(examples: Sequence[Example], answers: Sequence[Answer]) -> YesNo:
+    """Accuracy, precision, recall, F1 and yes-ratio. Examples whose truth is neither yes nor no are left out."""
+    return yes_no([answer.text for answer in answers], [_target(example) or "" for example in examples])
+
+
+def _overlap(example: Example, answer: Answer, score: Callable[[str, Sequence[str]], float]) -> float:
+    """The best score over all answers that people gave."""
+    truth = _target(example)
+    if truth is None:
+        return math.nan
+    return score(answer.text, tuple(dict.fromkeys((truth, *example.answers))))
+
+
 def _wups(example: Example, answer: Answer, threshold: float) -> float:
     wups = _wups_function()
     if len(example.answers) > 1:
@@ -84,6 +104,12 @@ METRICS: dict[str, Metric] = {
     "choice": _choice,
     "wups0.9": partial(_wups, threshold=0.9),
     "wups0.0": partial(_wups, threshold=0.0),
+    "yes/no": _yes_no,
+    "f1": partial(_overlap, score=text_overlap.token_f1),
+    "recall": partial(_overlap, score=text_overlap.token_recall),
+    "anls": partial(_overlap, score=text_overlap.anls),
+    "contains": partial(_overlap, score=text_overlap.contains),
+    "relaxed": partial(_overlap, score=text_overlap.relaxed),
 }
 """Name -> function of an example and an answer to a score in [0, 1]; NaN where the example has no known truth."""
 
@@ -91,8 +117,32 @@ _REGISTRY = Registry("metric", "pfungst.metrics", METRICS)
 
 
 def get_metric(name: str) -> Metric:
-    """The metric of that name: one of `METRICS`, or one that an installed package registers as a `pfungst.metrics`."""
-    metric: Metric = _REGISTRY.get(name)
+    """The metric of that name: one of `METRICS`, one that an installed package registers as a `pfungst.metrics`, or the
+    function that `path/to/file.py:name` or `module:name` names."""
+    own = name not in _REGISTRY.names() and names_code(name)
+    metric: Metric = load_code(name) if own else _REGISTRY.get(name)
     if not callable(metric):
         raise PfungstError(f"The metric {name!r} is not a function of example and answer.")
-    return metric
+    return _checked(metric, name) if own else metric
+
+
+def _checked(metric: Metric, name: str) -> Metric:
+    """A user's own metric, held to what a metric is: a number from 0 to 1, or NaN."""
+
+    @wraps(metric)
+    def judge(example: Example, answer: Answer) -> float:
+        try:
+            score = float(metric(example, answer))
+        except Exception as error:
+            raise PfungstError(
+                f"The metric {name} failed on example {example.id}: {describe(error)}. It is called with an example "
+                "and an answer, and returns a number from 0 to 1."
+            ) from error
+        if not (0 <= score <= 1 or math.isnan(score)):
+            raise PfungstError(
+                f"The metric {name} gave {score} for example {example.id}. A score is a number from 0 to 1, or NaN "
+                "where the right answer is unknown."
+            )
+        return score
+
+    return judge
