@@ -2,81 +2,88 @@
 
 from __future__ import annotations
 
-import gzip
-import hashlib
-import json
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from pfungst.core import Answer, DataError, Dataset, PlayerError, Query
+from pfungst.core import Answer, DataError, Dataset, Example, PlayerError, Query
+from pfungst.logs import read_log
+from pfungst.logs.pairing import pair
 from pfungst.players.hashing import digest
-from pfungst.players.lookup import Lookup, content_digest, required
-
-_IDS = ("question_id", "id")
+from pfungst.players.lookup import Lookup, content_digest, required, with_image
 
 
 class RecordedPlayer:
-    """Gives the answers of a predictions file to the examples of a data set.
+    """Gives the answers of a file to the examples of a data set.
 
-    The file is an official VQA results file (a JSON list of `{"question_id": 1, "answer": "red"}`) or one such
-    object a line (JSONL), plain or gzipped. `id` may stand for `question_id`; `confidence` (in [0, 1]) and `scores`
-    (one a choice) are read where present. Ids are compared as text.
+    The file is anything that `pfungst.logs.read_log` reads: official VQA results, LLaVA answers, lmms-eval, lm-eval,
+    VLMEvalKit, inspect or evalscope logs, or a table whose columns are named: `FILE?reply=output&id=qid`.
 
-    A query is answered only if it is an example of the data set as it stands: same question, picture and choices. A
-    disturbed question has no recorded answer, so it is refused, never answered with that of the clean question;
-    `knows(query)` tells beforehand. `missing` is the answer for examples that the file leaves out; without it they are
-    an error when asked. `notes` holds sentences about the match that a user should see.
+    Answers go by id: two questions of the same words about the same image keep their own. A query is answered only if
+    it is the example as it stands: same question, image and choices. A disturbed question has no recorded answer, so
+    it is refused, never answered with that of the clean question; `knows(query)` tells beforehand. `missing` is the
+    answer for examples that the file leaves out; without it they are an error when asked. `notes` holds sentences
+    about the match that a user should see.
     """
 
     reads_images = False
+    reads_ids = True
 
     def __init__(self, file: str | Path, data: Dataset | None, *, missing: str | None = None, name: str = "") -> None:
         data = required(data, "recorded")
-        self._file = Path(file)
+        log = read_log(file)
+        try:
+            pairing = pair(log, data)
+        except DataError as error:
+            raise PlayerError(str(error)) from None
+        self._file = Path(log.path)
         self._missing = missing
-        raw = _read(self._file)
-        self._answers = _records(self._file, raw)
+        self._examples = {example.id: example for example in data}
         self._lookup = Lookup(data)
-        ids = {example.id for example in data}
-        found = ids & self._answers.keys()
-        if not found:
-            raise PlayerError(
-                f"None of the {len(self._answers)} answers in {self._file} belongs to a question of '{data.name}': "
-                f"the file has ids such as '{next(iter(self._answers))}', the data set such as '{data[0].id}'."
-            )
-        notes = []
-        if len(found) < len(ids):
-            notes.append(f"{self._file} has no answer for {len(ids) - len(found)} of {len(ids)} questions.")
-        if len(found) < len(self._answers):
-            notes.append(f"{len(self._answers) - len(found)} answers in {self._file} belong to no question here.")
+        self._answers: dict[str, Answer] = {}
+        for record, example in zip(log.records, pairing.examples, strict=True):
+            if example is not None and record.reply is not None and record.take == 0:
+                self._answers[example.id] = _answer(record.answer(), example)
+        notes = [*log.notes, *pairing.notes]
+        lacking = len(data) - len(self._answers)
+        if lacking:
+            notes.append(f"{self._file} has no answer for {lacking} of {len(data)} questions.")
+        if pairing.found < len(log.records):
+            notes.append(f"{len(log.records) - pairing.found} answers in {self._file} belong to no question here.")
         self.notes: tuple[str, ...] = tuple(notes)
         self.name = name or f"recorded:{self._file.name}"
-        self.fingerprint = f"recorded-1-{digest(hashlib.sha256(raw).hexdigest(), content_digest(data), missing)}"
+        self.matcher = "strict" if log.format == "vqa-results" else "lenient"
+        self.fingerprint = f"recorded-2-{digest(log.fingerprint, content_digest(data), missing)}"
 
     def knows(self, query: Query) -> bool:
         """Whether this query is an example as it stands, with an answer in the file."""
-        return any(example.id in self._answers or self._missing is not None for example in self._lookup.exact(query))
+        return any(example.id in self._answers or self._missing is not None for example in self._asked(query))
 
     def answer(self, queries: Sequence[Query]) -> list[Answer]:
         return [self._one(query) for query in queries]
 
+    def _asked(self, query: Query) -> list[Example]:
+        """The example of this id, if the query is it as it stands; without an id all that look like it."""
+        if not query.example_id:
+            return self._lookup.exact(query)
+        example = self._examples.get(query.example_id)
+        if example is None or example.question != query.question or example.choices != query.choices:
+            return []
+        return with_image([example], query.image)
+
     def _one(self, query: Query) -> Answer:
-        examples = self._lookup.exact(query)
+        examples = self._asked(query)
         if not examples:
             raise PlayerError(
                 f"{self.name} has no answer to '{query.question}' asked in this way: recorded answers cover the "
-                f"questions of the data set as they stand. Leave out probes that change question, picture or choices."
+                f"questions of the data set as they stand. Leave out probes that change question, image or choices."
             )
-        known = {e.id: self._answers[e.id] for e in examples if e.id in self._answers}
-        if len({answer.text for answer in known.values()}) > 1 and query.image is None:
+        known = {example.id: self._answers[example.id] for example in examples if example.id in self._answers}
+        if len({answer.reply for answer in known.values()}) > 1:
             raise PlayerError(
-                f"{self.name} cannot tell the questions {', '.join(sorted(known)[:3])} apart: they have the same words "
-                f"and no picture. Give the pictures, or a data set whose records name them (image_id)."
+                f"{self.name} cannot tell the questions {', '.join(sorted(known)[:3])} apart: they have the same "
+                "words, image and choices, and different answers. Ask with Query.example_id, as an exam does."
             )
         if known:
-            # The same question about the same picture, recorded twice: the first counts, as one query is asked once.
             return next(iter(known.values()))
         if self._missing is not None:
             return Answer(self._missing)
@@ -86,74 +93,31 @@ class RecordedPlayer:
         )
 
 
-def _read(file: Path) -> bytes:
-    try:
-        raw = file.read_bytes()
-    except OSError as error:
-        raise DataError.at(file, "", f"the recorded answers cannot be read ({error.strerror or error}).") from error
-    if raw[:2] != b"\x1f\x8b":
-        return raw
-    try:
-        return gzip.decompress(raw)
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError.at(file, "", f"the file is not complete gzip data ({error}).", "Copy it again.") from error
+class LoggedPlayer:
+    """Gives answers that were read from logs before, by the id of the example."""
+
+    reads_images = False
+    reads_ids = True
+    batch_size = 500
+
+    def __init__(self, name: str, answers: Mapping[str, Answer], fingerprint: str, matcher: str = "lenient") -> None:
+        self.name = name
+        self.fingerprint = fingerprint
+        self.matcher = matcher
+        self._answers = answers
+
+    def knows(self, query: Query) -> bool:
+        return query.example_id in self._answers
+
+    def answer(self, queries: Sequence[Query]) -> list[Answer]:
+        unknown = [query for query in queries if query.example_id not in self._answers]
+        if unknown:
+            raise PlayerError(f"The logs of {self.name} hold no answer to the example {unknown[0].example_id!r}.")
+        return [self._answers[query.example_id] for query in queries]
 
 
-def _records(file: Path, raw: bytes) -> dict[str, Answer]:
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError.at(file, f"byte {error.start}", "this is not UTF-8 text.") from error
-    answers: dict[str, Answer] = {}
-    for where, record in _parsed(file, text):
-        key, answer = _record(file, where, record)
-        if answers.setdefault(key, answer) != answer:
-            raise DataError.at(file, where, f"question {key} has a second, different answer.", "Keep one of them.")
-    if not answers:
-        raise DataError.at(file, "", "there are no answers in this file.")
-    return answers
-
-
-def _parsed(file: Path, text: str) -> Iterator[tuple[str, Any]]:
-    if text.lstrip()[:1] == "[":
-        records = _json(file, "", text)
-        yield from ((f"record {number}", record) for number, record in enumerate(records, 1))
-        return
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            yield f"line {number}", _json(file, f"line {number}", line)
-
-
-def _json(file: Path, where: str, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError.at(file, where, f"this is not JSON ({error}).") from error
-
-
-def _record(file: Path, where: str, record: Any) -> tuple[str, Answer]:
-    if not isinstance(record, dict):
-        raise DataError.at(file, where, f"expected an object with question_id and answer, not {record!r:.60}.")
-    key = next((record[name] for name in _IDS if name in record), None)
-    if not isinstance(key, str | int) or isinstance(key, bool):
-        raise DataError.at(file, where, f"question_id should be a number or text, not {key!r:.60}.")
-    said = record.get("answer")
-    if isinstance(said, int) and not isinstance(said, bool):
-        said = str(said)
-    if not isinstance(said, str):
-        raise DataError.at(file, where, f"answer should be text, not {said!r:.60}.")
-    confidence = record.get("confidence")
-    if confidence is not None and not (_number(confidence) and 0 <= confidence <= 1):
-        raise DataError.at(file, where, f"confidence should be a number from 0 to 1, not {confidence!r:.60}.")
-    scores = record.get("scores")
-    if scores is not None and not (isinstance(scores, list) and all(_number(score) for score in scores)):
-        raise DataError.at(file, where, f"scores should be a list of numbers, not {scores!r:.60}.")
-    return str(key), Answer(
-        said,
-        confidence=None if confidence is None else float(confidence),
-        scores=None if scores is None else tuple(float(score) for score in scores),
-    )
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+def _answer(answer: Answer, example: Example) -> Answer:
+    """Scores stand for choices: those of another list of choices mean nothing here."""
+    if answer.scores is not None and len(answer.scores) != len(example.choices):
+        return Answer(answer.text, answer.confidence)
+    return answer

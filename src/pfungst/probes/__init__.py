@@ -14,6 +14,7 @@ PROBES = Registry(
     {
         "control": "pfungst.probes.control:Control",
         "blind": "pfungst.probes.blind:Blind",
+        "conditions": "pfungst.probes.conditions:Conditions",
         "decoys": "pfungst.probes.decoys:Decoys",
         "game": "pfungst.probes.game.probe:Game",
         "noise": "pfungst.probes.noise.probe:Noise",

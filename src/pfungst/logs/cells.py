@@ -1,0 +1,155 @@
+"""Values of other tools' files as the text they stand for."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from string import ascii_uppercase
+from typing import Any
+
+from pfungst.data.fields import Bad, kind, name, shown
+
+_LETTER = re.compile(r"\s*\(?([A-Za-z])\)?[.:]?\s*")
+_OPTION = re.compile(r"^\s*\(?([A-Z])[.):]\s*(\S.*?)\s*$", re.MULTILINE)
+
+
+def known(value: Any) -> bool:
+    """Whether a cell holds anything: None and NaN stand for an empty one."""
+    return value is not None and not (isinstance(value, float) and math.isnan(value))
+
+
+def text(value: Any, what: str) -> str:
+    """A cell as text. A spreadsheet turns the reply `1` into a number and `True` into a truth value."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, int | float) and (isinstance(value, int) or math.isfinite(value)):
+        return str(int(value)) if value == int(value) else repr(value)
+    raise Bad(f"{what} should be text, not {shown(value)}." if known(value) else f"{what} is empty.")
+
+
+def optional(value: Any, what: str) -> str:
+    """A cell as text, empty where there is none."""
+    return text(value, what) if known(value) else ""
+
+
+def first(row: Mapping[str, Any], columns: Iterable[str]) -> Any:
+    """The first of these columns that holds something; None if none does."""
+    return next((row[column] for column in columns if known(row.get(column))), None)
+
+
+def identifier(value: Any, what: str) -> str:
+    """An id as text: 42, 42.0 and "42" are the same id."""
+    return name(value, what)
+
+
+def listed(value: Any, what: str) -> tuple[str, ...]:
+    """A list of texts. Text that looks like a Python or JSON list is read as a literal; nothing is evaluated."""
+    if isinstance(value, str):
+        value = literal(value)
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return (text(value, what),) if known(value) else ()
+    parts = [part.get("answer") if isinstance(part, Mapping) else part for part in value]
+    return tuple(text(part, f"an item of {what}") for part in parts)
+
+
+def literal(value: str) -> Any:
+    """A Python literal as other tools write lists into cells; the text itself where it is none."""
+    if not value.lstrip().startswith(("[", "(")) or len(value) > 1_000_000:
+        return value
+    try:
+        found = ast.literal_eval(value.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return value
+    return list(found) if isinstance(found, list | tuple) else value
+
+
+def option_columns(row: Mapping[str, Any], answer: Any = None) -> tuple[str, ...]:
+    """The options in columns A, B, C ... up to the last that is filled, or that the answer names.
+
+    A spreadsheet keeps an option that reads `None` as an empty cell. It must not move the letters behind it, so it
+    stands here as `(empty option A)`.
+    """
+    filled = [letter for letter in ascii_uppercase if known(row.get(letter)) and row[letter] != ""]
+    if not filled:
+        return ()
+    letter = _LETTER.fullmatch(answer) if isinstance(answer, str) else None
+    last = max(filled[-1], letter[1].upper() if letter else "A")
+    options = [
+        text(row[one], f"the option {one}") if one in filled else f"(empty option {one})"
+        for one in ascii_uppercase[: ascii_uppercase.index(last) + 1]
+    ]
+    return tuple(options) if len(options) > 1 else ()
+
+
+def options_in(prompt: str) -> tuple[str, ...]:
+    """The options that a prompt lists, `A. red`, `B. blue` ...: lines from A on, without a gap; empty if not clear."""
+    lines = _OPTION.findall(prompt)
+    starts = [place for place, (letter, _) in enumerate(lines) if letter == "A"]
+    if len(starts) != 1:
+        return ()
+    listed_options = lines[starts[0] :]
+    letters = "".join(letter for letter, _ in listed_options)
+    return (
+        tuple(option for _, option in listed_options)
+        if ascii_uppercase.startswith(letters) and len(letters) > 1
+        else ()
+    )
+
+
+def target_of(value: Any, choices: Sequence[str], what: str, lettered: bool = False) -> str:
+    """The right answer in words: of a multiple choice a letter, `(b)`, or the text of an option.
+
+    lettered: the tool always writes letters, so that A is the first option even where another one reads `A`.
+    """
+    said = text(value, what)
+    if not choices or (said in choices and not lettered):
+        return said
+    letter = _LETTER.fullmatch(said)
+    if letter:
+        place = ascii_uppercase.index(letter[1].upper())
+        if place < len(choices):
+            return choices[place]
+    alike = [choice for choice in choices if choice.strip().casefold() == said.strip().casefold()]
+    if len(alike) == 1:
+        return alike[0]
+    raise Bad(f"{what} {shown(said)} is neither a letter nor the text of one of {len(choices)} options.")
+
+
+def number(value: Any) -> float | None:
+    """A number that is one; None for anything else."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value)
+    return None
+
+
+def whole(value: Any) -> int | None:
+    """A count; None for anything else."""
+    found = number(value)
+    return int(found) if found is not None and found >= 0 and found == int(found) else None
+
+
+def message_text(content: Any) -> str:
+    """The text of a chat message, whose content is text or a list of parts."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, Sequence):
+        return ""
+    parts = [part.get("text") for part in content if isinstance(part, Mapping) and part.get("type") == "text"]
+    return "\n".join(part for part in parts if isinstance(part, str))
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """An object; an empty one for anything else."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def expect(value: Any, what: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise Bad(f"{what} is {kind(value)}, not an object.")
+    return value

@@ -1,0 +1,85 @@
+"""evalscope: `predictions/MODEL/*.jsonl`, with the right answers in `reviews/MODEL/*.jsonl` of the same name.
+
+Both files are appended to: the last line of an index counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pfungst.core import DataError
+from pfungst.logs import cells
+from pfungst.logs.format import LogFormat
+from pfungst.logs.inspect_ai import said
+from pfungst.logs.records import About, Record
+from pfungst.logs.source import Source, open_source
+
+
+class EvalScope(LogFormat):
+    """evalscope predictions or reviews: index with model_output, or with sample_score."""
+
+    name = "evalscope"
+    title = "evalscope predictions"
+    repeats = "last"
+
+    def claims(self, source: Source) -> float:
+        columns = set(source.columns)
+        return 0.9 if "index" in columns and columns & {"model_output", "sample_score"} else 0.0
+
+    def record(self, row: Mapping[str, Any], where: str, source: Source) -> Record:
+        key = cells.identifier(row.get("index"), "index")
+        review = row if "sample_score" in row else _reviews(source.path).get(key, {})
+        score = cells.mapping(cells.mapping(review.get("sample_score")).get("score"))
+        output = cells.mapping(row.get("model_output"))
+        reply, thinking, stop = said(output) if output else (score.get("prediction"), "", "")
+        target = cells.optional(review.get("target"), "target")
+        prompt = _prompt(row) or _prompt(review)
+        choices = cells.options_in(prompt) if len(target.strip()) == 1 else ()
+        right = cells.target_of(target, choices, "target", lettered=True) if target else None
+        usage = cells.mapping(output.get("usage"))
+        return Record(
+            key,
+            reply if isinstance(reply, str) else None,
+            where,
+            prompt=prompt,
+            choices=choices,
+            answers=() if right is None else (right,),
+            target=right,
+            thinking=thinking,
+            stop=stop,
+            input_tokens=cells.whole(usage.get("input_tokens")),
+            output_tokens=cells.whole(usage.get("output_tokens")),
+            seconds=cells.number(output.get("time")),
+            row_number=True,
+            metrics=cells.mapping(score.get("value")),
+        )
+
+    def about(self, source: Source) -> About:
+        named = source.rows[0][1].get("model")
+        notes: tuple[str, ...] = ()
+        if "sample_score" not in source.columns and not _reviews(source.path):
+            notes = (f"{source.path} has no right answers, and there is no file of reviews beside it.",)
+        return About(str(named or source.path.parent.name), source.stem, notes=notes)
+
+
+@cache
+def _reviews(path: Path) -> Mapping[str, Mapping[str, Any]]:
+    """The lines of the review that belongs to a predictions file, by index."""
+    beside = path.parent.parent.parent / "reviews" / path.parent.name / path.name
+    if path.parent.parent.name != "predictions" or not beside.exists():
+        return {}
+    try:
+        return {str(row.get("index")): row for _, row in open_source(beside).rows}
+    except DataError:
+        return {}
+
+
+def _prompt(row: Mapping[str, Any]) -> str:
+    asked = row.get("messages") or row.get("input")
+    if isinstance(asked, list):
+        users = [one for one in asked if isinstance(one, Mapping) and one.get("role") == "user"]
+        return cells.message_text(users[-1].get("content")) if users else ""
+    return asked if isinstance(asked, str) else ""

@@ -1,0 +1,190 @@
+"""From logs to questions under conditions: what `pfungst import` makes a data set of."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pfungst.core import DataError, Dataset, Example, UsageError
+from pfungst.logs.pairing import pair
+from pfungst.logs.reading import parse, read_log
+from pfungst.logs.records import Log, Record
+from pfungst.logs.source import stem
+
+RULES = ("file", "folder", "circular", "epoch", "variant")
+"""How conditions can be told apart, beside a column."""
+CLEAN = (
+    "clean",
+    "base",
+    "baseline",
+    "original",
+    "orig",
+    "normal",
+    "plain",
+    "greedy",
+    "unperturbed",
+    "rot0",
+    "rotation 0",
+)
+"""Names of a condition that the others are held against, where the user does not say which."""
+_PARTS = re.compile(r"[^_\-. ]+|[_\-. ]+")
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Records by question and condition."""
+
+    conditions: tuple[str, ...]
+    records: Mapping[str, Mapping[str, tuple[Record, Example | None]]]
+    """Question -> condition -> record, and the example of a data set where one was given."""
+    by: str = "file"
+    """How they were told apart."""
+    repeats: tuple[str, ...] = ()
+    """Conditions that repeat the first one."""
+    logs: tuple[Log, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def group(
+    specs: Sequence[str | os.PathLike[str]], by: str = "", clean: str = "", data: Dataset | None = None
+) -> Grouped:
+    """Read logs and tell their conditions apart.
+
+    specs: files, each with its condition before it if wanted: `noisy=answers.jsonl`.
+    by: `file` (its name), `folder`, `circular` (VLMEvalKit's rotations), `epoch`, `variant` (our own inspect logs), or
+        the name of a column. By default: files, where there are several; else what the file itself says.
+    clean: the condition that the others are held against; by default the one with such a name (`clean`, `base`,
+        `original` ...), else the first.
+    data: where the right answers are, if not in the logs.
+    """
+    if not specs:
+        raise UsageError("Name the files that hold the answers.")
+    named = [_named(os.fspath(spec)) for spec in specs]
+    column = by if by not in ("", *RULES) else ""
+    logs = [read_log(spec, keep=(column,) if column else ()) for _, spec in named]
+    by = by or _rule(logs)
+    places = _places(by, [name for name, _ in named], [parse(spec)[1] for _, spec in named])
+    found: dict[str, dict[str, tuple[Record, Example | None]]] = {}
+    conditions: dict[str, None] = {}
+    notes = [note for log in logs for note in log.notes]
+    for log, place in zip(logs, places, strict=True):
+        examples: Sequence[Example | None] = [None] * len(log.records)
+        if data is not None:
+            pairing = pair(log, data)
+            examples = pairing.examples
+            notes += pairing.notes
+            if pairing.found < len(log.records):
+                lost = len(log.records) - pairing.found
+                notes.append(f"{log.path}: {lost} answers belong to no question of {data.name}.")
+        for record, example in zip(log.records, examples, strict=True):
+            if data is not None and example is None:
+                continue
+            condition = _condition(by, place, record, log)
+            key = _key(by, record, example, log)
+            conditions.setdefault(condition)
+            before = found.setdefault(key, {}).get(condition)
+            if before is not None and before[0].reply != record.reply:
+                raise DataError.at(
+                    log.path,
+                    record.where,
+                    f"question {key} has a second, different answer under the condition {condition!r}.",
+                    "Name a column that tells them apart: --by COLUMN, or ids that do: ?id=COLUMN.",
+                )
+            found[key][condition] = (record, example)
+    names = _ordered(list(conditions), clean)
+    repeats = tuple(names[1:]) if by == "epoch" else ()
+    return Grouped(names, found, by, repeats, tuple(logs), tuple(notes))
+
+
+def _named(spec: str) -> tuple[str, str]:
+    """`noisy=answers.jsonl` -> ("noisy", "answers.jsonl"); a path that exists is that path."""
+    if Path(spec.partition("?")[0]).exists():
+        return "", spec
+    name, equals, rest = spec.partition("=")
+    return (name, rest) if equals and "?" not in name and "/" not in name else ("", spec)
+
+
+def _rule(logs: Sequence[Log]) -> str:
+    if len(logs) > 1:
+        return "file"
+    records = logs[0].records
+    if any(record.group for record in records):
+        return "circular"
+    if any(record.condition for record in records):
+        return "variant"
+    return "epoch" if any(record.take for record in records) else "file"
+
+
+def _places(by: str, names: Sequence[str], paths: Sequence[Path]) -> list[str]:
+    """The condition of each file, as far as its name or folder says."""
+    if len(paths) == 1 and by == "file":
+        return [names[0] or "clean"]
+    found = [path.resolve().parent.name if by == "folder" else stem(path) for path in paths]
+    short = _distinct(found) if len(set(found)) == len(found) else found
+    return [name or place for name, place in zip(names, short, strict=True)]
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Names without the words that all of them begin or end with."""
+    if len(names) < 2:
+        return list(names)
+    parts = [_PARTS.findall(name) for name in names]
+    shortest = min(len(part) for part in parts)
+    begin = 0
+    while begin < shortest and len({part[begin] for part in parts}) == 1:
+        begin += 1
+    end = 0
+    while end < shortest - begin and len({part[-1 - end] for part in parts}) == 1:
+        end += 1
+    cut = ["".join(part[begin : len(part) - end]).strip("_-. ") for part in parts]
+    return cut if all(cut) and len(set(cut)) == len(cut) else list(names)
+
+
+def _condition(by: str, place: str, record: Record, log: Log) -> str:
+    if by in ("file", "folder"):
+        return place
+    if by in ("circular", "variant"):
+        if not record.condition:
+            told = "rows of a circular evaluation" if by == "circular" else "variants"
+            raise DataError.at(log.path, record.where, f"the file does not hold {told}.", "Choose another --by.")
+        return record.condition
+    if by == "epoch":
+        return f"epoch {record.take + 1}"
+    value = record.fields.get(by)
+    if value is None:
+        raise DataError.at(
+            log.path,
+            record.where,
+            f"there is no column {by!r} to tell the conditions apart.",
+            f"--by takes the name of a column, or one of {', '.join(RULES)}.",
+        )
+    return value or "(empty)"
+
+
+def _key(by: str, record: Record, example: Example | None, log: Log) -> str:
+    """What the records of one question have in common."""
+    if example is not None:
+        return example.id
+    if by == "circular":
+        return record.group
+    if record.id:
+        return record.id
+    if record.asked:
+        return f"{record.image_id} {record.asked}".strip()
+    raise DataError.at(
+        log.path, record.where, "this answer has neither an id nor a question.", "Say ?id=COLUMN or ?id=row."
+    )
+
+
+def _ordered(names: Sequence[str], clean: str) -> tuple[str, ...]:
+    if clean and clean not in names:
+        raise UsageError(f"There is no condition {clean!r}. There are: {', '.join(names)}.")
+    if not clean and all(name.startswith(("rotation ", "epoch ")) for name in names):
+        return tuple(sorted(names, key=lambda name: int(name.rpartition(" ")[2])))
+    if not clean:
+        known = [name for name in names if name.casefold() in CLEAN]
+        clean = known[0] if len(known) == 1 else names[0]
+    return tuple(sorted(names, key=lambda name: name != clean))

@@ -1,0 +1,120 @@
+"""inspect: `.eval` (a zip) and `.json` logs. Its file format is versioned but not frozen; what is read here has been
+the same since version 2 of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pfungst.data.fields import Bad
+from pfungst.logs import cells
+from pfungst.logs.format import LogFormat
+from pfungst.logs.records import About, Record
+from pfungst.logs.source import Source
+
+_ATTACHED = "attachment://"
+
+
+@dataclass(frozen=True)
+class InspectOptions:
+    category: str = ""
+    """Key of the metadata that holds the category."""
+    image: str = ""
+    """Key of the metadata that names the image."""
+
+
+class Inspect(LogFormat):
+    """inspect logs, .eval or .json."""
+
+    name = "inspect"
+    title = "inspect log"
+    options = InspectOptions
+
+    def claims(self, source: Source) -> float:
+        inside = "eval" in source.header and {"id", "epoch"} <= set(source.columns)
+        return 1.0 if inside else 0.0
+
+    def record(self, row: Mapping[str, Any], where: str, source: Source) -> Record:
+        metadata = cells.mapping(row.get("metadata"))
+        output = cells.mapping(row.get("output"))
+        usage = cells.mapping(output.get("usage"))
+        choices = cells.listed(row.get("choices"), "choices") if row.get("choices") else ()
+        answers = cells.listed(row.get("target"), "target") if cells.known(row.get("target")) else ()
+        answers = tuple(_right(answer, choices) for answer in answers if answer != "")
+        reply, thinking, stop = said(output)
+        epoch = cells.whole(row.get("epoch")) or 1
+        return Record(
+            cells.identifier(cells.first(metadata, ("example_id",)) or row.get("id"), "id"),
+            None if reply is None or (row.get("error") and not reply) else reply,
+            where,
+            prompt=_prompt(row),
+            choices=choices,
+            answers=answers,
+            target=answers[0] if len(set(answers)) == 1 else None,
+            image_id=cells.optional(metadata.get(self.set.get("image") or "image_id"), "the image"),
+            question_type=cells.optional(metadata.get(self.set.get("category") or "category"), "the category"),
+            thinking=thinking,
+            stop=stop,
+            input_tokens=cells.whole(usage.get("input_tokens")),
+            output_tokens=cells.whole(usage.get("output_tokens")),
+            seconds=cells.number(output.get("time")),
+            take=epoch - 1,
+            condition=cells.optional(metadata.get("variant"), "the variant"),
+            metrics={name: cells.mapping(score).get("value") for name, score in _scores(row).items()},
+        )
+
+    def about(self, source: Source) -> About:
+        run = cells.mapping(source.header.get("eval"))
+        data = cells.mapping(run.get("dataset"))
+        status = source.header.get("status")
+        notes = () if status in (None, "success") else (f"{source.path}: the run ended with the status {status}.",)
+        scores = cells.mapping(source.header.get("results")).get("scores")
+        results = {
+            f"{score.get('name')}/{name}": cells.mapping(metric).get("value")
+            for score in (scores if isinstance(scores, list) else ())
+            for name, metric in cells.mapping(cells.mapping(score).get("metrics")).items()
+        }
+        return About(str(run.get("model") or ""), str(data.get("name") or run.get("task") or ""), results, notes)
+
+
+def _scores(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    return cells.mapping(row.get("scores"))
+
+
+def _right(answer: str, choices: Sequence[str]) -> str:
+    try:
+        return cells.target_of(answer, choices, "target", lettered=True)
+    except Bad:
+        return answer
+
+
+def said(output: Mapping[str, Any]) -> tuple[str | None, str, str]:
+    """Reply, thinking and stop reason of a model output in inspect's shape."""
+    found = output.get("choices")
+    first = cells.mapping(found[0]) if isinstance(found, list) and found else {}
+    content = cells.mapping(first.get("message")).get("content")
+    parts = content if isinstance(content, list) else []
+    thinking = [
+        str(part.get("reasoning") or "")
+        for part in parts
+        if isinstance(part, Mapping) and part.get("type") == "reasoning"
+    ]
+    reply = output.get("completion")
+    if not isinstance(reply, str):
+        reply = cells.message_text(content) if first else None
+    return reply, "\n".join(thinking), str(first.get("stop_reason") or "")
+
+
+def _prompt(row: Mapping[str, Any]) -> str:
+    """The last user message, with what was moved into attachments put back."""
+    asked = row.get("input")
+    if isinstance(asked, list):
+        users = [one for one in asked if isinstance(one, Mapping) and one.get("role") == "user"]
+        asked = cells.message_text(users[-1].get("content")) if users else ""
+    if not isinstance(asked, str):
+        return ""
+    if asked.startswith(_ATTACHED):
+        attached = cells.mapping(row.get("attachments")).get(asked[len(_ATTACHED) :])
+        return attached if isinstance(attached, str) else ""
+    return asked

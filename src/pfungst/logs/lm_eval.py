@@ -1,0 +1,167 @@
+"""lm-evaluation-harness: `samples_TASK_DATE.jsonl`, one line a document and filter.
+
+Several filters give several lines a document. They share the raw reply, which is what is read here; only the metrics
+differ, so one filter is chosen (`?filter=NAME`, by default the first).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pfungst.data.fields import Bad
+from pfungst.logs import cells
+from pfungst.logs.format import LogFormat
+from pfungst.logs.records import Record
+from pfungst.logs.source import Source
+
+IDS = ("question_id", "id", "index", "qid", "questionId", "Index")
+_OWN = frozenset(
+    {
+        "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics", "doc_hash",
+        "prompt_hash", "target_hash", "input", "input_media", "token_counts", "task_name",
+    }
+)  # fmt: skip
+"""Keys that are not metrics."""
+
+
+@dataclass(frozen=True)
+class LmEvalOptions:
+    filter: str = ""
+    """Whose metrics are read."""
+
+
+class LmEval(LogFormat):
+    """lm-evaluation-harness samples: samples_TASK_DATE.jsonl."""
+
+    name = "lm-eval"
+    title = "lm-evaluation-harness samples"
+    options = LmEvalOptions
+
+    def claims(self, source: Source) -> float:
+        columns = set(source.columns)
+        return 0.9 if {"doc_id", "resps"} <= columns and columns & {"filter", "prompt_hash"} else 0.0
+
+    def record(self, row: Mapping[str, Any], where: str, source: Source) -> Record | None:
+        wanted = self.set.get("filter") or source.rows[0][1].get("filter")
+        if row.get("filter") != wanted:
+            return None
+        return sample(row, where)
+
+
+def sample(row: Mapping[str, Any], where: str) -> Record:
+    """One line of lm-eval, or of lmms-eval, which grew out of it."""
+    doc = cells.mapping(row.get("doc"))
+    metrics = {name: value for name, value in row.items() if name not in _OWN}
+    named = _named(doc, metrics)
+    prompt = _prompt(row)
+    target = row.get("target")
+    choices = _choices(doc)
+    if not choices and isinstance(target, str) and len(target.strip()) == 1:
+        choices = cells.options_in(prompt)
+    replies = _flat(row.get("resps", row.get("filtered_resps")))
+    answers, right = _truth(target, choices)
+    common = {
+        "where": where, "question": _question(doc), "prompt": prompt, "answers": answers, "target": right,
+        "image_id": cells.optional(cells.first(doc, ("image_id", "imageId", "image_source")), "the image"),
+        "question_type": cells.optional(cells.first(doc, ("category", "question_type")), "the category"),
+        "row_number": not named, "metrics": metrics, **_tokens(row),
+    }  # fmt: skip
+    key = named or cells.identifier(row.get("doc_id"), "doc_id")
+    if replies and all(isinstance(one, Sequence) and not isinstance(one, str) for one in replies):
+        return _likelihoods(key, replies, _continuations(row) or choices, common)
+    if not replies or not isinstance(replies[0], str):
+        return Record(key, None, choices=choices, **common)
+    return Record(key, replies[0], choices=choices, **common)
+
+
+def _named(doc: Mapping[str, Any], metrics: Mapping[str, Any]) -> str:
+    """The question's own id, inside a metric or the document; `doc_id` is only a row number."""
+    for place in (*(cells.mapping(value) for value in metrics.values()), doc):
+        value = cells.first(place, IDS)
+        if isinstance(value, str | int) and not isinstance(value, bool):
+            return cells.identifier(value, "the question's id")
+    return ""
+
+
+def _prompt(row: Mapping[str, Any]) -> str:
+    if isinstance(row.get("input"), str):
+        return str(row["input"])
+    arguments: Any = row.get("arguments")
+    while isinstance(arguments, Mapping | Sequence) and not isinstance(arguments, str) and arguments:
+        arguments = next(iter(arguments.values())) if isinstance(arguments, Mapping) else arguments[0]
+    return arguments if isinstance(arguments, str) else ""
+
+
+def _question(doc: Mapping[str, Any]) -> str:
+    value = cells.first(doc, ("question", "query", "Question"))
+    return value if isinstance(value, str) else ""
+
+
+def _choices(doc: Mapping[str, Any]) -> tuple[str, ...]:
+    value = cells.first(doc, ("choices", "options"))
+    if isinstance(value, Mapping):  # {"text": [...], "label": [...]}
+        value = value.get("text")
+    return cells.listed(value, "the choices") if value is not None else cells.option_columns(doc)
+
+
+def _truth(target: Any, choices: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
+    """Human answers and the right one. Targets went through `str()`: a list arrives as its Python text."""
+    if not cells.known(target) or target == "":
+        return (), None
+    if choices and isinstance(target, int | str) and str(target).isdigit() and str(target) not in choices:
+        place = int(target)
+        if place < len(choices):
+            return (choices[place],), choices[place]
+    answers = cells.listed(target, "the target")
+    if len(answers) == 1:
+        try:
+            right = cells.target_of(answers[0], choices, "the target", lettered=True)
+        except Bad:
+            right = answers[0]
+        return (right,), right
+    return answers, None
+
+
+def _tokens(row: Mapping[str, Any]) -> dict[str, Any]:
+    counts = row.get("token_counts")
+    used = cells.mapping(counts[0]) if isinstance(counts, list) and counts else {}
+    return {name: cells.whole(used.get(name)) for name in ("input_tokens", "output_tokens")}
+
+
+def _flat(value: Any) -> list[Any]:
+    """Replies without the lists that some versions put around them."""
+    if isinstance(value, str):
+        return [value]
+    while isinstance(value, list) and len(value) == 1 and isinstance(value[0], list) and not _pair(value[0]):
+        value = value[0]
+    if not isinstance(value, list):
+        return []
+    return [one[0] if isinstance(one, list) and len(one) == 1 else one for one in value]
+
+
+def _pair(value: Any) -> bool:
+    """A likelihood and whether it is the greedy continuation."""
+    return isinstance(value, list) and len(value) == 2 and str(value[1]) in ("True", "False")
+
+
+def _continuations(row: Mapping[str, Any]) -> tuple[str, ...]:
+    arguments = row.get("arguments")
+    every = list(arguments.values()) if isinstance(arguments, Mapping) else arguments
+    if not isinstance(every, list):
+        return ()
+    found = [list(one.values()) if isinstance(one, Mapping) else one for one in every]
+    texts = [one[1] for one in found if isinstance(one, list) and len(one) > 1 and isinstance(one[1], str)]
+    return tuple(text.strip() for text in texts) if len(texts) == len(found) else ()
+
+
+def _likelihoods(key: str, replies: Sequence[Any], choices: tuple[str, ...], common: dict[str, Any]) -> Record:
+    """A multiple choice judged by likelihood: the reply is the likeliest continuation."""
+    try:
+        scores = tuple(float(one[0]) for one in replies)
+    except (TypeError, ValueError, IndexError):
+        raise Bad("resps holds neither text nor likelihoods.") from None
+    if len(scores) != len(choices):
+        raise Bad(f"there are {len(scores)} likelihoods for {len(choices)} choices.")
+    return Record(key, choices[scores.index(max(scores))], choices=choices, scores=scores, **common)

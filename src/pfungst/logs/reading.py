@@ -1,0 +1,173 @@
+"""From a specification `[format:]path[?option=value&...]` to a log."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+from pfungst.core import DataError
+from pfungst.core.registry import Registry
+from pfungst.core.settings import read_settings
+from pfungst.data.fields import Bad
+from pfungst.logs import cells
+from pfungst.logs.format import LogFormat
+from pfungst.logs.records import Log, Record
+from pfungst.logs.source import Source, open_source
+from pfungst.logs.table import COLUMNS
+
+LOGS = Registry(
+    "log format",
+    "pfungst.logs",
+    {
+        "vqa-results": "pfungst.logs.vqa_results:VqaResults",
+        "llava": "pfungst.logs.llava:Llava",
+        "lmms-eval": "pfungst.logs.lmms_eval:LmmsEval",
+        "lm-eval": "pfungst.logs.lm_eval:LmEval",
+        "vlmevalkit": "pfungst.logs.vlmevalkit:VlmEvalKit",
+        "inspect": "pfungst.logs.inspect_ai:Inspect",
+        "evalscope": "pfungst.logs.evalscope:EvalScope",
+        "table": "pfungst.logs.table:Table",
+    },
+)
+
+
+def read_log(spec: str | os.PathLike[str], *, keep: Iterable[str] = ()) -> Log:
+    """Read a file of answers, whatever tool wrote it.
+
+    spec: a path, optionally with its format before it and columns behind it: `answers.jsonl`, `vlmevalkit:pred.xlsx`,
+        `mine.csv?reply=output&id=qid`. Without a format it is recognised from its columns.
+    keep: columns to keep as text in `Record.fields`.
+    """
+    named, path, options = parse(spec)
+    source = open_source(path)
+    format_ = _format(named, options, source)
+    records = list(_records(format_, source, tuple(keep)))
+    if not records:
+        raise DataError.at(path, "", "there are no answers in this file.")
+    kept, notes = _once(format_, path, records)
+    about = format_.about(source)
+    name = source.fingerprint if not options else f"{source.fingerprint} {sorted(options.items())}"
+    log = Log(str(path), format_.name, tuple(format_.finish(kept)), name, about, (*about.notes, *notes))
+    if log.failed:
+        more = f"{path}: {log.failed} of {len(log.records)} requests had failed; they count as missing, not as wrong."
+        log = replace(log, notes=(*log.notes, more))
+    return log
+
+
+def parse(spec: str | os.PathLike[str]) -> tuple[str, Path, dict[str, str]]:
+    """Format (empty: to be recognised), path and options. A text that names an existing path is that path."""
+    text = os.fspath(spec)
+    if isinstance(spec, Path) or _exists(text):
+        return "", Path(text), {}
+    head, colon, rest = text.partition(":")
+    named = head if colon and head in LOGS.names() else ""
+    rest = rest if named else text
+    if _exists(rest):
+        return named, Path(rest), {}
+    place, _, query = rest.partition("?")
+    try:
+        options = (
+            dict(parse_qsl(query.replace("+", "%2B"), keep_blank_values=True, strict_parsing=True)) if query else {}
+        )
+    except ValueError as error:
+        raise DataError(f"The options of {text!r} cannot be read ({error}); write ?name=value&name=value.") from error
+    return named, Path(place), options
+
+
+def _exists(text: str) -> bool:
+    try:
+        return Path(text).exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _format(named: str, options: Mapping[str, Any], source: Source) -> LogFormat:
+    if not named and options.keys() & COLUMNS.keys():
+        named = _claimed_with(options, source)
+    kind = LOGS.get(named) if named else _recognised(source)
+    if options and kind.options is None:
+        raise DataError(f"The log format {kind.name} takes no options, but {', '.join(options)} was given.")
+    given = read_settings(kind.options, options, what=f"log format {kind.name}", noun="option") if options else {}
+    found: LogFormat = kind(**given)
+    if kind.name == "table":
+        missing = [
+            value for value in given.values() if value not in source.columns and value != "row" and "+" not in value
+        ]
+        if missing:
+            raise DataError.at(source.path, "", f"there is no column {missing[0]!r}; {_columns(source)}")
+    return found
+
+
+def _claimed_with(options: Mapping[str, Any], source: Source) -> str:
+    """Columns are named for a plain table, unless the file is of a tool whose format has these very options."""
+    sure = [name for name in LOGS.names() if LOGS.get(name).options is not None and name != "table"]
+    fits = [name for name in sure if LOGS.get(name)().claims(source) and set(options) <= _names(LOGS.get(name).options)]
+    return fits[0] if fits else "table"
+
+
+def _names(options: type) -> set[str]:
+    return set(getattr(options, "__dataclass_fields__", {}))
+
+
+def _recognised(source: Source) -> Any:
+    kinds = [LOGS.get(name) for name in [*LOGS.builtin, *sorted(set(LOGS.names()) - set(LOGS.builtin))]]
+    claims = [(kind().claims(source), kind) for kind in kinds]
+    sure = max(claim for claim, _ in claims)
+    if sure <= 0:
+        raise DataError.at(
+            source.path,
+            "",
+            f"no known layout of answers was recognised: {_columns(source)}",
+            f"Say which column holds the reply, and which the id: {source.path.name}?reply=COLUMN&id=COLUMN "
+            f"(others: {', '.join(name for name in COLUMNS if name not in ('reply', 'id'))}).",
+        )
+    return next(kind for claim, kind in claims if claim == sure)
+
+
+def _columns(source: Source) -> str:
+    shown = ", ".join(source.columns[:30]) + (" ..." if len(source.columns) > 30 else "")
+    return f"the columns are {shown}."
+
+
+def _records(format_: LogFormat, source: Source, keep: tuple[str, ...]) -> Iterable[Record]:
+    for where, row in source.rows:
+        try:
+            record = format_.record(row, where, source)
+            if record is None:
+                continue
+            if keep:
+                kept = {name: cells.optional(row.get(name), name) for name in keep if name in row}
+                record = replace(record, fields=kept)
+        except Bad as problem:
+            raise DataError.at(source.path, where, str(problem)) from None
+        yield record
+
+
+def _once(format_: LogFormat, path: Path, records: list[Record]) -> tuple[list[Record], tuple[str, ...]]:
+    """One record per question and repetition. An id that comes twice is an error, unless the tool appends lines."""
+    found: dict[tuple[str, int], Record] = {}
+    unnamed = [record for record in records if not record.id]
+    again = 0
+    for record in records:
+        if not record.id:
+            continue
+        key = (record.id, record.take)
+        before = found.get(key)
+        if before is not None and before.reply != record.reply:
+            again += 1
+            if format_.repeats != "last":
+                raise DataError.at(
+                    path,
+                    record.where,
+                    f"question {record.id} has a second, different answer (the first is {before.where}).",
+                    "Keep one of them, or name an id that is unique: ?id=COLUMN, ?id=COLUMN+COLUMN or ?id=row.",
+                )
+        found[key] = record if before is None or format_.repeats == "last" else before
+    notes = (
+        (f"{path}: {again} questions were answered again later in the file; the last answer counts.",) if again else ()
+    )
+    return [*found.values(), *unnamed], notes

@@ -1,0 +1,253 @@
+"""A file as rows, whatever it is: JSON, JSON lines, CSV, TSV, Parquet, xlsx, or inspect's zip. The content decides; the
+suffix only tells CSV from TSV."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import io
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pfungst.core import DataError
+from pfungst.data.files import BOMB_FLOOR, BOMB_RATIO
+
+Row = tuple[str, Mapping[str, Any]]
+"""Position in the file, and the row."""
+
+MAX_CELL = 64 << 20
+_LOOKED_AT = 50
+"""Rows whose columns decide which format a file has."""
+_LISTS = ("samples", "logs", "records", "results", "predictions", "answers", "data")
+"""Lists that hold the records of a JSON object, in this order; else the only list of objects there is."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The rows of a file, and what stands around them."""
+
+    path: Path
+    rows: Sequence[Row]
+    fingerprint: str
+    header: Mapping[str, Any] = field(default_factory=dict)
+    """What the file says beside its rows."""
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Of the first rows."""
+        return tuple(dict.fromkeys(column for _, row in self.rows[:_LOOKED_AT] for column in row))
+
+    @property
+    def stem(self) -> str:
+        """The name of the file without its endings."""
+        return stem(self.path)
+
+
+def stem(path: Path) -> str:
+    """`base.jsonl.gz` -> `base`, but `gpt-4.1_x.xlsx` -> `gpt-4.1_x`."""
+    bare = path.name[:-3] if path.name.lower().endswith(".gz") else path.name
+    return bare.rpartition(".")[0] or bare
+
+
+def open_source(path: Path) -> Source:
+    """Read a file into rows. Raises DataError where it cannot be read or has none."""
+    raw = _read(path)
+    fingerprint = hashlib.sha256(raw).hexdigest()
+    header: Mapping[str, Any] = {}
+    if path.suffix.lower() in (".pkl", ".pickle") or raw[:1] == b"\x80":
+        raise DataError.at(
+            path,
+            "",
+            "this is a pickle, which can run any program when it is opened: nothing is unpickled here.",
+            "Write the same records as xlsx, tsv or json (VLMEvalKit: PRED_FORMAT=tsv).",
+        )
+    if raw[:4] == b"PAR1":
+        rows = _parquet(path, raw)
+    elif raw[:4] == b"PK\x03\x04":
+        header, rows = _zip(path, raw)
+    else:
+        text = _text(path, raw)
+        if path_suffix(path) in (".csv", ".tsv") or text.lstrip()[:1] not in ("[", "{", ""):
+            rows = list(_cells(path, text))
+        else:
+            header, rows = _json(path, text)
+    if not rows:
+        raise DataError.at(path, "", "there are no answers in this file.")
+    return Source(path, rows, fingerprint, header)
+
+
+def path_suffix(path: Path) -> str:
+    """The ending below `.gz`."""
+    name = path.name.lower().removesuffix(".gz")
+    return f".{name.rpartition('.')[2]}" if "." in name else ""
+
+
+def _read(path: Path) -> bytes:
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise DataError.at(path, "", f"the recorded answers cannot be read ({error.strerror or error}).") from error
+    if raw[:2] != b"\x1f\x8b":
+        return raw
+    most = max(BOMB_FLOOR, BOMB_RATIO * len(raw))
+    try:
+        unpacked = gzip.GzipFile(fileobj=io.BytesIO(raw)).read(most + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError.at(path, "", f"the file is not complete gzip data ({error}).", "Copy it again.") from error
+    if len(unpacked) > most:
+        raise DataError.at(path, "", f"it unpacks to more than {most:,} bytes.", "If you trust it, unpack it yourself.")
+    return unpacked
+
+
+def _text(path: Path, raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError.at(path, f"byte {error.start}", "this is not UTF-8 text.") from error
+
+
+# --- JSON -------------------------------------------------------------------------------------------------------------
+
+
+def _json(path: Path, text: str) -> tuple[Mapping[str, Any], list[Row]]:
+    if not text.strip():
+        return {}, []
+    if text.lstrip()[0] == "{" and (lines := _lines(path, text)) is not None:
+        return {}, lines
+    value = _parse(path, "", text)
+    if isinstance(value, list):
+        return {}, [_row(path, f"record {number}", one) for number, one in enumerate(value, 1)]
+    return _unfold(path, value)
+
+
+def _lines(path: Path, text: str) -> list[Row] | None:
+    """JSON lines; None where the first line is not a whole object, or the only one holds a list of records."""
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    try:
+        value = json.loads(lines[0][1])
+    except (ValueError, RecursionError):
+        if len(lines) > 1 and _is_json(lines[1][1]):
+            _parse(path, f"line {lines[0][0]}", lines[0][1])
+        return None
+    if len(lines) == 1 and isinstance(value, dict) and (_inner(value) or _by_id(value)):
+        return None
+    return [_row(path, f"line {number}", _parse(path, f"line {number}", line)) for number, line in lines]
+
+
+def _is_json(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _unfold(path: Path, value: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Row]]:
+    """An object around records: a list of them, or answers by id."""
+    if inner := _inner(value):
+        rows = [_row(path, f"record {number}", one) for number, one in enumerate(value[inner], 1)]
+        return {name: part for name, part in value.items() if name != inner}, rows
+    if _by_id(value):
+        return {}, [(f"record {number}", {"question_id": key, "answer": said}) for number, (key, said) in
+                    enumerate(value.items(), 1)]  # fmt: skip
+    return {}, [("record 1", value)] if value else []
+
+
+def _inner(value: Mapping[str, Any]) -> str:
+    def records(name: str) -> bool:
+        part = value.get(name)
+        return isinstance(part, list) and bool(part) and all(isinstance(one, dict) for one in part)
+
+    found = [name for name in value if records(name)]
+    return next((name for name in _LISTS if name in found), found[0] if len(found) == 1 else "")
+
+
+def _by_id(value: Mapping[str, Any]) -> bool:
+    """`{"262148000": "red", ...}`: every name is an id, every value an answer."""
+    numbers = all(name.replace("_", "").replace("-", "").lstrip("vq").isdigit() for name in value)
+    return bool(value) and numbers and all(isinstance(one, str | int | float) for one in value.values())
+
+
+def _parse(path: Path, where: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError.at(path, where, f"this is not JSON ({error}).") from error
+
+
+def _row(path: Path, where: str, value: Any) -> Row:
+    if not isinstance(value, Mapping):
+        raise DataError.at(path, where, f"expected an object with an id and a reply, not {value!r:.60}.")
+    return where, value
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def _cells(path: Path, text: str) -> Iterator[Row]:
+    head = text.partition("\n")[0]
+    delimiter = "\t" if path_suffix(path) == ".tsv" or ("\t" in head and "," not in head) else ","
+    csv.field_size_limit(MAX_CELL)  # a prediction or a picture in base64 may be megabytes long
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    try:
+        table = [(reader.line_num, cells) for cells in reader if any(cells)]
+    except csv.Error as error:
+        raise DataError.at(path, f"line {reader.line_num}", f"the row cannot be read ({error}).") from error
+    yield from named_rows(path, [cells for _, cells in table], [f"line {number}" for number, _ in table])
+
+
+def named_rows(path: Path, table: Sequence[Sequence[Any]], places: Sequence[str]) -> Iterator[Row]:
+    """Rows under the names in the first one; empty cells are left out."""
+    if len(table) < 2:
+        return
+    names = [str(cell).strip() for cell in table[0]]
+    twice = next((one for one in names if one and names.count(one) > 1), None)
+    if twice is not None:
+        raise DataError.at(path, places[0], f"the column {twice!r} is there twice.")
+    if len(names) < 2:
+        raise DataError.at(path, places[0], f"this is not a table of answers: it begins with {table[0][0]!r:.60}.")
+    for where, cells in zip(places[1:], table[1:], strict=True):
+        if len(cells) != len(names):
+            raise DataError.at(path, where, f"the row has {len(cells)} cells, but there are {len(names)} columns.")
+        yield where, {name: cell for name, cell in zip(names, cells, strict=True) if name and cell not in ("", None)}
+
+
+def _parquet(path: Path, raw: bytes) -> list[Row]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        schema = pq.read_schema(io.BytesIO(raw))
+        # Pictures stay where they are: no answer is read from bytes.
+        columns = [one.name for one in schema if not _has_bytes(one.type)]
+        rows = pq.read_table(io.BytesIO(raw), columns=columns).to_pylist()
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise DataError.at(path, "", f"this is not readable Parquet ({error}).", "Write it again.") from error
+    return [(f"row {number}", row) for number, row in enumerate(rows, 1)]
+
+
+def _has_bytes(kind: Any) -> bool:
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        return any(_has_bytes(one.type) for one in kind)
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def _zip(path: Path, raw: bytes) -> tuple[Mapping[str, Any], list[Row]]:
+    """A zip is a workbook or an inspect log."""
+    from pfungst.logs.archives import member_names, read_eval, read_workbook
+
+    names = member_names(path, raw)
+    if any(name.startswith("xl/") for name in names):
+        return {}, read_workbook(path, raw)
+    if "header.json" in names or "_journal/start.json" in names:
+        return read_eval(path, raw)
+    raise DataError.at(
+        path, "", "this zip is neither an xlsx workbook nor an inspect log.", "Unpack it and name a file in it."
+    )

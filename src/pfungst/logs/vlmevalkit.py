@@ -1,0 +1,104 @@
+"""VLMEvalKit: `MODEL_DATASET.xlsx` (or .tsv, .json): the data set's columns and `prediction`.
+
+A group of a circular evaluation holds one question with its options rotated: rows index, index + 1,000,000 and so on,
+or rows with one `g_index`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pfungst.data.fields import Bad
+from pfungst.logs import cells
+from pfungst.logs.format import LogFormat
+from pfungst.logs.records import About, Record
+from pfungst.logs.source import Source
+
+FAILED = "Failed to obtain answer"
+"""Stands in a prediction where the request failed."""
+CIRCLE = 1_000_000
+_JUDGED = ("hit", "score", "extracted", "match", "eval_score")
+
+
+class VlmEvalKit(LogFormat):
+    """VLMEvalKit predictions: index, question, options A, B ..., answer and prediction, as xlsx, tsv or json."""
+
+    name = "vlmevalkit"
+    title = "VLMEvalKit predictions"
+
+    def claims(self, source: Source) -> float:
+        return 0.7 if {"index", "prediction"} <= set(source.columns) else 0.0
+
+    def record(self, row: Mapping[str, Any], where: str, source: Source) -> Record:
+        choices = cells.option_columns(row, row.get("answer"))
+        answers, target = _truth(row.get("answer"), choices)
+        # An empty cell is an empty reply: a request that failed says so.
+        reply = cells.optional(row.get("prediction"), "prediction")
+        return Record(
+            cells.identifier(row.get("index"), "index"),
+            None if FAILED in reply else reply,
+            where,
+            question=cells.optional(row.get("question"), "question"),
+            choices=choices,
+            answers=answers,
+            target=target,
+            image_id=_image(row),
+            question_type=cells.optional(row.get("category"), "category"),
+            thinking=cells.optional(row.get("thinking"), "thinking"),
+            group=cells.optional(row.get("g_index"), "g_index"),
+            metrics={name: row[name] for name in _JUDGED if name in row},
+        )
+
+    def about(self, source: Source) -> About:
+        # MODEL_DATASET: in which of the underscores the name is cut only the folder can tell.
+        folder = source.path.parent.name
+        parent = source.path.parent.parent.name
+        for model in (folder, parent):
+            # The rest of `vila_8b_MMStar` in a folder `vila` is not the name of a data set.
+            if model and source.stem.startswith(f"{model}_") and source.stem[len(model) + 1 :][:1].isalpha():
+                return About(model, source.stem[len(model) + 1 :])
+        return About()
+
+    def finish(self, records: Sequence[Record]) -> Sequence[Record]:
+        """Name the rotations of a circular evaluation, where it is one."""
+        if any(record.group for record in records):
+            seen: dict[str, int] = {}
+            found = []
+            for record in sorted(records, key=lambda one: one.id != one.group):
+                group = record.group or record.id
+                found.append(replace(record, group=group, condition=f"rotation {seen.get(group, 0)}"))
+                seen[group] = seen.get(group, 0) + 1
+            return found if max(seen.values()) > 1 else records
+        numbers = [int(record.id) if record.id.isdigit() else -1 for record in records]
+        known = set(numbers)
+        if -1 in known or max(numbers) < CIRCLE or any(number % CIRCLE not in known for number in numbers):
+            return records
+        return [
+            replace(record, group=str(number % CIRCLE), condition=f"rotation {number // CIRCLE}")
+            for record, number in zip(records, numbers, strict=True)
+        ]
+
+
+def _truth(value: Any, choices: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
+    if not cells.known(value) or value == "":
+        return (), None
+    if choices:
+        try:
+            right = cells.target_of(value, choices, "the answer", lettered=True)
+        except Bad:
+            right = cells.text(value, "the answer")  # the letter of an option that is empty
+        return (right,), right
+    answers = cells.listed(value, "the answer")
+    return answers, answers[0] if len(set(answers)) == 1 else None
+
+
+def _image(row: Mapping[str, Any]) -> str:
+    """The file name of the picture without the folders of the machine it lay on."""
+    path = row.get("image_path")
+    return path.replace("\\", "/") if isinstance(path, str) and not path.startswith("/") else _base(path)
+
+
+def _base(path: Any) -> str:
+    return path.rpartition("/")[2] if isinstance(path, str) else ""

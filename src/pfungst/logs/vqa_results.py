@@ -1,0 +1,53 @@
+"""Official VQA results: `[{"question_id": 262148000, "answer": "red"}, ...]`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pfungst.data.fields import Bad
+from pfungst.logs import cells
+from pfungst.logs.format import LogFormat
+from pfungst.logs.records import Record
+from pfungst.logs.source import Source
+from pfungst.logs.table import REPLIES
+
+IDS = ("question_id", "id", "questionId")
+
+
+class VqaResults(LogFormat):
+    """Official VQA results: question_id and answer; confidence and scores where there are."""
+
+    name = "vqa-results"
+    title = "VQA results"
+
+    def claims(self, source: Source) -> float:
+        columns = set(source.columns)
+        if not columns & {"answer", "prediction"} or not columns & set(IDS):
+            return 0.0
+        if "answer" in columns:  # beside a reply it is the truth
+            return 0.6 if not columns & set(REPLIES) else 0.0
+        return 0.6 if columns == {"questionId", "prediction"} else 0.0  # GQA's predictions
+
+    def record(self, row: Mapping[str, Any], where: str, source: Source) -> Record:
+        key = cells.first(row, IDS)
+        if not isinstance(key, str | int) or isinstance(key, bool):
+            raise Bad(f"question_id should be a number or text, not {key!r:.60}.")
+        said = cells.first(row, ("answer", "prediction"))
+        if isinstance(said, int) and not isinstance(said, bool):
+            said = str(said)
+        if not isinstance(said, str):
+            raise Bad(f"answer should be text, not {said!r:.60}.")
+        confidence = row.get("confidence")
+        if confidence is not None and not (cells.number(confidence) is not None and 0 <= confidence <= 1):
+            raise Bad(f"confidence should be a number from 0 to 1, not {confidence!r:.60}.")
+        scores = row.get("scores")
+        if scores is not None and not (isinstance(scores, list) and all(cells.number(s) is not None for s in scores)):
+            raise Bad(f"scores should be a list of numbers, not {scores!r:.60}.")
+        return Record(
+            cells.identifier(key, "question_id"),
+            said,
+            where,
+            confidence=None if confidence is None else float(confidence),
+            scores=None if scores is None else tuple(float(score) for score in scores),
+        )

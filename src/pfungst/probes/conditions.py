@@ -1,0 +1,275 @@
+"""Conditions: the same questions, asked under several conditions that somebody else made.
+
+`pfungst import` makes such data sets from answers that were already given: to clean and noisy images, in seven wordings
+of the prompt, with the options in four orders. An example `ID@CONDITION` of the group `ID` is one question under one
+condition; the example `ID` itself is the clean one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from pfungst.core import (
+    AnsweredTrial,
+    Dataset,
+    Example,
+    Failure,
+    Figure,
+    Finding,
+    Findings,
+    ProbeError,
+    Series,
+    Table,
+    Trial,
+    Variant,
+)
+from pfungst.core.stats import bootstrap, compare_paired, holm
+from pfungst.probes import measure
+from pfungst.scores import same_answer
+
+KEEPS = "the right answer: it is the same under all conditions"
+DIFFERS = "the question: the right answer differs between conditions, and each reply is judged by its own"
+MOST_CATEGORIES = 60
+"""Rows of the table by category."""
+
+
+def member_id(group: str, condition: str) -> str:
+    """The id of a question under a condition that is not the clean one."""
+    return f"{group}@{condition}"
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Questions asked under several conditions: accuracy of each, paired drops, flips, all of a group, worst of n."""
+
+    conditions: tuple[str, ...] = ()
+    """Their names, the clean one first; by default as they come in the data."""
+    again: tuple[str, ...] = ()
+    """Those that repeat the clean one: their changes are sampling noise."""
+    missing: tuple[str, ...] = ()
+    """Ids of the examples that were not answered."""
+    name: str = "conditions"
+
+    def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
+        groups = _groups(data, self.conditions[0] if self.conditions else "clean")
+        names = list(self.conditions) or list(dict.fromkeys(name for members in groups for name in members))
+        if not any(names[0] in members for members in groups):
+            raise ProbeError(f"No question of {data.name} was asked under the condition {names[0]!r}.")
+        gone = set(self.missing)
+        for members in groups:
+            asked = [(name, members[name]) for name in names if name in members]
+            answered = [(name, example) for name, example in asked if example.id not in gone]
+            if not answered or answered[0][0] != names[0]:
+                continue  # nothing to compare with
+            clean = answered[0][1]
+            same = all(_same_target(clean, example) for _, example in answered)
+            notes = {"missing": [name for name, example in asked if example.id in gone], "differs": not same}
+            yield Trial(
+                clean.id,
+                tuple(
+                    Variant(name, replace(measure.clean_query(example), take=take), example.id)
+                    for take, (name, example) in enumerate(answered)
+                ),
+                KEEPS if same else DIFFERS,
+                {key: value for key, value in notes.items() if value},
+            )
+
+    def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
+        names = list(dict.fromkeys(variant.name for trial in trials for variant in trial.trial.variants))
+        names = [name for name in self.conditions if name in names] or names
+        clean = measure.accuracy(trials, names[0], seed)
+        others = names[1:]
+        accuracies = [clean, *(measure.accuracy(trials, name, seed) for name in others)]
+        if not others:
+            tables = _by_category(trials, names, seed)
+            verdict = f"One condition, {clean.condition}: accuracy {measure.with_interval(clean)} (n = {clean.n:,})."
+            return Findings(self.name, (clean,), verdict, clean, tables=tables)
+        drops = _drops(trials, names, seed)
+        alike = [trial for trial in trials if not trial.trial.notes.get("differs")]
+        changes = [measure.changed(alike, names[0], name, seed) for name in others]
+        disturbed, drop = self._together(trials, others, seed)
+        groups = _group_findings(trials, alike, seed)
+        rows: list[tuple[object, ...]] = [(names[0], clean, "", "", "", "", "", "", clean.n)]
+        for name, accuracy, lost, changed in zip(others, accuracies[1:], drops, changes, strict=True):
+            flips = measure.flips(trials, names[0], name)
+            told = f"{name} (a repetition)" if name in self.again else name
+            rows.append(
+                (told, accuracy, lost, _p(lost), changed, flips.right_to_wrong, flips.wrong_to_right,
+                 flips.wrong_to_other_wrong, accuracy.n)
+            )  # fmt: skip
+        columns = ("condition", "accuracy", f"drop from {names[0]}", "p (Holm)", "answers changed", "right to wrong",
+                   "wrong to right", "wrong to other wrong", "n")  # fmt: skip
+        note = "Drops are paired: the same questions under both conditions."
+        if len(alike) < len(trials):
+            note += (
+                f" The right answer differs between conditions for {len(trials) - len(alike):,} of {len(trials):,} "
+                "questions; they are left out of `answers changed` and `agreement`."
+            )
+        table = Table("Conditions", columns, tuple(rows), note)
+        together = Table(
+            "Over the conditions",
+            tuple(one.name for one in groups),
+            (tuple(groups),),
+            "All of group: right under every condition (circular accuracy, where the conditions are option orders). "
+            "None of group: wrong under every condition. Worst of n: score under the worst condition. Agreement: pairs "
+            "of conditions with the same answer. Groups with a missing reply are left out.",
+        )
+        figure = Figure(
+            "Accuracy by condition",
+            "bar",
+            (
+                Series(
+                    "accuracy",
+                    tuple(names),
+                    tuple(one.value for one in accuracies),
+                    tuple(one.low for one in accuracies),
+                    tuple(one.high for one in accuracies),
+                ),
+            ),
+            y_label="accuracy",
+        )
+        return Findings(
+            self.name, (*accuracies, *drops, *changes, disturbed, drop, *groups),
+            self._verdict(clean, disturbed, drop, drops, changes, groups[0]), clean, disturbed, drop,
+            (table, together, *_by_category(trials, names, seed)), (figure,), _worst(trials),
+        )  # fmt: skip
+
+    def _together(self, trials: Sequence[AnsweredTrial], others: Sequence[str], seed: int) -> tuple[Finding, Finding]:
+        """Mean accuracy over the conditions that are not clean and no repetition, and what is lost to it."""
+        wanted = [name for name in others if name not in self.again] or list(others)
+        label = wanted[0] if len(wanted) == 1 else "mean of the other conditions"
+        means = [_mean([s for v, s in _scored(trial) if v in wanted]) for trial in trials]
+        clusters = measure.clusters(trials)
+        disturbed = measure.finding("accuracy", bootstrap(means, clusters, seed=seed), label)
+        paired = compare_paired([trial.scores[0] for trial in trials], means, clusters, seed=seed)
+        return disturbed, measure.finding("drop", paired.difference, label, paired.p, paired.how)
+
+    def _verdict(
+        self,
+        clean: Finding,
+        disturbed: Finding,
+        drop: Finding,
+        drops: Sequence[Finding],
+        changes: Sequence[Finding],
+        together: Finding,
+    ) -> str:
+        told = (
+            f"Accuracy goes from {measure.percent(clean.value)} ({clean.condition}) to "
+            f"{measure.percent(disturbed.value)} ({disturbed.condition}), a drop of {measure.with_interval(drop)}."
+        )
+        known = [one for one in drops if one.condition not in self.again and not math.isnan(one.value)]
+        if len(known) > 1:
+            most = max(known, key=lambda one: one.value)
+            told += (
+                f" The largest drop is {measure.with_interval(most)} ({most.condition}, p = {_p(most):.2g} after Holm)."
+            )
+        if not math.isnan(together.value):
+            told += f" Right under every condition: {measure.with_interval(together)}."
+        repeated = [one for one in changes if one.condition in self.again]
+        if repeated:
+            told += f" The repetition alone changes {measure.with_interval(repeated[0])} of the answers."
+        return told
+
+
+def _groups(data: Dataset, clean: str) -> list[dict[str, Example]]:
+    """Condition -> example, of every group; the clean one first."""
+    groups: dict[str, list[Example]] = {}
+    for example in data:
+        groups.setdefault(example.group or example.id, []).append(example)
+    found = []
+    for group, members in groups.items():
+        members.sort(key=lambda member: member.id != group)
+        names = [clean if member.id == group else _condition(group, member, n) for n, member in enumerate(members, 1)]
+        found.append(dict(zip(names, members, strict=True)))
+    return found
+
+
+def _condition(group: str, member: Example, place: int) -> str:
+    before = member_id(group, "")
+    return member.id.removeprefix(before) if member.id.startswith(before) else f"member {place}"
+
+
+def _same_target(first: Example, second: Example) -> bool:
+    if first.target is None or second.target is None:
+        return first.answers == second.answers
+    return same_answer(first.target, second.target)
+
+
+def _scored(trial: AnsweredTrial) -> list[tuple[str, float]]:
+    return [(variant.name, score) for variant, score in zip(trial.trial.variants, trial.scores, strict=True)]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else math.nan
+
+
+def _p(one: Finding) -> float:
+    return math.nan if one.p is None else one.p
+
+
+def _drops(trials: Sequence[AnsweredTrial], names: Sequence[str], seed: int) -> list[Finding]:
+    drops = [measure.drop(trials, names[0], name, seed) for name in names[1:]]
+    corrected = holm([_p(one) for one in drops])
+    return [replace(one, p=p, how=f"{one.how}, Holm") for one, p in zip(drops, corrected, strict=True)]
+
+
+def _group_findings(trials: Sequence[AnsweredTrial], alike: Sequence[AnsweredTrial], seed: int) -> list[Finding]:
+    def mean(name: str, values: Sequence[float], some: Sequence[AnsweredTrial]) -> Finding:
+        return measure.finding(name, bootstrap(values, measure.clusters(some), seed=seed))
+
+    whole = [trial for trial in trials if len(trial.scores) > 1 and not trial.trial.notes.get("missing")]
+    same = [trial for trial in alike if len(trial.scores) > 1 and not trial.trial.notes.get("missing")]
+    return [
+        mean("all of group", [_share(trial, all) for trial in whole], whole),
+        mean("none of group", [1 - _share(trial, any) for trial in whole], whole),
+        mean("worst of n", [_worst_score(trial) for trial in whole], whole),
+        mean("agreement", [_agreement(trial) for trial in same], same),
+    ]
+
+
+def _share(trial: AnsweredTrial, rule: object) -> float:
+    """1 where all (or any) replies of the group are right: a score above 0, as everywhere."""
+    if any(math.isnan(score) for score in trial.scores):
+        return math.nan
+    right = [score > 0 for score in trial.scores]
+    return float(all(right) if rule is all else any(right))
+
+
+def _worst_score(trial: AnsweredTrial) -> float:
+    return math.nan if any(math.isnan(score) for score in trial.scores) else min(trial.scores)
+
+
+def _agreement(trial: AnsweredTrial) -> float:
+    pairs = list(combinations((answer.text for answer in trial.answers), 2))
+    return sum(same_answer(a, b) for a, b in pairs) / len(pairs)
+
+
+def _by_category(trials: Sequence[AnsweredTrial], names: Sequence[str], seed: int) -> tuple[Table, ...]:
+    """Accuracy of every condition by the category of the question, where there are categories."""
+    kinds: dict[str, list[AnsweredTrial]] = {}
+    for trial in trials:
+        kinds.setdefault(trial.example.question_type or trial.example.answer_type, []).append(trial)
+    if not 1 < len(kinds) <= MOST_CATEGORIES:
+        return ()
+    rows = []
+    for kind, some in sorted(kinds.items()):
+        cells: list[object] = [measure.accuracy(some, name, seed) for name in names]
+        if len(names) > 1:
+            cells.append(_group_findings(some, some, seed)[0])
+        rows.append((kind or "unknown", *cells, len(some)))
+    columns = ("category", *names, *(("all of group",) if len(names) > 1 else ()), "n")
+    return (Table("Accuracy by category", columns, tuple(rows)),)
+
+
+def _worst(trials: Sequence[AnsweredTrial]) -> tuple[Failure, ...]:
+    """Questions that are right when clean and wrong under some condition, the largest losses first."""
+    found = []
+    for trial in trials:
+        score = min(trial.scores)
+        if trial.scores[0] - score > 0:
+            place = trial.scores.index(score)
+            found.append(Failure(trial.example.id, trial.trial.variants[place].name, trial.scores[0] - score))
+    return tuple(sorted(found, key=lambda failure: -failure.loss)[: measure.WORST])
