@@ -2,6 +2,7 @@
 
 import json
 import math
+import shlex
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -255,3 +256,16 @@ def test_a_wrong_expression_exits_with_2(run: Path) -> None:
         text=True,
     )
     assert done.returncode == 2 and "Did you mean control.drop" in done.stderr
+
+
+def test_the_example_workflow_holds_requirements_that_can_be_read() -> None:
+    yaml = pytest.importorskip("yaml")
+    root = Path(__file__).parents[2]
+    workflow = yaml.safe_load((root / "examples" / "github-workflow.yml").read_text())
+    commands = [shlex.split(step["run"]) for step in workflow["jobs"]["examine"]["steps"] if "run" in step]
+    (words,) = [command for command in commands if command[:2] == ["pfungst", "gate"]]
+    wanted = [Requirement.parse(words[i + 1]) for i, word in enumerate(words) if word == "--require"]
+    (asked,) = [command for command in commands if command[:2] == ["pfungst", "examine"]]
+    assert len(wanted) == 4 and {one.probe for one in wanted} <= set(asked)
+    assert words[2] == asked[asked.index("--out") + 1]
+    assert "github.head_ref" not in str(commands)  # a branch name in a command is somebody else's code
