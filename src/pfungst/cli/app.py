@@ -14,6 +14,7 @@ from pfungst.cli import (
     export,
     games,
     gate,
+    import_,
     list_,
     play,
     rank,
@@ -37,6 +38,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("examine")(examine.examine)
+app.command("import")(import_.import_logs)
 app.command("rescore")(rescore.rescore)
 app.command("compare")(compare.compare)
 app.command("report")(report.report)
