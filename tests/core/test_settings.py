@@ -15,8 +15,8 @@ from pfungst.core.settings import (
     describe_settings,
     parse_settings,
     read_settings,
+    split_settings,
     split_spec,
-    split_words,
 )
 
 
@@ -110,7 +110,7 @@ def test_what_does_not_fit_is_a_sentence(word: str, sentence: str) -> None:
 
 def test_a_setting_given_twice_is_a_sentence() -> None:
     with pytest.raises(UsageError, match="The setting count was given twice: '1' and '2'"):
-        split_words(["count=1", "count=2"])
+        split_settings(["count=1", "count=2"])
 
 
 def test_values_pass_where_they_fit_and_are_refused_where_not() -> None:

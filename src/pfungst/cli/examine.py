@@ -47,7 +47,7 @@ def examine(
 
     from pfungst import api
     from pfungst.cli.show import progress_bar
-    from pfungst.core.settings import split_words
+    from pfungst.core.settings import split_settings
 
     sys.path.insert(0, "")  # the user's own module stands in the working folder
     with progress_bar() as progress:
@@ -64,7 +64,7 @@ def examine(
             open_questions=open_questions,
             max_queries=max_queries,
             data_options=data_options(images, skip_bad),
-            player_options=split_words(option or [], noun="option"),
+            player_options=split_settings(option or [], noun="option"),
             progress=progress,
         )
     for line in (*run.notes, *run.problems):

@@ -75,7 +75,7 @@ def play(
     from pfungst.cli.examine import data_options
     from pfungst.cli.show import progress_bar
     from pfungst.core import Place, read_config
-    from pfungst.core.settings import split_words
+    from pfungst.core.settings import split_settings
     from pfungst.players.recipe import Recipe
     from pfungst.probes.game.extras import add_extras
     from pfungst.probes.game.probe import Game
@@ -84,9 +84,9 @@ def play(
     sys.path.insert(0, "")  # the user's own module stands in the working folder
     for other in transfer or ():
         read_config(other)  # a folder that cannot be read must not wait until everything is played
-    settings = split_words(setting or [], what=f"adversary {adversary}")
+    settings = split_settings(setting or [], what=f"adversary {adversary}")
     game = Game(adversary, size, seeds, games, settings, budget, max_queries, preset, ood, relate_only)
-    options = {**split_words(option or [], noun="option"), **({"device": device} if device else {})}
+    options = {**split_settings(option or [], noun="option"), **({"device": device} if device else {})}
     about_data = data_options(images, skip_bad)
     recipe = Recipe.of(player, data, options, about_data, limit, open_questions)
     folder = out or Path("runs") / f"{api.slug(player)}-game-{adversary}-{size}"

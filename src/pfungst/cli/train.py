@@ -172,7 +172,7 @@ def settings_of(kind: Any, preset: str, words: list[str], fit: dict[str, Any]) -
         raise UsageError(f"There is no preset {preset!r}. There are: {', '.join(kind.PRESETS)}.")
     sizes, training = settings.settings_of(kind.Config), settings.settings_of(FitConfig)
     of_model = {size.name for size in sizes}
-    given = settings.split_words(words, what="model or its training")
+    given = settings.split_settings(words, what="model or its training")
     for name in given:
         if name not in of_model | {one.name for one in training}:
             raise settings.unknown_setting(name, [*sizes, *training], what="model or its training")

@@ -11,12 +11,12 @@ def train_encoder(
     """Learn a sentence encoder from a text file: one sentence per line, an empty line between sequences."""
     from pfungst.cli.show import print_json, progress_bar
     from pfungst.core import UsageError
-    from pfungst.core.settings import parse_settings, split_words
+    from pfungst.core.settings import parse_settings, split_settings
     from pfungst.text.encoders import SkipThoughtsConfig, read_corpus, train_skip_thoughts
 
     if corpus is None:
         raise UsageError("Give the corpus: pfungst train skip-thoughts CORPUS.txt --out FILE.safetensors.")
-    given = {"seed": seed, **split_words(words, what="skip-thoughts encoder")}
+    given = {"seed": seed, **split_settings(words, what="skip-thoughts encoder")}
     config = parse_settings(SkipThoughtsConfig, given, what="skip-thoughts encoder")
     path = out or Path("runs") / "skip-thoughts.safetensors"
     with progress_bar() as progress:

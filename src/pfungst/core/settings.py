@@ -94,7 +94,7 @@ def read_settings(
     known = {one.name: one for one in settings_of(kind, hidden)}
     rest = next((p for p in _parameters(kind) if p.kind is p.VAR_KEYWORD), None)
     given = {}
-    for name, value in split_words(words, what=what, known=known.values(), noun=noun).items():
+    for name, value in split_settings(words, what=what, known=known.values(), noun=noun).items():
         if name in known:
             given[name] = _fit(value, known[name].hint, known[name].default, f"{noun} {name} of the {what}")
         elif rest is not None and name not in hidden:
@@ -105,7 +105,7 @@ def read_settings(
     return given
 
 
-def split_words(
+def split_settings(
     words: Iterable[str] | Mapping[str, Any], *, what: str = "", known: Iterable[Setting] = (), noun: str = "setting"
 ) -> dict[str, Any]:
     """`["k=3", "lam=1e-6"]` as {"k": "3", "lam": "1e-6"}: names and words, not read yet. A mapping is handed on."""

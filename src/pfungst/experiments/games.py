@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pfungst.core import Place, StoredPlayer, Table
-from pfungst.core.settings import split_words
+from pfungst.core.settings import split_settings
 from pfungst.core.types import Progress, reads_scenes
 from pfungst.experiments.base import Experiment, argument, claim, option
 
@@ -63,7 +63,7 @@ class GamesConfig:
     def settings(self, adversary: str) -> GameSettings:
         from pfungst.probes.game.settings import GameSettings
 
-        options = split_words(self.setting, what=f"adversary {adversary}")
+        options = split_settings(self.setting, what=f"adversary {adversary}")
         return GameSettings(adversary, self.size, self.seeds, options=options, budget=self.budget, preset=self.preset)
 
     def recipe(self, player: str) -> Recipe:

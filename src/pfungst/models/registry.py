@@ -10,6 +10,7 @@ import torch
 
 from pfungst.core import PfungstError
 from pfungst.core.registry import Registry
+from pfungst.core.settings import parse_settings
 from pfungst.models.base import Model
 from pfungst.models.batch import Sizes
 from pfungst.models.names import TABLE
@@ -26,9 +27,9 @@ def get_config(name: str, config: Any = "paper", **changes: Any) -> Any:
             raise PfungstError(f"The model {name} has no preset {config!r}. It has: {', '.join(kind.PRESETS)}.")
         config = kind.PRESETS[config]
     elif isinstance(config, Mapping):
-        config = _from_json(name, kind.Config, config)
+        config = parse_settings(kind.Config, config, what=f"model {name}")
     if changes:
-        config = _from_json(name, kind.Config, {**dataclasses.asdict(config), **changes})
+        config = parse_settings(kind.Config, {**dataclasses.asdict(config), **changes}, what=f"model {name}")
     return config
 
 
@@ -42,12 +43,3 @@ def build(name: str, sizes: Sizes, config: Any = "paper", *, seed: int = 0, **ch
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return kind(sizes, chosen)
-
-
-def _from_json(name: str, kind: type, record: Mapping[str, Any]) -> Any:
-    fields = {one.name for one in dataclasses.fields(kind)}
-    for key in record:
-        if key not in fields:
-            raise PfungstError(f"The model {name} has no setting {key!r}. It has: {', '.join(sorted(fields))}.")
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in record.items()}
-    return kind(**values)
