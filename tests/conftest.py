@@ -1,6 +1,7 @@
 """Small real examples for all tests."""
 
 import io
+import os
 from pathlib import Path
 
 import PIL.Image
@@ -48,4 +49,10 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     """No test reads or fills the cache of the user."""
     folder = tmp_path_factory.getbasetemp() / "cache"
     monkeypatch.setenv("PFUNGST_CACHE", str(folder))
+    if "PYTEST_XDIST_WORKER" in os.environ and not (folder / "meteor").exists():
+        # Reading five million paraphrases takes ten seconds: once for all workers is enough.
+        shared = tmp_path_factory.getbasetemp().parent / "meteor"
+        shared.mkdir(exist_ok=True)
+        folder.mkdir(exist_ok=True)
+        (folder / "meteor").symlink_to(shared)
     return folder

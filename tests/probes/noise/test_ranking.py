@@ -1,12 +1,14 @@
 """Ranking basic questions: the pool, the rankers, the file."""
 
+import json
+
 import numpy as np
 import pytest
 
 from pfungst.core import PfungstError
 from pfungst.probes.noise import Pool, normalise, rank
 from pfungst.probes.noise.bqd import BasicQuestions, MainQuestion, write_bqd
-from pfungst.probes.noise.build import Settings, build
+from pfungst.probes.noise.build import Settings, build, read_source
 from pfungst.probes.noise.ranking import Ranking
 
 THINGS = ("car", "truck", "cat", "dog", "table", "phone", "tree", "boat")
@@ -134,3 +136,20 @@ def test_a_killed_build_goes_on_and_leaves_no_parts(tmp_path, monkeypatch):
     rows = BasicQuestions.read(tmp_path / "out.parquet").rows
     assert rows[MAIN[2]][0] == tuple(POOL[i] for i in whole.indices[2])
     assert not (tmp_path / "out.parquet.parts").exists()
+
+
+def test_rank_says_which_split_it_took_and_which_were_left(tmp_path):
+    for split, thing in (("train", "car"), ("val", "dog")):
+        rows = [{"question": f"How old is the {thing} number {i}?", "answer": "2"} for i in range(4)]
+        (tmp_path / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    source = read_source(str(tmp_path))
+    assert source.about()["splits"] == {"taken": ["val"], "left": ["train"]} and len(source.texts) == 4
+    both = read_source(f"{tmp_path}#train+val")
+    assert len(both.texts) == 8 and both.splits["left"] == []
+
+
+def test_a_text_file_is_a_source_of_questions(tmp_path):
+    (tmp_path / "pool.txt").write_text("Who?\n\nWhy?\n")
+    assert read_source(str(tmp_path / "pool.txt")).about() == {"name": str(tmp_path / "pool.txt"), "questions": 2}
+    with pytest.raises(PfungstError, match="does not say which of them are yes/no"):
+        read_source(str(tmp_path / "pool.txt"), "yes/no")
