@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pfungst.world.constants import LAMPS
+from pfungst.world.renderers import backdrop
 from pfungst.world.renderers.backdrop import backdrop_light, lights, patches
 from pfungst.world.renderers.geometry import CUBE_CORE, CYLINDER_CORE, hit, shadowing
 from pfungst.world.renderers.ids import id_buffer, pixel_box, see
@@ -207,3 +208,16 @@ def test_machine_code_kept_on_disk_is_dropped_when_any_file_of_the_kernels_chang
     assert isinstance(dot, numba.core.registry.CPUDispatcher)
     assert dot._cache._cache_file._source_stamp == _STAMP
     assert "look.py" in _STAMP and "constants.py" in _STAMP
+
+
+def test_threads_that_start_together_solve_the_backdrop_once(monkeypatch):
+    from concurrent.futures import ThreadPoolExecutor
+
+    calls, invert = [], np.linalg.inv
+    monkeypatch.setattr(np.linalg, "inv", lambda matrix: calls.append(1) or invert(matrix))
+    backdrop._patches.cache_clear()
+    lamps = np.random.default_rng(0).uniform(1, 5, (6, 3, 3))
+    with ThreadPoolExecutor(6) as pool:
+        found = list(pool.map(backdrop.backdrop_light, lamps))
+    assert len(calls) == 1
+    assert np.array_equal(found[2], backdrop.backdrop_light(lamps[2]))
