@@ -29,7 +29,7 @@ CHEAP = {"committee": ',options={"members": "rn-state", "candidates": 6}'}
 
 @pytest.mark.parametrize("name", [name for name in ADVERSARIES.names() if name != "universal"])
 def test_the_game_keeps_the_rules_with_every_adversary(name: str) -> None:
-    assert check_probe(get_probe(f"game:adversary={name},size=2,seeds=1,budget=2{CHEAP.get(name, '')}")) == []
+    assert check_probe(get_probe(f"game:adversary={name},size=1,seeds=1,budget=2{CHEAP.get(name, '')}")) == []
 
 
 def test_an_adversary_that_needs_weights_says_so() -> None:

@@ -41,9 +41,9 @@ def check_player(player: Any, queries: Sequence[Query] | None = None) -> list[st
     """What is wrong with a player, a sentence each; an empty list means that it conforms.
 
     Checked are: `name` and `fingerprint` are text and stay the same; `answer` gives one `Answer` per query, in order,
-    also for no query, for a query without image and for a multiple choice; answers have the right types
-    (confidence in [0, 1], one finite score per choice); queries are not changed; and the same query gets the same answer
-    alone, in a batch and in a shuffled batch, unless the player declares `samples = True`. `answer_iter`, where
+    also for no query, for a query without an image and for a multiple choice; answers have the right types
+    (confidence in [0, 1], one finite score per choice); queries are not changed; and the same query gets the same
+    answer alone, in a batch and in a shuffled batch, unless the player declares `samples = True`. `answer_iter`, if
     present, gives every position once and the same answers.
 
     `queries` are asked instead of the built-in ones, for players that only know certain questions. A player is
