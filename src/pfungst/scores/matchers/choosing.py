@@ -21,11 +21,14 @@ _BECAUSE = re.compile(
 )
 _EXPLAINS = re.compile(
     r"\s+(?:because|since|as\b|due|for\b|is (?:the )?(?:most )?(?:correct|right|best)|seems|would be|looks|matches|"
-    r"fits|given|based|if\b)",
+    r"fits|given|based|if\b|not\b|but not\b|rather than|instead of|over\b)",
     re.I,
 )
+_BEFORE = re.compile(r"\A[^\w(\[{<\"']+")
+_INLINE = re.compile(r"(?<!\w)([A-Z])[.):]\s*(?=\S)")
+_OTHERWISE = re.compile(r"\b(?:alternatively|or (?:maybe|perhaps|possibly)|(?:could|might|may) also be)\b[\s,:]*", re.I)
 _DENIED = re.compile(
-    r"[\s)\]]*(?:\w+ )?(?:is|are|was|can|does|would|seems)(?: \w+)?(?:n't| not| incorrect| wrong| false| unlikely|"
+    r"[ )\]]*(?:\w+ )?(?:is|are|was|can|does|would|seems)(?: \w+)?(?:n't| not| incorrect| wrong| false| unlikely|"
     r" ruled)",
     re.I,
 )
@@ -170,7 +173,7 @@ def _ends(text: str, options: Options) -> Reading:
 def _letter(text: str, options: Options) -> tuple[Reading, str] | None:
     """The option whose letter the text begins with, and what follows; False for two letters or letter against text."""
     count = len(options.choices)
-    lead = text.lstrip(" -•\t")
+    lead = _BEFORE.sub("", text, count=1)
     patterns = Letters.up_to(count)
     match = patterns.head.match(lead)
     if match is None or not count:
@@ -181,7 +184,7 @@ def _letter(text: str, options: Options) -> tuple[Reading, str] | None:
     bracketed = bool(re.search(r"[(\[{<\"']", match["open"])) and bool(match["close"])
     marked = bool(re.match(r"[.):\]](?:\s|\Z)", rest)) or bool(match["close"])
     line, _, _ = rest.partition("\n")
-    tail = line.lstrip(" .):]-–—=>,;").strip()
+    tail = line.lstrip(" .):]-–—=>,;!。").strip()
     own = bool(tail) and _starts(tail, options, index)
     if word and "answer" in word.lower() and letter == "a" and not (bracketed or marked):
         return None
@@ -198,7 +201,10 @@ def _letter(text: str, options: Options) -> tuple[Reading, str] | None:
         return None
     if patterns.more.match(rest) or re.match(r"\s*(?:and|or|&|/)\s", rest, re.I):
         return False, tail
-    if tail and not own and _contradicts(tail, options, index):
+    if letter == "A" and not own and tail and rest[:1] == ":" and not (bracketed or word):
+        # "A:" may stand for the word answer.
+        return None
+    if tail and (_contradicts(tail, options, index) if not own else _lists_more(tail, options, index)):
         return False, tail
     return index, "" if own and len(loose(tail)) <= len(loose(options.choices[index])) + 2 else tail
 
@@ -230,8 +236,20 @@ def _starts(tail: str, options: Options, index: int) -> bool:
 def _contradicts(tail: str, options: Options, index: int) -> bool:
     """Whether the first sentence after a letter names exactly one option, another one."""
     first = next(sentences(tail), "")
+    if (says_none(first) and options.none != index) or (REFUSAL.match(first) and options.unknown != index):
+        return True
     named = {option for mention in meant_in(first, options) for option in mention.options}
     return len(named) == 1 and index not in named
+
+
+def _lists_more(tail: str, options: Options, index: int) -> bool:
+    """Whether other options follow with letter and text, as in "A. red B. blue"."""
+    letters = labels(len(options.choices))
+    for match in _INLINE.finditer(tail):
+        other = letters.index(match[1]) if match[1] in letters else index
+        if other != index and _starts(tail[match.end() : match.end() + 200], options, other):
+            return True
+    return False
 
 
 def _head(tail: str, options: Options) -> Reading:
@@ -262,10 +280,15 @@ def _revised(told: Reading, text: str, options: Options) -> Reading:
         if revision.start() == 0:
             continue
         tail = text[revision.end() : revision.end() + 80]
+        cue = CUE.search(tail)
         lead = LEAD.match(tail)
-        after = tail[lead.end() :] if lead else tail
+        after = tail[cue.end() :] if cue and cue.start() < 12 else tail[lead.end() :] if lead else tail
         found = _letter(after, options) or _letter(tail, options)
         reading = found[0] if found is not None else single(options.equal(next(sentences(after), "")))
         if reading is not None:
             told = reading
+    for other in list(_OTHERWISE.finditer(text))[-_CUES:]:
+        reading = _head(text[other.end() : other.end() + 80], options)
+        if reading is not None and reading != told:
+            return False
     return told

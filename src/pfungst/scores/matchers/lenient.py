@@ -84,6 +84,6 @@ def _marked(reply: str, reader: Callable[[str], str | None], depth: int = 3, who
         return None
     parts = marked(text) if depth else []
     if not parts:
-        return reader(plain(text if whole else ends(text))) if any(map(str.isalnum, text)) else None
+        return reader(plain(text if whole else ends(text))) if whole or any(map(str.isalnum, text)) else None
     answers = {_marked(part, reader, depth - 1, whole) for part in dict.fromkeys(parts)}
     return answers.pop() if len(answers) == 1 else None

@@ -29,14 +29,15 @@ class Letters:
         upper, both = f"[A-{last}]", f"[A-{last}a-{last.lower()}]"
         return Letters(
             re.compile(
-                rf"(?:the\s+)?(?:(?:correct|right|best)\s+)?(?P<word>(?:option|choice|letter|answer)s?\s*[:#]?\s*|"
+                rf"(?:(?:the|la|el|die)\s+)?(?:(?:correct|right|best)\s+)?"
+                rf"(?P<word>(?:option|choice|letter|answer|opción|opção|opzione)s?\s*[:#]?\s*|"
                 rf"选项\s*)?"
                 rf"(?P<open>[(\[{{<\"']*)(?P<letter>{both})(?P<close>[)\]}}>\"']*)(?!'?[A-Za-z0-9_\u00c0-\u024f])(?!-\w)",
                 re.I,
             ),
             re.compile(rf"^[-•\s]*[(\[]?(?P<letter>{both})[)\].:][)\s]*(?P<rest>.*)$", re.M),
             re.compile(
-                rf"\s*(?:,|and|or|&|/|\+|、|和|或|及|,\s*(?:and|or))\s*(?:maybe\s+|possibly\s+|perhaps\s+|"
+                rf"\s*(?:,|;|and|or|&|/|\+|、|和|或|及|,\s*(?:and|or))\s*(?:maybe\s+|possibly\s+|perhaps\s+|"
                 rf"also\s+)?(?:options?\s+)?[(\[\"']?{upper}(?:[)\]\"'.,;:!?]|\s*\Z|\s+(?:and|or|are|both|is)\b|"
                 rf"\s*[,&/])"
             ),
@@ -47,6 +48,7 @@ class Letters:
                 rf"\Z|\s(?:are|both|seem|could|as)\b))"
                 rf"|\b(?:is|be|it's|that's|It's|say|think|not|isn't|but|likely|"
                 rf"probably)\s+(?P<e>{upper})(?=\s*(?:[.,;:!?)]|\Z|\s(?:because|since|and|or|not|but)\b))"
+                rf"|,\s*(?P<f>{upper})(?=[.!]?\s*\Z)"
             ),
             re.compile(
                 rf"\b(?:(?P<nth>{'|'.join(_ORDINALS)}|last)\s+(?:option|choice|answer|alternative)|(?:option|"

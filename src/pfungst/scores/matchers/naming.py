@@ -19,6 +19,7 @@ LONGEST = 80
 _OPENERS = re.compile(
     r"\A(?:let me|let's|first,|to (?:determine|answer|find|solve)|looking at|we need|step 1|okay,|alright)", re.I
 )
+_IF = re.compile(r"(?:\A|[.!?\n]\s*)(?:if|unless|were|had)\b[^.!?\n]*\Z", re.I)
 _MARK = re.compile(r"[.!?\n]")
 
 
@@ -69,13 +70,18 @@ def meant_in(text: str, options: Options) -> list[Mention]:
     meant = []
     for mention, first, last in kept:
         stand = standing(found, first, last, text, places - {first})
-        question = _asks(text, mention.end)
+        question = _asks(text, mention.end) or _supposes(text, mention.start)
         if stand == "unclear" or question:
             # It may be meant: together with another option nothing is certain, and alone neither.
             meant.append(Mention(frozenset((*mention.options, -1)), mention.start, mention.end))
         elif stand == "for":
             meant.append(mention)
     return meant
+
+
+def _supposes(text: str, start: int) -> bool:
+    """Whether the sentence begins with an if."""
+    return bool(_IF.search(text[max(0, start - 120) : start]))
 
 
 def _asks(text: str, end: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from pfungst.scores.matchers.words import Word, listed, words
 
@@ -71,8 +72,8 @@ def numbers_in(text: str, found: Sequence[Word]) -> list[tuple[str, int, int]]:
             if _DIGITS.fullmatch(word.key):
                 number, after = word.key.replace(",", ""), at + 1
                 scale = _SCALES.get(found[after].key) if after < len(found) else None
-                if scale and number.isdigit():
-                    number, after = str(int(number) * scale), after + 1
+                if scale and number.replace(".", "", 1).isdigit():
+                    number, after = f"{round(float(number) * scale)}", after + 1
                 elif after < len(found) and found[after].key in ("percent", "%") and not number.endswith("%"):
                     number, after = f"{number}%", after + 1
                 numbers.append((number, at, after))
@@ -82,8 +83,11 @@ def numbers_in(text: str, found: Sequence[Word]) -> list[tuple[str, int, int]]:
                 # Two numbers without a blank, or a decimal comma: nobody can tell.
                 numbers += [(part, at, at + 1) for part in word.key.split(",")]
         elif (spoken := _spoken(found, at, text)) is not None:
-            numbers.append((str(spoken[0]), at, spoken[1]))
-            at = spoken[1]
+            number, after = str(spoken[0]), spoken[1]
+            if after < len(found) and found[after].key == "percent":
+                number, after = f"{number}%", after + 1
+            numbers.append((number, at, after))
+            at = after
             continue
         at += 1
     return numbers
@@ -125,14 +129,21 @@ def _spoken(found: Sequence[Word], at: int, text: str) -> tuple[int, int] | None
 
 
 _CUE = re.compile(
-    r"(?:\b(?:total(?: number| count)?(?: of [\w ]{1,30})?(?: is| would be|:)|(?:a|in|the) total of|total:|"
+    r"(?:\b(?:(?<!in )total(?: number| count)?(?: of [\w ]{1,30})?(?: is| would be|:)|(?:a|in|the) total of|"
+    r"(?<!in )total:|"
     r"altogether|count(?: is|:)|"
     r"(?:answer|number|count|sum|result)(?: of [\w ]{1,40})?(?: is| would be| should be|:))|=)\s*(?:therefore |"
     r"about |approximately |exactly |at least )?",
     re.I,
 )
 _AFTER_TOTAL = re.compile(r"\s*(?:[\w-]+\s+){0,3}(?:in total|altogether|total|in all)\b", re.I)
-_BOUND = re.compile(r"\b(?:more|fewer|less|greater) than\s*\Z|\b(?:over|under|up to|almost|nearly)\s*\Z", re.I)
+_MORE = re.compile(r"\+|\s+and an? (?:half|quarter|third)\b")
+_OTHERS = re.compile(r"\b(?:another|several|many more|a few more|not all)\b", re.I)
+_BOUND = re.compile(
+    r"\b(?:not|isn't|aren't)\s+(?:\w+\s+)?\Z|\b(?:more|fewer|less|greater) than\s*\Z|"
+    r"\b(?:over|under|up to|almost|nearly)\s*\Z",
+    re.I,
+)
 _ZERO = re.compile(
     r"\A(?:none|zero|nothing|(?:there (?:are|were) (?:no|zero|not any)|there aren't any|i (?:don't|do not|can't|"
     r"cannot) see any) "
@@ -166,8 +177,14 @@ def _only(text: str, found: Sequence[Word], numbers: Numbers) -> str | None:
         return None
     number, start, end = numbers[0]
     around = text[max(0, found[start].start - 16) : found[start].start]
-    behind = text[found[end - 1].end : found[end - 1].end + 2]
-    return None if _BOUND.search(around) or behind[:1] == "+" else number
+    behind = text[found[end - 1].end : found[end - 1].end + 20]
+    if _BOUND.search(around) or _MORE.match(behind) or _OTHERS.search(text):
+        return None
+    for (_, _, one), (_, other, _) in pairwise(numbers):
+        # "1 dog and 1 cat" counts two things.
+        if re.search(r"\band\b|,", text[found[one - 1].end : found[other].start]):
+            return None
+    return number
 
 
 def _told(text: str, found: Sequence[Word], numbers: Numbers) -> str | None:
@@ -178,7 +195,8 @@ def _told(text: str, found: Sequence[Word], numbers: Numbers) -> str | None:
     told = []
     for at, (number, start, end) in enumerate(numbers):
         begins, ends = found[start].start, found[end - 1].end
-        if begins in cues or _AFTER_TOTAL.match(text, ends):
+        equals = text[:begins].rstrip()[-1:] == "=" and re.match(r"\s*[*x×+/-]\s*\d", text[ends : ends + 8])
+        if (begins in cues and not equals) or _AFTER_TOTAL.match(text, ends):
             if at + 1 < len(numbers) and _SEPARATE.match(text[ends : found[numbers[at + 1][1]].start]):
                 return None
             told.append(number)

@@ -9,20 +9,23 @@ from pfungst.scores.matchers.phrases import REFUSAL
 from pfungst.scores.matchers.words import sentences
 
 _FRAME = re.compile(
-    r"\A(?:(?:so|thus|therefore|hence|sure|okay|ok|well|certainly)[,!.:]?\s+)?(?:based on the image,?\s+|"
+    r"\A(?:i (?:think|believe)(?: that)?\s+|i'd say\s+)?(?:(?:so|thus|therefore|hence|sure|okay|ok|well|"
+    r"certainly)[,!.:]?\s+)?(?:based on the image,?\s+|"
     r"in the image,?\s+)?"
     r"(?P<frame>(?:it|this|that|he|she)(?:'s| is| was| appears to be| seems to be| looks like)|(?:they|these|"
     r"those)(?:'re| are| were| appear to be))\s+(?P<rest>.+)\Z",
     re.I | re.S,
 )
 _ANNOUNCED = re.compile(
-    r"(?:\A|(?<=[\n.!?:,])\s*|\b(?:so|thus|therefore|hence),?\s+)(?:the\s+|my\s+)?(?:final\s+|short\s+|correct\s+|"
+    r"(?:\A|(?<=[\n.!?:,])\s*|\b(?:so|thus|therefore|hence|i think|i believe),?\s+)(?:the\s+|my\s+)?(?:final\s+|"
+    r"short\s+|correct\s+|"
     r"best\s+)?(?:answer|ans)(?:\s+to\s+(?:the|this|your)\s+question)?\s*"
     r"(?:(?:is|would be|should be)\s*:?|:)\s*|\A(?:a|r|antwort|respuesta|réponse|答案|答え|答)\s*:\s*|"
     r"\A(?:答案是|答案为|答えは)\s*",
     re.I,
 )
 _ARTICLE = re.compile(r"\A(?:an?|the)\s+(?=\S)")
+_SHORT = re.compile(r"\A((?:[^\s,]+\s){0,2}[^\s,]+), (?:because|since|as)\s.*\Z", re.I | re.S)
 _CUT = re.compile(r"\s+(?:because|since)\s.*\Z|\s*[(,]?\s*\b(?:explanation|reason|reasoning)\s*:.*\Z", re.I | re.S)
 _EXPLAINS = re.compile(r"\n\s*\n|\n(?=\s*(?:explanation|reason|reasoning|because|note)\b)", re.I)
 _QUOTES = ('"', "'", "`")
@@ -50,13 +53,17 @@ def clean(text: str, kind: str) -> str | None:
         and len(text.split()) > 1
     ):
         return polar[1].lower()
+    text = _SHORT.sub(r"\1", text)
     text = _trim(" ".join(line.strip() for line in text.split("\n") if line.strip()))
     frame = _FRAME.match(text)
     if (
         frame
         and len(frame["rest"].split()) <= _FRAMED
         and not re.match(
-            r"not\b|no\b|n't|hard\b|difficult\b|possible\b|impossible\b|in\b.*\bthat\b", frame["rest"], re.I
+            r"(?:an? |the )?(?:image|picture|photo)\b|(?:called|known|located|made|used|because|being|seen)\b|"
+            r"not\b|no\b|n't|hard\b|difficult\b|possible\b|impossible\b|in\b.*\bthat\b",
+            frame["rest"],
+            re.I,
         )
     ):
         text = _ARTICLE.sub("", _trim(frame["rest"]))
@@ -101,7 +108,7 @@ def _trim(text: str) -> str:
         for quote in _QUOTES:
             if len(text) > 1 and text[0] == quote and text[-1] == quote and text.count(quote) == 2:
                 text = text[1:-1].strip()
-        text = text.strip("*_ \t")
+        text = text.strip("*_ \t").rstrip(",;: ")
         if text == before:
             return text
 

@@ -60,7 +60,7 @@ class Options:
         by_text: dict[str, set[int]] = {}
         by_words: dict[tuple[str, ...], set[int]] = {}
         letters = labels(len(choices))
-        unsafe = set()
+        named: dict[str, set[int]] = {}
         for index, choice in enumerate(choices):
             if not choice.strip():
                 continue
@@ -68,8 +68,8 @@ class Options:
             if keys := tuple(keyed(plain(choice))):
                 by_words.setdefault(keys, set()).add(index)
             letter = fold(choice).strip(_EDGES).upper()
-            if letter in letters and letters.index(letter) != index:
-                unsafe |= {index}
+            if letter in letters:
+                named.setdefault(letter, set()).add(index)
         phrases: dict[str, list[tuple[tuple[str, ...], frozenset[int]]]] = {}
         for keys, indices in by_words.items():
             # A single sign of a script without blanks stands inside too many words, a single letter is a label.
@@ -83,7 +83,9 @@ class Options:
             phrases,
             _values(choices),
             max(map(len, choices), default=0),
-            frozenset(unsafe),
+            frozenset(
+                index for letter, having in named.items() if having != {letters.index(letter)} for index in having
+            ),
             _only(index for index, choice in enumerate(choices) if _NONE.match(loose(choice))),
             _only(index for index, choice in enumerate(choices) if _UNKNOWN.search(loose(choice))),
         )

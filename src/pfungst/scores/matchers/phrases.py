@@ -18,6 +18,8 @@ CUE = re.compile(
     rf"|\bi(?:'d|'ll|\s+would|\s+will|\s+must|\s+have\s+to)?\s+(?:choose|chose|select|pick|picked|opt\s+for|"
     rf"go\s+with|vote\s+for|answer|say|guess|conclude)\s+"
     rf"(?:that\s+)?(?:(?:it's|it\s+is|the\s+answer\s+is)\s+)?(?:with\s+)?"
+    rf"|\b(?:i'm|i\s+am)\s+going\s+with\s+|\blet's\s+(?:go\s+with|say|pick|choose)\s+|[选選](?:择|"
+    rf"擇)?(?=\s*[:(]?\s*[A-Z](?![a-z]))\s*:?\s*"
     rf"|(?:正确)?(?:答案|选项)(?:应该)?(?:是|为|:)\s*:?\s*|(?:故|应|所以|因此)选(?:择)?\s*:?\s*|(?:答え|正解|解答)は\s*:?\s*|(?:정답|답)(?:은|"
     rf":)\s*:?\s*"
     rf"|\b(?:respuesta|réponse|antwort|risposta|resposta|ответ)(?:\s+(?:correcta|correcte|richtige|corretta|"
@@ -35,9 +37,11 @@ JUDGED = re.compile(
 """What came before is meant as the answer, unless it is negated."""
 
 LEAD = re.compile(
-    r"\A(?:\s|[-–—>→=:,]|so\b|thus\b|therefore\b|hence\b|then\b|yes\b|ok(?:ay)?\b|and\b|in conclusion\b|in summary\b|"
+    r"\A(?:\s|[-–—>→=:,]|so\b|thus\b|therefore\b|hence\b|then\b|yes\b|ok(?:ay)?\b|and\b|in conclusion\b|well\b|hmm\b|"
+    r"oh\b|unfortunately\b|sorry\b|without a doubt\b|in summary\b|"
     r"overall\b|sure\b|"
-    r"(?:i think|i believe|i'd say|it looks like|it seems)\b|it(?:'s| is| must be| has to be| would be)\b|that(?:'s|"
+    r"(?:based on|looking at|in|from) (?:the|this) (?:image|picture|photo)\b|(?:i think|i believe|i'd say|"
+    r"it looks like|it seems)\b|it(?:'s| is| must be| has to be| would be)\b|that(?:'s|"
     r" is)\b|this is\b|probably\b|likely\b|definitely\b|ans(?:wer)?\b)*",
     re.I,
 )
@@ -63,7 +67,8 @@ REFUSAL = re.compile(
     rf"have no)"
     rf"|\bi ?{_CANNOT} (?:actually |really |directly |fully |currently |clearly |reliably )?(?:see the|view|access|"
     rf"determine|tell|answer|identify|assist|help|provide|process|analy[sz]e|"
-    rf"confirm|be (?:sure|certain)|know|say for|able to|sure|certain|make out|have (?:enough|access|any (?:image|"
+    rf"read|count|discern|distinguish|verify|confirm|be (?:sure|certain)|know|say for|able to|sure|certain|make out|"
+    rf"have (?:enough|access|any (?:image|"
     rf"information)|information|the image)|see (?:any|an|the) (?:image|picture|photo))"
     rf"|\bas an ai\b|\bas a (?:large )?language model\b"
     rf"|\b(?:cannot|can't|can not|could not|not) be (?:determined|answered|known|inferred|seen|identified|confirmed|"
@@ -105,9 +110,11 @@ def standing(found: Sequence[Word], first: int, last: int, text: str, others: fr
         if at < 0 or any(sign in _STOPS for sign in text[found[at].end : found[at + 1].start]):
             break
         key = found[at].key
+        after = found[at + 1].key
+        if key == "but" and at and found[at - 1].key in ("anything", "everything", "all"):
+            return "against"
         if key in _BREAKS:
             break
-        after = found[at + 1].key
         if (key, after) in _PAIRS:
             return "against"
         if (key in _NEGATIONS or key.endswith("n't")) and after != "only":

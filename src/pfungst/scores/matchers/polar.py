@@ -85,20 +85,23 @@ _WHOLE = {
     ),
 }
 _HEAD = re.compile(
-    r"(?P<word>yes|yeah|yep|yup|no|nope|nah|true|false|correct|incorrect|是的|是|对|有|不是|没有|否|はい|いいえ|네|예|아니요|sí|oui|non|"
+    r"(?P<word>yes|yeah|yep|yup|nope|nah|non|no|true|false|correct|incorrect|是的|是|对|有|不是|没有|否|はい|いいえ|네|예|아니요|sí|oui|"
+    r"non|"
     r"nein|ja|да|нет)(?P<rest>.*)\Z",
     re.I | re.S,
 )
-_BOTH = re.compile(r"\A[\s\"']*(?:and|or|/|&|to some extent|-?ish|ish\b|\bmaybe|\?)\s*", re.I)
+_BOTH = re.compile(r"\A[\s\"']*(?:and|or|/|&|\||to some extent|-?ish|ish\b|\bmaybe|\?)\s*", re.I)
 _OTHER = re.compile(r"(?:^|[.,;!?\n-]\s*|\b(?:or|and|then|maybe)\s+)(yes|no)\s*(?:[.,;!?\n]|\Z)", re.I)
 _ABSENT = re.compile(
     r"\A(?:in (?:the|this) (?:image|picture|photo),? )?(?:based on the image, |looking at the image, )?"
     r"(?:there (?:is|are|was|were|appears? to be|seems? to be) (?:no|not (?:a|an|any))|there (?:isn't|aren't|wasn't|"
     r"weren't) (?:a|an|any)|"
     r"there (?:does not|doesn't|do not|don't) (?:appear|seem) to be (?:a|an|any)|"
-    r"i (?:do not|don't|can't|cannot|can not) see (?:a|an|any)|no)\s+(?P<what>[\w'-]+)",
+    r"i (?:do not|don't|can't|cannot|can not) see (?:a|an|any)|i see no|no)\s+(?P<what>[\w'-]+)",
     re.I,
 )
+_DESPITE = re.compile(r"\b(?:but|however|except|there (?:is|are) (?:an?|one|two|some))\b", re.I)
+_CONCLUDED = re.compile(r"(?:\bso|\bbut|,)\s+(yes|no)[.!]?\s*\Z", re.I)
 _NOT_ABSENT = listed(
     "one doubt problem idea answer image picture photo way need matter "
     "question wonder more other difference body information comment "
@@ -120,6 +123,8 @@ def polar(text: str) -> str | None:
         return polar(re.sub(r"\A(?:actually|sorry|hmm)\b[\s,.:]*", "", after, flags=re.I))
     told = _told(text)
     found = told if told else _heads(text)
+    if concluded := _CONCLUDED.search(text):
+        found = {*found, concluded[1].lower()}
     for revision in WEAK_REVISION.finditer(text):
         after = text[revision.end() :]
         word = re.match(r"(?:it's |it is |the answer is |i'd say )?(yes|no)\b\s*(?:[.,;!\n]|\Z)", after, re.I)
@@ -131,11 +136,7 @@ def polar(text: str) -> str | None:
         return None
     first = next(sentences(text), "")
     absent = _ABSENT.match(first)
-    if (
-        absent
-        and absent["what"].lower() not in _NOT_ABSENT
-        and not re.search(r"\b(?:but|however|except)\b", text, re.I)
-    ):
+    if absent and absent["what"].lower() not in _NOT_ABSENT and not _DESPITE.search(text[absent.end() :]):
         return "no"
     return None
 
@@ -160,8 +161,8 @@ def _heads(text: str) -> set[str]:
     for at, sentence in enumerate(sentences(text)):
         lead = LEAD.match(sentence)
         start = sentence[lead.end() :] if lead else sentence
-        if re.match(r"\s*yes\b", sentence, re.I):
-            start = sentence
+        if lead and (said := re.search(r"\byes\b", lead[0], re.I)):
+            start = sentence[said.start() :]
         if at and not re.match(r"\s*(?:yes|no|yeah|nope)\b\s*(?:[,.:;!\n]|\Z)", start, re.I):
             continue
         if answer := _head(start):
