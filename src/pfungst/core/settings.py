@@ -1,18 +1,7 @@
 """Settings as a user writes them, `key=value`: the one parser for probes, players, adversaries, formats and commands.
 
 A part's settings are the fields of its dataclass, or the parameters of the function that makes it; the annotation says
-how a word is read:
-
-    bool               yes/no, true/false, on/off, 1/0
-    int, float, str    21, 1e-6, text
-    Path               a path
-    Literal["a", "b"]  one of these words
-    X | None           `none` (or `null`), or an X
-    tuple[int, ...]    values joined by +, such as 1+2+3, or a JSON list
-    Mapping, dict      a JSON object
-
-A parameter without an annotation takes a word that reads as JSON for that value, any other for text. Values under an
-annotation that is none of these are handed on as they are.
+how a word is read (see `pfungst.core.words`).
 """
 
 from __future__ import annotations
@@ -20,28 +9,31 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
-import json
-import math
-import os
 import re
 import textwrap
-import types
 import typing
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from pfungst.core.errors import UsageError
+from pfungst.core.words import REQUIRED, fit, in_words
+
+__all__ = [
+    "REQUIRED",
+    "Setting",
+    "describe_settings",
+    "parse_settings",
+    "read_settings",
+    "settings_of",
+    "split_settings",
+    "split_spec",
+    "unknown_setting",
+]
 
 T = TypeVar("T")
-
-TRUE, FALSE = ("yes", "true", "on", "1"), ("no", "false", "off", "0")
-"""How a user may write a bool."""
-REQUIRED: Any = inspect.Parameter.empty
-"""The default of a setting that has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +50,7 @@ class Setting:
     @property
     def type(self) -> str:
         """What a value looks like, in words: `whole number`, `yes or no` ..."""
-        return re.sub(r"\ba ", "", _words(self.hint, self.default))
+        return re.sub(r"\ba ", "", in_words(self.hint, self.default))
 
     def __str__(self) -> str:
         return f"{self.name} ({self.type})" if self.type else self.name
@@ -96,10 +88,10 @@ def read_settings(
     given = {}
     for name, value in split_settings(words, what=what, known=known.values(), noun=noun).items():
         if name in known:
-            given[name] = _fit(value, known[name].hint, known[name].default, f"{noun} {name} of the {what}")
+            given[name] = fit(value, known[name].hint, known[name].default, f"{noun} {name} of the {what}")
         elif rest is not None and name not in hidden:
             hint = _hints(kind).get(rest.name, REQUIRED)
-            given[name] = _fit(value, hint, REQUIRED, f"{noun} {name} of the {what}")
+            given[name] = fit(value, hint, REQUIRED, f"{noun} {name} of the {what}")
         else:
             raise unknown_setting(name, known.values(), what=what, noun=noun)
     return given
@@ -204,154 +196,3 @@ def _lines(kind: Callable[..., Any]) -> dict[str, str]:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
                     lines[name] = re.split(r"(?<=\.)\s(?=[A-Z`])", " ".join(text.split()))[0]
     return lines
-
-
-# --- words and values -------------------------------------------------------------------------------------------------
-
-
-def _fit(value: Any, hint: Any, default: Any, where: str) -> Any:
-    """The value as its annotation wants it; unchanged where that is none we read."""
-    if hint is REQUIRED:
-        return _guess(value, default) if isinstance(value, str) else value
-    kinds = _kinds(hint)
-    if not all(_readable(kind) for kind in kinds) or (isinstance(value, str) and kinds == (str,)):
-        return value
-    try:
-        return _parse(value, kinds) if isinstance(value, str) else _convert(value, kinds)
-    except ValueError:
-        raise UsageError(f"The {where} must be {_words(hint, default)}, not {value!r}.") from None
-
-
-def _guess(text: str, default: Any) -> Any:
-    """A word for a parameter without an annotation: as its default is, as JSON, as text."""
-    if isinstance(default, str):
-        return text
-    if type(default) in (bool, int, float):
-        try:
-            return _parse(text, (type(default),))
-        except ValueError:
-            pass
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
-
-
-def _parse(text: str, kinds: Sequence[Any]) -> Any:
-    if type(None) in kinds and text.casefold() in ("none", "null"):
-        return None
-    # Text last: it takes every word, also those of the others.
-    for kind in sorted((one for one in kinds if one is not type(None)), key=lambda one: one is str):
-        try:
-            return _read(text, kind)
-        except ValueError:
-            continue
-    raise ValueError(text)
-
-
-def _read(text: str, kind: Any) -> Any:
-    if kind is bool:
-        word = text.strip().casefold()
-        if word not in (*TRUE, *FALSE):
-            raise ValueError(text)
-        return word in TRUE
-    if kind is float:
-        number = float(text)
-        if math.isnan(number):
-            raise ValueError(text)
-        return number
-    if kind in (int, str, Path):
-        return kind(text)
-    origin = typing.get_origin(kind) or kind
-    if origin is Literal:
-        return _choice(text, kind)
-    if origin in (dict, Mapping):
-        value = json.loads(text)
-        if not isinstance(value, dict):
-            raise ValueError(text)
-        return value
-    # A JSON list, or values joined by +. A number such as 1e+3 has no + between two values.
-    parts = json.loads(text) if text.lstrip().startswith("[") else re.split(r"(?<!\d[eE])\+", text) if text else []
-    return _many(parts, kind)
-
-
-def _convert(value: Any, kinds: Sequence[Any]) -> Any:
-    """A value that is none of the words: as it is, or as the nearest type."""
-    for kind in kinds:
-        origin = typing.get_origin(kind) or kind
-        if origin in (tuple, list, Sequence) and isinstance(value, list | tuple):
-            return _many(value, kind)
-        if inspect.isclass(origin) and isinstance(value, origin) and not (isinstance(value, bool) and origin is int):
-            return value
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        if float in kinds:
-            return float(value)
-        # `version=2` reads as a number in a configuration file, and means the text.
-        if str in kinds or any(typing.get_origin(kind) is Literal for kind in kinds):
-            return _parse(str(value), kinds)
-    if isinstance(value, os.PathLike) and str in kinds:
-        return os.fspath(value)
-    if isinstance(value, str | int | float | bool | dict | list | None):
-        raise ValueError(value)
-    return value  # some object of the user's own
-
-
-def _many(parts: Sequence[Any], kind: Any) -> Any:
-    origin, inner = typing.get_origin(kind) or kind, typing.get_args(kind)
-    each = list(inner) if origin is tuple and inner and inner[-1] is not Ellipsis else [*inner[:1]] * len(parts)
-    if not inner:
-        each = [str] * len(parts)
-    if len(each) != len(parts):
-        raise ValueError(parts)
-    read = [_parse(part, _kinds(k)) if isinstance(part, str) else _convert(part, _kinds(k))
-            for part, k in zip(parts, each, strict=True)]  # fmt: skip
-    return read if origin is list else tuple(read)
-
-
-def _choice(text: str, kind: Any) -> Any:
-    for choice in typing.get_args(kind):
-        if str(choice).casefold() == text.casefold():
-            return choice
-    raise ValueError(text)
-
-
-def _kinds(hint: Any) -> tuple[Any, ...]:
-    hint = typing.get_args(hint)[0] if typing.get_origin(hint) is typing.Annotated else hint
-    return typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
-
-
-_TYPES = {
-    bool: "yes or no",
-    int: "a whole number",
-    float: "a number",
-    str: "text",
-    Path: "a path",
-    dict: "a JSON object",
-    Mapping: "a JSON object",
-    type(None): "none",
-}
-
-
-def _readable(kind: Any) -> bool:
-    origin = typing.get_origin(kind) or kind
-    if origin in (tuple, list, Sequence):
-        return all(one is Ellipsis or all(map(_readable, _kinds(one))) for one in typing.get_args(kind))
-    return origin is Literal or origin in _TYPES
-
-
-def _words(hint: Any, default: Any) -> str:
-    if hint is REQUIRED:
-        return _TYPES.get(type(default), "") if default not in (REQUIRED, None) else ""
-    kinds = _kinds(hint)
-    return " or ".join(_word(kind) for kind in kinds) if all(map(_readable, kinds)) else ""
-
-
-def _word(kind: Any) -> str:
-    origin, inner = typing.get_origin(kind) or kind, typing.get_args(kind)
-    if origin is Literal:
-        return " or ".join(map(str, inner))
-    if origin in (tuple, list, Sequence):
-        parts = [_words(one, None) for one in inner if one is not Ellipsis] or ["text"]
-        fixed = origin is tuple and Ellipsis not in inner
-        return " + ".join(parts) if fixed else f"one or more of {parts[0]}, joined by +"
-    return _TYPES[origin]
