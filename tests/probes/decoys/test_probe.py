@@ -130,6 +130,8 @@ def test_data_without_another_answer_are_refused_before_anything_is_made(vectors
         Decoys(encoder=vectors).check_data(data)
     with pytest.raises(ProbeError, match="none has a right answer"):
         Decoys(encoder=vectors).check_data(Dataset("none", [replace(one, target=None) for one in data]))
+    with pytest.raises(ProbeError, match="pool_limit is -1"):
+        Decoys(pool_limit=-1).check_data(made_up(10))
     with pytest.raises(ProbeError, match="not 'some'"):
         Decoys(circular="some").check_data(made_up(10))
 
@@ -144,6 +146,10 @@ def test_a_limit_limits_what_is_asked_and_not_where_decoys_come_from(vectors):
     assert [trial.example_id for trial in part] == [one.id for one in data.examples[40:45]]
     assert [trial.variants for trial in part] == [whole[trial.example_id].variants for trial in part]
     assert ("making decoys", 5, 5) in told
+    few = Decoys(encoder=vectors, circular="none", pool_limit=30)
+    known = {one.target for one in (*data.examples[:30], *data.examples[40:45])}
+    for trial in few.trials(data.subset(data.examples[40:45]), 0):
+        assert {choice for variant in trial.variants for choice in variant.query.choices} <= known
 
 
 def test_a_whole_exam_runs_and_resumes(vectors, tmp_path):

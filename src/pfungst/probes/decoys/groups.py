@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pfungst.core.types import Progress
 from pfungst.probes.decoys.filters import Prepared, ambiguous
 from pfungst.probes.decoys.maker import FREQUENT_TARGET, NONE, PROCEDURE
 from pfungst.probes.decoys.neighbours import nearest
@@ -27,7 +28,6 @@ from pfungst.probes.decoys.sets import Kind
 from pfungst.probes.decoys.split import Split
 from pfungst.scores.exact import normalise
 
-Progress = Callable[[str, int, int], None]
 NEAR = 48
 """Similar questions that are looked at in a round."""
 ROUNDS = 6

@@ -15,8 +15,9 @@ from contextlib import contextmanager
 import numpy as np
 import numpy.typing as npt
 
+from pfungst.probes.decoys.split import Ints
+
 Floats = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int32]
 
 QUERIES = 384
 CANDIDATES = 768

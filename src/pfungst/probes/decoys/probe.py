@@ -43,6 +43,8 @@ class Decoys:
     """Where a procedure finds too few: `frequent` targets as in the paper, or `neutral`."""
     made: str = ""
     """A file written by `pfungst decoys`, to use instead of making decoys."""
+    pool_limit: int = 0
+    """Most examples of the data set that decoys are taken from, besides those asked; 0 means all of them."""
     circular: str = "headline"
     """Ask with the options in every rotated order: the `headline` set (QoU+IoU), `all` sets, or `none`."""
     strength: bool = False
@@ -54,6 +56,8 @@ class Decoys:
             raise ProbeError(
                 f"The setting circular of the probe decoys is headline, all or none, not {self.circular!r}."
             )
+        if self.pool_limit < 0:
+            raise ProbeError(f"pool_limit is {self.pool_limit}, but must be at least 0; 0 means all examples.")
         targets = {normalise(example.target) for example in data.whole if example.target and example.target.strip()}
         if not self.made and len(targets) < 2:
             why = f"all have the answer {min(targets)!r:.60}" if targets else "none has a right answer"
@@ -98,7 +102,8 @@ class Decoys:
     def _build(self, data: Dataset, seed: int, progress: Progress = no_progress) -> DecoySet:
         """Decoys for the examples of `data` from the answers of the whole data set; finished work is in the cache."""
         kinds = [kind for kind in self.kinds.split("+") if kind]
-        pool = {example.id: example for example in data.whole} | {example.id: example for example in data}
+        whole = data.whole.examples[: self.pool_limit or None]
+        pool = {example.id: example for example in whole} | {example.id: example for example in data}
         if self.strength:
             kinds += [f"qou@{rank}" for rank in STRENGTHS if rank < len(pool) // 2]
         kinds += ["random"] if "random" not in kinds else []
