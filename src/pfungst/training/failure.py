@@ -10,7 +10,6 @@ The paper does not describe the module beyond its inputs; the layers are ours.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pfungst.core import DataError
+from pfungst.core.types import Progress
 from pfungst.models import Batch, Model, Output, Sizes
 from pfungst.training.config import FitConfig
 from pfungst.training.cycle.loss import answer_chances
@@ -133,7 +133,7 @@ def fit_predictor(
     fit_config: FitConfig | None = None,
     out: str | Path | None = None,
     device: str = "cpu",
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> FailurePredictor:
     """Train the module on what a frozen model saw; F cannot change, it is not there.
 

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from pfungst.core import DataError, PfungstError
 from pfungst.core.files import claim
+from pfungst.core.types import Progress
 from pfungst.models import Batch, Model, Output, load_tensors, save_tensors
 from pfungst.training.checkpoint import BEST, CHECKPOINT, State, load_checkpoint, save_checkpoint
 from pfungst.training.config import FitConfig
@@ -50,8 +51,6 @@ Rows = Callable[[int], NDArray[np.int64]]
 """The numbers of the examples of a step (counted from 0): a function of the step alone, so nothing must be restored."""
 Transform = Callable[[Batch, int], Batch]
 """Changes a training batch (augmentation): `transform(batch, seed of the step)`."""
-ProgressCall = Callable[[str, int, int], None]
-"""Called with what is being done, how much is done, how much there is."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ def fit(
     rows: Rows | None = None,
     device: torch.device | str = "cpu",
     settings: Mapping[str, Any] | None = None,
-    progress: ProgressCall | None = None,
+    progress: Progress | None = None,
     tensorboard: bool = True,
 ) -> Fitted:
     """Train a model in place; it ends with the weights that were best on the validation data (the last without them).
@@ -164,7 +163,7 @@ class _Run:
         losses: Sequence[Loss],
         transforms: Sequence[Transform],
         measure: Callable[[Model], Mapping[str, float]] | None,
-        progress: ProgressCall,
+        progress: Progress,
     ) -> Fitted:
         config, state = self.config, self.state
         began = time.monotonic() - state.seconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pfungst.core import DataError, Dataset, Example, Image, NamedImage
+from pfungst.core.types import Progress
 from pfungst.models import Inputs, Vocabulary
 from pfungst.models.features import Backbone, FeatureCache, RegionFeatures, get_backbone
 from pfungst.models.features.backbones import LiveBackbone
@@ -20,7 +21,6 @@ from pfungst.models.scene import encode_scenes
 from pfungst.models.vocabulary import plain_answer
 from pfungst.training.data import RECORD, Prepared
 
-ProgressCall = Callable[[str, int, int], None]
 _CHUNK = 64
 """Pictures handled at once."""
 _SOFT = 10
@@ -39,7 +39,7 @@ def prepare(
     workers: int = 1,
     device: str = "cpu",
     reuse: bool = False,
-    progress: ProgressCall | None = None,
+    progress: Progress | None = None,
 ) -> Prepared:
     """Write the arrays of data sets to a folder, one below for each split, and describe them in prepared.json.
 
@@ -179,7 +179,7 @@ def _write_pictures(
     images: Sequence[Image | None],
     backbone: Backbone,
     workers: int,
-    progress: ProgressCall | None,
+    progress: Progress | None,
     split: str,
 ) -> None:
     for image in images:

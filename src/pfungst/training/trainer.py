@@ -7,7 +7,7 @@ import math
 import platform
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ import torch
 from pfungst import __version__
 from pfungst.core.files import jsonable, write_atomic
 from pfungst.core.stats import Interval, bootstrap
+from pfungst.core.types import Progress
 from pfungst.models import Model, Trained, build, get_config
 from pfungst.models.card import card_text
 from pfungst.training.augment import recolour, shift, shuffle_objects
@@ -51,7 +52,7 @@ def train(
     half: bool = False,
     compiled: bool = False,
     start: Trained | None = None,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Trained:
     """Train, measure, and write model.safetensors, model.json and card.md to the folder `out`.
 
