@@ -188,8 +188,8 @@ class Exam:
 
     def _read(self, answer: Answer, asked: Example) -> Answer:
         """The answer in a reply, by the matcher."""
-        if self.matcher is None:
-            return answer
+        if self.matcher is None or answer.scores is not None:
+            return answer  # chosen by its scores, not said
         text = self.matcher(answer.reply, asked.choices, asked.answer_type)
         if text is None:
             return replace(answer, text=answer.reply, raw=answer.reply, unread=True)

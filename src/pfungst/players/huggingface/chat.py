@@ -20,7 +20,7 @@ from pfungst.players.huggingface.decoding import (
 from pfungst.players.huggingface.generate import chosen
 from pfungst.players.huggingface.loading import Loaded
 from pfungst.players.huggingface.options import CHAT_PROMPT, PLAIN_PROMPT, HuggingFaceOptions
-from pfungst.players.letters import fill, lettered, parse
+from pfungst.players.letters import fill, lettered
 
 
 class Writer:
@@ -116,11 +116,10 @@ class Writer:
         with torch.inference_mode(), seeded(seed, self._loaded.device):
             output = self._loaded.model.generate(**inputs, generation_config=self._generation)
         answers = []
-        for query, (tokens, score) in zip(queries, written(output, self._ends), strict=True):
-            text = self._tokenizer.decode(tokens, skip_special_tokens=True).strip()
-            if query.choices and (index := parse(text, query.choices)) is not None:
-                text = query.choices[index]
-            answers.append(Answer(text, confidence=math.exp(score)))
+        for tokens, score in written(output, self._ends):
+            said = self._tokenizer.decode(tokens, skip_special_tokens=True)
+            text = said.strip()
+            answers.append(Answer(text, math.exp(score), raw=said if said != text else None, output_tokens=len(tokens)))
         return answers
 
     def _choose(self, query: Query, picture: Any) -> Answer:

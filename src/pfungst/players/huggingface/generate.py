@@ -25,7 +25,7 @@ from pfungst.players.huggingface.decoding import (
 )
 from pfungst.players.huggingface.loading import Loaded
 from pfungst.players.huggingface.options import HuggingFaceOptions
-from pfungst.players.letters import fill, lettered, parse
+from pfungst.players.letters import fill, lettered
 
 
 class Generator:
@@ -92,11 +92,9 @@ class Generator:
                 generation_config=self._generation,
             )
         answers = []
-        for query, (tokens, score) in zip(queries, written(output, end_tokens(self._generation)), strict=True):
+        for tokens, score in written(output, end_tokens(self._generation)):
             text = self._loaded.processor.tokenizer.decode(tokens, skip_special_tokens=True).strip()
-            if query.choices and (index := parse(text, query.choices)) is not None:
-                text = query.choices[index]
-            answers.append(Answer(text, confidence=math.exp(score)))
+            answers.append(Answer(text, confidence=math.exp(score), output_tokens=len(tokens)))
         return answers
 
     def _choose(self, query: Query, states: torch.Tensor) -> Answer:

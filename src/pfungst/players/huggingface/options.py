@@ -31,8 +31,8 @@ class HuggingFaceOptions:
     choices_prompt: str = LETTERS_PROMPT
     """What is asked in a multiple choice by letters, with `{question}` and `{options}`."""
     choices: str = "auto"
-    """`likelihood`: every choice is scored by its log-probability; `letters`: lettered options in the prompt, read back
-    strictly. auto: likelihood for ViLT and BLIP, letters for the others."""
+    """`likelihood`: every choice is scored by its log-probability; `letters`: lettered options in the prompt; a matcher
+    reads the reply. auto: likelihood for ViLT and BLIP, letters for the others."""
     system: str = ""
     """System message of a chat model, none if empty."""
     max_new_tokens: int = 32

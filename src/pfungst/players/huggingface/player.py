@@ -63,6 +63,8 @@ class HuggingFacePlayer:
         self.name = options.name or (folder.resolve().name if folder.is_dir() else source.rsplit("/", 1)[-1])
         self.batch_size = options.batch_size
         self.samples = False
+        self.matcher = "" if loaded.kind == "classify" else "lenient"
+        """Models that write are read by a matcher; classifiers name one of their answers."""
         self.fingerprint = "hf-1-" + digest(
             loaded.kind,
             loaded.weights,
