@@ -146,7 +146,7 @@ def rescore(
 
     path = Path(run)
     config = read_config(path)
-    data = data if data is not None else load_again(config, path)
+    data = _load(data, {}) if data is not None else load_again(config, path)
     part = part_again(replace(data, metric=metric or config["data"]["metric"]), config)
     if probes is None:
         probes = [PROBES.get(one["name"])(**one["settings"]) for one in config["probes"]]
@@ -165,7 +165,10 @@ def rescore(
 
 def _told(examined: Examined, metric: str, matcher: str) -> tuple[str, ...]:
     """What a reader of the numbers must know about how they came about."""
-    notes = []
+    from pfungst.scores.spelling import spelling_gap
+
+    gap = spelling_gap((example for example, _ in examined.clean), (answer for _, answer in examined.clean), metric)
+    notes = [gap.sentence] if gap.sentence else []
     if examined.unread:
         notes.append(
             f"{examined.unread:,} of {examined.total:,} replies could not be read by the matcher {matcher} and count "

@@ -66,3 +66,16 @@ def test_rescoring_reads_again_without_asking_and_never_writes_over_the_first_re
 def test_an_unknown_matcher_gets_a_sentence(data: Dataset, tmp_path: Path) -> None:
     with pytest.raises(PfungstError, match="no matcher called 'lenent'. Did you mean lenient"):
         pfungst.examine(Chatty(), data, ["control"], tmp_path / "x", matcher="lenent")
+
+
+def test_a_run_says_when_only_spelling_stands_between_answers_and_truth(tmp_path: Path) -> None:
+    class Shouting:
+        name, fingerprint = "shouting", "1"
+
+        def answer(self, queries):
+            return [Answer("Red.") for _ in queries]
+
+    examples = [Example(str(n), f"Which colour {n}?", answers=("red",) * 10, target="red") for n in range(10)]
+    run = pfungst.examine(Shouting(), Dataset("d", examples, "vqa", "d"), ["control"], tmp_path / "run")
+    assert run.findings[0].clean.value == 0.0
+    assert any("100.0% would be if case, punctuation and articles did not count" in note for note in run.notes)
