@@ -27,6 +27,7 @@ _EXPLAINS = re.compile(
 _BEFORE = re.compile(r"\A[^\w(\[{<\"']+")
 _INLINE = re.compile(r"(?<!\w)([A-Z])[.):]\s*(?=\S)")
 _OTHERWISE = re.compile(r"\b(?:alternatively|or (?:maybe|perhaps|possibly)|(?:could|might|may) also be)\b[\s,:]*", re.I)
+_TICK = re.compile(r"[✅✓✔☑]|\((?:correct|right)\)", re.I)
 _DENIED = re.compile(
     r"[ )\]]*(?:\w+ )?(?:is|are|was|can|does|would|seems)(?: \w+)?(?:n't| not| incorrect| wrong| false| unlikely|"
     r" ruled)",
@@ -49,6 +50,9 @@ def _choose(text: str, options: Options) -> Reading:
     revisions = list(REVISION.finditer(text))
     if revisions:
         return _choose(AGAIN.sub("", text[revisions[-1].end() :]), options)
+    ticked = _ticked(text, options)
+    if ticked is not None:
+        return ticked
     body = _without_list(text, options)
     told = _announced(body, options)
     if told is None:
@@ -92,6 +96,17 @@ def _without_list(text: str, options: Options) -> str:
         kept.append(text[at:start])
         at = end
     return "".join([*kept, text[at:]]).strip()
+
+
+def _ticked(text: str, options: Options) -> Reading:
+    """The option that is ticked in a list of options."""
+    if not _TICK.search(text):
+        return None
+    rows = list(Letters.up_to(len(options.choices)).listed.finditer(text))
+    ticked = [row["letter"].upper() for row in rows if _TICK.search(row["rest"])]
+    if len(rows) < 2 or not ticked:
+        return None
+    return labels(len(options.choices)).index(ticked[0]) if len(ticked) == 1 else False
 
 
 def _announced(text: str, options: Options) -> Reading:
@@ -201,6 +216,11 @@ def _letter(text: str, options: Options) -> tuple[Reading, str] | None:
         return None
     if patterns.more.match(rest) or re.match(r"\s*(?:and|or|&|/)\s", rest, re.I):
         return False, tail
+    if letter == "A" and own and not (bracketed or word or marked):
+        # "A man and a woman": an article, and more than one option.
+        named = {option for mention in meant_in(next(sentences(tail), ""), options) for option in mention.options}
+        if named - {index} and -1 not in named:
+            return None
     if letter == "A" and not own and tail and rest[:1] == ":" and not (bracketed or word):
         # "A:" may stand for the word answer.
         return None

@@ -145,7 +145,8 @@ _BOUND = re.compile(
     re.I,
 )
 _ZERO = re.compile(
-    r"\A(?:none|zero|nothing|(?:there (?:are|were) (?:no|zero|not any)|there aren't any|i (?:don't|do not|can't|"
+    r"\A(?:none(?: (?:are |is )?(?:visible|present|shown|seen))?|zero|nothing|(?:there (?:are|were) (?:no|zero|"
+    r"not any)|there aren't any|i (?:don't|do not|can't|"
     r"cannot) see any) "
     r"(?!(?:\w+ )?(?:numbers?|digits?|images?|text|signs?|information|answers?|options?|"
     r"people or)\b)[\w' -]{1,60})[.!]?\Z",
@@ -193,6 +194,9 @@ def _told(text: str, found: Sequence[Word], numbers: Numbers) -> str | None:
         return None
     cues = {match.end() for match in _CUE.finditer(text)}
     told = []
+    finals = list(re.finditer(r"\bfinal answer(?: is)?\s*:?\s*", text, re.I))
+    if finals:
+        cues = {finals[-1].end()}
     for at, (number, start, end) in enumerate(numbers):
         begins, ends = found[start].start, found[end - 1].end
         equals = text[:begins].rstrip()[-1:] == "=" and re.match(r"\s*[*x×+/-]\s*\d", text[ends : ends + 8])

@@ -48,12 +48,17 @@ LEAD = re.compile(
 """Small words in front of an answer."""
 
 REVISION = re.compile(
-    r"\b(?:wait|correction|scratch that|on second thoughts?|let me (?:re\w*|correct|double|check|look)[\w -]*|"
-    r"i (?:mean|meant|misread|was wrong)|"
-    r"my mistake|hold on|i (?:need|have) to (?:correct|revise)[\w -]*|changing my answer|i change my answer)\b",
+    # "Wait" and "hold on" as interjections: "stop and wait for the light" takes nothing back.
+    r"(?:\A|(?<=[.,;:!?…—\n-])\s*|\b(?:no|but|oh) )(?:wait|hold on)\b(?!\s+(?:for|until|in|at|on|here|to|and)\b)"
+    r"|\b(?:correction(?=\s*:)|scratch that|on second thoughts?|my mistake|changing my answer|i change my answer|"
+    r"let me (?:re\w*|correct|double|check|look)[\w -]*|i (?:mean|meant|misread|was wrong)|"
+    r"i (?:need|have) to (?:correct|revise)[\w -]*)\b",
     re.I,
 )
-AGAIN = re.compile(r"\A[\s,.:;…-]*(?:(?:actually|no|sorry|hmm|it should be|it must be)\b[\s,.:;…-]*)*", re.I)
+"""What came before is taken back."""
+AGAIN = re.compile(
+    r"\A[\s,.:;…-]*(?:(?:actually|no|sorry|hmm|wait|hold on|it should be|it must be)\b[\s,.:;…-]*)*", re.I
+)
 """What may stand between taking an answer back and giving another."""
 WEAK_REVISION = re.compile(r"(?:\b(?:actually|sorry|rather|or rather|oops|hmm)\b|\bno\b(?=[,:]))[\s,:.…-]*", re.I)
 

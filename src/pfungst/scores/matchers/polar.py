@@ -100,7 +100,11 @@ _ABSENT = re.compile(
     r"i (?:do not|don't|can't|cannot|can not) see (?:a|an|any)|i see no|no)\s+(?P<what>[\w'-]+)",
     re.I,
 )
-_DESPITE = re.compile(r"\b(?:but|however|except|there (?:is|are) (?:an?|one|two|some))\b", re.I)
+_DESPITE = re.compile(
+    r"\b(?:mentioned|described|specified|information|text|passage|but|however|except|"
+    r"there (?:is|are) (?:an?|one|two|some))\b",
+    re.I,
+)
 _CONCLUDED = re.compile(r"(?:\bso|\bbut|,)\s+(yes|no)[.!]?\s*\Z", re.I)
 _NOT_ABSENT = listed(
     "one doubt problem idea answer image picture photo way need matter "
@@ -120,7 +124,7 @@ def polar(text: str) -> str | None:
     revisions = list(REVISION.finditer(text))
     if revisions:
         after = text[revisions[-1].end() :].lstrip(" ,.:;-…\n")
-        return polar(re.sub(r"\A(?:actually|sorry|hmm)\b[\s,.:]*", "", after, flags=re.I))
+        return polar(re.sub(r"\A(?:(?:actually|sorry|hmm|wait|hold on)\b[\s,.:!…-]*)*", "", after, flags=re.I))
     told = _told(text)
     found = told if told else _heads(text)
     if concluded := _CONCLUDED.search(text):
