@@ -156,7 +156,7 @@ def test_a_state_of_another_training_is_refused(tmp_path):
     with pytest.raises(EncoderError, match="another corpus or configuration"):
         train_skip_thoughts(corpus(), tmp_path / "a", replace(TINY, seed=5))
     (tmp_path / "a.state").write_bytes(b"junk")
-    with pytest.raises(EncoderError, match="Delete it to begin anew"):
+    with pytest.raises(EncoderError, match="Delete it to start again"):
         train_skip_thoughts(corpus(), tmp_path / "a", TINY)
 
 

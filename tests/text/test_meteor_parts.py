@@ -113,7 +113,7 @@ def test_a_damaged_cache_is_named():
 
     resources._load.cache_clear()
     try:
-        with pytest.raises(PfungstError, match="delete it, and it is made anew"):
+        with pytest.raises(PfungstError, match="delete it; it will be made again"):
             paraphrases(silent)
     finally:
         kept.write_bytes(whole)

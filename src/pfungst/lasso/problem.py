@@ -226,7 +226,7 @@ def _pairs(exclude: Exclude, n: int, q: int) -> tuple[np.ndarray[Any, Any], np.n
         return question[order].astype(np.int64), column[order].astype(np.int64)
     if len(exclude) != q:
         raise PfungstError(
-            f"`exclude` names columns for {len(exclude)} questions, but there are {q}: give one entry a question "
+            f"`exclude` names columns for {len(exclude)} questions, but there are {q}: give one entry per question "
             "(an index, a list of indices, or None)."
         )
     pairs = set()

@@ -104,7 +104,7 @@ def _check_settings(lam: float, tol: float, method: str, keep: int | None) -> No
     if method not in ("auto", "interior", "splitting"):
         raise PfungstError(f"There is no method {method!r}: use 'auto', 'interior' or 'splitting'.")
     if keep is not None and keep < 1:
-        raise PfungstError(f"keep is {keep}, but at least one coefficient a question has to be kept.")
+        raise PfungstError(f"keep is {keep}, but at least one coefficient per question must be kept.")
 
 
 def _in_batches(dictionary: Dictionary, asked: Questions, settings: Settings, how: How) -> list[Answers]:

@@ -1,4 +1,8 @@
-"""Learn skip-thoughts from sentences that stand side by side."""
+"""Learn skip-thoughts from sentences that stand side by side.
+
+The loop is its own and not that of `pfungst.training`: that package trains models that answer questions and stands above
+this one, which must not import it.
+"""
 
 from __future__ import annotations
 
@@ -256,7 +260,7 @@ class _State:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
         except SafetensorError as error:
             raise EncoderError(
-                f"{path}: the saved training cannot be read ({error}). Delete it to begin anew."
+                f"{path}: the saved training cannot be read ({error}). Delete it to start again."
             ) from error
         self.net.load_state_dict({name[4:]: value for name, value in tensors.items() if name.startswith("net.")})
         adam: dict[int, dict[str, Any]] = {}

@@ -90,7 +90,7 @@ def folder() -> Path:
     home = Path(found.submodule_search_locations[0]) / "meteor"
     for part in (home / JAR, home / TABLE):
         if not part.is_file():
-            raise PfungstError(f"METEOR's file {part} is missing; install pycocoevalcap anew.")
+            raise PfungstError(f"METEOR's file {part} is missing: reinstall pycocoevalcap.")
     return home
 
 
@@ -138,7 +138,7 @@ def _load(kept: Path) -> Paraphrases:
         with np.load(kept, allow_pickle=False) as arrays:
             return Paraphrases(**{key: arrays[key] for key in arrays.files})
     except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        raise PfungstError(f"{kept} cannot be read ({error}); delete it, and it is made anew.") from error
+        raise PfungstError(f"{kept} cannot be read ({error}); delete it; it will be made again.") from error
 
 
 def _read_table(source: Path) -> dict[str, Any]:
@@ -156,9 +156,9 @@ def _read_table(source: Path) -> dict[str, Any]:
             convert_options=pc_csv.ConvertOptions(column_types={"line": pa.string()}, strings_can_be_null=False),
         )["line"]
     except (OSError, pa.ArrowInvalid) as error:
-        raise PfungstError(f"{source} cannot be read ({error}); install pycocoevalcap anew.") from error
+        raise PfungstError(f"{source} cannot be read ({error}): reinstall pycocoevalcap.") from error
     if len(lines) % 3:
-        raise PfungstError(f"{source} ends in the middle of a record; install pycocoevalcap anew.")
+        raise PfungstError(f"{source} ends in the middle of a record: reinstall pycocoevalcap.")
     phrases = lines.filter(pa.array(np.arange(len(lines)) % 3 > 0)).combine_chunks().dictionary_encode()
     parts = pc.ascii_split_whitespace(phrases.dictionary)
     words = parts.values.dictionary_encode()
