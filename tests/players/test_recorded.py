@@ -1,5 +1,6 @@
 import gzip
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pfungst import examine, rescore
 from pfungst.core import Answer, DataError, Dataset, Example, NamedImage, PfungstError, PlayerError, Query
 from pfungst.players import RecordedPlayer, check_player, resolve
+from pfungst.report.answers import Chosen, answers
 from tests.conftest import png
 
 RECORDS = [{"question_id": 1, "answer": "red"}, {"question_id": 2, "answer": "blue"}, {"question_id": 3, "answer": 2}]
@@ -72,6 +75,72 @@ def test_a_disturbed_question_is_refused_not_answered_as_if_clean(tmp_path: Path
     assert not player.knows(query) and player.knows(queries(data())[0])
     with pytest.raises(PlayerError, match="Leave out probes"):
         player.answer([query])
+
+
+def twins() -> Dataset:
+    """Two questions of the same words about the same image."""
+    return Dataset(
+        "d",
+        [
+            Example("1", "What color?", png(1), "a", target="red"),
+            Example("2", "What color?", png(1), "a", target="blue"),
+        ],
+    )
+
+
+def test_two_ids_with_the_same_question_and_image_keep_their_own_answers(tmp_path: Path) -> None:
+    run = examine(f"recorded:{save(tmp_path, RECORDS[:2])}", twins(), ["control"], tmp_path / "run")
+    assert run.findings[0].rows[0].value == 1.0
+    rows = list(answers(tmp_path / "run", Chosen()))
+    assert [(row["example_id"], row["answer"]) for row in rows if row["variant"] == "clean"] == [
+        ("1", "red"),
+        ("2", "blue"),
+    ]
+    before = (tmp_path / "run" / "findings.json").read_text()
+    rescore(tmp_path / "run", twins())
+    assert (tmp_path / "run" / "findings.json").read_text() == before, "the stored answers are found again by id"
+    with pytest.raises(PlayerError, match="cannot tell the questions 1, 2 apart"):
+        RecordedPlayer(save(tmp_path, RECORDS[:2]), twins()).answer(queries(twins()))
+
+
+def test_an_id_is_no_way_around_a_disturbed_question(tmp_path: Path) -> None:
+    player = RecordedPlayer(save(tmp_path, RECORDS), data())
+    assert player.knows(Query("What color?", png(1), example_id="1"))
+    assert not player.knows(Query("What color is it?", png(1), example_id="1"))
+    assert not player.knows(Query("What color?", png(2), example_id="1"))
+
+
+def test_other_players_never_see_an_id(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    class Watching:
+        name = fingerprint = "watching"
+
+        def answer(self, queries: Sequence[Query]) -> list[Answer]:
+            seen.extend(query.example_id for query in queries)
+            return [Answer("red")] * len(queries)
+
+    examine(Watching(), twins(), ["control"], tmp_path / "run")
+    assert set(seen) == {""}
+
+
+def test_the_control_on_recorded_answers_does_not_speak_of_sampling_noise_it_cannot_see(tmp_path: Path) -> None:
+    (found,) = examine(f"recorded:{save(tmp_path, RECORDS[:2])}", twins(), ["control"], tmp_path / "run").findings
+    assert "cannot tell" in found.verdict and "no sampling noise" not in found.verdict
+    assert found.drop is None and [row.name for row in found.rows] == ["accuracy"]
+
+
+def test_logs_of_other_tools_are_recorded_answers_too(tmp_path: Path) -> None:
+    file = tmp_path / "llava.jsonl"
+    rows = [{"question_id": e.id, "prompt": f"{e.question} One word.", "text": f"It is {e.id}"} for e in data()]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    player = RecordedPlayer(file, data())
+    assert [answer.text for answer in player.answer(queries(data()))] == ["It is 1", "It is 2", "It is 3"]
+    assert player.matcher == "lenient" and RecordedPlayer(save(tmp_path, RECORDS), data()).matcher == "strict"
+    table = tmp_path / "mine.csv"
+    table.write_text("nr,said\n1,a\n2,b\n3,c\n")
+    mapped = resolve(f"recorded:{table}?id=nr&reply=said", data=data())
+    assert [answer.text for answer in mapped.answer(queries(data()))] == ["a", "b", "c"]
 
 
 def test_a_missing_answer_is_told_beforehand_and_is_an_error_when_asked(tmp_path: Path) -> None:

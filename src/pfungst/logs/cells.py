@@ -38,7 +38,7 @@ def optional(value: Any, what: str) -> str:
 
 def first(row: Mapping[str, Any], columns: Iterable[str]) -> Any:
     """The first of these columns that holds something; None if none does."""
-    return next((row[column] for column in columns if known(row.get(column))), None)
+    return next((row[column] for column in columns if known(row.get(column)) and row[column] != ""), None)
 
 
 def identifier(value: Any, what: str) -> str:

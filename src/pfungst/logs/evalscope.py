@@ -6,7 +6,6 @@ Both files are appended to: the last line of an index counts.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ class EvalScope(LogFormat):
     name = "evalscope"
     title = "evalscope predictions"
     repeats = "last"
+    _found: Mapping[str, Mapping[str, Any]] | None = None
 
     def claims(self, source: Source) -> float:
         columns = set(source.columns)
@@ -31,7 +31,7 @@ class EvalScope(LogFormat):
 
     def record(self, row: Mapping[str, Any], where: str, source: Source) -> Record:
         key = cells.identifier(row.get("index"), "index")
-        review = row if "sample_score" in row else _reviews(source.path).get(key, {})
+        review = row if "sample_score" in row else self._reviews(source).get(key, {})
         score = cells.mapping(cells.mapping(review.get("sample_score")).get("score"))
         output = cells.mapping(row.get("model_output"))
         reply, thinking, stop = said(output) if output else (score.get("prediction"), "", "")
@@ -60,12 +60,16 @@ class EvalScope(LogFormat):
     def about(self, source: Source) -> About:
         named = source.rows[0][1].get("model")
         notes: tuple[str, ...] = ()
-        if "sample_score" not in source.columns and not _reviews(source.path):
+        if "sample_score" not in source.columns and not self._reviews(source):
             notes = (f"{source.path} has no right answers, and there is no file of reviews beside it.",)
         return About(str(named or source.path.parent.name), source.stem, notes=notes)
 
+    def _reviews(self, source: Source) -> Mapping[str, Mapping[str, Any]]:
+        if self._found is None:
+            self._found = _reviews(source.path)
+        return self._found
 
-@cache
+
 def _reviews(path: Path) -> Mapping[str, Mapping[str, Any]]:
     """The lines of the review that belongs to a predictions file, by index."""
     beside = path.parent.parent.parent / "reviews" / path.parent.name / path.name

@@ -148,14 +148,14 @@ def _records(format_: LogFormat, source: Source, keep: tuple[str, ...]) -> Itera
 
 
 def _once(format_: LogFormat, path: Path, records: list[Record]) -> tuple[list[Record], tuple[str, ...]]:
-    """One record per question and repetition. An id that comes twice is an error, unless the tool appends lines."""
-    found: dict[tuple[str, int], Record] = {}
+    """One record per question, repetition and condition; a second one is an error, unless the tool appends lines."""
+    found: dict[tuple[object, ...], Record] = {}
     unnamed = [record for record in records if not record.id]
     again = 0
     for record in records:
         if not record.id:
             continue
-        key = (record.id, record.take)
+        key = (record.id, record.take, record.condition, *record.fields.values())
         before = found.get(key)
         if before is not None and before.reply != record.reply:
             again += 1

@@ -25,7 +25,7 @@ MAX_CELL = 64 << 20
 _LOOKED_AT = 50
 """Rows whose columns decide which format a file has."""
 _LISTS = ("samples", "logs", "records", "results", "predictions", "answers", "data")
-"""Lists that hold the records of a JSON object, in this order; else the only list of objects there is."""
+"""Lists that hold the records of a JSON object, in this order."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def _inner(value: Mapping[str, Any]) -> str:
         return isinstance(part, list) and bool(part) and all(isinstance(one, dict) for one in part)
 
     found = [name for name in value if records(name)]
-    return next((name for name in _LISTS if name in found), found[0] if len(found) == 1 else "")
+    return next((name for name in _LISTS if name in found), "")
 
 
 def _by_id(value: Mapping[str, Any]) -> bool:
@@ -202,7 +202,7 @@ def _cells(path: Path, text: str) -> Iterator[Row]:
 
 
 def named_rows(path: Path, table: Sequence[Sequence[Any]], places: Sequence[str]) -> Iterator[Row]:
-    """Rows under the names in the first one; empty cells are left out."""
+    """Rows under the names in the first one."""
     if len(table) < 2:
         return
     names = [str(cell).strip() for cell in table[0]]
@@ -214,7 +214,7 @@ def named_rows(path: Path, table: Sequence[Sequence[Any]], places: Sequence[str]
     for where, cells in zip(places[1:], table[1:], strict=True):
         if len(cells) != len(names):
             raise DataError.at(path, where, f"the row has {len(cells)} cells, but there are {len(names)} columns.")
-        yield where, {name: cell for name, cell in zip(names, cells, strict=True) if name and cell not in ("", None)}
+        yield where, {name: cell for name, cell in zip(names, cells, strict=True) if name}
 
 
 def _parquet(path: Path, raw: bytes) -> list[Row]:

@@ -54,8 +54,10 @@ class Table(LogFormat):
         if target is None and len(set(answers)) == 1:
             target = answers[0]
         reply = self._get(row, "reply")
-        if reply is None and not set(self._columns("reply")) & row.keys():
+        if reply is None and not set(self._columns("reply")) & set(source.columns):
             raise Bad(f"there is no reply: the columns are {', '.join(row)}. Name it with ?reply=COLUMN.")
+        if reply is None and any(row.get(column) == "" for column in self._columns("reply")):
+            reply = ""  # the model said nothing, which is not the same as a request that failed
         confidence = cells.number(self._get(row, "confidence"))
         return Record(
             self._id(row, where),
@@ -115,7 +117,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _reply(value: Any) -> str | None:
-    """The reply as text; of a list the only one. None where the cell is empty: nothing came back."""
+    """The reply as text; of a list the only one. None where there is none: nothing came back."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     return cells.text(value, "the reply") if cells.known(value) else None

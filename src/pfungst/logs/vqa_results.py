@@ -33,7 +33,7 @@ class VqaResults(LogFormat):
         key = cells.first(row, IDS)
         if not isinstance(key, str | int) or isinstance(key, bool):
             raise Bad(f"question_id should be a number or text, not {key!r:.60}.")
-        said = cells.first(row, ("answer", "prediction"))
+        said = row["answer"] if "answer" in row else row.get("prediction")
         if isinstance(said, int) and not isinstance(said, bool):
             said = str(said)
         if not isinstance(said, str):

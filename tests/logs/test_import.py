@@ -1,0 +1,154 @@
+"""Answers that were already given become a run folder: numbers by hand, nobody asked."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pfungst import api
+from pfungst.core import Dataset, Example, UsageError
+from pfungst.core.types import Finding
+from pfungst.importing import import_logs
+from pfungst.logs.grouping import group
+from pfungst.report.answers import Chosen, answers
+from pfungst.report.compare import compare
+
+
+def log(path: Path, replies: dict[Any, str | None], truth: str | None = "yes", **more: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = [
+        {"id": key, "question": f"Is it {key}?", "image_id": f"i{key}", "response": reply, **more}
+        | ({} if truth is None else {"answer": truth})
+        for key, reply in replies.items()
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def number(run: api.Run, name: str, condition: str = "") -> Finding:
+    return next(row for row in run.findings[0].rows if (row.name, row.condition) == (name, condition))
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> list[Path]:
+    clean = log(tmp_path / "m-normal.jsonl", {1: "Yes, it is.", 2: "yes", 3: "no", 4: "yes", 5: "yes"})
+    noisy = log(tmp_path / "m-noisy.jsonl", {1: "Yes.", 2: "No", 3: "yes", 4: None, 5: "no"})
+    return [noisy, clean]
+
+
+def test_two_files_are_paired_question_by_question(two: list[Path], tmp_path: Path) -> None:
+    run = import_logs(two, tmp_path / "run", name="m")
+    assert number(run, "accuracy", "normal").value == pytest.approx(4 / 5)
+    assert number(run, "accuracy", "noisy").value == pytest.approx(2 / 4)
+    drop = number(run, "drop", "noisy")
+    assert drop.value == pytest.approx((3 - 2) / 4) and drop.n == 4, "the missing reply is left out of the pair"
+    assert number(run, "answers changed", "noisy").value == pytest.approx(3 / 4)
+    assert number(run, "all of group").value == pytest.approx(1 / 4)
+    assert number(run, "none of group").value == 0
+    assert number(run, "agreement").value == pytest.approx(1 / 4)
+    assert any("1 of 10 replies are missing" in note for note in run.notes)
+    assert (tmp_path / "run" / "report.html").exists()
+
+
+def test_the_run_is_an_ordinary_one_and_moves(two: list[Path], tmp_path: Path) -> None:
+    import_logs(two, tmp_path / "run", name="m")
+    before = json.loads((tmp_path / "run" / "findings.json").read_text())
+    moved = (tmp_path / "run").rename(tmp_path / "moved")
+    for file in two:
+        file.unlink()
+    again = api.rescore(moved)
+    assert json.loads((moved / "findings.json").read_text()) == before and not again.problems
+    strict = api.rescore(moved, matcher="first-word")
+    assert strict.label and number(strict, "accuracy", "normal").value == pytest.approx(4 / 5)
+    rows = list(answers(moved, Chosen(example_id="1")))
+    assert [(row["variant"], row["raw"] or row["answer"]) for row in rows] == [
+        ("normal", "Yes, it is."),
+        ("noisy", "Yes."),
+    ]
+    same = compare(moved, moved)
+    assert {row.variant for row in same} == {"normal", "noisy"} and all(row.difference.value == 0 for row in same)
+
+
+def test_two_models_are_compared_on_the_same_questions(tmp_path: Path) -> None:
+    for name, reply in (("a", "yes"), ("b", "no")):
+        import_logs([log(tmp_path / name / "x.jsonl", {1: reply, 2: "yes"})], tmp_path / f"run-{name}", name=name)
+    (row,) = compare(tmp_path / "run-a", tmp_path / "run-b")
+    assert row.difference.value == pytest.approx(0.5) and row.flips.right_to_wrong == 1
+
+
+def test_a_circular_evaluation_counts_a_group_only_if_all_its_rotations_are_right(tmp_path: Path) -> None:
+    file = tmp_path / "m_Set.tsv"
+    rows = ["index\tquestion\tA\tB\tC\tanswer\tprediction"]
+    rows += ["1\tQ?\tred\tblue\tgray\tA\tA", "1000001\tQ?\tblue\tgray\tred\tC\tC", "2000001\tQ?\tgray\tred\tblue\tB\tA"]
+    rows += ["2\tP?\tyes\tno\t\tA\tA", "1000002\tP?\tno\tyes\t\tB\tB. yes"]
+    file.write_text("\n".join(rows) + "\n")
+    run = import_logs(file, tmp_path / "run")
+    together = number(run, "all of group")
+    assert (together.value, together.n) == (pytest.approx(0.5), 2), "a question has as many rotations as options"
+    assert number(run, "accuracy", "rotation 0").value == 1 and number(run, "accuracy", "rotation 2").n == 1
+    config = json.loads((tmp_path / "run" / "exam.json").read_text())
+    assert config["logs"]["by"] == "circular" and config["data"]["metric"] == "choice"
+
+
+def test_conditions_may_be_a_column_or_named_on_the_command_line(tmp_path: Path) -> None:
+    cold, warm = log(tmp_path / "a.jsonl", {1: "yes"}, t="0"), log(tmp_path / "b.jsonl", {1: "no"}, t="1")
+    both = tmp_path / "both.jsonl"
+    both.write_text(cold.read_text() + warm.read_text())
+    by_row = f"{both}?id=id+t"
+    assert group([by_row], by="t").conditions == ("0", "1")
+    assert group([f"hot={warm}", f"clean={cold}"]).conditions == ("clean", "hot")
+    assert group([warm, cold], clean="b").conditions == ("b", "a")
+    with pytest.raises(UsageError, match="no condition 'x'. There are: b, a"):
+        group([warm, cold], clean="x")
+
+
+def test_a_column_tells_rows_of_one_id_apart(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    rows = [
+        {"id": 1, "question": "Q", "response": said, "answer": "yes", "t": t} for t, said in ((0, "yes"), (1, "no"))
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = import_logs(file, tmp_path / "run", by="t", name="m")
+    assert number(run, "accuracy", "0").value == 1 and number(run, "accuracy", "1").value == 0
+
+
+def test_names_of_files_lose_what_they_share(tmp_path: Path) -> None:
+    names = ["gpt-4.1_bench_rot0", "gpt-4.1_bench_rot90", "gpt-4.1_bench_rot180"]
+    files = [log(tmp_path / f"{name}.jsonl", {1: "yes"}) for name in names]
+    assert group(files).conditions == ("rot0", "rot90", "rot180")
+
+
+def test_a_repetition_is_the_control(two: list[Path], tmp_path: Path) -> None:
+    run = import_logs(two, tmp_path / "run", again=["noisy"], name="m")
+    assert "The repetition alone changes 75.0%" in run.findings[0].verdict
+    with pytest.raises(UsageError, match="no condition 'other' to repeat 'normal'"):
+        import_logs(two, tmp_path / "run2", again=["other"], name="m")
+
+
+def test_the_truth_may_come_from_a_data_set(tmp_path: Path) -> None:
+    data = Dataset("d", [Example(str(n), f"Is it {n}?", answers=("no",), target="no") for n in (1, 2)], metric="exact")
+    file = log(tmp_path / "a.jsonl", {1: "no", 2: "yes", 9: "no"}, truth=None)
+    run = import_logs(file, tmp_path / "run", data=data, name="m")
+    assert number(run, "accuracy", "clean").value == pytest.approx(0.5)
+    assert any("1 answers belong to no question of d" in note for note in run.notes)
+    blind = import_logs(file, tmp_path / "blind", name="m")
+    assert math.isnan(number(blind, "accuracy", "clean").value) and any("--data" in note for note in blind.notes)
+
+
+def test_right_answers_that_differ_between_conditions_are_judged_apart_and_not_called_changes(tmp_path: Path) -> None:
+    one = log(tmp_path / "rot0.jsonl", {1: "left", 2: "yes"}, truth="left")
+    two = log(tmp_path / "rot90.jsonl", {1: "up", 2: "yes"}, truth="up")
+    run = import_logs([one, two], tmp_path / "run", name="m")
+    assert number(run, "accuracy", "rot0").value == number(run, "accuracy", "rot90").value == 0.5
+    assert number(run, "all of group").value == 0.5 and number(run, "answers changed", "rot90").n == 0
+    assert "differs between conditions for 2 of 2" in run.findings[0].tables[0].note
+
+
+def test_logs_of_two_models_are_refused(tmp_path: Path) -> None:
+    files = [log(tmp_path / f"{name}.jsonl", {1: "yes"}, model=name) for name in ("a", "b")]
+    with pytest.raises(UsageError, match=r"2 models \(a, b\)"):
+        import_logs(files, tmp_path / "run")
