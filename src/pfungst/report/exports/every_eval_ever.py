@@ -20,7 +20,7 @@ from pfungst.report.exports.source import LEVEL, Row, Source
 SCHEMA = "0.3.0"
 _SIGNED = ("drop", "gain", "leakage")  # fractions that may be negative
 _LOWER_IS_BETTER = re.compile(
-    r"drop|changed?|changes|flip|fooled|leakage|unread|not read|augrc|inversions|rank correlation"
+    r"drop|none of|changed?|changes|flip|fooled|leakage|unread|not read|augrc|inversions|rank correlation"
 )
 
 

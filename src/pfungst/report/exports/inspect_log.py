@@ -6,6 +6,7 @@ One sample per variant. A question that was asked several times is one sample wi
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -19,8 +20,11 @@ from pfungst.report.exports.source import LEVEL, Row, Source, trials_of
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
 
+_log = logging.getLogger("pfungst")
 _STOPS = {"": "unknown", "stop": "stop", "end_turn": "stop", "eos": "stop", "length": "max_tokens",
           "max_tokens": "max_tokens", "content_filter": "content_filter"}  # fmt: skip
+MANY = 3000
+"""Samples beyond which inspect_ai's own writer takes long: its time grows with the square of their number."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -32,6 +36,11 @@ def files(source: Source) -> Iterable[tuple[str, bytes]]:
         raise MissingExtra("An inspect log", "inspect") from error
     for found in source.findings:
         log = to_log(source, found)
+        if len(log.samples or ()) > MANY:
+            _log.info(
+                f"inspect_ai is writing {len(log.samples or ()):,} samples of {found['probe']}; it takes minutes for "
+                "10,000. --probe exports one probe only."
+            )
         when = source.finished.strftime("%Y-%m-%dT%H-%M-%S+00-00")
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "log.eval"

@@ -46,7 +46,8 @@ def files(source: Source) -> Iterable[tuple[str, bytes]]:
         ),
     ]
     for found in source.findings:
-        parts.append(f"\\section*{{{escape(found['probe'])}}}\n{escape(found['verdict'])}\n\n")
+        # Tables wait for a page with room; LaTeX gives up when too many wait.
+        parts.append(f"\\clearpage\n\\section*{{{escape(found['probe'])}}}\n{escape(found['verdict'])}\n\n")
         for table in found["tables"]:
             rows = [[_cell(cell) for cell in row] for row in table["rows"]]
             parts.append(_table(table["title"], table["columns"], rows, table["note"]))
@@ -55,7 +56,7 @@ def files(source: Source) -> Iterable[tuple[str, bytes]]:
 
 
 def _cell(cell: Any) -> str:
-    """n travels with the number, except where the table has it in another column: then it is the same twice."""
+    """n travels with the number."""
     return f"{format_cell(cell)} (n={cell['n']})" if isinstance(cell, Mapping) else format_cell(cell)
 
 
