@@ -1,7 +1,7 @@
 """Learn skip-thoughts from sentences that stand side by side.
 
-The loop is its own and not that of `pfungst.training`: that package trains models that answer questions and stands above
-this one, which must not import it.
+The loop is its own and not that of `pfungst.training`: that package trains models that answer questions, and stands
+above this one, which must not import it.
 """
 
 from __future__ import annotations
