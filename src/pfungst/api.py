@@ -120,7 +120,7 @@ def examine(
     )  # fmt: skip
     examined = exam.run()
     write_report(path, part)
-    notes = (*notes_of(chosen), *_told(examined, part.metric, reading))
+    notes = (*notes_of(chosen), *reading_notes(examined, part.metric, reading))
     return Run(path, examined.findings, notes, examined.problems)
 
 
@@ -160,10 +160,10 @@ def rescore(
     )  # fmt: skip
     examined = exam.run()
     write_report(path, part, label)
-    return Run(path, examined.findings, _told(examined, part.metric, reading), examined.problems, label)
+    return Run(path, examined.findings, reading_notes(examined, part.metric, reading), examined.problems, label)
 
 
-def _told(examined: Examined, metric: str, matcher: str) -> tuple[str, ...]:
+def reading_notes(examined: Examined, metric: str, matcher: str) -> tuple[str, ...]:
     """What a reader of the numbers must know about how they came about."""
     from pfungst.scores.spelling import spelling_gap
 

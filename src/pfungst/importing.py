@@ -11,7 +11,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from pfungst.api import Run, slug
+from pfungst.api import Run, reading_notes, slug
 from pfungst.core import Answer, DataError, Dataset, Exam, Example, Progress, UsageError
 from pfungst.core.files import write_atomic
 from pfungst.core.types import no_progress
@@ -96,12 +96,7 @@ def import_logs(
     )
     examined = exam.run()
     write_report(path, whole)
-    notes = (*grouped.notes, *_told(grouped, whole, missing))
-    if examined.unread:
-        notes += (
-            f"{examined.unread:,} of {examined.total:,} replies could not be read by the matcher {reading} and count "
-            "as wrong. `pfungst show RUN --unread` lists them.",
-        )
+    notes = (*grouped.notes, *_told(grouped, whole, missing), *reading_notes(examined, whole.metric, reading))
     return Run(path, examined.findings, notes, examined.problems)
 
 
@@ -149,7 +144,7 @@ def _row(key: str, id_: str, record: Record, example: Example | None) -> dict[st
         answers, target = example.answers, example.target
     if target is not None and choices and target not in choices:
         choices = ()
-    asked = record.asked or (example.question if example is not None else "")
+    asked = record.asked.strip() or (example.question if example is not None else "")
     row = {
         "id": id_,
         "group": key,

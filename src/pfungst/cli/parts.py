@@ -17,6 +17,7 @@ def parts() -> dict[str, list[tuple[str, ...]]]:
     """Kind to (name, one line about it, ...)."""
     from pfungst.data import FORMATS
     from pfungst.experiments import EXPERIMENTS
+    from pfungst.logs import LOGS
     from pfungst.players import available
     from pfungst.probes import PROBES
     from pfungst.probes.game.adversaries import ADVERSARIES
@@ -33,6 +34,7 @@ def parts() -> dict[str, list[tuple[str, ...]]]:
         "models": _models(),
         "data": _of(FORMATS),
         "metrics": _told(METRICS),
+        "logs": _of(LOGS),
         "exports": _of(EXPORTS),
         "rankers": _of(RANKERS),
         "rephrasers": _told(REPHRASERS.names()),

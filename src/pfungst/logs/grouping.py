@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -172,8 +173,11 @@ def _key(by: str, record: Record, example: Example | None, log: Log) -> str:
         return record.group
     if record.id:
         return record.id
-    if record.asked:
-        return f"{record.image_id} {record.asked}".strip()
+    if record.asked.strip():
+        # A prompt may be pages long, which is no name for anything.
+        asked = " ".join(record.asked.split())
+        short = asked if len(asked) <= 80 else hashlib.sha256(asked.encode("utf-8", "replace")).hexdigest()[:16]
+        return f"{record.image_id} {short}".strip()
     raise DataError.at(
         log.path, record.where, "this answer has neither an id nor a question.", "Say ?id=COLUMN or ?id=row."
     )
