@@ -79,6 +79,22 @@ def test_the_command_says_what_it_wrote(world_run: Path, tmp_path: Path) -> None
     ]
 
 
+def test_a_second_reading_is_exported_and_gated_by_its_label(tmp_path: Path) -> None:
+    import pfungst
+    from pfungst.report.gate import gate
+
+    run = pfungst.examine("prior", "world", ["control"], tmp_path / "run", limit=30).path
+    label = pfungst.rescore(run, metric="wups0.0").label
+    first, second = (export(run, "parquet", label=name)[0] for name in ("", label))
+    assert second == run / f"export-{label}" / "parquet" / "answers.parquet"
+    scores = [pq.read_table(path).column("score").to_pylist() for path in (first, second)]
+    assert set(scores[0]) == {0.0, 1.0} and min(scores[1]) > 0  # every two answers are a little alike
+    (verdict,) = gate(run, ["control.accuracy>=0"], label=label)
+    assert verdict.finding["value"] == pytest.approx(sum(scores[1]) / len(scores[1]))
+    with pytest.raises(PfungstError, match=rf"no findings-strange\.json\. Its labels are: {re.escape(label)}"):
+        export(run, "csv", label="strange")
+
+
 # ---------------------------------------------------------------- csv and parquet
 
 

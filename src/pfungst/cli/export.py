@@ -15,6 +15,7 @@ def export(
     to: Annotated[str, typer.Option("--to", help="The format: `pfungst list exports` names them.")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="A folder, or the file [RUN/export/FORMAT].")] = None,
     probe: Annotated[str, typer.Option("--probe", "-p", help="Only this probe.")] = "",
+    label: Annotated[str, typer.Option(help="Of a second reading: findings-LABEL.json, by `pfungst rescore`.")] = "",
     force: Annotated[bool, typer.Option("--force", help="Replace files that are already there.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -23,7 +24,7 @@ def export(
     from pfungst.cli.show import print_json
     from pfungst.report.exports import export as export_run
 
-    written = export_run(run, to, out, probe=probe, force=force)
+    written = export_run(run, to, out, probe=probe, label=label, force=force)
     if as_json:
         print_json({"run": run, "to": to, "files": [str(path) for path in written]})
         return

@@ -16,6 +16,7 @@ def gate(
     require: Annotated[
         list[str], typer.Option("--require", "-r", help="PROBE.FINDING<=NUMBER or >=NUMBER. Repeatable.")
     ],
+    label: Annotated[str, typer.Option(help="Of a second reading: findings-LABEL.json, by `pfungst rescore`.")] = "",
     junit: Annotated[Path | None, typer.Option(help="Also write the result as JUnit XML to this file.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -28,9 +29,9 @@ def gate(
     from pfungst.report import gate as gates
     from pfungst.report.card import format_finding
 
-    verdicts = gates.gate(run, require)
+    verdicts = gates.gate(run, require, label=label)
     if junit is not None:
-        write_atomic(junit, gates.junit(run, verdicts))
+        write_atomic(junit, gates.junit(run, verdicts, label=label))
     met = all(verdict.met for verdict in verdicts)
     if as_json:
         told = [

@@ -68,12 +68,12 @@ class Verdict:
     """Which bound that is, or why there is none."""
 
 
-def gate(run: str | Path, requirements: Sequence[str | Requirement]) -> list[Verdict]:
-    """Hold a run against its requirements."""
+def gate(run: str | Path, requirements: Sequence[str | Requirement], *, label: str = "") -> list[Verdict]:
+    """Hold a run against its requirements. label: a second reading that `pfungst.rescore` wrote."""
     if not requirements:
         raise UsageError("A gate needs at least one requirement: --require 'noise.drop<=0.05'.")
     parsed = [one if isinstance(one, Requirement) else Requirement.parse(one) for one in requirements]
-    source = Source.read(Path(run))
+    source = Source.read(Path(run), label=label)
     return [judge(one, find(source, one)) for one in parsed]
 
 
@@ -147,9 +147,9 @@ def _of_condition(named: Sequence[Mapping[str, Any]], wanted: Requirement, sourc
     raise UsageError(f"{source.path} has no finding {asked!r}. {_hint(condition, names)}")
 
 
-def junit(run: str | Path, verdicts: Sequence[Verdict]) -> bytes:
+def junit(run: str | Path, verdicts: Sequence[Verdict], *, label: str = "") -> bytes:
     """The verdicts as JUnit XML, one test case per requirement."""
-    source = Source.read(Path(run))
+    source = Source.read(Path(run), label=label)
     cases = [
         Case(
             one.requirement.text,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from pfungst.core import PfungstError, UsageError
+from pfungst.core.exam import labelled
 from pfungst.core.files import write_atomic
 from pfungst.core.registry import Registry
 from pfungst.report.exports.source import Source
@@ -38,7 +39,13 @@ EXPORTS = Registry(
 
 
 def export(
-    run: str | Path, to: str, out: str | Path | None = None, *, probe: str = "", force: bool = False
+    run: str | Path,
+    to: str,
+    out: str | Path | None = None,
+    *,
+    probe: str = "",
+    label: str = "",
+    force: bool = False,
 ) -> tuple[Path, ...]:
     """Write a run in another tool's format and say which files were written, the main one first.
 
@@ -46,12 +53,14 @@ def export(
     out: a folder, by default RUN/export/FORMAT. A path with the main file's suffix names that file; further files of
         the format stand beside it.
     probe: only this probe.
+    label: a second reading that `pfungst.rescore` wrote to findings-LABEL.json.
     force: replace files that are there.
     """
     make: Export = EXPORTS.get(to)
-    source = Source.read(Path(run), probe)
+    source = Source.read(Path(run), probe, label)
     made = list(make(source))
-    placed = _places([name for name, _ in made], Path(out) if out is not None else Path(run) / "export" / to)
+    folder = labelled(Path(run) / "export", label) / to
+    placed = _places([name for name, _ in made], Path(out) if out is not None else folder)
     there = [path for path in placed if path.exists()]
     if there and not force:
         raise PfungstError(f"{there[0]} is already there. Choose another --out, or replace it with --force.")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import PfungstError, read_config
+from pfungst.core.exam import labelled
 from pfungst.core.store import AnswerStore
 from pfungst.report.html import read_findings
 from pfungst.report.names import finding_name
@@ -30,15 +31,24 @@ class Source:
     config: Mapping[str, Any]
     findings: Sequence[Mapping[str, Any]]
     """As in findings.json, one entry per probe."""
+    label: str = ""
+    """Of a second reading of the run, see `pfungst.rescore`; empty for the first."""
 
     @classmethod
-    def read(cls, run: Path, probe: str = "") -> Source:
+    def read(cls, run: Path, probe: str = "", label: str = "") -> Source:
         config = read_config(run)
-        findings = read_findings(run)
+        path = labelled(run / "findings.json", label)
+        if label and not path.exists():
+            there = sorted(one.stem.removeprefix("findings-") for one in run.glob("findings-*.json"))
+            raise PfungstError(
+                f"{run} has no {path.name}. "
+                + (f"Its labels are: {', '.join(there)}." if there else "It has no label.")
+            )
+        findings = read_findings(run, label)
         names = [found["probe"] for found in findings]
         if probe and probe not in names:
             raise PfungstError(f"{run} has no probe {probe}; its probes are: {', '.join(names)}.")
-        return cls(run, config, [found for found in findings if probe in ("", found["probe"])])
+        return cls(run, config, [found for found in findings if probe in ("", found["probe"])], label)
 
     @property
     def player(self) -> str:
@@ -50,7 +60,8 @@ class Source:
 
     @property
     def metric(self) -> str:
-        return str(self.config["data"]["metric"])
+        """What the answers were judged by; of a second reading its label, which names the metric or the matcher."""
+        return self.label or str(self.config["data"]["metric"])
 
     @property
     def version(self) -> str:
@@ -66,12 +77,13 @@ class Source:
     @cached_property
     def finished(self) -> datetime:
         """When the findings were written."""
-        return datetime.fromtimestamp(int((self.path / "findings.json").stat().st_mtime), UTC)
+        path = labelled(self.path / "findings.json", self.label)
+        return datetime.fromtimestamp(int(path.stat().st_mtime), UTC)
 
     @cached_property
     def digest(self) -> str:
         """Names this run, the same on every export: a hash of what was asked of whom and what came out."""
-        told = [self.config["player"], self.config["data"], self.config["seed"], self.findings]
+        told = [self.config["player"], self.config["data"], self.config["seed"], self.findings, self.label]
         return hashlib.sha256(json.dumps(told, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
     def finding_rows(self) -> list[Row]:
@@ -103,7 +115,7 @@ class Source:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        path = self.path / "trials" / f"{probe}.parquet"
+        path = labelled(self.path / "trials", self.label) / f"{probe}.parquet"
         if not path.exists():
             raise PfungstError(f"{self.path} has no trials of the probe {probe}: run the exam to its end.")
         trials = pq.read_table(path)
