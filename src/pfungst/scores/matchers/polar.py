@@ -93,7 +93,8 @@ _HEAD = re.compile(
 _BOTH = re.compile(r"\A[\s\"']*(?:and|or|/|&|\||to some extent|-?ish|ish\b|\bmaybe|\?)\s*", re.I)
 _OTHER = re.compile(r"(?:^|[.,;!?\n-]\s*|\b(?:or|and|then|maybe)\s+)(yes|no)\s*(?:[.,;!?\n]|\Z)", re.I)
 _ABSENT = re.compile(
-    r"\A(?:in (?:the|this) (?:image|picture|photo),? )?(?:based on the image, |looking at the image, )?"
+    r"\A(?:in (?:the|this) (?:image|picture|photo),? )?(?:based on the image, |"
+    r"looking at the image, )?(?:it (?:appears|seems|looks like)(?: that)? )?"
     r"(?:there (?:is|are|was|were|appears? to be|seems? to be) (?:no|not (?:a|an|any))|there (?:isn't|aren't|wasn't|"
     r"weren't) (?:a|an|any)|"
     r"there (?:does not|doesn't|do not|don't) (?:appear|seem) to be (?:a|an|any)|"
@@ -119,6 +120,8 @@ def polar(text: str) -> str | None:
     "There is no dog" is a no; that there *is* something is no yes, because something else may have been asked for.
     """
     text = text.strip()
+    if text.endswith("?") and len(text.split()) < 4:
+        return None
     if bare := _WHOLE.get(_bare(text)):
         return bare
     revisions = list(REVISION.finditer(text))
