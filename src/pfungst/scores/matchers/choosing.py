@@ -11,6 +11,8 @@ from pfungst.scores.matchers.options import Options, loose, says_none
 from pfungst.scores.matchers.phrases import AGAIN, CUE, JUDGED, LEAD, REFUSAL, REVISION, WEAK_REVISION
 from pfungst.scores.matchers.words import labels, sentences
 
+_SHORT = 120
+"""Characters up to which every sentence of a reply should agree with its answer."""
 _CUES = 12
 """Announcements looked at, from the end."""
 
@@ -21,7 +23,7 @@ _BECAUSE = re.compile(
 )
 _EXPLAINS = re.compile(
     r"\s+(?:because|since|as\b|due|for\b|is (?:the )?(?:most )?(?:correct|right|best)|seems|would be|looks|matches|"
-    r"fits|given|based|if\b|not\b|but not\b|rather than|instead of|over\b)",
+    r"fits|given|based|if\b|\(?not\b|but not\b|rather than|instead of|over\b)",
     re.I,
 )
 _BEFORE = re.compile(r"\A[^\w(\[{<\"']+")
@@ -58,7 +60,7 @@ def _choose(text: str, options: Options) -> Reading:
     if told is None:
         told = _ends(body, options)
     if told is not None:
-        return _revised(told, body, options)
+        return False if _at_odds(told, body, options) else _revised(told, body, options)
     if len(body) > 16 * LONGEST and not options.values:
         return None
     if REFUSAL.search(body):
@@ -70,6 +72,16 @@ def _choose(text: str, options: Options) -> Reading:
         value = _value(number)
         return options.values.get(value) if value is not None else None
     return _revised(mentioned(body, options), body, options)
+
+
+def _at_odds(told: Reading, text: str, options: Options) -> bool:
+    """Whether a short reply says one option in words and then another by letter: "Red. The answer is B." """
+    *earlier, _ = list(sentences(text)) or [""]
+    if told is False or told is None or not earlier or len(text) > _SHORT or "final" in text.lower():
+        return False
+    named = single({option for mention in meant_in(" ".join(earlier), options) for option in mention.options})
+    own = {option for mention in options.mentions(text) for option in mention.options}
+    return named is not None and named is not False and named != told and told not in own
 
 
 def _value(number: str | None) -> float | None:
@@ -152,7 +164,8 @@ def _announced(text: str, options: Options) -> Reading:
 
 def _labelled(text: str, options: Options) -> Reading:
     """The option whose letter a clause begins or ends with, as in "Option B (red)" before "is correct"."""
-    head = _letter(text + " is correct", options)
+    lead = LEAD.match(text)
+    head = _letter(f"{text[lead.end() :] if lead else text} is correct", options)
     return head[0] if head is not None and head[0] is not False else None
 
 

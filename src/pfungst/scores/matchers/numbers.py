@@ -145,7 +145,8 @@ _BOUND = re.compile(
     re.I,
 )
 _ZERO = re.compile(
-    r"\A(?:none(?: (?:are |is )?(?:visible|present|shown|seen))?|zero|nothing|(?:there (?:are|were) (?:no|zero|"
+    r"\A(?:none(?: of (?:them|these|those))?(?: (?:are |is )?(?:visible|present|shown|seen))?|zero|nothing|"
+    r"(?:there (?:are|were) (?:no|zero|"
     r"not any)|there aren't any|i (?:don't|do not|can't|"
     r"cannot) see any) "
     r"(?!(?:\w+ )?(?:numbers?|digits?|images?|text|signs?|information|answers?|options?|"

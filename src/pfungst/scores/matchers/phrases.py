@@ -14,6 +14,8 @@ CUE = re.compile(
     rf"(?:answer|option|choice|ans|match)(?:\s+(?:choice|option|letter|here)|\s+(?:to|for)\s+(?:the|this|"
     rf"your)\s+question)?"
     rf"\s*(?:{_VERB}\s*:?|:|\s-\s)\s*{_HEDGE}"
+    rf"|\b(?:response|output|prediction|result|correct|final|selection|selected)\s*:\s*"
+    rf"|\A\s*(?:choose|select|pick|mark|go\s+(?:for|with))\s+(?=\W?[A-Z]\b)"
     rf"|\b(?:closest|best\s+fit|best\s+match|conclusion)\s+(?:{_VERB})\s*:?\s*{_HEDGE}"
     rf"|\bi(?:'d|'ll|\s+would|\s+will|\s+must|\s+have\s+to)?\s+(?:choose|chose|select|pick|picked|opt\s+for|"
     rf"go\s+with|vote\s+for|answer|say|guess|conclude)\s+"
@@ -31,7 +33,8 @@ CUE = re.compile(
 
 JUDGED = re.compile(
     r"\b(?:is|are|seems|must\s+be|would\s+be)\s+(?:indeed\s+|clearly\s+)?(?:the\s+)?(?:most\s+)?"
-    r"(?:correct|right|best|likely|accurate|appropriate|true)(?:\s+(?:one|answer|option|choice|match|description|"
+    r"(?:correct|right|best|closest|likely|accurate|appropriate|true|answer)(?:\s+(?:one|answer|option|choice|match|"
+    r"description|"
     r"statement))?\s*(?:[.,;!]|because|since|as\b|\Z)",
     re.I,
 )

@@ -36,7 +36,11 @@ _OPEN = re.compile(
     r"|<\|start_header_id\|>\w+<\|end_header_id\|>|<start_of_turn>model\b|ASSISTANT:)+"
 )
 
-_TAG = re.compile(r"<\s*(/?)\s*(?:final[_ ]?)?(?:answer|conclusion|final)\s*>|<\|(?:begin()|(end))_of_box\|>", re.I)
+_TURN = re.compile(r"\n\s*(?:#+\s*)?(?:question|user|human|q)\s*:", re.I)
+"""A model that does not stop goes on with the next question."""
+_TAG = re.compile(
+    r"<\s*(/?)\s*(?:final[_ ]?)?(?:answer|conclusion|final|response|output)\s*>|<\|(?:begin()|(end))_of_box\|>", re.I
+)
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{|[{}]")
 _KEY = re.compile(
     r"[{,]\s*[\"'](?:final|correct|your|selected|predicted)?[_ ]?(?:answer|option|choice|prediction)[\"']\s*:\s*"
@@ -70,6 +74,8 @@ def said(reply: str) -> str | None:
     if told is None:
         return None
     text = _OPEN.sub("", told)
+    turn = _TURN.search(text)
+    text = text[: turn.start()] if turn and text[: turn.start()].strip() else text
     if "<" not in text and "[" not in text:
         return text.strip()
     # The first token with something in front of it ends the reply; what follows is another turn.
