@@ -25,6 +25,7 @@ def parts() -> dict[str, list[tuple[str, ...]]]:
     from pfungst.probes.rephrase.generators import REPHRASERS
     from pfungst.report.exports import EXPORTS
     from pfungst.scores import METRICS
+    from pfungst.scores.matchers import MATCHERS
     from pfungst.text.encoders import list_encoders
     from pfungst.world.renderers.registry import renderer_names
 
@@ -33,6 +34,7 @@ def parts() -> dict[str, list[tuple[str, ...]]]:
         "players": list(available().items()),
         "models": _models(),
         "data": _of(FORMATS),
+        "matchers": _of(MATCHERS),
         "metrics": _told(METRICS),
         "logs": _of(LOGS),
         "exports": _of(EXPORTS),

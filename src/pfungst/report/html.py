@@ -64,7 +64,8 @@ def read_findings(run: Path, label: str = "") -> list[dict[str, Any]]:
     try:
         found: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))["findings"]
     except FileNotFoundError:
-        raise PfungstError(f"{run} has no findings.json yet: run the exam to its end.") from None
+        hint = "run `pfungst rescore` with that metric or matcher" if label else "run the exam to its end"
+        raise PfungstError(f"{run} has no {path.name} yet: {hint}.") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise PfungstError(f"{path} cannot be read ({error}). Run `pfungst rescore {run}`.") from error
     return found
