@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.api import Run, reading_notes, slug
-from pfungst.core import Answer, DataError, Dataset, Exam, Example, Progress, UsageError
+from pfungst.core import Answer, DataError, Dataset, Exam, Example, PfungstError, Progress, UsageError
 from pfungst.core.files import write_atomic
 from pfungst.core.types import no_progress
 from pfungst.logs.grouping import Grouped, group
@@ -71,7 +71,7 @@ def import_logs(
     model = name or _model(grouped)
     about = truth.name if truth is not None else _data_name(grouped)
     path = Path(out) if out is not None else Path("runs") / f"{slug(model)}-{slug(about)}"
-    write_atomic(path / QUESTIONS, "".join(rows).encode("utf-8", "replace"))
+    _write_questions(path, "".join(rows).encode("utf-8", "replace"))
     spec = f"table:{{run}}/{QUESTIONS}"
     whole = load(spec.replace("{run}", str(path)))
     whole = replace(whole, name=about, metric=metric or _metric(whole, truth))
@@ -98,6 +98,14 @@ def import_logs(
     write_report(path, whole)
     notes = (*grouped.notes, *_told(grouped, whole, missing), *reading_notes(examined, whole.metric, reading))
     return Run(path, examined.findings, notes, examined.problems)
+
+
+def _write_questions(path: Path, content: bytes) -> None:
+    """The data set of the run; another run's is never written over."""
+    file = path / QUESTIONS
+    if (path / "exam.json").exists() and not (file.exists() and file.read_bytes() == content):
+        raise PfungstError(f"{path} holds another run. Choose another run folder.")
+    write_atomic(file, content)
 
 
 def _questions(grouped: Grouped) -> tuple[dict[str, Answer], list[str], list[str]]:

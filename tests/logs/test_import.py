@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pfungst import api
-from pfungst.core import Dataset, Example, UsageError
+from pfungst.core import Dataset, Example, PfungstError, UsageError
 from pfungst.core.types import Finding
 from pfungst.importing import import_logs
 from pfungst.logs.grouping import group
@@ -120,6 +120,28 @@ def test_names_of_files_lose_what_they_share(tmp_path: Path) -> None:
     names = ["gpt-4.1_bench_rot0", "gpt-4.1_bench_rot90", "gpt-4.1_bench_rot180"]
     files = [log(tmp_path / f"{name}.jsonl", {1: "yes"}) for name in names]
     assert group(files).conditions == ("rot0", "rot90", "rot180")
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+    files = [log(tmp_path / name / "answers.jsonl", {1: "yes"}) for name in ("clean", "noisy")]
+    assert group(files).conditions == ("clean", "noisy")
+
+
+def test_the_order_of_a_log_does_not_matter(tmp_path: Path) -> None:
+    for name, replies in (("a", {1: "yes", 10: "yes", 2: "no"}), ("b", {10: "no", 2: "no", 1: "yes"})):
+        import_logs(log(tmp_path / name / "x.jsonl", replies), tmp_path / f"run-{name}", name=name)
+    (row,) = compare(tmp_path / "run-a", tmp_path / "run-b")
+    assert row.difference.n == 3 and row.difference.value == pytest.approx(1 / 3)
+
+
+def test_another_run_is_never_written_over(tmp_path: Path) -> None:
+    import_logs(log(tmp_path / "a.jsonl", {1: "yes"}), tmp_path / "run", name="m")
+    before = (tmp_path / "run" / "questions.jsonl").read_bytes()
+    with pytest.raises(PfungstError, match="holds another run"):
+        import_logs(log(tmp_path / "b.jsonl", {2: "yes"}), tmp_path / "run", name="m")
+    with pytest.raises(PfungstError, match="another player"):
+        import_logs(log(tmp_path / "c.jsonl", {1: "no"}), tmp_path / "run", name="m")
+    assert (tmp_path / "run" / "questions.jsonl").read_bytes() == before
 
 
 def test_a_repetition_is_the_control(two: list[Path], tmp_path: Path) -> None:

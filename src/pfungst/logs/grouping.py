@@ -31,7 +31,7 @@ CLEAN = (
     "rotation 0",
 )
 """Names of a condition that the others are held against, where the user does not say which."""
-_PARTS = re.compile(r"[^_\-. ]+|[_\-. ]+")
+_PARTS = re.compile(r"[^_\-. /]+|[_\-. /]+")
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,10 @@ def group(
             found[key][condition] = (record, example)
     names = _ordered(list(conditions), clean)
     repeats = tuple(names[1:]) if by == "epoch" else ()
+    # Two models may have answered in another order, or on several GPUs: the same questions make the same data set.
+    found = dict(
+        sorted(found.items(), key=lambda item: (len(item[0]), item[0]) if item[0].isdigit() else (99, item[0]))
+    )
     return Grouped(names, found, by, repeats, tuple(logs), tuple(notes))
 
 
@@ -124,6 +128,8 @@ def _places(by: str, names: Sequence[str], paths: Sequence[Path]) -> list[str]:
     if len(paths) == 1 and by == "file":
         return [names[0] or "clean"]
     found = [path.resolve().parent.name if by == "folder" else stem(path) for path in paths]
+    if len(set(found)) < len(found) and by == "file":
+        found = [f"{path.resolve().parent.name}/{name}" for path, name in zip(paths, found, strict=True)]
     short = _distinct(found) if len(set(found)) == len(found) else found
     return [name or place for name, place in zip(names, short, strict=True)]
 
@@ -140,7 +146,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
     end = 0
     while end < shortest - begin and len({part[-1 - end] for part in parts}) == 1:
         end += 1
-    cut = ["".join(part[begin : len(part) - end]).strip("_-. ") for part in parts]
+    cut = ["".join(part[begin : len(part) - end]).strip("_-. /") for part in parts]
     return cut if all(cut) and len(set(cut)) == len(cut) else list(names)
 
 
