@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -99,3 +100,17 @@ def test_an_unknown_clean_condition_is_a_sentence() -> None:
     of = Dataset("d", [Example("0@b", "Q", group="0")])
     with pytest.raises(ProbeError, match="under the condition 'clean'"):
         list(Conditions(("clean", "b")).trials(of, 0))
+
+
+def test_two_replies_that_could_not_be_read_are_not_compared() -> None:
+    of = data("clean", "b", groups=2)
+    probe = Conditions(("clean", "b"))
+    unread, other = Answer("I cannot say.", unread=True), Answer("It is hard to tell.", unread=True)
+    first, second = answered(probe, of, set())
+    trials = [
+        replace(first, answers=(unread, other), scores=(0.0, 0.0)),
+        replace(second, answers=(Answer("yes"), other)),
+    ]
+    rows = {(row.name, row.condition): row for row in probe.findings(trials, 0).rows}
+    assert (rows["answers changed", "b"].value, rows["answers changed", "b"].n) == (1.0, 1)
+    assert rows["agreement", ""].n == 1

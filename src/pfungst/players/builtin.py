@@ -64,7 +64,7 @@ def _flaky(argument: str, *, data: Dataset | None = None, seed: int = 0, **optio
 
 @register("recorded")
 def _recorded(argument: str, *, data: Dataset | None = None, missing: str | None = None, name: str = "") -> Player:
-    """Answers from a file: recorded:FILE, official VQA results or JSONL. Needs the data set they belong to."""
+    """Answers from a file, VQA results or a log of another tool: recorded:FILE. Needs the data set they belong to."""
     if not argument:
         raise PlayerError("Say which file holds the answers: recorded:results.json.")
     return RecordedPlayer(argument, data, missing=missing, name=name)
