@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt
 
-.PHONY: exam test lint bench docs clean
+.PHONY: exam test quick slow cover lint bench docs clean
 
 .venv/exam.stamp: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -26,6 +26,18 @@ lint: .venv/dev.stamp
 	$(BIN)/lint-imports
 
 test: lint
+	$(BIN)/python -m pytest -n 2 --dist loadscope
+
+# For the working loop: what a mistake would break first, in less than a minute.
+quick: .venv/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/python -m pytest -n 2 --dist loadscope --quick -q
+
+# Which tests `make quick` leaves out; run it now and then.
+slow: .venv/dev.stamp
+	$(BIN)/python -m pytest -n 2 --dist loadscope -q --write-slow
+
+cover: .venv/dev.stamp
 	$(BIN)/python -m pytest -n 2 --dist loadscope --cov --cov-report=term:skip-covered
 
 bench: .venv/dev.stamp

@@ -9,6 +9,38 @@ import pytest
 
 from pfungst.core import BytesImage, Dataset, Example
 
+SLOW = Path(__file__).with_name("slow.txt")
+"""Tests that `make quick` leaves out; `make slow` writes it."""
+SECONDS = 0.15
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="leave out the tests named in tests/slow.txt, and tests/real")
+    parser.addoption("--write-slow", action="store_true", help=f"write tests/slow.txt: all that take {SECONDS} s")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--quick"):
+        slow = set(SLOW.read_text("utf-8").split())
+        left_out = [item for item in items if _name(item.nodeid) in slow or item.nodeid.startswith("tests/real/")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if config.getoption("--write-slow"):
+        spent: dict[str, float] = {}
+        for reports in terminalreporter.stats.values():
+            for report in reports:
+                if isinstance(report, pytest.TestReport):
+                    spent[_name(report.nodeid)] = spent.get(_name(report.nodeid), 0.0) + report.duration
+        SLOW.write_text("\n".join(sorted(name for name, time in spent.items() if time >= SECONDS)) + "\n", "utf-8")
+
+
+def _name(nodeid: str) -> str:
+    """Without the parameters."""
+    return nodeid.partition("[")[0]
+
 
 def png(shade: int, size: tuple[int, int] = (8, 6)) -> BytesImage:
     buffer = io.BytesIO()
