@@ -3,25 +3,30 @@
     import pfungst
     run = pfungst.examine(my_function, "world", out="runs/mine")
 
-See `pfungst.core` for the vocabulary, `pfungst.data.load` for data sets, `pfungst.players` for models.
+See `pfungst.core` for the vocabulary and `pfungst.players` for models.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pfungst._lazy import lazy
 
 __version__ = "0.1.0"
-__all__ = ["Run", "__version__", "compare", "examine", "rescore"]
+__all__ = ["Run", "__version__", "compare", "examine", "import_logs", "load", "rescore"]
 
 if TYPE_CHECKING:
     from pfungst.api import Run, examine, rescore
+    from pfungst.data import load
+    from pfungst.importing import import_logs
     from pfungst.report.compare import compare
 
-_WHERE = {"Run": "api", "examine": "api", "rescore": "api", "compare": "report.compare"}
+_HOMES = {
+    "Run": "api",
+    "compare": "report.compare",
+    "examine": "api",
+    "import_logs": "importing",
+    "load": "data",
+    "rescore": "api",
+}
 
-
-def __getattr__(name: str) -> Any:
-    # Late imports keep `import pfungst` and `pfungst --help` quick.
-    if name in _WHERE:
-        from importlib import import_module
-
-        return getattr(import_module(f"pfungst.{_WHERE[name]}"), name)
-    raise AttributeError(f"module 'pfungst' has no attribute {name!r}")
+# Late imports keep `import pfungst` and `pfungst --help` quick.
+__getattr__, __dir__ = lazy(__name__, _HOMES)

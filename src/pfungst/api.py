@@ -46,6 +46,43 @@ class Run:
     def report(self) -> Path:
         return labelled(self.path / "report.html", self.label)
 
+    def __repr__(self) -> str:
+        probes = ", ".join(found.probe for found in self.findings)
+        return f"Run({str(self.path)!r}: {probes}{f', read by {self.label}' if self.label else ''})"
+
+    def _repr_html_(self) -> str:
+        """The report card, for notebooks."""
+        from html import escape
+
+        from pfungst.core.files import jsonable
+        from pfungst.report.card import CARD_COLUMNS, card_rows
+
+        def row(cells: Sequence[str], tag: str) -> str:
+            return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+        body = "".join(row(cells, "td") for cells in card_rows([jsonable(found) for found in self.findings]))
+        return f"<table>{row(CARD_COLUMNS, 'th')}{body}</table><p>{escape(str(self.report))}</p>"
+
+    def answers(
+        self, probe: str = "", *, wrong: bool = False, unread: bool = False, answer_type: str = ""
+    ) -> list[dict[str, Any]]:
+        """What was asked and said, one dictionary per variant; those that fit."""
+        from pfungst.report.answers import Chosen, answers
+
+        return list(answers(self.path, Chosen(probe, kind=answer_type, wrong=wrong, unread=unread), self.label))
+
+    def wrong(self, probe: str = "", *, answer_type: str = "") -> list[dict[str, Any]]:
+        """The variants that were answered wrong (score 0)."""
+        return [row for row in self.answers(probe, wrong=True, answer_type=answer_type) if row["score"] == 0]
+
+    def to_pandas(self, probe: str = "") -> Any:
+        """All answers as a pandas DataFrame."""
+        try:
+            import pandas
+        except ImportError:
+            raise PfungstError("Run.to_pandas() needs pandas: pip install pandas.") from None
+        return pandas.DataFrame(self.answers(probe))
+
 
 def examine(
     player: Player | Callable[..., str] | str,

@@ -79,3 +79,11 @@ def test_a_run_says_when_only_spelling_stands_between_answers_and_truth(tmp_path
     run = pfungst.examine(Shouting(), Dataset("d", examples, "vqa", "d"), ["control"], tmp_path / "run")
     assert run.findings[0].clean.value == 0.0
     assert any("100.0% would be if case, punctuation and articles did not count" in note for note in run.notes)
+
+
+def test_a_run_is_at_hand_in_python(run) -> None:
+    assert repr(run) == f"Run({str(run.path)!r}: control)"
+    assert "<td>control</td>" in run._repr_html_() and "<script" not in run._repr_html_()
+    assert {row["example_id"] for row in run.wrong("control")} == {"two"} and len(run.answers()) == 8
+    assert len(run.to_pandas()) == 8
+    assert {"compare", "examine", "import_logs", "load", "rescore", "Run"} <= set(dir(pfungst))

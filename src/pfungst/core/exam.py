@@ -147,6 +147,8 @@ class Exam:
             trials.append(replace(trial, variants=variants))
             if len(trials) % 1000 == 0:
                 self.progress(f"{probe.name}: making trials", len(trials), len(self.data))
+        if len(trials) >= 1000:
+            self.progress(f"{probe.name}: making trials", len(self.data), len(self.data))
         if not trials:
             raise ProbeError(f"The probe {probe.name} found nothing to ask in {self.data.name}.")
         return trials

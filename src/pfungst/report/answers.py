@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import PfungstError, read_config
+from pfungst.core.exam import labelled
 
 COLUMNS = (
     "example_id", "image_id", "variant", "question", "choices", "answer", "score", "target", "answer_type",
@@ -29,14 +30,17 @@ class Chosen:
     """Only examples with a reply that could not be read."""
 
 
-def answers(run: Path, chosen: Chosen | None = None) -> Iterator[dict[str, Any]]:
-    """The chosen answers, example by example: COLUMNS and the probe. Variants of one example follow each other."""
+def answers(run: Path, chosen: Chosen | None = None, label: str = "") -> Iterator[dict[str, Any]]:
+    """The chosen answers, example by example: COLUMNS and the probe. Variants of one example follow each other.
+
+    label: of a second reading of the run, see `pfungst.rescore`.
+    """
     chosen = chosen or Chosen()
     probes = [probe["name"] for probe in read_config(run)["probes"]]
     if chosen.probe and chosen.probe not in probes:
         raise PfungstError(f"{run} has no probe {chosen.probe}; its probes are: {', '.join(probes)}.")
     for probe in [chosen.probe] if chosen.probe else probes:
-        for rows in _examples(run, probe):
+        for rows in _examples(run, probe, label):
             if chosen.kind and chosen.kind not in (rows[0]["answer_type"], rows[0]["question_type"]):
                 continue
             if chosen.example_id and rows[0]["example_id"] != chosen.example_id:
@@ -47,10 +51,10 @@ def answers(run: Path, chosen: Chosen | None = None) -> Iterator[dict[str, Any]]
                 yield from ({"probe": probe, **row} for row in rows)
 
 
-def _examples(run: Path, probe: str) -> Iterator[list[dict[str, Any]]]:
+def _examples(run: Path, probe: str, label: str) -> Iterator[list[dict[str, Any]]]:
     import pyarrow.parquet as pq
 
-    path = run / "trials" / f"{probe}.parquet"
+    path = labelled(run / "trials", label) / f"{probe}.parquet"
     if not path.exists():
         raise PfungstError(f"{run} has no trials of the probe {probe}: run the exam to its end.")
     file = pq.ParquetFile(path)
