@@ -9,7 +9,7 @@ from pfungst.lasso import Dictionary, solve, top_k
 from pfungst.lasso.certificate import check_dense
 from pfungst.lasso.first_order import fitted
 from pfungst.lasso.problem import questions
-from pfungst.lasso.settings import Settings
+from pfungst.lasso.settings import SolverSettings
 from pfungst.lasso.splitting import Splitting, step_size
 from pfungst.lasso.workers import Workers, threads
 from tests.lasso.oracle import relative_gap
@@ -67,7 +67,7 @@ def test_half_precision_gets_as_far_as_single_precision(problem):
     dictionary = Dictionary(torch.tensor(A))
     asked = questions(dictionary, B, [[1], None, [3, 4], None])
     beta = step_size(dictionary, asked, 1e-6)
-    wanted = Settings(1e-6, 1e-3, False, None, beta, Workers())
+    wanted = SolverSettings(1e-6, 1e-3, False, None, beta, Workers())
     gaps = {}
     for half in (False, True):
         state = Splitting(dictionary, asked, beta, 1e-6, False, Workers(), half=half)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from pfungst.core import DataError
-from pfungst.world import Program, Run, Scene, answer, answer_text, run
+from pfungst.world import Program, ProgramRun, Scene, answer, answer_text, run
 from pfungst.world.constants import ATTRIBUTES
 from tests.world.engine_cases import chain, programs, scene_of, scenes, thing
 
@@ -97,7 +97,7 @@ def test_a_failing_branch_that_nobody_uses_makes_the_program_invalid() -> None:
 
 def test_every_node_tells_its_output() -> None:
     result = run(chain(*BLUE, "relate:right", "filter_size:large", "unique", "query_shape"), SCENE)
-    assert result == Run("cube", None, ([0, 1, 2, 3], [1], 1, [2, 3], [2], 2, "cube"))
+    assert result == ProgramRun("cube", None, ([0, 1, 2, 3], [1], 1, [2, 3], [2], 2, "cube"))
 
 
 def test_a_run_unpacks_into_answer_failing_node_and_outputs() -> None:

@@ -52,7 +52,7 @@ def rank(
     questions = asked.questions if asked is not None else [MainQuestion(question or "")]
     source = build.read_source(pool, pool_type)
     candidates = source.texts
-    settings = build.Settings(ranker, encoder, k, lam, tol, keep_main_questions, device)
+    settings = build.RankSettings(ranker, encoder, k, lam, tol, keep_main_questions, device)
     with progress_bar() as progress:
         if lambda_study is not None:
             rows = build.lambda_study(questions, candidates, settings, _numbers(lambda_study), progress)

@@ -44,7 +44,7 @@ R = TypeVar("R")
 R_out = TypeVar("R_out", covariant=True)
 
 
-class Run(Protocol[C_in, R_out]):
+class Runs(Protocol[C_in, R_out]):
     """Does the work. What is finished stays in `out`, so that the same call goes on where it was stopped."""
 
     def __call__(self, config: C_in, out: Path, *, progress: Progress) -> R_out: ...
@@ -57,7 +57,7 @@ class Experiment(Generic[C, R]):
     name: str
     config: type[C]
     """A frozen dataclass. Its fields are the options of the command, see `option`, `argument` and `lifted`."""
-    run: Run[C, R]
+    run: Runs[C, R]
     tables: Callable[[R], Sequence[Table]]
     figures: Callable[[R], Sequence[Figure]] = lambda result: ()
     """Drawn as OUT/NAME.svg, OUT/NAME-2.svg ..."""

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pfungst.core import Dataset, Query, Table, UsageError
+from pfungst.core import Asker, Dataset, Query, Table, UsageError
 from pfungst.core.types import Progress
 from pfungst.experiments.base import Experiment, argument, claim, kept, lifted, option
 from pfungst.training.config import FitConfig
@@ -108,7 +108,7 @@ def wups(trained: Trained, data: Dataset, device: str = "cpu") -> dict[str, floa
     from pfungst.scores import wups_accuracy
 
     player = ZooPlayer(trained, batch_size=128, device=device)
-    given = [answer.text for answer in player.answer([Query(x.question, x.image) for x in data])]
+    given = [answer.text for answer in Asker(player).answers([Query(x.question, x.image) for x in data])]
     targets = [example.target or "" for example in data]
     exact = sum(a == b for a, b in zip(given, targets, strict=True)) / len(targets)
     return {

@@ -19,7 +19,7 @@ from torch import Tensor
 from pfungst.core.types import Progress, no_progress
 from pfungst.models import Batch, Model, Output, Sizes
 from pfungst.probes.game.adversaries.describe import Described, describe
-from pfungst.probes.game.adversaries.ranking import Ranking
+from pfungst.probes.game.adversaries.ranking import LayoutRanker
 from pfungst.probes.game.board import Floats
 from pfungst.probes.game.layouts import fair_layouts
 from pfungst.probes.game.minigame import MiniGame
@@ -69,7 +69,7 @@ class Learning:
 
 def learn(
     game: MiniGame, how: Learning, rng: np.random.Generator, progress: Progress = no_progress
-) -> tuple[Ranking, list[dict[str, float]]]:
+) -> tuple[LayoutRanker, list[dict[str, float]]]:
     """The network, and for every round: queries so far, and the share of the round's scenes that got a wrong answer,
     among those drawn at random and among those it chose."""
     boards = game.boards
@@ -106,7 +106,7 @@ def learn(
 
 
 def fit(
-    network: Ranking,
+    network: LayoutRanker,
     questions: Sequence[Described],
     wrong: Sequence[NDArray[np.bool_]],
     how: Fit,
@@ -157,7 +157,7 @@ def fit(
 class _Learner(Model):
     """The network as the training loop takes it: things are regions, what is asked is the question."""
 
-    def __init__(self, network: Ranking) -> None:
+    def __init__(self, network: LayoutRanker) -> None:
         super().__init__(Sizes(0, 0), None)
         self.network = network
 
@@ -188,14 +188,14 @@ class _Answered:
         )
 
 
-def _new_network(how: Learning, seed: int) -> Ranking:
+def _new_network(how: Learning, seed: int) -> LayoutRanker:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return Ranking(how.fit.hidden).to(how.device).eval()
+        return LayoutRanker(how.fit.hidden).to(how.device).eval()
 
 
 def _choose(
-    network: Ranking,
+    network: LayoutRanker,
     how: Learning,
     round_: int,
     seen: Described,

@@ -5,7 +5,7 @@
 """
 
 from pfungst.lasso.problem import Dictionary, unit_columns
-from pfungst.lasso.solution import Ranking, Solution, top_k
+from pfungst.lasso.solution import Solution, TopColumns, top_k
 from pfungst.lasso.solving import solve, solve_stream
 
-__all__ = ["Dictionary", "Ranking", "Solution", "solve", "solve_stream", "top_k", "unit_columns"]
+__all__ = ["Dictionary", "TopColumns", "Solution", "solve", "solve_stream", "top_k", "unit_columns"]

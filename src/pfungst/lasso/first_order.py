@@ -9,7 +9,7 @@ import numpy as np
 
 from pfungst.lasso.certificate import check_dense
 from pfungst.lasso.problem import Dictionary, Questions
-from pfungst.lasso.settings import Answers, Settings, sparse_rows
+from pfungst.lasso.settings import Answers, SolverSettings, sparse_rows
 from pfungst.lasso.splitting import STRIDE, Splitting
 
 FIRST_CHECK = 110
@@ -21,7 +21,7 @@ CORRECTIONS = 2
 """Passes of the correction; a second one mends what leaving out the excluded columns breaks."""
 
 
-def first_order(dictionary: Dictionary, asked: Questions, settings: Settings) -> Answers:
+def first_order(dictionary: Dictionary, asked: Questions, settings: SolverSettings) -> Answers:
     """Iterate over all columns; questions leave the batch as their certified gap reaches the tolerance.
 
     The averaged x does not quite fit b, and a residual costs 1/(2 lam) ||r||^2, so x is corrected by the least-norm
@@ -65,7 +65,7 @@ def first_order(dictionary: Dictionary, asked: Questions, settings: Settings) ->
     return Answers(columns, values, gaps, objectives, theta, iterations)
 
 
-def fitted(dictionary: Dictionary, state: Splitting, settings: Settings) -> tuple[Any, Any]:
+def fitted(dictionary: Dictionary, state: Splitting, settings: SolverSettings) -> tuple[Any, Any]:
     """The averages with x (q, n) corrected to fit b, in float64."""
     a = dictionary.arrays
     x, theta = state.average()

@@ -14,7 +14,7 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Settings:
+class SolverSettings:
     """The problem in the scaled units of the dictionary and the questions."""
 
     lam: float

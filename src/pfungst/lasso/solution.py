@@ -76,7 +76,7 @@ class Solution:
 
 
 @dataclass(frozen=True, eq=False)
-class Ranking:
+class TopColumns:
     """The k best columns of every question."""
 
     indices: Array
@@ -89,7 +89,7 @@ class Ranking:
     """(q,) certified relative duality gaps of the solutions behind the ranking."""
 
 
-def top_k(solution: Solution, k: int = 21) -> Ranking:
+def top_k(solution: Solution, k: int = 21) -> TopColumns:
     """Rank the columns of every question by their coefficient, largest first; ties go to the smaller index.
 
     Only positive coefficients rank: a negative one says what the question is not. Where fewer than k are positive, the
@@ -121,7 +121,7 @@ def top_k(solution: Solution, k: int = 21) -> Ranking:
         filled[i] = k - len(best)
         if filled[i]:
             indices[i, len(best) :] = _fill(solution, i, columns[best], int(filled[i]))
-    return Ranking(indices, scores, filled, solution.gaps)
+    return TopColumns(indices, scores, filled, solution.gaps)
 
 
 def _fill(solution: Solution, i: int, taken: Array, count: int) -> Array:

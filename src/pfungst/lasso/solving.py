@@ -11,14 +11,14 @@ from pfungst.core.errors import PfungstError
 from pfungst.lasso.certificate import constraints
 from pfungst.lasso.first_order import first_order
 from pfungst.lasso.problem import Dictionary, Exclude, Questions, questions
-from pfungst.lasso.settings import Answers, Settings, merge, zeros
+from pfungst.lasso.settings import Answers, SolverSettings, merge, zeros
 from pfungst.lasso.solution import Solution
 from pfungst.lasso.splitting import step_size
 from pfungst.lasso.workers import threads
 from pfungst.lasso.working_set import working_set
 
 Method = Literal["auto", "interior", "splitting"]
-How = Callable[[Dictionary, Questions, Settings], Answers]
+How = Callable[[Dictionary, Questions, SolverSettings], Answers]
 
 INTERIOR_DIMENSION = 1500
 """Up to this dimension the systems of the interior point method cost less than more iterations over all columns."""
@@ -75,7 +75,7 @@ def solve(
             dictionary.prepare(pool)
             beta = step_size(dictionary, asked, scaled)
             dictionary.whitened(scaled / beta, pool)
-        parts = _in_batches(dictionary, asked, Settings(scaled, tol, nonnegative, keep, beta, pool), how)
+        parts = _in_batches(dictionary, asked, SolverSettings(scaled, tol, nonnegative, keep, beta, pool), how)
     return _assemble(dictionary, asked, parts, lam, tol, keep)
 
 
@@ -107,7 +107,7 @@ def _check_settings(lam: float, tol: float, method: str, keep: int | None) -> No
         raise PfungstError(f"keep is {keep}, but at least one coefficient per question must be kept.")
 
 
-def _in_batches(dictionary: Dictionary, asked: Questions, settings: Settings, how: How) -> list[Answers]:
+def _in_batches(dictionary: Dictionary, asked: Questions, settings: SolverSettings, how: How) -> list[Answers]:
     """Batches large enough for efficient matrix products and small enough for the memory."""
     a = dictionary.arrays
     most = (4096 if dictionary.d <= INTERIOR_DIMENSION else 2560) if a.is_cuda else QUESTIONS_AT_ONCE
@@ -118,7 +118,7 @@ def _in_batches(dictionary: Dictionary, asked: Questions, settings: Settings, ho
     return [_solve_batch(dictionary, asked.some(batch, a), settings, how) for batch in batches]
 
 
-def _solve_batch(dictionary: Dictionary, asked: Questions, settings: Settings, how: How) -> Answers:
+def _solve_batch(dictionary: Dictionary, asked: Questions, settings: SolverSettings, how: How) -> Answers:
     """Questions for which lam is so large that zero is optimal are answered at once, the others by `how`."""
     a = dictionary.arrays
     largest = a.xp.amax(constraints(dictionary, asked, asked.b @ dictionary.rows.T, settings.nonnegative), axis=1)

@@ -12,7 +12,7 @@ from pfungst.lasso.certificate import Check, check, constraints
 from pfungst.lasso.interior import Interior, interior
 from pfungst.lasso.polish import polish
 from pfungst.lasso.problem import Dictionary, Questions
-from pfungst.lasso.settings import Answers, Settings, sparse_rows
+from pfungst.lasso.settings import Answers, SolverSettings, sparse_rows
 from pfungst.lasso.splitting import Splitting
 
 MAX_ROUNDS = 30
@@ -50,7 +50,7 @@ def sweeps_of(lam: float, n: int, d: int) -> int:
     return 50 if lam < 5e-2 else 20
 
 
-def working_set(dictionary: Dictionary, asked: Questions, settings: Settings) -> Answers:
+def working_set(dictionary: Dictionary, asked: Questions, settings: SolverSettings) -> Answers:
     """Solve a batch of questions, each to the tolerance over all columns or as far as rounding allows."""
     a = dictionary.arrays
     iterations = np.zeros(asked.count, dtype=np.int64)
@@ -78,7 +78,7 @@ def working_set(dictionary: Dictionary, asked: Questions, settings: Settings) ->
 
 
 def _focus(
-    dictionary: Dictionary, asked: Questions, settings: Settings, bound: Any, sweeps: int
+    dictionary: Dictionary, asked: Questions, settings: SolverSettings, bound: Any, sweeps: int
 ) -> tuple[Any, Any, Any]:
     """The splitting again, for each question over the columns nearest to binding only: bound, x and theta.
 
@@ -104,7 +104,7 @@ def _focus(
 
 
 def _rounds(
-    dictionary: Dictionary, asked: Questions, settings: Settings, where: Any, x: Any, theta: Any, iterations: Any
+    dictionary: Dictionary, asked: Questions, settings: SolverSettings, where: Any, x: Any, theta: Any, iterations: Any
 ) -> Answers:
     """Solve, check, enlarge, until every question is certified or nothing is left to add."""
     a = dictionary.arrays
@@ -158,7 +158,7 @@ def _store(
     where: Any,
     x: Any,
     verdict: Check,
-    settings: Settings,
+    settings: SolverSettings,
 ) -> None:
     a = dictionary.arrays
     if not len(which):
@@ -173,7 +173,7 @@ def _store(
 
 
 def _solve_all(
-    dictionary: Dictionary, asked: Questions, settings: Settings, where: Any, x: Any, theta: Any
+    dictionary: Dictionary, asked: Questions, settings: SolverSettings, where: Any, x: Any, theta: Any
 ) -> tuple[Any, Any, Any]:
     """The working-set problems of all questions: x (q, m), theta (q, d) and interior point steps (q,)."""
     a = dictionary.arrays
@@ -219,7 +219,7 @@ def _finish(
     columns: Any,
     b: Any,
     rank: int,
-    settings: Settings,
+    settings: SolverSettings,
     start: tuple[Any, Any] | Interior | None,
     stops: tuple[float, ...],
 ) -> tuple[Any, Any, Any, Any]:

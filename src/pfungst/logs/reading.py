@@ -30,7 +30,7 @@ LOGS = Registry(
         "vlmevalkit": "pfungst.logs.vlmevalkit:VlmEvalKit",
         "inspect": "pfungst.logs.inspect_ai:Inspect",
         "evalscope": "pfungst.logs.evalscope:EvalScope",
-        "table": "pfungst.logs.table:Table",
+        "table": "pfungst.logs.table:TableLog",
     },
 )
 

@@ -36,7 +36,7 @@ ColumnOptions = make_dataclass("ColumnOptions", [(name, str, field(default="")) 
 """The column of each, where it is called otherwise. `id=row` counts the rows; `id=a+b` joins columns."""
 
 
-class Table(LogFormat):
+class TableLog(LogFormat):
     """JSON, JSON lines, CSV, TSV or Parquet with columns of any name: FILE?reply=output&id=qid."""
 
     name = "table"

@@ -8,7 +8,7 @@
     same_*              Same: x times the features where the mask is greatest, beside the mask -> 1x1, sigmoid -> mask
     intersect, union    And, Or: the smaller, the greater of two masks, cell by cell
     unique              passes its mask on
-    count, exist, query_*  Query: x * mask -> 3x3, ReLU, 3x3, ReLU -> features (128, 14, 14)
+    count, exist, query_*  QueryModule: x * mask -> 3x3, ReLU, 3x3, ReLU -> features (128, 14, 14)
     equal_*, less_than, greater_than  Compare: both features side by side -> 1x1, 3x3, 3x3, each with ReLU -> features
     equal_object        And, then Query (it is not among the published questions)
     features at the root -> 1x1 to 512, 2x2 maxima, 1024, ReLU -> answers
@@ -89,7 +89,7 @@ class Same(nn.Module):
         return torch.sigmoid(self.decide(torch.cat([x * there[..., None], masks], 1), which))
 
 
-class Query(nn.Module):
+class QueryModule(nn.Module):
     """x (n, C, H, W), masks (n, 1, H, W) -> features (n, C, H, W)"""
 
     def __init__(self, count: int, channels: int) -> None:
@@ -164,8 +164,8 @@ class Tbd(Model):
                 "filter": Attend(count["filter"], channels),
                 "relate": Attend(count["relate"], channels, config.dilations),
                 "same": Same(count["same"], channels),
-                "query": Query(count["query"], channels),
-                "equal_object": Query(count["equal_object"], channels),
+                "query": QueryModule(count["query"], channels),
+                "equal_object": QueryModule(count["equal_object"], channels),
                 "compare": Compare(count["compare"], channels),
             }
         )

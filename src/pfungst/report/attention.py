@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pfungst.core import Example, PfungstError, Query
+from pfungst.core import Asker, Example, PfungstError, Query
 from pfungst.core.files import write_atomic
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def looks(player: ZooPlayer, examples: Sequence[Example]) -> list[Look]:
     from pfungst.models.vocabulary import plain_answer, split_words
 
     queries = [Query(one.question, one.image, (), one.scene) for one in examples]
-    answers, maps = player.answer(queries), player.look(queries)
+    answers, maps = Asker(player).answers(queries), player.look(queries)
     found = []
     for i, (one, answer) in enumerate(zip(examples, answers, strict=True)):
         words = split_words(one.question)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pfungst.world.programs import FUNCTIONS as FUNCTIONS
     from pfungst.world.programs import Node as Node
     from pfungst.world.programs import Program as Program
-    from pfungst.world.programs import Run as Run
+    from pfungst.world.programs import ProgramRun as ProgramRun
     from pfungst.world.programs import answer as answer
     from pfungst.world.programs import answer_text as answer_text
     from pfungst.world.programs import run as run
@@ -79,7 +79,7 @@ _HOMES = {
     "FUNCTIONS": "programs",
     "Node": "programs",
     "Program": "programs",
-    "Run": "programs",
+    "ProgramRun": "programs",
     "answer": "programs",
     "answer_text": "programs",
     "run": "programs",

@@ -48,7 +48,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class WorldSettings:
     """Everything the bytes depend on."""
 
     split: str
@@ -73,7 +73,7 @@ class Manifest:
     """What was made, and how to check it."""
 
     path: Path
-    settings: Settings
+    settings: WorldSettings
     files: Mapping[str, Mapping[str, Any]]
     """Path below the folder -> `bytes` and `sha256`."""
     statistics: Mapping[str, Any]
@@ -118,7 +118,7 @@ def make(
     """
     families = load_templates(templates)
     phrasings = phrasings or (TRAIN if split == "train" else MIXED)
-    settings = Settings(
+    settings = WorldSettings(
         split,
         seed,
         scenes,
@@ -174,7 +174,7 @@ def draw_scene(index: int, *, split: str, seed: int, width: int = DEFAULT_WIDTH,
     )
 
 
-def _check(settings: Settings, families: TemplateSet) -> None:
+def _check(settings: WorldSettings, families: TemplateSet) -> None:
     if not re.fullmatch(r"[A-Za-z0-9]+", settings.split):
         raise DataError(f"A split is named by letters and digits, as in train or val2, not {settings.split!r}.")
     for name, least in (("scenes", 1), ("questions_per_scene", 1), ("width", 1), ("height", 1), ("seed", 0)):
@@ -183,7 +183,7 @@ def _check(settings: Settings, families: TemplateSet) -> None:
     check_phrasings(families, settings.phrasings, settings.rephrasings)
 
 
-def _finished(folder: Path, settings: Settings) -> Manifest | None:
+def _finished(folder: Path, settings: WorldSettings) -> Manifest | None:
     """The manifest, if everything it promises is there."""
     path = folder / f"manifest_{settings.split}.json"
     if not path.exists():
@@ -196,11 +196,11 @@ def _finished(folder: Path, settings: Settings) -> Manifest | None:
     return manifest if not settings.images or _pictures(folder, settings).complete() else None
 
 
-def _pictures(folder: Path, settings: Settings) -> Pictures:
+def _pictures(folder: Path, settings: WorldSettings) -> Pictures:
     return Pictures(folder, settings.split, settings.width, settings.height, settings.renderer)
 
 
-def _compare(path: Path, settings: Settings) -> None:
+def _compare(path: Path, settings: WorldSettings) -> None:
     try:
         record = json.loads(path.read_bytes())
         before = record["settings"]
@@ -218,7 +218,7 @@ def _compare(path: Path, settings: Settings) -> None:
         )
 
 
-def _claim(path: Path, settings: Settings) -> None:
+def _claim(path: Path, settings: WorldSettings) -> None:
     """Note the settings of a set in the making, or refuse to mix it with another."""
     if path.exists():
         _compare(path, settings)
@@ -233,7 +233,7 @@ def _share(progress: Progress, before: int, total: int) -> Progress:
 
 def _make_part(shard: Shard) -> bytes:
     """Scenes `start`..`stop` and their questions, one JSON object a line: all scenes, then all questions."""
-    asked = Settings(**shard.payload["settings"])
+    asked = WorldSettings(**shard.payload["settings"])
     families = _families(shard.payload["templates"])
     if families.fingerprint != asked.templates:
         raise DataError("The templates changed while questions were made from them. Start anew.")
@@ -263,7 +263,7 @@ def _families(folder: str | None) -> TemplateSet:
 
 
 def _assemble(
-    parts: list[Path], folder: Path, settings: Settings
+    parts: list[Path], folder: Path, settings: WorldSettings
 ) -> tuple[dict[str, Mapping[str, Any]], dict[str, Any]]:
     """Put the parts together: questions numbered through, files in the published layout."""
     split = settings.split

@@ -79,7 +79,7 @@ class Node(NamedTuple):
     """The words the function takes: `value_inputs` in the files."""
 
 
-class Run(NamedTuple):
+class ProgramRun(NamedTuple):
     """What came of running a program."""
 
     answer: Value | None
@@ -149,7 +149,7 @@ def answer(program: Program | Sequence[Mapping[str, Any]], scene: Scene | Mappin
     return run(program, scene).answer
 
 
-def run(program: Program | Sequence[Mapping[str, Any]], scene: Scene | Mapping[str, Any]) -> Run:
+def run(program: Program | Sequence[Mapping[str, Any]], scene: Scene | Mapping[str, Any]) -> ProgramRun:
     """Answer a program and tell how: the answer, the failing node, and the output of every node."""
     program, scene = Program.of(program), Scene.of(scene)
     relations: Mapping[str, Sequence[Sequence[int]]] = {}
@@ -161,7 +161,7 @@ def run(program: Program | Sequence[Mapping[str, Any]], scene: Scene | Mapping[s
     return evaluate(program, scene.columns, relations)
 
 
-def evaluate(program: Program, columns: Columns, relations: Mapping[str, Sequence[Sequence[int]]]) -> Run:
+def evaluate(program: Program, columns: Columns, relations: Mapping[str, Sequence[Sequence[int]]]) -> ProgramRun:
     """The engine itself, on checked input.
 
     `columns` holds the attributes (`Scene.columns`); `relations[relation][i]` lists the objects on that side of i.
@@ -171,9 +171,9 @@ def evaluate(program: Program, columns: Columns, relations: Mapping[str, Sequenc
         output = handler(columns, relations, outputs, first, second, value)
         if output is None:
             failed = len(outputs)
-            return Run(None, failed, (*outputs, *[None] * (len(program.nodes) - failed)))
+            return ProgramRun(None, failed, (*outputs, *[None] * (len(program.nodes) - failed)))
         outputs.append(output)
-    return Run(outputs[-1], None, tuple(outputs))
+    return ProgramRun(outputs[-1], None, tuple(outputs))
 
 
 def answer_text(answer: Value) -> str:

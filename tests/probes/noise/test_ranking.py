@@ -8,7 +8,7 @@ import pytest
 from pfungst.core import PfungstError
 from pfungst.probes.noise import Pool, normalise, rank
 from pfungst.probes.noise.bqd import BasicQuestions, MainQuestion, write_bqd
-from pfungst.probes.noise.build import Settings, build, read_source
+from pfungst.probes.noise.build import RankSettings, build, read_source
 from pfungst.probes.noise.ranking import Ranking
 
 THINGS = ("car", "truck", "cat", "dog", "table", "phone", "tree", "boat")
@@ -118,7 +118,7 @@ def test_a_killed_build_goes_on_and_leaves_no_parts(tmp_path, monkeypatch):
 
     monkeypatch.setattr(module, "SHARD", 1)
     main = [MainQuestion(text, str(i)) for i, text in enumerate([*MAIN, MAIN[0]])]
-    settings = Settings(ranker="rouge", k=4)
+    settings = RankSettings(ranker="rouge", k=4)
     calls = []
 
     def stop(what, done, total):

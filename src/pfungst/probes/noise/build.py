@@ -24,7 +24,7 @@ SHARD = 2048
 
 
 @dataclass(frozen=True)
-class Settings:
+class RankSettings:
     """How a pool is ranked; see `pfungst.probes.noise.rank`."""
 
     ranker: str = "lasso"
@@ -78,7 +78,7 @@ def read_source(spec: str, kind: str = "all", limit: int | None = None) -> Sourc
 def rank_settings(
     main: Sequence[MainQuestion],
     pool: Sequence[str],
-    settings: Settings,
+    settings: RankSettings,
     progress: Progress = lambda what, done, total: None,
 ) -> Ranking:
     return rank([one.text for one in main], pool, progress=progress, **asdict(settings))
@@ -88,7 +88,7 @@ def build(
     out: Path,
     main: Sequence[MainQuestion],
     pool: Sequence[str],
-    settings: Settings,
+    settings: RankSettings,
     progress: Progress = lambda what, done, total: None,
 ) -> Path:
     """Rank the pool for all main questions and write a basic question dataset.
@@ -142,7 +142,7 @@ def _digest(value: Any) -> str:
 def lambda_study(
     main: Sequence[MainQuestion],
     pool: Sequence[str],
-    settings: Settings,
+    settings: RankSettings,
     lambdas: Sequence[float],
     progress: Progress = lambda what, done, total: None,
 ) -> list[dict[str, float]]:

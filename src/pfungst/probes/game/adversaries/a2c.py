@@ -31,7 +31,7 @@ from pfungst.core import PfungstError
 from pfungst.probes.game.adversaries.memory import Memory
 from pfungst.probes.game.adversaries.policy import Policy, make_policy, save_policy
 from pfungst.probes.game.adversaries.pretrained import find_features
-from pfungst.probes.game.adversaries.table import Table, joint
+from pfungst.probes.game.adversaries.table import BoardTable, joint
 from pfungst.probes.game.adversaries.torch_guard import nn, torch
 from pfungst.probes.game.minigame import UNASKED, MiniGame
 from pfungst.probes.game.rules import FOOLED
@@ -147,7 +147,7 @@ class PlainA2C(A2C):
 def _sample(
     settings: A2C,
     game: MiniGame,
-    table: Table,
+    table: BoardTable,
     number: int,
     x: torch.Tensor,
     y: torch.Tensor,
@@ -184,7 +184,7 @@ def _sample(
 def train(settings: A2C, game: MiniGame, rng: np.random.Generator) -> Policy:
     """Play until every question is won, the budget is spent or nothing new is tried; returns the policy."""
     policy, network = make_policy(settings, game.rules.bins, int(rng.integers(1 << 31)))
-    table = Table(game.boards, game.enforcers, settings, network, rng)
+    table = BoardTable(game.boards, game.enforcers, settings, network, rng)
     memory = Memory(table.seen, table.tokens, table.objects, table.heads, game.rules.bins)
     learning = list(policy.parameters())
     optimiser = torch.optim.AdamW(learning, lr=settings.learning_rate, weight_decay=settings.weight_decay)
@@ -226,7 +226,7 @@ def train(settings: A2C, game: MiniGame, rng: np.random.Generator) -> Policy:
 
 @torch.no_grad()
 def _best(
-    settings: A2C, game: MiniGame, table: Table, policy: Policy, rng: np.random.Generator
+    settings: A2C, game: MiniGame, table: BoardTable, policy: Policy, rng: np.random.Generator
 ) -> dict[int, npt.NDArray[np.float64]]:
     """The likeliest legal move of every board: what the policy would do if it had a single try.
 
@@ -269,7 +269,7 @@ def _one_thread() -> Iterator[None]:
 def _round(
     settings: A2C,
     game: MiniGame,
-    table: Table,
+    table: BoardTable,
     policy: Policy,
     memory: Memory,
     live: list[int],

@@ -23,7 +23,7 @@ CHUNK = 2048
 """Layouts looked at together."""
 
 
-class Ranking(nn.Module):
+class LayoutRanker(nn.Module):
     """things (B, 10, THING), first column 1 where there is one, asked (B, ASKED) -> log-odds of a wrong answer (B,)."""
 
     def __init__(self, hidden: int = 96) -> None:
@@ -63,7 +63,7 @@ class Ranking(nn.Module):
         save_tensors(path, self.state_dict(), {"ranking": json.dumps({"hidden": hidden, **(about or {})})})
 
     @classmethod
-    def load(cls, path: Path) -> Ranking:
+    def load(cls, path: Path) -> LayoutRanker:
         from pfungst.models.tensors import load_tensors
 
         tensors, about = load_tensors(path)

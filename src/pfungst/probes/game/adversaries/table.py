@@ -23,7 +23,7 @@ QUESTION_LENGTH = 50
 PICTURE_SIDE = 64
 
 
-class Table:
+class BoardTable:
     """What the policy sees of the boards, and which head moves which object."""
 
     def __init__(
@@ -59,7 +59,7 @@ def _picture(board: Board) -> Any:
     return (np.asarray(small, dtype=np.float32) / 127.5 - 1.0).transpose(2, 0, 1)
 
 
-def joint(table: Table, number: int, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+def joint(table: BoardTable, number: int, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """Log-probabilities (objects, cells) of one board from those of its heads: x and y are independent."""
     heads = torch.from_numpy(table.heads[number])
     return (x[heads, :, None] + y[heads, None, :]).flatten(1)

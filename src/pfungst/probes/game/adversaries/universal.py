@@ -43,8 +43,8 @@ class Universal(Ordered):
     def ranker(self, game: MiniGame) -> Ranker:
         try:
             from pfungst.probes.game.adversaries.describe import describe
-            from pfungst.probes.game.adversaries.ranking import Ranking
+            from pfungst.probes.game.adversaries.ranking import LayoutRanker
         except ImportError as error:  # pragma: no cover
             raise MissingExtra("The universal adversary", "torch") from error
-        network = Ranking.load(self._file)
+        network = LayoutRanker.load(self._file)
         return lambda board, layouts: network.rank(describe(board, layouts))
