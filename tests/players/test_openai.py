@@ -10,6 +10,7 @@ import time
 from email.utils import formatdate
 from typing import Any
 
+import numpy as np
 import PIL.Image
 import pytest
 
@@ -65,7 +66,7 @@ def test_other_formats_travel_as_png_with_the_decoded_pixels(mode: str, kind: st
     assert received.tobytes() == expected.tobytes()
 
 
-def test_a_turned_photograph_is_not_turned_and_carries_no_metadata() -> None:
+def test_a_turned_photograph_is_set_upright_and_carries_no_metadata() -> None:
     exif = PIL.Image.Exif()
     exif[0x0112] = 6
     image = picture(kind="JPEG", exif=exif.tobytes())
@@ -73,7 +74,17 @@ def test_a_turned_photograph_is_not_turned_and_carries_no_metadata() -> None:
     with serving(lambda x: (seen.append(base64.b64decode(x.image_url.split(",")[1])), x.say("x"))[1]) as server:  # type: ignore[union-attr]
         asking(server.url).answer([Query("what?", image)])
     received = PIL.Image.open(io.BytesIO(seen[0]))
-    assert received.size == (9, 7) and not received.getexif()
+    assert received.size == (7, 9) and not received.getexif()
+
+
+def test_an_x_ray_of_sixteen_bits_travels_with_eight() -> None:
+    buffer = io.BytesIO()
+    PIL.Image.fromarray(np.arange(4096, dtype=np.uint16).reshape(64, 64)).save(buffer, format="PNG")
+    seen: list[bytes] = []
+    with serving(lambda x: (seen.append(base64.b64decode(x.image_url.split(",")[1])), x.say("x"))[1]) as server:  # type: ignore[union-attr]
+        asking(server.url).answer([Query("what?", BytesImage(buffer.getvalue()))])
+    received = PIL.Image.open(io.BytesIO(seen[0])).convert("RGB")
+    assert len(np.unique(np.asarray(received))) == 256
 
 
 def test_request_holds_model_prompt_settings_and_a_seed_for_every_take() -> None:

@@ -33,7 +33,7 @@ class Image(Protocol):
         ...
 
     def pil(self) -> PIL.Image.Image:
-        """The decoded pixels."""
+        """The decoded pixels as they are stored: `as_rgb` makes of them what a person sees."""
         ...
 
 
@@ -48,8 +48,114 @@ def _decode(data: bytes, where: str) -> PIL.Image.Image:
     return image
 
 
+_ORIENTATION = 0x0112
+_ON_ITS_SIDE = 5
+"""EXIF orientations from here to 8 swap width and height."""
+_DEEP = frozenset({"I", "I;16", "I;16L", "I;16B", "I;16N", "F"})
+_DEPTHS = (8, 10, 12, 14, 16)
+_FEWEST_GREYS = 64
+
+
+def as_rgb(image: Image | PIL.Image.Image) -> PIL.Image.Image:
+    """The image as a person sees it, in RGB with 8 bits a channel; every player that looks at pixels gets these.
+
+    - Plain RGB: the very pixels, unchanged.
+    - A photograph taken with a turned camera (EXIF orientation) stands upright.
+    - Transparent pixels (alpha, or a transparent colour of a palette) lie on white.
+    - CMYK is converted by the ICC profile of the file where it has one, else by the plain formula.
+    - Grey with more than 8 bits (X-rays, depth maps) is scaled to 8, see `_eight_bits`.
+    - Of an animation the first frame is seen.
+
+    Raises DataError for what cannot be decoded or has no RGB form.
+    """
+    import PIL.Image
+
+    pixels = image if isinstance(image, PIL.Image.Image) else image.pil()
+    try:
+        return _rgb(upright(pixels))
+    except (OSError, ValueError, MemoryError) as error:
+        raise DataError(
+            f"An image ({pixels.mode}, {pixels.width}x{pixels.height}) has no RGB form: {error}."
+        ) from error
+
+
+def upright(picture: PIL.Image.Image) -> PIL.Image.Image:
+    """The same pixels in the orientation that the EXIF data ask for."""
+    if _orientation(picture) == 1:
+        return picture
+    import PIL.ImageOps
+
+    return PIL.ImageOps.exif_transpose(picture)
+
+
+def is_deep(picture: PIL.Image.Image) -> bool:
+    """Whether the image is grey with more than 8 bits, which most programs clip to white."""
+    return picture.mode in _DEEP
+
+
+def _orientation(picture: PIL.Image.Image) -> int:
+    try:
+        value = picture.getexif().get(_ORIENTATION, 1)
+    except Exception:  # damaged EXIF data raise errors of every kind, and do not make an image unreadable
+        return 1
+    return value if isinstance(value, int) and 1 <= value <= 8 else 1
+
+
+def _rgb(picture: PIL.Image.Image) -> PIL.Image.Image:
+    import PIL.Image
+
+    if is_deep(picture):
+        return PIL.Image.fromarray(_eight_bits(picture)).convert("RGB")
+    if picture.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in picture.info:
+        over = picture.convert("LA").convert("RGBA") if picture.mode == "La" else picture.convert("RGBA")
+        ground = PIL.Image.new("RGBA", over.size, (255, 255, 255, 255))
+        return PIL.Image.alpha_composite(ground, over).convert("RGB")
+    if picture.mode == "RGB":
+        return picture
+    if picture.mode == "CMYK" and (profile := picture.info.get("icc_profile")):
+        return _by_profile(picture, profile)
+    return picture.convert("RGB")
+
+
+def _by_profile(picture: PIL.Image.Image, profile: bytes) -> PIL.Image.Image:
+    """CMYK inks as colours on a screen; by the plain formula where the profile is damaged."""
+    try:
+        from PIL import ImageCms
+    except ImportError:  # Pillow may be built without colour management
+        return picture.convert("RGB")
+    try:
+        inks = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+        seen = ImageCms.profileToProfile(picture, inks, ImageCms.createProfile("sRGB"), outputMode="RGB")
+    except (OSError, ValueError, ImageCms.PyCMSError):
+        seen = None
+    return seen if seen is not None else picture.convert("RGB")
+
+
+def _eight_bits(picture: PIL.Image.Image) -> Any:
+    """Grey values of more than 8 bits as uint8.
+
+    Files of 16 bits often hold 10, 12 or 14: the depth is the smallest of 8, 10, 12, 14, 16 that holds the brightest
+    pixel, and its upper 8 bits are kept. Where that would leave fewer than 64 steps from the darkest to the brightest
+    pixel, and for numbers outside 0 to 65,535, the image's own range is spread over 0 to 255. Numbers from 0 to 1 with
+    a fraction count as shares of white.
+    """
+    import numpy as np
+
+    values = np.nan_to_num(np.asarray(picture), posinf=0.0, neginf=0.0).astype(np.float64)
+    low, high = float(values.min()), float(values.max())
+    if picture.mode == "F" and low >= 0 and high <= 1:
+        return np.round(values * 255).astype(np.uint8)
+    if low >= 0 and high < 1 << _DEPTHS[-1]:
+        bits = next(depth for depth in _DEPTHS if high < 1 << depth)
+        step = 1 << bits - 8
+        if bits == 8 or low == high or (high - low) / step >= _FEWEST_GREYS:
+            return np.floor(values / step).astype(np.uint8)
+    spread = high - low
+    return np.round((values - low) * (255 / spread) if spread else np.clip(values, 0, 255)).astype(np.uint8)
+
+
 def image_size(image: Image) -> tuple[int, int]:
-    """Width and height, without decoding the pixels where that can be avoided."""
+    """Width and height as a person sees them, without decoding the pixels where that can be avoided."""
     known: tuple[int, int] | None = getattr(image, "size", None)
     if known is not None:
         return known
@@ -57,7 +163,10 @@ def image_size(image: Image) -> tuple[int, int]:
 
     try:
         with PIL.Image.open(io.BytesIO(image.read())) as header:
-            return header.size
+            width, height = header.size
+            # an EXIF block behind the pixels of a PNG would have to be decoded for: it is left out here
+            turned = "exif" in header.info and _orientation(header) >= _ON_ITS_SIDE
+            return (height, width) if turned else (width, height)
     except (OSError, ValueError, SyntaxError) as error:
         raise DataError(f"An image of the data set cannot be decoded ({error}).") from error
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from pfungst.core import Image, MissingExtra
 from pfungst.core.files import cache_dir, write_atomic
+from pfungst.core.images import as_rgb
 from pfungst.core.types import Progress, no_progress
 
 Floats = npt.NDArray[np.float32]
@@ -62,7 +63,7 @@ def grid_features(image: Image) -> Floats:
     directions weighted by their strength. Deterministic, needs no weights, and knows nothing about objects."""
     import PIL.Image
 
-    small = image.pil().convert("RGB").resize((SIDE, SIDE), PIL.Image.Resampling.BILINEAR)
+    small = as_rgb(image).resize((SIDE, SIDE), PIL.Image.Resampling.BILINEAR)
     pixels = np.asarray(small, np.float32) / 255
     cells = pixels.reshape(GRID, SIDE // GRID, GRID, SIDE // GRID, 3)
     mean, spread = cells.mean((1, 3)), cells.std((1, 3))

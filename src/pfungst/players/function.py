@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from pfungst.core import Answer, Image, PfungstError, PlayerError, Query
+from pfungst.core.images import as_rgb
 from pfungst.players.hashing import digest
 from pfungst.players.source import describe, qualified_name, source_digest
 
@@ -168,8 +169,7 @@ class _Decoded:
         if image is None:
             return None
         if image is not self._last or self._pixels is None:
-            pixels = image.pil()
-            self._pixels = pixels if pixels.mode == "RGB" else pixels.convert("RGB")
+            self._pixels = as_rgb(image)
             self._last = image
         return self._pixels.copy()
 

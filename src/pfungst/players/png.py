@@ -8,24 +8,28 @@ import threading
 from collections import OrderedDict
 
 from pfungst.core import Image
+from pfungst.core.images import as_rgb, upright
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
-# What PNG can hold as it is; others (CMYK, YCbCr, HSV, LAB, float) have no PNG form and become RGB.
-_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA", "I", "I;16"})
+# What PNG can hold as it is; others (CMYK, YCbCr, float) become RGB. Servers clip grey of 16 bits to white.
+_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA"})
+_DEEP_GREY = b"\x10\x00"
+"""Bit depth 16, colour type grey, as the header of a PNG says them."""
 
 
 def png_bytes(image: Image) -> bytes:
     """The image as PNG: the very bytes where it is one already, else decoded and encoded without loss.
 
-    Never JPEG: a second lossy encoding would disturb the image behind the probe's back. EXIF orientation is not
-    applied, as for players on this machine, and no metadata travels.
+    Never JPEG: a second lossy encoding would disturb the image behind the probe's back. Servers see what a person sees
+    and what players on this machine see: EXIF orientation is applied, grey of 16 bits is scaled to 8. No other metadata
+    travels with an image that is encoded here.
     """
     data = image.read()
-    if data.startswith(_SIGNATURE):
+    if data.startswith(_SIGNATURE) and data[24:26] != _DEEP_GREY and b"eXIf" not in data:
         return data
-    pixels = image.pil()
+    pixels = upright(image.pil())
     if pixels.mode not in _MODES:
-        pixels = pixels.convert("RGB")
+        pixels = as_rgb(pixels)
     pixels.info = {key: value for key, value in pixels.info.items() if key == "transparency"}
     buffer = io.BytesIO()
     pixels.save(buffer, format="PNG", compress_level=1)

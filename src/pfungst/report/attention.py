@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from pfungst.core import Asker, Example, PfungstError, Query
 from pfungst.core.files import write_atomic
+from pfungst.core.images import as_rgb
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -107,7 +108,7 @@ def draw_attention(
     if not examples or examples[0].image is None:
         raise PfungstError("There is no image to draw attention on.")
     shown = {name: looks(player, examples) for name, player in players.items()}
-    image = examples[0].image.pil().convert("RGB")
+    image = as_rgb(examples[0].image)
     height = max(1, round(_WIDTH * image.height / image.width))
     image = image.resize((_WIDTH, height))
     target = examples[0].target or ""

@@ -18,6 +18,7 @@ from typing import Any
 from pfungst.core import Dataset, Example, PfungstError, read_config
 from pfungst.core.exam import labelled
 from pfungst.core.files import write_atomic
+from pfungst.core.images import as_rgb
 from pfungst.report.card import CARD_COLUMNS, card_rows, format_cell
 from pfungst.report.plots import draw
 
@@ -138,7 +139,7 @@ def _thumbnail(example: Example) -> str | None:
     if example.image is None:
         return None
     try:
-        picture = example.image.pil().convert("RGB")
+        picture = as_rgb(example.image).copy()
     except PfungstError:
         return None
     picture.thumbnail((THUMBNAIL, THUMBNAIL))

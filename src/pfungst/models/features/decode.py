@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -11,14 +10,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pfungst.core import DataError, Image
+from pfungst.core.images import as_rgb
 from pfungst.models.features.resize import resize_batch, resize_file
 from pfungst.world.images import RenderedImage
 from pfungst.world.renderers.pack import Packed
 from pfungst.world.renderers.raycast import draw, on_gpu
-
-if TYPE_CHECKING:
-    import PIL.Image
-
 
 SHRUNK_FIRST = 4
 """Images so many times larger than wanted are averaged over whole factors first, which is far quicker."""
@@ -66,15 +62,11 @@ def rendered_batch(packed: Sequence[Packed], size: tuple[int, int], width: int, 
 def image_array(image: Image, width: int, height: int) -> NDArray[np.uint8]:
     """uint8 (3, height, width).
 
-    Grey images get three equal channels, transparent ones a white ground, 16-bit ones their upper 8 bits; images taken
-    with a turned camera are set upright. Shrinking averages over all pixels. Raises DataError for what cannot be
+    What a person sees (`as_rgb`), resized; shrinking averages over all pixels. Raises DataError for what cannot be
     decoded.
     """
-    import PIL.ImageOps
-
-    picture = image.pil()
+    picture = as_rgb(image)
     try:
-        picture = to_rgb(PIL.ImageOps.exif_transpose(picture))
         factor = _factor(picture.size, width, height)
         if factor >= SHRUNK_FIRST:
             picture = picture.reduce(factor // 2)
@@ -86,30 +78,3 @@ def image_array(image: Image, width: int, height: int) -> NDArray[np.uint8]:
 
 def _factor(size: tuple[int, int], width: int, height: int) -> int:
     return min(size[0] // width, size[1] // height)
-
-
-def to_rgb(picture: PIL.Image.Image) -> PIL.Image.Image:
-    """RGB, whatever it was."""
-    import PIL.Image
-
-    if picture.mode == "RGB":
-        return picture
-    if picture.mode in ("I;16", "I;16L", "I;16B", "I;16N", "I", "F"):
-        return PIL.Image.fromarray(_eight_bits(np.asarray(picture))).convert("RGB")
-    if picture.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in picture.info:
-        over = picture.convert("RGBA")
-        ground = PIL.Image.new("RGBA", over.size, (255, 255, 255, 255))
-        return PIL.Image.alpha_composite(ground, over).convert("RGB")
-    return picture.convert("RGB")
-
-
-def _eight_bits(values: NDArray[Any]) -> NDArray[np.uint8]:
-    """16-bit numbers lose their lower 8 bits; other large ranges are scaled to their own maximum."""
-    numbers = np.nan_to_num(values.astype(np.float64))
-    highest = numbers.max(initial=0.0)
-    if highest > 255:
-        numbers = numbers / (256.0 if highest < 65536 else highest / 255.0)
-    elif values.dtype.kind == "f" and highest <= 1.0:
-        numbers = numbers * 255.0
-    result: NDArray[np.uint8] = np.clip(numbers, 0, 255).astype(np.uint8)
-    return result

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pfungst.core import Answer, Image, MissingExtra, PfungstError, PlayerError, Query
+from pfungst.core.images import as_rgb
 from pfungst.players.hashing import digest
 from pfungst.players.huggingface.options import HuggingFaceOptions
 from pfungst.players.source import describe
@@ -110,8 +111,7 @@ class HuggingFacePlayer:
 
     def _picture(self, image: Image | None) -> Any:
         if image is not None:
-            pixels = image.pil()
-            return pixels if pixels.mode == "RGB" else pixels.convert("RGB")
+            return as_rgb(image)
         if not self._backend.needs_picture:
             return None
         import PIL.Image
