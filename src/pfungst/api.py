@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -99,6 +100,7 @@ def examine(
     data_options: Mapping[str, Any] | None = None,
     player_options: Mapping[str, Any] | None = None,
     max_queries: int | None = None,
+    max_errors: int | None = None,
     place: Place | None = None,
     progress: Progress = no_progress,
 ) -> Run:
@@ -117,6 +119,8 @@ def examine(
         the whole data set.
     open_questions: leave out the choices that the data offer, so that any answer may be given.
     max_queries: most queries that may be put to the player; answers it gave before are free.
+    max_errors: most queries that may fail (a broken image, an exception of the player). Their trials are left out,
+        counted and shown; one more ends the run. Default: 10, or 1% of all queries if that is more.
     place: where probes that search, such as the game, do their work.
     """
     from pfungst.data.selection import select
@@ -153,7 +157,7 @@ def examine(
     parts = [get_probe(probe) if isinstance(probe, str) else probe for probe in probes]
     exam = Exam(
         chosen, part, parts, get_metric(part.metric), path, seed, config, progress, max_queries, place,
-        get_matcher(reading) if reading else None,
+        get_matcher(reading) if reading else None, max_errors,
     )  # fmt: skip
     examined = exam.run()
     write_report(path, part)
@@ -188,7 +192,9 @@ def rescore(
     if probes is None:
         probes = [PROBES.get(one["name"])(**one["settings"]) for one in config["probes"]]
     was = config["player"]
-    player = StoredPlayer(was["name"], was["fingerprint"], was.get("reads_scenes", False), was.get("reads_ids", False))
+    player = StoredPlayer(
+        was["name"], was["fingerprint"], was.get("reads_scenes", False), was.get("reads_ids", False), _missing(path)
+    )
     reading = matcher or config.get("matcher", "")
     label = "-".join(slug(name) for name in (metric, matcher) if name)
     exam = Exam(
@@ -198,6 +204,12 @@ def rescore(
     examined = exam.run()
     write_report(path, part, label)
     return Run(path, examined.findings, reading_notes(examined, part.metric, reading), examined.problems, label)
+
+
+def _missing(run: Path) -> int:
+    """Queries of a finished run that failed."""
+    path = run / "findings.json"
+    return len(json.loads(path.read_text("utf-8")).get("failed", [])) if path.exists() else 0
 
 
 def reading_notes(examined: Examined, metric: str, matcher: str) -> tuple[str, ...]:
@@ -210,6 +222,12 @@ def reading_notes(examined: Examined, metric: str, matcher: str) -> tuple[str, .
         notes.append(
             f"{examined.unread:,} of {examined.total:,} replies could not be read by the matcher {matcher} and count "
             "as wrong. `pfungst show RUN --unread` lists them."
+        )
+    if examined.failed:
+        question, error = examined.failed[0]
+        notes.append(
+            f"{len(examined.failed):,} queries got no answer, so {examined.left_out:,} trials are left out of all "
+            f"numbers. The first: {question!r:.80}: {error:.300} Run the same command again to try them again."
         )
     return tuple(notes)
 

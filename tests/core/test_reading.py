@@ -87,3 +87,48 @@ def test_a_run_is_at_hand_in_python(run) -> None:
     assert {row["example_id"] for row in run.wrong("control")} == {"two"} and len(run.answers()) == 8
     assert len(run.to_pandas()) == 8
     assert {"compare", "examine", "import_logs", "load", "rescore", "Run"} <= set(dir(pfungst))
+
+
+class Clumsy:
+    """Fails on some questions, alone or in a batch."""
+
+    name, fingerprint, batch_size = "clumsy", "clumsy-1", 4
+
+    def __init__(self, bad: set[str]) -> None:
+        self.bad, self.asked = bad, list[str]()
+
+    def answer(self, queries):
+        if self.bad & {query.question for query in queries}:
+            raise ValueError("cannot look at this")
+        self.asked += [query.question for query in queries]
+        return [Answer("yes") for _ in queries]
+
+
+def _yes_data(count: int = 40) -> Dataset:
+    examples = [Example(str(n), f"q{n}", answers=("yes",), target="yes", image_id=str(n)) for n in range(count)]
+    return Dataset("yes", examples, "exact", f"yes {count}")
+
+
+def test_a_few_failures_are_left_out_counted_and_shown_and_tried_again_later(tmp_path: Path) -> None:
+    data = _yes_data()
+    run = pfungst.examine(Clumsy({"q7", "q30"}), data, ["control"], tmp_path / "run")
+    assert run.findings[0].clean.value == 1.0 and run.findings[0].clean.n == 38
+    (note,) = run.notes
+    assert "4 queries got no answer, so 2 trials are left out" in note and "'q7'" in note and "cannot look" in note
+    found = json.loads((tmp_path / "run" / "findings.json").read_text())
+    assert found["left out"] == 2 and len(found["failed"]) == 4
+    again = pfungst.rescore(tmp_path / "run", data, metric="exact")
+    assert again.findings[0].clean.n == 38
+    healed = Clumsy(set())
+    whole = pfungst.examine(healed, data, ["control"], tmp_path / "run")
+    assert sorted(healed.asked) == ["q30", "q30", "q7", "q7"] and whole.findings[0].clean.n == 40 and not whole.notes
+
+
+def test_more_failures_than_allowed_end_the_run_and_keep_the_answers(tmp_path: Path) -> None:
+    bad = {f"q{n}" for n in range(0, 40, 2)}
+    with pytest.raises(PfungstError, match="failed on 4 queries, more than the 3 allowed.*--max-errors"):
+        pfungst.examine(Clumsy(bad), _yes_data(), ["control"], tmp_path / "few", max_errors=3)
+    with pytest.raises(PfungstError, match="cannot look at this"):
+        pfungst.examine(Clumsy({"q3"}), _yes_data(), ["control"], tmp_path / "none", max_errors=0)
+    with pytest.raises(PfungstError, match="considered down|answered no trial"):
+        pfungst.examine(Clumsy({f"q{n}" for n in range(40)}), _yes_data(), ["control"], tmp_path / "dead")

@@ -35,6 +35,9 @@ def examine(
         bool, typer.Option("--open", help="Leave out the choices that the data offer: any answer may be given.")
     ] = False,
     max_queries: Annotated[int | None, typer.Option(help="Most queries to put to the player.")] = None,
+    max_errors: Annotated[
+        int | None, typer.Option(help="Most queries that may fail before the run stops [10, or 1% if that is more].")
+    ] = None,
     images: Images = None,
     skip_bad: SkipBad = False,
     as_json: Json = False,
@@ -63,6 +66,7 @@ def examine(
             only=only or (),
             open_questions=open_questions,
             max_queries=max_queries,
+            max_errors=max_errors,
             data_options=data_options(images, skip_bad),
             player_options=split_settings(option or [], noun="option"),
             progress=progress,

@@ -29,8 +29,7 @@ from pfungst.core.types import (
     reads_scenes,
 )
 
-COMMIT_EVERY_SECONDS = 1.0
-COMMIT_EVERY_ANSWERS = 32
+TELL_EVERY_SECONDS = 0.1
 PATIENCE = 5
 """Failures in a row after which a player is considered down."""
 
@@ -89,7 +88,9 @@ class Asker:
         self.recalled = 0
         """Answers that came from the store."""
         self.failed = 0
-        """Queries that `ask` got no answer to."""
+        """Queries that got no answer."""
+        self.failures: list[tuple[str, str]] = []
+        """Their questions and what went wrong."""
         self.last_error = ""
         self.expected = 0
         """Most queries of a search, for its progress; a search that knows says it here."""
@@ -119,17 +120,34 @@ class Asker:
         keys, seen = self._named(queries)
         known = self._recall(keys)
         open_queries = {key: query for key, query in zip(keys, seen, strict=True) if key not in known}
-        self._put(list(open_queries.items()), known)
+
+        def tell() -> None:
+            done = self.asked + self.recalled
+            self.progress(self._with_usage("searching"), done, max(done, self.expected))
+
+        self._put(list(open_queries.items()), known, tell, None)
         return [known.get(key) for key in keys]
 
-    def fill(self, queries: Mapping[str, Query], what: str = "asking") -> dict[str, Answer]:
-        """Have all of these answered; returns the answers by key. Keys are those of `Query.key`."""
+    def fill(self, queries: Mapping[str, Query], what: str = "asking", tolerate: int = 0) -> dict[str, Answer]:
+        """Have all of these answered; returns the answers by key. Keys are those of `Query.key`.
+
+        tolerate: most queries that may fail; those have no answer, are counted in `failed` and named in `failures`.
+            One more, or a player that fails on everything, raises the error.
+        """
         known = self._recall(list(queries))
         open_queries = [(key, query) for key, query in queries.items() if key not in known]
-        total = len(queries)
+        total, told = len(queries), 0.0
         self.progress(what, len(known), total)
-        for batch in self._batches(open_queries):
-            known.update((key, answer) for key, _, answer in batch)
+
+        def tell() -> None:
+            nonlocal told
+            if time.monotonic() - told > TELL_EVERY_SECONDS or len(known) == total:
+                told = time.monotonic()
+                self.progress(self._with_usage(what), len(known), total)
+
+        # What a search before this gave up does not count.
+        self._put(open_queries, known, tell, tolerate and self.failed + tolerate)
+        if len(known) < total:
             self.progress(self._with_usage(what), len(known), total)
         return known
 
@@ -150,22 +168,47 @@ class Asker:
         self.recalled += len(known)
         return known
 
-    def _put(self, items: list[tuple[str, Query]], known: dict[str, Answer]) -> None:
+    def _put(
+        self, items: list[tuple[str, Query]], known: dict[str, Answer], tell: Callable[[], None], tolerate: int | None
+    ) -> None:
+        """Ask everything. What fails together is asked one by one; what fails alone is given up, `tolerate` times."""
+        at_once = 1 if isinstance(self.player, StreamingPlayer) else batch_size(self.player)
+        while items:
+            try:
+                self._ask_together(items, known, tell)
+                return
+            except (BudgetSpent, PlayerDied):
+                raise
+            except PfungstError as error:
+                if tolerate == 0:
+                    raise
+                alone = len(items) == 1
+                items = [item for item in items if item[0] not in known]
+                # A player that is asked batch by batch failed in the first batch without an answer; of those that
+                # stream, the first without an answer is the one that failed, or all that are left failed.
+                suspects, items = items[:at_once], items[at_once:]
+                for item in suspects:
+                    if alone:
+                        self._give_up(item[1], error, tolerate)
+                    else:
+                        self._ask_alone(item, known, tell, tolerate)
+
+    def _ask_together(
+        self, items: Sequence[tuple[str, Query]], known: dict[str, Answer], tell: Callable[[], None]
+    ) -> None:
+        for batch in self._batches(items):
+            known.update((key, answer) for key, _, answer in batch)
+            tell()
+
+    def _ask_alone(
+        self, item: tuple[str, Query], known: dict[str, Answer], tell: Callable[[], None], tolerate: int | None
+    ) -> None:
         try:
-            for batch in self._batches(items):
-                known.update((key, answer) for key, _, answer in batch)
-                done = self.asked + self.recalled
-                self.progress(self._with_usage("searching"), done, max(done, self.expected))
-        except BudgetSpent:
+            self._ask_together([item], known, tell)
+        except (BudgetSpent, PlayerDied):
             raise
         except PfungstError as error:
-            self.last_error = str(error)
-            if len(items) == 1:
-                self._give_up()
-                return
-            for item in items:
-                if item[0] not in known:
-                    self._put([item], known)
+            self._give_up(item[1], error, tolerate)
 
     def _batches(self, items: Sequence[tuple[str, Query]]) -> Iterator[list[tuple[str, Query, Answer]]]:
         """Answers in batches, each stored before it is yielded."""
@@ -185,8 +228,16 @@ class Asker:
     def _with_usage(self, what: str) -> str:
         return f"{what} · {self.player.usage}" if isinstance(self.player, MeteredPlayer) else what
 
-    def _give_up(self) -> None:
+    def _give_up(self, query: Query, error: PfungstError, tolerate: int | None) -> None:
+        self.last_error = str(error)
         self.failed += 1
+        self.failures.append((query.question, self.last_error))
+        if tolerate is not None and self.failed > tolerate:
+            raise PlayerError(
+                f"{self.player.name} failed on {self.failed} queries, more than the {tolerate} allowed. The last: "
+                f"{self.last_error} Its answers are kept: run the same command again to try the rest, or allow more "
+                "with --max-errors."
+            ) from error
         self._failures_in_a_row += 1
         if self._failures_in_a_row >= self._patience:
             raise self._death()
@@ -201,7 +252,7 @@ class Asker:
 
 
 def _ask_all(player: Player, queries: Sequence[tuple[str, Query]]) -> Iterator[list[tuple[str, Query, Answer]]]:
-    """Answers in batches fit to be committed: a streaming player's every second, any other's batch by batch."""
+    """Answers in batches fit to be committed: a streaming player's one by one, any other's batch by batch."""
     if not queries:
         return
     if isinstance(player, StreamingPlayer):
@@ -220,28 +271,15 @@ def _ask_all(player: Player, queries: Sequence[tuple[str, Query]]) -> Iterator[l
 def _ask_stream(
     player: Player, stream: StreamingPlayer, queries: Sequence[tuple[str, Query]]
 ) -> Iterator[list[tuple[str, Query, Answer]]]:
-    pending: list[tuple[str, Query, Answer]] = []
+    """One by one as they come: a reply may be paid for, so it is stored before the next is waited for."""
     came: set[int] = set()
-    last = time.monotonic()
-    failure: BaseException | None = None
-    try:
-        with _explained(player, queries[0][1]):
-            for index, answer in stream.answer_iter([query for _, query in queries]):
-                if index in came or not 0 <= index < len(queries):
-                    raise PlayerError(f"{player.name} answered query number {index} twice, or was never asked it.")
-                came.add(index)
-                key, query = queries[index]
-                pending.append((key, query, _valid(player, answer, query)))
-                if len(pending) >= COMMIT_EVERY_ANSWERS or time.monotonic() - last > COMMIT_EVERY_SECONDS:
-                    yield pending
-                    pending, last = [], time.monotonic()
-    except (PfungstError, KeyboardInterrupt) as error:
-        # What was answered before the failure is paid for: it goes to the store first.
-        failure = error
-    if pending:
-        yield pending
-    if failure is not None:
-        raise failure
+    with _explained(player, queries[0][1]):
+        for index, answer in stream.answer_iter([query for _, query in queries]):
+            if index in came or not 0 <= index < len(queries):
+                raise PlayerError(f"{player.name} answered query number {index} twice, or was never asked it.")
+            came.add(index)
+            key, query = queries[index]
+            yield [(key, query, _valid(player, answer, query))]
     if len(came) != len(queries):
         raise PlayerError(f"{player.name} was asked {len(queries)} questions and gave {len(came)} answers.")
 

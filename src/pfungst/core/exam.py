@@ -60,6 +60,9 @@ class Exam:
     """Where probes that search do their work."""
     matcher: Matcher | None = None
     """Reads the replies; None: a reply is the answer."""
+    max_errors: int | None = 0
+    """Most queries that may fail; their trials are left out, counted and shown. None: 10, or 1% of all if that is
+    more."""
     label: str = ""
     """Of a second reading of a finished run: its files stand beside those of the first, with this in their names."""
 
@@ -79,23 +82,32 @@ class Exam:
                 self._write_config()
             asker = Asker(self.player, store, budget=self.budget, progress=self.progress, place=self.place)
             trials = {probe.name: self._trials(probe, asker) for probe in self.probes}
+            searched = len(asker.failures)
             keys = self._ask(asker, trials)
+            failed = asker.failures[searched:]
             findings = []
             unread: dict[str, int] = {}
+            left_out = 0
             said: dict[str, list[tuple[Example, Answer]]] = {}
             examples = {example.id: example for example in self.data}
             for done, probe in enumerate(self.probes):
                 self.progress("scoring", done, len(self.probes))
-                answered = self._score(trials[probe.name], keys[probe.name], store, examples)
+                answered, keys[probe.name], lost = self._score(trials[probe.name], keys[probe.name], store, examples)
+                left_out += lost
+                if not answered:
+                    raise PlayerError(f"{self.player.name} answered no trial of the probe {probe.name} in full.")
                 file = labelled(self.out / "trials", self.label) / f"{probe.name}.parquet"
                 write_trials(file, answered, keys[probe.name])
                 findings.append(probe.findings(answered, self.seed))
                 unread[probe.name] = sum(answer.unread for trial in answered for answer in trial.answers)
                 said[probe.name] = [(trial.example, trial.answers[0]) for trial in answered]
             self.progress("scoring", len(self.probes), len(self.probes))
-            write_json(labelled(self.out / "findings.json", self.label), {"findings": findings, "unread": unread})
+            told = {"findings": findings, "unread": unread, "left out": left_out, "failed": failed}
+            write_json(labelled(self.out / "findings.json", self.label), told)
         total = sum(len(row) for rows in keys.values() for row in rows)
-        return Examined(tuple(findings), tuple(asker.problems), sum(unread.values()), total, _longest(said))
+        return Examined(
+            tuple(findings), tuple(asker.problems), sum(unread.values()), total, _longest(said), left_out, tuple(failed)
+        )
 
     def _write_config(self) -> None:
         path = self.out / "exam.json"
@@ -163,7 +175,13 @@ class Exam:
                 row = tuple(variant.query.key(asker.fingerprint) for variant in trial.variants)
                 queries.update(zip(row, (variant.query for variant in trial.variants), strict=True))
                 keys[name].append(row)
-        asker.fill(queries)
+        if isinstance(self.player, StoredPlayer) and self.player.missing:
+            # What failed when the player was there is missing still; more than that would be an unfinished run.
+            known = asker.store.known(queries) if asker.store is not None else {}
+            if len(queries) - len(known) <= self.player.missing:
+                return keys
+        most = max(10, len(queries) // 100) if self.max_errors is None else self.max_errors
+        asker.fill(queries, tolerate=most)
         return keys
 
     def _score(
@@ -172,10 +190,14 @@ class Exam:
         keys: Sequence[tuple[str, ...]],
         store: AnswerStore,
         examples: Mapping[str, Any],
-    ) -> list[AnsweredTrial]:
+    ) -> tuple[list[AnsweredTrial], list[tuple[str, ...]], int]:
+        """The trials with all their answers, their keys, and how many lack one: those are left out."""
         answers = store.known(key for row in keys for key in row)
-        scored = []
+        scored, whole = [], []
         for trial, row in zip(trials, keys, strict=True):
+            if any(key not in answers for key in row):
+                continue
+            whole.append(row)
             example = examples[trial.example_id]
             read, scores = [], []
             for variant, key in zip(trial.variants, row, strict=True):
@@ -186,7 +208,7 @@ class Exam:
                 # What could not be read is not right; where the truth is unknown the score stays unknown.
                 scores.append(0.0 if answer.unread and not math.isnan(score) else score)
             scored.append(AnsweredTrial(trial, example, tuple(read), tuple(scores)))
-        return scored
+        return scored, whole, len(trials) - len(whole)
 
     def _read(self, answer: Answer, asked: Example) -> Answer:
         """The answer in a reply, by the matcher."""
@@ -212,6 +234,10 @@ class Examined:
     """Variants of all probes together."""
     clean: tuple[tuple[Example, Answer], ...] = ()
     """The examples and their clean answers, of the probe that asked about most."""
+    left_out: int = 0
+    """Trials that lack an answer: they count in no number."""
+    failed: tuple[tuple[str, str], ...] = ()
+    """Queries without an answer: the question, and what went wrong."""
 
 
 def labelled(path: Path, label: str) -> Path:
@@ -234,6 +260,8 @@ class StoredPlayer:
     fingerprint: str
     reads_scenes: bool = False
     reads_ids: bool = False
+    missing: int = 0
+    """Queries that failed, and so have no answer."""
 
     def answer(self, queries: Sequence[Query]) -> Sequence[Answer]:
         raise PlayerError(

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from pfungst.core import Answer, PlayerError, Query
+from pfungst.core import Answer, PlayerDied, PlayerError, Query
 from pfungst.players.api_options import NOT_ANSWER, OpenAIOptions
 from pfungst.players.hashing import digest
 from pfungst.players.letters import fill, lettered
@@ -26,7 +26,7 @@ _LASTING_5XX = frozenset({501, 505})
 _LONGEST_BODY = 16 << 20
 
 
-class Fatal(PlayerError):
+class Fatal(PlayerDied):
     """Asking on is no use: the same would happen to every question."""
 
 
