@@ -32,8 +32,10 @@ class Writer:
         self._loaded = loaded
         self._options = options
         self._tokenizer = loaded.processor.tokenizer
-        # The answer is written after the last token, so shorter prompts are filled up in front.
-        self._tokenizer.padding_side = "left"
+        # The answer is written after the last token, so shorter prompts are filled up in front; where an encoder reads
+        # the prompt, places are counted from its first token.
+        encodes = getattr(loaded.config, "is_encoder_decoder", False)
+        self._tokenizer.padding_side = "right" if encodes else "left"
         if self._tokenizer.pad_token is None:
             self._tokenizer.pad_token = self._tokenizer.eos_token
         token = getattr(loaded.processor, "image_token", None) or ""

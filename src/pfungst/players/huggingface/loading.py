@@ -16,6 +16,7 @@ import transformers
 from pfungst.core import PlayerError
 from pfungst.players.hashing import digest
 from pfungst.players.huggingface.options import HuggingFaceOptions
+from pfungst.players.huggingface.processors import load_processor
 
 # What from_pretrained reads; other formats of the weights may lie beside them and are never opened.
 _READ = frozenset({".safetensors", ".json", ".txt", ".model", ".jinja"})
@@ -70,10 +71,7 @@ def load_model(source: str, options: HuggingFaceOptions) -> Loaded:
         # The branch may move between two downloads; from here on it is this commit.
         revision = {"revision": commit}
     device = pick_device(options.device)
-    # The image processors that work with PIL give the same pixels everywhere; the others depend on torchvision.
-    processor = _call(
-        where, transformers.AutoProcessor.from_pretrained, where, trust_remote_code=False, backend="pil", **revision
-    )
+    processor = _call(where, load_processor, where, config, revision)
     kind, maker = pick_kind(where, config, processor, options.kind)
     model = _call(
         where,
