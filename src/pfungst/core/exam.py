@@ -265,7 +265,8 @@ class StoredPlayer:
 
     def answer(self, queries: Sequence[Query]) -> Sequence[Answer]:
         raise PlayerError(
-            f"{len(queries)} or more answers of {self.name} are not in the store. Run the exam to its end first."
+            f"{len(queries)} or more answers of {self.name} are not in the store. Run the exam to its end first. If an "
+            "earlier version finished it, a probe may ask something else now: examine again into the same folder."
         )
 
 
