@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from pfungst.core import Answer, Query
+from pfungst.core import Answer, PlayerError, Query
 from pfungst.players.huggingface.decoding import (
     end_tokens,
     generation_settings,
@@ -101,8 +101,28 @@ class Writer:
         else:
             prompts = list(texts)
         images: Any = ([[picture] for picture in pictures] if self._chats else list(pictures)) if seen else None
-        inputs = self._loaded.processor(text=prompts, images=images, padding=True, return_tensors="pt", **extra)
+        settings = {"padding": True, "return_tensors": "pt", **extra}
+        if not seen or self._chats or not self._token or self._token in prompts[0]:
+            inputs = self._loaded.processor(text=prompts, images=images, **settings)
+        else:
+            inputs = self._unplaced(prompts, images, settings)
         return prompts, self._loaded.tensors(inputs)
+
+    def _unplaced(self, prompts: list[str], images: list[Any], settings: dict[str, Any]) -> Any:
+        """Inputs for prompts that do not say where the image goes: some processors put it first, others need to be told
+        by a chat template or by the prompt."""
+        reason = ""
+        try:
+            inputs = self._loaded.processor(text=prompts, images=images, **settings)
+            if (inputs["input_ids"] == self._tokenizer.convert_tokens_to_ids(self._token)).any():
+                return inputs
+        except (ValueError, IndexError, RuntimeError) as error:
+            reason = f" ({' '.join(str(error).split())[:200]})"
+        raise PlayerError(
+            f"The model has no chat template, and its prompt does not say where the image goes{reason}. If it was "
+            f"trained with a chat template, copy that (chat_template.jinja) into its folder; otherwise write the image's token "
+            f"into the prompt: --option 'prompt={self._token} {{question}}', and into choices_prompt likewise."
+        )
 
     def _conversation(self, text: str, seen: bool) -> list[dict[str, Any]]:
         content: list[dict[str, Any]] = [{"type": "image"}] if seen else []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,10 +12,11 @@ from typing import Any
 import torch
 import transformers
 
-from pfungst.core import PlayerError
+from pfungst.core import PfungstError, PlayerError
 from pfungst.players.hashing import digest
 from pfungst.players.huggingface.options import HuggingFaceOptions
 from pfungst.players.huggingface.processors import load_processor
+from pfungst.players.huggingface.refusals import cannot_load, check_dtype, check_files, check_packages
 
 # What from_pretrained reads; other formats of the weights may lie beside them and are never opened.
 _READ = frozenset({".safetensors", ".json", ".txt", ".model", ".jinja"})
@@ -65,14 +65,17 @@ def load_model(source: str, options: HuggingFaceOptions) -> Loaded:
         raise PlayerError(f"There is no folder {folder}.")
     where = str(folder) if local else source
     revision = {"revision": options.revision} if options.revision and not local else {}
+    _call(where, check_files, where, revision)
     config = _call(where, transformers.AutoConfig.from_pretrained, where, trust_remote_code=False, **revision)
     commit = getattr(config, "_commit_hash", None)
     if commit and not local:
         # The branch may move between two downloads; from here on it is this commit.
         revision = {"revision": commit}
     device = pick_device(options.device)
+    check_packages(where, config, options)
     processor = _call(where, load_processor, where, config, revision)
     kind, maker = pick_kind(where, config, processor, options.kind)
+    placed: Any = options.device_map or ({"": device} if getattr(config, "quantization_config", None) else None)
     model = _call(
         where,
         maker.from_pretrained,
@@ -81,10 +84,15 @@ def load_model(source: str, options: HuggingFaceOptions) -> Loaded:
         use_safetensors=True,
         trust_remote_code=False,
         dtype=_dtype(options.dtype, config, device),
+        **({"device_map": placed} if placed else {}),
         **revision,
     )
+    if placed:
+        device = model.device
+    else:
+        check_dtype(where, model.dtype, device)
     weights = folder_digest(folder) if local else f"{source}@{commit or options.revision or 'unknown'}"
-    return Loaded(kind, model.to(device).eval(), processor, config, device, model.dtype, weights)
+    return Loaded(kind, (model if placed else model.to(device)).eval(), processor, config, device, model.dtype, weights)
 
 
 def pick_kind(where: str, config: Any, processor: Any, wanted: str) -> tuple[str, Any]:
@@ -150,13 +158,14 @@ def _dtype(wanted: str, config: Any, device: torch.device) -> Any:
 def _call(where: str, function: Any, *arguments: Any, **options: Any) -> Any:
     try:
         return function(*arguments, **options)
+    except PfungstError:
+        raise
     except (OSError, ValueError, ImportError, KeyError, RuntimeError, TypeError, AttributeError) as error:
         reason = " ".join(str(error).split())[:400]
-        # Without it, processors that also take videos end in errors that do not name it.
-        vision = (
-            "" if importlib.util.find_spec("torchvision") else " Some processors need torchvision, which is missing."
-        )
-        raise PlayerError(
-            f"The model {where} cannot be loaded: {type(error).__name__}: {reason} "
-            f"(Weights must be safetensors; models that need code of their own are not run.{vision})"
-        ) from error
+        raise cannot_load(where, f"{type(error).__name__}: {reason}{_cure(reason)}") from error
+
+
+def _cure(reason: str) -> str:
+    if "orchvision" in reason:
+        return " It prepares images with torchvision: pip install torchvision."
+    return " (Weights must be safetensors; models that need code of their own are not run.)"

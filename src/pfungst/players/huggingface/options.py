@@ -17,6 +17,9 @@ class HuggingFaceOptions:
 
     device: str = "auto"
     """`cpu`, `cuda`, `cuda:1`, `mps`; auto takes the first accelerator there is."""
+    device_map: str = ""
+    """`auto`, `balanced`, `sequential`: spreads a model that is too large for one device over all there are, in
+    place of `device` (needs the package accelerate)."""
     dtype: str = "auto"
     """`float32`, `bfloat16`, `float16`; auto is the checkpoint's own (float32 for float16 on a CPU)."""
     batch_size: int = 8
@@ -47,6 +50,7 @@ class HuggingFaceOptions:
 
     def __post_init__(self) -> None:
         _one_of("dtype", self.dtype, ("auto", "float32", "bfloat16", "float16"))
+        _one_of("device_map", self.device_map, ("", "auto", "balanced", "balanced_low_0", "sequential"))
         _one_of("kind", self.kind, ("auto", "classify", "generate", "chat"))
         _one_of("choices", self.choices, ("auto", "likelihood", "letters"))
         if self.batch_size < 1 or self.max_new_tokens < 1:

@@ -7,12 +7,13 @@ too: there are none, and nothing loads. No question here is about a video, so th
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import transformers
 from transformers.image_processing_base import ImageProcessingMixin
 from transformers.models.auto import processing_auto
+
+from pfungst.players.huggingface.refusals import settings_of
 
 _NAMED_IN = (
     "processor_config.json",
@@ -34,7 +35,7 @@ def load_processor(where: str, config: Any, revision: dict[str, str]) -> Any:
         return transformers.AutoProcessor.from_pretrained(where, **settings)
     if _VIDEO not in maker.get_attributes():
         return maker.from_pretrained(where, **settings)
-    return _without_videos(maker, _settings(where, _NAMED_IN[2], revision)).from_pretrained(where, **settings)
+    return _without_videos(maker, settings_of(where, _NAMED_IN[2], revision)).from_pretrained(where, **settings)
 
 
 def _without_videos(maker: Any, video: dict[str, Any]) -> Any:
@@ -79,22 +80,6 @@ class NoVideos(ImageProcessingMixin):  # type: ignore[misc]
 
 def _processor_class(where: str, config: Any, revision: dict[str, str]) -> Any:
     """The class that the checkpoint's files name, else the one of its type of model."""
-    named = (_settings(where, file, revision).get("processor_class") for file in _NAMED_IN)
+    named = (settings_of(where, file, revision).get("processor_class") for file in _NAMED_IN)
     name = next(filter(None, named), None) or processing_auto.PROCESSOR_MAPPING_NAMES.get(config.model_type)
     return getattr(transformers, name, None) if name else None
-
-
-def _settings(where: str, file: str, revision: dict[str, str]) -> dict[str, Any]:
-    path = transformers.utils.cached_file(
-        where,
-        file,
-        _raise_exceptions_for_gated_repo=False,
-        _raise_exceptions_for_missing_entries=False,
-        _raise_exceptions_for_connection_errors=False,
-        **revision,
-    )
-    if path is None:
-        return {}
-    with open(path, encoding="utf-8") as lines:
-        found = json.load(lines)
-    return found if isinstance(found, dict) else {}
