@@ -105,11 +105,8 @@ def test_a_player_that_breaks_the_rules_exits_with_3(folder, pfungst):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("examine", "oracel"), "Did you mean oracle"),
         (("examine", "oracle", "-d", "gone.jsonl"), "gone.jsonl"),
-        (("examine", "oracle", "-d", "data.jsonl", "-p", "blnd"), "Did you mean blind"),
         (("examine", "oracle", "-d", "data.jsonl", "--only", "q99"), "no example of the id q99"),
-        (("examine", "oracle", "-d", "data.jsonl", "--metric", "best"), "no metric called 'best'"),
         (("examine", "oracle", "-d", "data.jsonl", "--limit", "0"), "at least 1"),
         (("rescore", "gone"), "not a run folder"),
         (("list", "horses"), "no kind of part called 'horses'"),
@@ -127,6 +124,10 @@ def test_what_cannot_be_done_is_one_sentence(pfungst, words, sentence):
     ("words", "sentence"),
     [
         (("examine",), "Missing argument"),
+        (("examine", "oracel"), "Did you mean oracle"),
+        (("examine", "oracle", "-d", "data.jsonl", "-p", "blnd"), "Did you mean blind"),
+        (("examine", "oracle", "-d", "data.jsonl", "--metric", "best"), "no metric called 'best'"),
+        (("examine", "no_such_module:answer", "-d", "data.jsonl"), "no module no_such_module in this folder"),
         (("examine", "oracle", "--option", "novalue"), "An option is written key=value, not 'novalue'"),
         (("examine", "random", "--option", "sed=1", "-d", "data.jsonl"), "has no option 'sed'. Did you mean seed?"),
         (("examine", "random", "--option", "seed=x", "-d", "data.jsonl"), "must be a whole number, not 'x'"),
@@ -159,7 +160,7 @@ def test_the_command_is_a_process_with_exit_codes(folder):
     code, out, _ = run("examine", "mine:answer", "-d", "data.jsonl", "-p", "control", "-o", "run", "--json")
     assert code == 0 and json.loads(out)["findings"]
     code, out, err = run("examine", "oracel")
-    assert (code, out) == (1, "") and err.strip().startswith("pfungst: There is no player")
+    assert (code, out) == (2, "") and err.strip().startswith("pfungst: There is no player")
     assert run("examine", "oracle", "--option", "novalue")[0] == 2
 
 

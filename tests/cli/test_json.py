@@ -84,7 +84,7 @@ def test_what_a_command_prints_is_json(name: str, folder: Any, pfungst: Command)
 @pytest.mark.parametrize(
     ("line", "code"),
     [
-        ("examine oracel --json", 1),
+        ("examine oracel --json", 2),
         ("examine oracle -d gone.jsonl --json", 1),
         ("rescore gone --json", 1),
         ("list horses --json", 1),

@@ -265,7 +265,7 @@ def test_a_partial_is_told_apart_by_its_arguments() -> None:
         ("orcale", "Did you mean oracle"),
         ("openia:gpt@http://x/v1", "Did you mean openai"),
         ("nothing_at_all", "There are: .*oracle"),
-        ("no_such_module_x:answer", "no player called 'no_such_module_x:answer'"),
+        ("no_such_module_x:answer", "no player called 'no_such_module_x', and no module no_such_module_x"),
         ("json:answr", "json has nothing called 'answr'"),
         ("json:loadz", "Did you mean load"),
         ("./no/such/file.py:answer", "There is no file"),

@@ -98,6 +98,7 @@ class Asker:
         """What a search could not finish, in sentences; the exam passes them on to the user."""
         self._patience = patience
         self._failures_in_a_row = 0
+        self._last_failure: PfungstError | None = None
 
     def visible(self, query: Query, example_id: str = "") -> Query:
         """What the player may see of a query about this example."""
@@ -147,6 +148,8 @@ class Asker:
 
         # What a search before this gave up does not count.
         self._put(open_queries, known, tell, tolerate and self.failed + tolerate)
+        if self._last_failure is not None and not known:
+            raise self._last_failure
         if len(known) < total:
             self.progress(self._with_usage(what), len(known), total)
         return known
@@ -229,7 +232,7 @@ class Asker:
         return f"{what} · {self.player.usage}" if isinstance(self.player, MeteredPlayer) else what
 
     def _give_up(self, query: Query, error: PfungstError, tolerate: int | None) -> None:
-        self.last_error = str(error)
+        self.last_error, self._last_failure = str(error), error
         self.failed += 1
         self.failures.append((query.question, self.last_error))
         if tolerate is not None and self.failed > tolerate:

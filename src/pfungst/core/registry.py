@@ -14,7 +14,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from pfungst.core.errors import PfungstError
+from pfungst.core.errors import PfungstError, UsageError
 
 
 @cache
@@ -74,4 +74,7 @@ class Registry:
         """The sentence for a name that nobody has; `asked` is what the user wrote, if more than the name."""
         near = get_close_matches(name, self.names(), n=3, cutoff=0.5)
         hint = f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(self.names())}."
-        return self.error(f"There is no {self.kind} called {(asked or name)!r}. {hint}")
+        # A wrong name is wrong usage, and still the error that this kind of part raises.
+        kinds = (UsageError,) if issubclass(UsageError, self.error) else (UsageError, self.error)
+        unknown: type[PfungstError] = type("UnknownPart", kinds, {})
+        return unknown(f"There is no {self.kind} called {(asked or name)!r}. {hint}")

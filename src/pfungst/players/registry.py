@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pfungst.core import Dataset, Player, PlayerError
+from pfungst.core import Dataset, PfungstError, Player, PlayerError
 from pfungst.core.registry import Registry
 from pfungst.core.settings import Setting, describe_settings, parse_settings, read_settings
 
@@ -71,6 +71,6 @@ def available() -> dict[str, str]:
     return {**own, **dict(sorted(others.items()))}
 
 
-def unknown(spec: str) -> PlayerError:
+def unknown(spec: str) -> PfungstError:
     known = PLAYERS.unknown(spec.partition(":")[0], spec)
-    return PlayerError(f"{known} For your own code give module:function or path/to/file.py:function.")
+    return type(known)(f"{known} For your own code give module:function or path/to/file.py:function.")

@@ -5,14 +5,19 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from pfungst.core import Dataset, Player, PlayerError
+from pfungst.core import Dataset, Player, PlayerError, UsageError
 from pfungst.players import registry
 from pfungst.players.function import FunctionPlayer, ObjectPlayer, is_answer_function
 from pfungst.players.registry import read_options
 from pfungst.players.source import describe, load, split
+
+
+class UnknownModule(UsageError, PlayerError):
+    """A player in a module that is not there."""
 
 
 def resolve(spec: str | object, *, data: Dataset | None = None, **options: Any) -> Player:
@@ -41,7 +46,12 @@ def resolve(spec: str | object, *, data: Dataset | None = None, **options: Any) 
             raise PlayerError(f"Say which function of {spec}.py answers: {spec}:answer, for example.")
         raise registry.unknown(spec)
     if ":" in spec and not place.endswith(".py") and not _importable(place):
-        raise registry.unknown(spec)
+        near = get_close_matches(name, [*registry.available(), *(file.stem for file in Path().glob("*.py"))], n=3)
+        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        raise UnknownModule(
+            f"There is no player called {name!r}, and no module {place} in this folder or among the installed packages."
+            f"{hint}"
+        )
     return _wrap(load(spec), spec, data, options)
 
 
