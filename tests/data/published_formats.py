@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import gzip
 import io
@@ -309,6 +310,19 @@ def jsonl(folder: Path) -> Path:
     return folder
 
 
+def vlmevalkit(folder: Path) -> Path:
+    buffer = io.BytesIO()
+    PIL.Image.new("RGB", (8, 6), "red").save(buffer, format="PNG")
+    image = base64.b64encode(buffer.getvalue()).decode()
+    rows = [
+        "index\tquestion\tA\tB\tanswer\timage",
+        f"0\tWhich?\tcat\tdog\tB\t{image}",
+        "1000000\tWhich?\tdog\tcat\tA\t0",
+    ]
+    write(folder / "MINE.tsv", "\n".join(rows) + "\n")
+    return folder
+
+
 ALL = {
     "vqa": vqa2,
     "rephrasings": rephrasings,
@@ -319,6 +333,7 @@ ALL = {
     "daquar": daquar,
     "gqa": gqa,
     "clevr": clevr,
+    "vlmevalkit": vlmevalkit,
     "table": jsonl,
 }
 """Format -> the function that writes a small data set of it."""

@@ -145,6 +145,25 @@ def _data_url(url: str) -> Image:
         raise Bad("the image is a data URL whose base64 data is damaged.") from None
 
 
+_ENCODED = ("/9j/", "iVBORw0KGgo", "R0lGOD", "UklGR", "Qk", "SUkq", "TU0AK")
+"""How JPEG, PNG, GIF, WebP, BMP and TIFF begin in base64."""
+_SHORTEST = 65
+"""VLMEvalKit's rule: base64 of an image is longer than 64 characters."""
+
+
+def is_base64(text: str) -> bool:
+    """Whether a text is an encoded image rather than a path."""
+    return len(text) >= _SHORTEST and text.startswith(_ENCODED) and text.lower()[-5:].rpartition(".")[1] == ""
+
+
+def from_base64(text: str) -> BytesImage:
+    """An image that a table holds as base64."""
+    try:
+        return BytesImage(base64.b64decode("".join(text.split()), validate=True))
+    except (binascii.Error, ValueError):
+        raise Bad("the base64 data of the image are damaged.") from None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredImage:
     """An image inside a table (Parquet, Hugging Face), fetched by row when it is needed, byte for byte."""

@@ -15,6 +15,7 @@ from pfungst.data.json_records import CHUNK, Utf8
 
 MAX_LINE = 64 << 20
 """Characters of one line; more is taken for damage."""
+csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))  # a cell may hold an image
 
 
 def lines(file: File) -> Iterator[str]:
@@ -58,9 +59,18 @@ def json_lines(file: File) -> Iterator[tuple[int, Any]]:
 
 def table(file: File) -> Iterator[tuple[int, dict[str, Any] | Bad]]:
     """(line number, row) of a CSV or TSV file whose first line names the columns; empty cells are left out."""
-    reader = csv.reader(_with_ends(file), delimiter="\t" if file.suffix == ".tsv" else ",")
+    for number, row, _ in placed_rows(file):
+        yield number, row
+
+
+def placed_rows(file: File) -> Iterator[tuple[int, dict[str, Any] | Bad, tuple[int, int]]]:
+    """(line number, row, first byte and the one behind the last) of a CSV or TSV file, for whom rows are too large to
+    keep."""
+    end = [0]
+    reader = csv.reader(_with_ends(file, end), delimiter="\t" if file.suffix == ".tsv" else ",")
     columns: list[str] | None = None
     while True:
+        start = end[0]
         try:
             cells = next(reader)
         except StopIteration:
@@ -68,22 +78,31 @@ def table(file: File) -> Iterator[tuple[int, dict[str, Any] | Bad]]:
         except csv.Error as error:
             if columns is None:
                 raise DataError.at(file.label, "line 1", f"the column names cannot be read ({error}).") from error
-            yield reader.line_num, Bad(f"the row cannot be read: {error}.")
+            yield reader.line_num, Bad(f"the row cannot be read: {error}."), (start, end[0])
             continue
         if not any(cells):
             continue
+        row: dict[str, Any] | Bad
         if columns is None:
             columns = [cell.strip() for cell in cells]
-            column, times = Counter(filter(None, columns)).most_common(1)[0]
-            if times > 1:
+            for column, _ in (one for one in Counter(filter(None, columns)).items() if one[1] > 1):
                 raise DataError.at(file.label, "line 1", f"the column {shown(column)} appears twice.")
-        elif len(cells) != len(columns):
-            yield reader.line_num, Bad(f"the row has {len(cells)} cells, but there are {len(columns)} columns.")
+            continue
+        if len(cells) != len(columns):
+            row = Bad(f"the row has {len(cells)} cells, but there are {len(columns)} columns.")
         else:
-            yield reader.line_num, {column: cell for column, cell in zip(columns, cells) if cell}
+            row = {column: cell for column, cell in zip(columns, cells) if cell}
+        yield reader.line_num, row, (start, end[0])
 
 
-def _with_ends(file: File) -> Iterator[str]:
-    # the csv module joins quoted cells over lines and needs the line ends for it
-    for line in lines(file):
-        yield line + "\n"
+def _with_ends(file: File, end: list[int]) -> Iterator[str]:
+    """The lines with their ends, which csv needs to join quoted cells; `end` is kept behind the last byte."""
+    decode = Utf8(file.label)
+    number = 0
+    with file.open() as stream:
+        while line := stream.readline(MAX_LINE + 1):
+            number += 1
+            if len(line) > MAX_LINE:
+                raise DataError.at(file.label, f"line {number}", f"it is longer than {MAX_LINE:,} characters.")
+            end[0] += len(line)
+            yield decode(line).removesuffix("\n").removesuffix("\r") + "\n"

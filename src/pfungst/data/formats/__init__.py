@@ -22,6 +22,7 @@ FORMATS = Registry(
         "daquar": "pfungst.data.formats.daquar:Daquar",
         "gqa": "pfungst.data.formats.gqa:Gqa",
         "clevr": "pfungst.data.formats.clevr:Clevr",
+        "vlmevalkit": "pfungst.data.formats.vlmevalkit:VlmEvalKit",
         "table": "pfungst.data.formats.table:TableFiles",
         "hf": "pfungst.data.formats.hf:HuggingFace",
         "world": "pfungst.data.formats.world:World",

@@ -42,8 +42,6 @@ class HuggingFace(Format):
         for split in job.in_turn(list(parts)):
             part, prefix = parts[split], f"{split}-" if len(parts) > 1 else ""
             for number, example in _examples(job, rows, part, prefix):
-                if len(example.answers) > 1 and not example.choices and not job.metric:
-                    job.metric = "vqa"
                 yield example, None, number
 
 
@@ -87,11 +85,10 @@ def _examples(job: Job, rows: Rows, data: Any, prefix: str) -> Iterator[tuple[in
     for index, row in enumerate(rest):
         try:
             picture = _picture(job, pictures, column, index) if pictures is not None else None
-            example = rows.example(record(row), f"{prefix}{index + 1}", picture)
+            for part in rows.unfold(record(row)):
+                yield index + 1, rows.example(part, f"{prefix}{index + 1}", picture)
         except Bad as problem:
             job.bad(None, f"row {index + 1}", problem)
-        else:
-            yield index + 1, example
 
 
 def _picture(job: Job, pictures: Any, column: str, index: int) -> Callable[[], Image] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,18 +31,22 @@ def parquet_rows(file: File, rows: Rows) -> Iterator[tuple[int, Any, Callable[[]
         with pq.ParquetFile(source) as table:
             schema = table.schema_arrow
             column = rows.column(dict.fromkeys(schema.names, True), "image")
-            stored = column in schema.names and _holds_bytes(schema.field(column).type)
-            columns = [name for name in schema.names if not (stored and name == column)]
-            if stored and pa.types.is_struct(schema.field(column).type):
-                columns.append(f"{column}.path")
+            kept = [name for name in schema.names if _holds_bytes(schema.field(name).type)]
+            columns = [name for name in schema.names if name not in kept]
+            columns += [f"{name}.path" for name in kept if pa.types.is_struct(schema.field(name).type)]
             for group in range(table.num_row_groups):
                 within = 0
                 for batch in table.iter_batches(batch_size=BATCH, row_groups=[group], columns=columns):
                     for row in batch.to_pylist():
                         number += 1
                         picture = None
-                        if stored:
-                            picture = _picture(source, column, group, within, row)
+                        for name in kept:
+                            struct = pa.types.is_struct(schema.field(name).type)
+                            stored = _stored(source, name, group, within, row, struct)
+                            if name == column and stored is not None:
+                                picture = partial(_same, stored)
+                            elif name != column:
+                                row[name] = stored
                         within += 1
                         yield number, row, picture
     except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError, RecursionError) as error:
@@ -54,30 +58,41 @@ def parquet_rows(file: File, rows: Rows) -> Iterator[tuple[int, Any, Callable[[]
         ) from error
 
 
+def _same(image: Image) -> Image:
+    return image
+
+
 def _holds_bytes(type_: Any) -> bool:
+    """Whether a column holds images: bytes, an object with bytes, or a list of either."""
     import pyarrow as pa
 
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return pa.types.is_struct(type_.value_type) and _holds_bytes(type_.value_type)
     if pa.types.is_struct(type_):
         return any(field.name == "bytes" and _holds_bytes(field.type) for field in type_)
     return bool(pa.types.is_binary(type_) or pa.types.is_large_binary(type_))
 
 
-def _picture(
-    source: Path | io.BytesIO, column: str, group: int, within: int, row: dict[str, Any]
-) -> Callable[[], Image] | None:
-    """How the image of a row is fetched; a row whose image is a path is left to the usual rules."""
+def _stored(
+    source: Path | io.BytesIO, column: str, group: int, within: int, row: dict[str, Any], struct: bool
+) -> StoredImage | None:
+    """The image of a row, which stays in the file; None where the row has none."""
     nested = row.pop(column, None)
+    if struct and nested is None:
+        return None
     if isinstance(nested, dict) and nested.get("path"):
         row.setdefault("image_id", nested["path"])
 
     def fetch() -> bytes:
         value = _column(source, column, group)[within].as_py()
+        if isinstance(value, list) and value:
+            value = value[0]
         data = value.get("bytes") if isinstance(value, dict) else value
         if not isinstance(data, bytes):
             raise DataError(f"Row {within + 1} of row group {group} of {source} holds no image.")
         return data
 
-    return lambda: StoredImage(fetch)
+    return StoredImage(fetch)
 
 
 @lru_cache(maxsize=2)

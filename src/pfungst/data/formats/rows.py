@@ -1,25 +1,30 @@
 """Rows of a table as examples: the schema of JSONL, CSV, Parquet and Hugging Face data sets.
 
     column         what                                               other names that are understood
-    question       the question (the only one needed)                 query, sent
-    id             unique in its data set; else the row number        question_id, qa_id, questionId, uid
-    image          path below the image folder, data URL, or bytes    image_path, image_file, file_name, img
-    image_id       name of the image; else the path                   imageId, img_id
-    answers        list of human answers                              (a list of {"answer": ...} is understood)
-    answer         one answer; with choices also its number from 0    label
-    target         the right one; else the most frequent answer       multiple_choice_answer
-    choices        list of options, the target among them             options, multiple_choices
-    answer_type, question_type, group, scene, program                 type (question_type), rephrasing_of (group)
-    wording        `train` or `heldout`: words as in training, or not phrasing_split
+    question       the question (the only one needed)
+    hint           what is said before the question
+    id             unique in its data set; else the row number
+    image          path below the image folder, data URL, base64, or bytes
+    image_id       name of the image; else the path
+    answers        list of human answers, or of {"answer": ...}
+    answer         one answer; with choices also its letter, or its number from 0
+    target         the right one; else the most frequent answer
+    choices        list of options, the target among them; or one column an option: A, B ...
+    answer_type, question_type, group, scene, program
+    wording        `train` or `heldout`: words as in training, or not
 
-In CSV a list is JSON (`["a", "b"]`) or texts between bars (`a|b`).
+Other names that are understood are in `layouts.py`. In CSV a list is JSON (`["a", "b"]`), a Python literal, or texts
+between bars (`a|b`).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, make_dataclass
+from string import ascii_uppercase
 from typing import Any
 
 from pfungst.core import BytesImage, Example, Image
@@ -34,26 +39,17 @@ from pfungst.data.fields import (
     shown,
     text,
 )
+from pfungst.data.files import IMAGE_SUFFIXES
 from pfungst.data.formats.clevr import Programs, checked_scene
+from pfungst.data.formats.layouts import NAMES, OPTION_COLUMNS, Layout, layout_of, lettered_options, options_at_end
+from pfungst.data.images import StoredImage, from_base64, is_base64
 from pfungst.data.job import Job
+from pfungst.logs import cells
 
-NAMES: Mapping[str, tuple[str, ...]] = {
-    "question": ("question", "query", "sent"),
-    "id": ("id", "question_id", "qa_id", "questionId", "uid"),
-    "image": ("image", "image_path", "image_file", "file_name", "img"),
-    "image_id": ("image_id", "imageId", "img_id"),
-    "answers": ("answers",),
-    "answer": ("answer", "label"),
-    "target": ("target", "multiple_choice_answer"),
-    "choices": ("choices", "options", "multiple_choices"),
-    "answer_type": ("answer_type",),
-    "question_type": ("question_type", "type"),
-    "group": ("group", "rephrasing_of"),
-    "wording": ("wording", "phrasing_split"),
-    "scene": ("scene",),
-    "program": ("program",),
-}
-"""Field of an example -> columns it is read from; the first that has a value counts."""
+UNREAD = "image column that was not understood"
+SEVERAL = "questions with several images, of which the first is shown"
+_MOST_NAMED = 30
+_OF_IMAGES = re.compile(r"image|img|picture|photo|figure|jpe?g|png", re.IGNORECASE)
 
 ColumnOptions = make_dataclass("ColumnOptions", [(name, str, field(default="")) for name in (*NAMES, "metric")])
 """The column of each field, where it is called otherwise, and how answers are judged."""
@@ -65,15 +61,34 @@ class Rows:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._programs = Programs()
-        self._columns = {name: (job.options[name],) if name in job.options else names for name, names in NAMES.items()}
+        self._layouts: dict[tuple[str, ...], tuple[Layout, Mapping[str, tuple[str, ...]]]] = {}
+        self._named: Counter[str] = Counter()
+        self._asked = False
+        self._humans, self._only_yes_no = 0, True
 
     def column(self, row: Mapping[str, Any], field: str) -> str:
         """The column that holds a field in this row; the first possible name if none does."""
-        for candidate in self._columns[field]:
-            value = row.get(candidate)
-            if value is not None and not (isinstance(value, float) and value != value):
+        candidates = self._layout(row)[1][field]
+        for candidate in candidates:
+            if cells.known(row.get(candidate)):
                 return candidate
-        return self._columns[field][0]
+        return candidates[0]
+
+    def unfold(self, row: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+        """The rows in a row: one, but for tables with several questions a row."""
+        unfold = self._layout(row)[0].unfold
+        return (row,) if unfold is None else unfold(row)
+
+    def _layout(self, row: Mapping[str, Any]) -> tuple[Layout, Mapping[str, tuple[str, ...]]]:
+        names = tuple(row)
+        if names not in self._layouts:
+            layout, given = layout_of(names), self._job.options
+            columns = {
+                field: (given[field],) if field in given else layout.columns.get(field, usual)
+                for field, usual in NAMES.items()
+            }
+            self._layouts[names] = layout, columns
+        return self._layouts[names]
 
     def example(self, row: Mapping[str, Any], id_: str, picture: Callable[[], Image] | None = None) -> Example:
         """An example of a row. `id_` is used where the row has no id; `picture` stands for an image kept elsewhere."""
@@ -81,30 +96,57 @@ class Rows:
         def get(field: str) -> Any:
             return row.get(self.column(row, field))
 
-        question = text(row, self.column(row, "question"))
-        choices = self._list(get("choices"), "choices")
+        layout = self._layout(row)[0]
+        question = self._question(row)
         answers = self._list(get("answers"), "answers")
         answer = get("answer")
-        if answer is not None and not answers:
-            answers = (self._answer(answer, choices),)
+        if answer is not None and layout.answers:
+            answer = layout.answers.get(answer_text(answer, '"answer"').strip(), answer)
+        choices, lettered = self._choices(row, answer)
+        if layout.options_in_question and not choices:
+            question, choices = options_at_end(question)
+            # options that cannot be told apart stay in the question, and the letters are what is chosen from
+            choices, lettered = choices or ("A", "B", "C", "D"), True
+        if hint := optional_text(row, self.column(row, "hint")).strip():
+            question = f"{hint}\n{question}"
         target = get("target")
-        target = answer_text(target, '"target"') if target is not None else most_frequent(answers)
+        if target is not None:
+            target = answer_text(target, '"target"')
+        elif answer is not None and (choices or not answers):
+            target = self._answer(answer, choices, lettered)
+            if not choices and isinstance(answer, str) and answer.lstrip().startswith("["):
+                answers = self._list(answer, "answer")
+                target = most_frequent(answers)
+        else:
+            target = most_frequent(answers)
         if target is not None and not answers:
             answers = (target,)
         if choices and target is not None and target not in choices:
             raise Bad(f"the right answer {shown(target)} is not among its choices.")
         image, image_name = picture() if picture else None, ""
         if image is None and get("image") is not None:
-            image, image_name = self._image(get("image"))
+            path = layout.image.format_map({**row, "image": get("image")}) if layout.image else get("image")
+            image, image_name = self._image(path)
         image_id = name(get("image_id"), '"image_id"') if get("image_id") is not None else image_name
         if image is None and image_id and get("image") is None:
             image = self._job.images.named(image_id.rpartition("/")[2])
+            if image is None and image_id.isdecimal():
+                image = self._job.images.coco(int(image_id), "")
+        given_id: Any = get("id")
+        if layout.id:
+            given_id = "_".join(answer_text(row.get(part), f'"{part}"') for part in layout.id)
+        if isinstance(given_id, str) and given_id.lower().endswith(tuple(IMAGE_SUFFIXES)):
+            # MME: an id that is the name of an image, for each of the questions about it
+            image_id = image_id or given_id
+            self._named[given_id] += 1
+            given_id = f"{given_id}:{self._named[given_id]}"
         if image is not None and not image_id:
             image_id = image.digest[:16]  # questions on one image must form one cluster
+        if image is None and not image_id:
+            self._note_unread(row)
         scene = self._json(get("scene"), "scene")
-        given_id = get("id")
         group = get("group")
-        return Example(
+        example = Example(
             id=name(given_id, '"id"') if given_id is not None else id_,
             question=question,
             image=image,
@@ -119,24 +161,76 @@ class Rows:
             group="" if group is None else name(group, '"group"'),
             wording=self._job.share(optional_text(row, self.column(row, "wording"))),
         )
+        self._judge(example)
+        return example
 
-    def _answer(self, answer: object, choices: Sequence[str]) -> str:
-        if choices and isinstance(answer, int) and not isinstance(answer, bool):
+    def _judge(self, example: Example) -> None:
+        """The metric that fits all examples so far, where none was asked for and not all have choices."""
+        self._only_yes_no &= (example.target or "").strip().lower() in ("yes", "no") and not example.choices
+        if not example.choices:
+            self._humans = max(self._humans, len(example.answers))
+        # several people answered: agreement with them is the measure
+        fitting = "vqa" if self._humans > 1 else "yes/no" if self._only_yes_no else ""
+        self._job.metric = self._job.options.get("metric", "") or fitting
+
+    def _question(self, row: Mapping[str, Any]) -> str:
+        column = self.column(row, "question")
+        self._asked = self._asked or column in row
+        if not self._asked:
+            names = ", ".join(str(one) for one in list(row)[:_MOST_NAMED]) or "none"
+            raise Bad(f'"{column}" is missing; the columns are {names}. Name the one that asks: ?question=COLUMN.')
+        return text(row, column)
+
+    def _note_unread(self, row: Mapping[str, Any]) -> None:
+        """Remember a column that speaks of images and was not understood."""
+        for column, value in row.items():
+            if _OF_IMAGES.search(column) and isinstance(value, str | bytes | Mapping) and value:
+                self._job.notes.setdefault(UNREAD, column)
+
+    def _choices(self, row: Mapping[str, Any], answer: Any) -> tuple[tuple[str, ...], bool]:
+        """The options, and whether answers are always their letters."""
+        value = row.get(self.column(row, "choices"))
+        if value is not None:
+            inside = lettered_options(value) if isinstance(value, str) else ()
+            return inside or self._list(value, "choices"), bool(inside)
+        for columns in OPTION_COLUMNS:
+            if columns[0] in row and columns[1] in row:
+                letters = {letter: row.get(column) for letter, column in zip(ascii_uppercase, columns, strict=True)}
+                return cells.option_columns(letters, answer), True
+        return (), False
+
+    def _answer(self, answer: object, choices: Sequence[str], lettered: bool) -> str:
+        if not choices:
+            return answer_text(answer, '"answer"')
+        if isinstance(answer, int) and not isinstance(answer, bool):
             if not 0 <= answer < len(choices):
                 raise Bad(f"the answer is choice {answer}, but there are {len(choices)} choices, counted from 0.")
             return choices[answer]
-        return answer_text(answer, '"answer"')
+        said = answer_text(answer, '"answer"')
+        try:
+            return cells.target_of(said, choices, "the answer", lettered)
+        except Bad:
+            return said
 
     def _list(self, value: object, what: str) -> tuple[str, ...]:
         if value is None:
             return ()
         if isinstance(value, str):
-            as_json = value.lstrip().startswith("[")
-            value = self._json(value, what) if as_json else [part.strip() for part in value.split("|")]
+            as_list = value.lstrip().startswith("[")
+            value = self._literal(value, what) if as_list else [part.strip() for part in value.split("|")]
         if not isinstance(value, Sequence) or isinstance(value, bytes):
             raise Bad(f'"{what}" is {kind(value)}, not a list.')
         items = [one.get("answer") if isinstance(one, Mapping) else one for one in value]
         return tuple(answer_text(item, f'an item of "{what}"') for item in items)
+
+    def _literal(self, value: str, what: str) -> Any:
+        """A list as JSON, or as Python writes it; nothing is evaluated."""
+        try:
+            return self._json(value, what)
+        except Bad:
+            if isinstance(found := cells.literal(value), list):
+                return found
+            raise
 
     def _json(self, value: object, what: str) -> Any:
         """A structure; written as JSON text where the table holds text alone."""
@@ -148,6 +242,12 @@ class Rows:
             raise Bad(f'"{what}" is not JSON.') from None
 
     def _image(self, value: object) -> tuple[Image | None, str]:
+        if isinstance(value, StoredImage):
+            return value, ""
+        if isinstance(value, Sequence) and not isinstance(value, str | bytes) and value:
+            if len(value) > 1:
+                self._job.count(SEVERAL)
+            value = value[0]
         if isinstance(value, Mapping):
             data, path = value.get("bytes"), value.get("path")
             if isinstance(data, bytes):
@@ -159,4 +259,6 @@ class Rows:
             raise Bad(f'"image" is {kind(value)}, not a path.')
         if value.startswith("data:"):
             return self._job.images.at(value), ""
+        if is_base64(value):
+            return from_base64(value), ""
         return self._job.images.at(checked(value, '"image"')), value

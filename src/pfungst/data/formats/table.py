@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 from pfungst.core import DataError, Image
 from pfungst.data.fields import Bad, record
 from pfungst.data.files import File
+from pfungst.data.formats.layouts import NAMES
 from pfungst.data.formats.parquet import parquet_rows
-from pfungst.data.formats.rows import NAMES, ColumnOptions, Rows
+from pfungst.data.formats.rows import ColumnOptions, Rows
 from pfungst.data.job import Format, Found, Job
 from pfungst.data.json_records import JsonRecords
 from pfungst.data.lines import json_lines, table
@@ -22,6 +24,12 @@ _SHARD = re.compile(r"[-_]\d{4,6}-of-\d{4,6}$")
 _LINES = frozenset({".jsonl", ".ndjson"})
 _CELLS = frozenset({".csv", ".tsv"})
 _SUFFIXES = _LINES | _CELLS | {".json", ".parquet"}
+_WRAPPED = re.compile(
+    r'\s*\{(?:\s*"[^"]{1,40}"\s*:\s*(?:"[^"]{0,400}"|[\d.]+|null|true|false)\s*,)*\s*"(data|questions)"\s*:\s*\['
+)
+"""`{"version": "0.5.1", "data": [...]}`: TextVQA, SEED-Bench."""
+_BY_ID = re.compile(r'\s*\{\s*"[^"]{1,40}"\s*:\s*\{[^{}\[\]]{0,4000}"question"\s*:\s*"')
+"""`{"1": {"question": ...}, "2": ...}`: ScienceQA."""
 
 
 class TableFiles(Format):
@@ -35,11 +43,13 @@ class TableFiles(Format):
     def claims(self, file: File, head: str) -> float:
         if file.suffix in _LINES | {".parquet"}:
             return 0.4
+        if holds_lines(head):
+            return 0.35
         if file.suffix in _CELLS:
             first = head.partition("\n")[0].lower()
             return 0.4 if any(column in first for column in NAMES["question"]) else 0.1
-        if file.suffix == ".json" and head.lstrip().startswith("[") and '"question"' in head:
-            return 0.3
+        if file.suffix == ".json" and any(f'"{column}"' in head for column in NAMES["question"]):
+            return 0.3 if head.lstrip().startswith("[") or _WRAPPED.match(head) or _BY_ID.match(head) else 0.0
         return 0.0
 
     def read(self, job: Job) -> Iterator[Found]:
@@ -50,14 +60,10 @@ class TableFiles(Format):
         job.name = "+".join(chosen)
         job.metric = job.options.get("metric", "")
         rows = Rows(job)
-        humans = 0
         for split in job.in_turn(chosen):
             for file in splits[split]:
                 prefix = "" if len(chosen) == len(splits[split]) == 1 else f"{file.stem}-"
                 for example, number in _examples(job, rows, file, prefix):
-                    humans = max(humans, len(example.answers))
-                    if humans > 1 and not job.metric and not example.choices:
-                        job.metric = "vqa"  # several people answered: agreement with them is the measure
                     yield example, file, number
 
 
@@ -67,32 +73,56 @@ def _examples(job: Job, rows: Rows, file: File, prefix: str) -> Iterator[tuple[A
             if isinstance(row, Bad):
                 raise row
             count = number if isinstance(number, int) else int(number.split()[1])
-            example = rows.example(record(row), f"{prefix}{count}", picture)
+            parts = rows.unfold(record(row))
         except Bad as problem:
             job.bad(file, number, problem)
-        else:
-            yield example, count
+            continue
+        for part in parts:
+            try:
+                example = rows.example(part, f"{prefix}{count}", picture)
+            except Bad as problem:
+                job.bad(file, number, problem)
+            else:
+                yield example, count
 
 
 def _rows(file: File, rows: Rows) -> Iterator[Row]:
-    if file.suffix in _LINES:
-        for number, value in json_lines(file):
-            yield number, value, None
-    elif file.suffix in _CELLS:
+    if file.suffix in _CELLS:
         for number, value in table(file):
             yield number, value, None
     elif file.suffix == ".parquet":
         yield from parquet_rows(file, rows)
+    elif file.suffix in _LINES or holds_lines(head := file.head()):
+        for number, value in json_lines(file):
+            yield number, value, None
     else:
         reader = JsonRecords(file)
-        for value in reader.list("data"):
+        if _BY_ID.match(head):
+            for id_, value in reader.members():
+                yield reader.where, {"id": id_, **value} if isinstance(value, Mapping) else value, None
+            return
+        wrapped = _WRAPPED.match(head)
+        for value in reader.list(wrapped[1] if wrapped else "data"):
             yield reader.where, value, None
+
+
+def holds_lines(head: str) -> bool:
+    """Whether a file is JSON lines, whatever its name: the first line is an object, and so is the next."""
+    first, _, rest = head.lstrip().partition("\n")
+    if not first.startswith("{"):
+        return False
+    try:
+        value = json.loads(first)
+    except (ValueError, RecursionError):
+        return False
+    asks = any(isinstance(value.get(column), str) for column in NAMES["question"])
+    return rest.lstrip().startswith("{") or (asks and not rest.strip())
 
 
 def _splits(job: Job) -> Mapping[str, list[File]]:
     splits: dict[str, dict[str, File]] = {}
     for file in sorted(job.files, key=lambda file: (file.preference, file)):
-        if file.suffix in _SUFFIXES:
+        if file.suffix in _SUFFIXES or (len(job.files) == 1 and holds_lines(file.head())):
             splits.setdefault(_SHARD.sub("", file.stem), {}).setdefault(file.name, file)
     if len(splits) > 1:
         # other JSON lying with tables (a model card, statistics) is rarely a table of questions

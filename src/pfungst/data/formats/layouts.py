@@ -1,0 +1,137 @@
+"""Tables as they are published: how columns of known data sets are called. One entry of `LAYOUTS` a data set, and only
+for what the general names of `NAMES` do not say already."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from string import ascii_lowercase, ascii_uppercase
+from typing import Any
+
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "question": ("question", "query", "sent", "Question", "text"),
+    "hint": ("hint",),
+    "id": ("id", "question_id", "qa_id", "questionId", "uid", "qid", "index", "Index"),
+    "image": ("image", "image_path", "image_file", "file_name", "img", "Image", "image_name", "img_name", "filename"),
+    "image_id": ("image_id", "imageId", "img_id", "image_source"),
+    "answers": ("answers", "direct_answers"),
+    "answer": ("answer", "label", "correct_choice_idx", "Answer"),
+    "target": ("target", "multiple_choice_answer"),
+    "choices": ("choices", "options", "multiple_choices", "Options"),
+    "answer_type": ("answer_type",),
+    "question_type": ("question_type", "type", "category", "l2-category", "content_type", "Question_Type"),
+    "group": ("group", "rephrasing_of"),
+    "wording": ("wording", "phrasing_split"),
+    "scene": ("scene",),
+    "program": ("program",),
+}
+"""Field of an example -> columns it is read from; the first that has a value counts."""
+
+OPTION_COLUMNS = (
+    tuple(ascii_uppercase),
+    tuple(f"choice_{letter}" for letter in ascii_lowercase),
+    tuple(f"option_{letter}" for letter in ascii_lowercase),
+)
+"""Columns that hold one option each: A, B ... (MMBench), choice_a, choice_b ... (SEED-Bench)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The table of one data set."""
+
+    name: str
+    has: frozenset[str]
+    """Columns by which it is recognised."""
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Fields that are read from other columns than those of `NAMES`."""
+    id: tuple[str, ...] = ()
+    """Columns whose values, joined by `_`, are the id."""
+    answers: Mapping[str, str] = field(default_factory=dict)
+    """What the answers of the file mean."""
+    image: str = ""
+    """Where an image lies, from the columns of its row: `{split}/{id}/{image}`."""
+    options_in_question: bool = False
+    """The options stand at the end of the question, and the answer is a letter."""
+    unfold: Callable[[Mapping[str, Any]], Iterable[Mapping[str, Any]]] | None = None
+    """Several questions in one row."""
+
+
+def _naturalbench(row: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    """Two questions on two images: four questions, named `q0i0` ... as in the paper."""
+    for question in (0, 1):
+        for image in (0, 1):
+            yield {
+                "id": f"{row.get('Index')}-q{question}i{image}",
+                "question": row.get(f"Question_{question}"),
+                "image": row.get(f"Image_{image}"),
+                "image_id": f"{row.get('Index')}-i{image}",
+                "answer": row.get(f"Image_{image}_Question_{question}"),
+                "question_type": row.get("Question_Type"),
+            }
+
+
+LAYOUTS = (
+    Layout(
+        "HallusionBench",
+        frozenset({"category", "subcategory", "set_id", "figure_id", "question_id", "gt_answer"}),
+        columns={"answer": ("gt_answer",), "image_id": ("filename",), "question_type": ("subcategory",)},
+        id=("category", "subcategory", "visual_input", "set_id", "figure_id", "question_id"),
+        answers={"0": "no", "1": "yes"},
+    ),
+    Layout(
+        "MMVP",
+        frozenset({"Question", "Options", "Correct Answer"}),
+        columns={"answer": ("Correct Answer",), "image_id": ("Index",)},
+    ),
+    Layout(
+        "MMStar",
+        frozenset({"index", "question", "answer", "l2_category", "meta_info"}),
+        options_in_question=True,
+    ),
+    Layout(
+        "ScienceQA", frozenset({"id", "question", "choices", "image", "split", "lecture"}), image="{split}/{id}/{image}"
+    ),
+    Layout(
+        "NaturalBench",
+        frozenset({"Question_0", "Question_1", "Image_0_Question_0", "Image_1_Question_1"}),
+        unfold=_naturalbench,
+    ),
+)
+
+PLAIN = Layout("", frozenset())
+
+
+def layout_of(columns: Iterable[str]) -> Layout:
+    """The published layout that has these columns; a plain table if none does."""
+    names = frozenset(columns)
+    return next((layout for layout in LAYOUTS if layout.has <= names), PLAIN)
+
+
+_HEADING = re.compile(r"\s*\b(?:Options|Choices)\s*:\s*", re.IGNORECASE)
+
+
+def options_at_end(question: str) -> tuple[str, tuple[str, ...]]:
+    """A question and the options behind it, as in `What is it? Options: A: cat, B: dog`; no options if not clear."""
+    for heading in reversed(list(_HEADING.finditer(question))):
+        if options := lettered_options(question[heading.end() :]):
+            return question[: heading.start()].rstrip(), options
+    return question, ()
+
+
+def lettered_options(text: str) -> tuple[str, ...]:
+    """Options with letters before them: `(a) Open (b) Closed`, `A: cat, B: dog`, `A. cat\\nB. dog`."""
+    starts: list[tuple[int, int]] = []
+    at = 0
+    for letter in ascii_lowercase:
+        mark = re.compile(rf"(?:^|(?<=[\s,;]))(?:\({letter}\)|{letter}[.:)])\s*", re.IGNORECASE)
+        found = mark.search(text, at)
+        if found is None or (letter == "a" and text[: found.start()].strip()):
+            break
+        starts.append((found.start(), found.end()))
+        at = found.end()
+    if len(starts) < 2:
+        return ()
+    ends = [start for start, _ in starts[1:]] + [len(text)]
+    options = tuple(text[begin:end].strip().rstrip(",;").rstrip() for (_, begin), end in zip(starts, ends, strict=True))
+    return options if all(options) else ()

@@ -1,0 +1,207 @@
+"""VLMEvalKit: one TSV a data set, its images inside as base64.
+
+    index             unique; from 1,000,000 up the same question with its options rotated (circular evaluation)
+    image             base64 of an image, or the index of the row that holds it, or a Python list of either
+    image_path        the file of the image, where the table does not hold it
+    question, hint, A, B, C ..., answer (a letter, Yes or No, a text or a Python list of texts), category
+    g_index           index of the row that is not rotated
+
+The columns mean what they mean in other tables (`rows.py`). Images stay in the file until they are asked for.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from pfungst.core import BytesImage, DataError, Example, Image
+from pfungst.data.fields import Bad, shown
+from pfungst.data.files import File
+from pfungst.data.formats.rows import SEVERAL, ColumnOptions, Rows
+from pfungst.data.images import StoredImage, from_base64
+from pfungst.data.job import Format, Found, Job
+from pfungst.data.lines import MAX_LINE, placed_rows
+
+CIRCLE = 1_000_000
+"""Rotation r of a question has the index of the original plus r times this."""
+_LONGEST_INDEX = 64
+"""A shorter text in `image` is the index of the row that holds the image."""
+_MARKS = frozenset({"image", "image_path", "A", "answer", "category"})
+
+Row = dict[str, str]
+
+
+class VlmEvalKit(Format):
+    """A TSV of VLMEvalKit. Each file is a split named after it."""
+
+    name = "vlmevalkit"
+    title = "VLMEvalKit TSV"
+    expects = "NAME.tsv with the columns index and question, and A, B ..., answer, image or image_path"
+    options = ColumnOptions
+
+    def claims(self, file: File, head: str) -> float:
+        if file.suffix != ".tsv":
+            return 0.0
+        columns = {column.strip().strip('"') for column in head.partition("\n")[0].rstrip("\r").split("\t")}
+        return 0.6 if {"index", "question"} <= columns and len(_MARKS & columns) > 1 else 0.0
+
+    def read(self, job: Job) -> Iterator[Found]:
+        splits = {file.stem: file for file in sorted(job.files, reverse=True) if file.suffix == ".tsv"}
+        if not splits:
+            raise DataError.at(job.place, "", "there is no TSV in it.", f"Expected: {self.expects}.")
+        chosen = job.choose(sorted(splits))
+        job.name = "+".join(chosen)
+        rows = Rows(job)
+        for split in job.in_turn(chosen):
+            table = _Table(splits[split], job)
+            circular = _circular(splits[split])
+            for number, row, picture in table.rows():
+                try:
+                    if isinstance(row, Bad):
+                        raise row
+                    example = _example(rows, row, picture, number, job)
+                    example = replace(example, group=_group(row, circular))
+                except Bad as problem:
+                    job.bad(splits[split], number, problem)
+                else:
+                    yield example, splits[split], number
+
+
+def _example(rows: Rows, row: Row, cell: _Cell | None, number: int, job: Job) -> Example:
+    if "index" not in row:
+        raise Bad('"index" is empty.')
+    image = cell.image() if cell is not None else None
+    named = first_of(row.pop("image_path", ""), job)
+    if named:
+        row["image_id"] = named if not named.startswith("/") else named.rpartition("/")[2]
+        if image is None:
+            # an absolute path is that of another machine: the name of the file is what counts
+            image = job.images.at(row["image_id"])
+    return rows.example(row, str(number), partial(_same, image) if image is not None else None)
+
+
+def _same(image: Image) -> Image:
+    return image
+
+
+def _circular(file: File) -> frozenset[int]:
+    """The questions of a circular evaluation that stand there again with rotated options."""
+    numbers = set()
+    for _, row, _ in placed_rows(file):
+        index = "" if isinstance(row, Bad) else _plain(row.get("index", ""))
+        if not index.isdecimal() and not isinstance(row, Bad):
+            return frozenset()
+        numbers.add(int(index or 0))
+    copied = {number % CIRCLE for number in numbers if number >= CIRCLE}
+    # large numbers without an original are only large numbers
+    return frozenset(copied) if copied <= numbers else frozenset()
+
+
+def _group(row: Mapping[str, str], circular: frozenset[int]) -> str:
+    """The question that a circular evaluation asks again with rotated options; the original is part of its group."""
+    if given := row.get("g_index"):
+        return _plain(given)
+    index = _plain(row["index"])
+    return str(int(index) % CIRCLE) if circular and int(index) % CIRCLE in circular else ""
+
+
+def _plain(index: str) -> str:
+    """42 and 42.0 are one index."""
+    index = index.strip()
+    return index[:-2] if index.endswith(".0") and index[:-2].isdecimal() else index
+
+
+def first_of(cell: str, job: Job) -> str:
+    """The cell, or the first item where it is the text of a Python list. Read as a literal; nothing is evaluated."""
+    if not cell.lstrip().startswith("["):
+        return cell
+    try:
+        items = ast.literal_eval(cell.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        raise Bad(f"the images {shown(cell)} are not a list.") from None
+    if not isinstance(items, list) or not items or not all(isinstance(item, str | int) for item in items):
+        raise Bad(f"the images {shown(cell)} are not a list of texts.")
+    if len(items) > 1:
+        job.count(SEVERAL)
+    return str(items[0])
+
+
+class _Cell:
+    """The image of one row."""
+
+    def __init__(self, table: _Table, text: str, place: tuple[int, int]) -> None:
+        self._table, self._text, self._place = table, text, place
+        self._image: Image | None = None
+
+    def image(self) -> Image:
+        if self._image is None:
+            self._image = self._find()
+        return self._image
+
+    def _find(self) -> Image:
+        text = first_of(self._text, self._table.job)
+        if len(text) <= _LONGEST_INDEX:
+            return self._table.of_index(_plain(text))
+        image = from_base64(text.partition(",")[2] if text.startswith("data:") else text)
+        return self._table.late(image, self._place)
+
+
+class _Table:
+    """One file, and where its images are."""
+
+    def __init__(self, file: File, job: Job) -> None:
+        self.file, self.job = file, job
+        self._images: dict[str, Image] = {}
+        self._searched = False
+
+    def rows(self) -> Iterator[tuple[int, Row | Bad, _Cell | None]]:
+        for number, row, place in placed_rows(self.file):
+            if isinstance(row, Bad):
+                yield number, row, None
+                continue
+            text = row.pop("image", "")
+            cell = _Cell(self, text, place) if text else None
+            if cell is not None and "index" in row and len(text) > _LONGEST_INDEX and not self._searched:
+                self._remember(row["index"], cell)
+            yield number, row, cell
+
+    def _remember(self, index: str, cell: _Cell) -> None:
+        with suppress(Bad):  # reported with its own row
+            self._images[_plain(index)] = cell.image()
+
+    def of_index(self, index: str) -> Image:
+        """The image that another row holds, before this one or behind it."""
+        if index not in self._images and not self._searched:
+            for _ in self.rows():
+                pass
+            self._searched = True
+        if index not in self._images:
+            raise Bad(f"the image is that of row {shown(index)}, which holds none.")
+        return self._images[index]
+
+    def late(self, image: BytesImage, place: tuple[int, int]) -> Image:
+        """An image that is read from the file again when it is needed; kept in memory where the file is packed."""
+        path = self.file.random_access() if not self.file.member and self.file.preference == 0 else None
+        if not isinstance(path, Path):
+            return image
+        return StoredImage(partial(_fetch, path, *place), [image.digest])
+
+
+def _fetch(path: Path, start: int, end: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            header = next(csv.reader([file.readline(MAX_LINE).decode("utf-8-sig")], delimiter="\t"))
+            file.seek(start)
+            text = file.read(end - start).decode("utf-8", "surrogateescape")
+        row = next(csv.reader((line + "\n" for line in text.split("\n")), delimiter="\t"))
+        cell = row[[column.strip() for column in header].index("image")]
+        items = ast.literal_eval(cell.strip()) if cell.lstrip().startswith("[") else [cell]
+        text = items[0]
+        return from_base64(text.partition(",")[2] if text.startswith("data:") else text).data
+    except (OSError, ValueError, IndexError, SyntaxError, StopIteration, Bad) as error:
+        raise DataError.at(path, f"byte {start}", "the image cannot be read again.", "Was the file changed?") from error
