@@ -95,3 +95,35 @@ def test_a_file_in_which_nothing_is_usable_is_given_up(tmp_path: Path) -> None:
     make.write(tmp_path / "mine.jsonl", "5\n" * 100_001)
     with pytest.raises(DataError, match="none of the first 100,000 records"):
         load(tmp_path, skip_bad=True)
+
+
+def test_images_that_are_all_missing_make_it_unfit(tmp_path: Path) -> None:
+    rows = [{"question": "a?", "image": "a.png"}, {"question": "b?", "image": "b.png"}]
+    path = make.write(tmp_path / "mine.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    report = check(path)
+    assert (report.ok, report.missing_images) == (False, 2)
+    told = "No image of the column image was found. Say where they are: --images FOLDER.\nNot fit for use as it is."
+    assert str(report).endswith(told)
+    make.picture(tmp_path / "a.png")
+    assert check(path).ok
+
+
+def test_an_image_column_that_is_not_understood_makes_it_unfit(tmp_path: Path) -> None:
+    make.picture(tmp_path / "a.png")
+    path = make.write(tmp_path / "mine.jsonl", json.dumps({"question": "a?", "picture_name": "a.png"}) + "\n")
+    report = check(path)
+    assert not report.ok
+    assert "The column picture_name was not understood" in str(report) and "?image=picture_name" in str(report)
+    assert check(f"{path}?image=picture_name").ok
+
+
+def test_questions_that_speak_of_no_image_are_fit(tmp_path: Path) -> None:
+    assert check(make.write(tmp_path / "mine.jsonl", json.dumps({"question": "a?", "answer": "b"}) + "\n")).ok
+
+
+def test_twenty_bad_records_are_shown_and_all_are_counted(tmp_path: Path) -> None:
+    make.write(tmp_path / "mine.jsonl", '{"question": "a?"}\n' + "5\n" * 50)
+    report = check(tmp_path)
+    text = str(report)
+    assert "Bad records: 50," in text and text.count("not an object") == 20 and "... and 30 more" in text
+    assert len(report.as_dict()["bad"]) == 50

@@ -10,13 +10,15 @@ from typing import Any
 
 from pfungst.core import Example, PfungstError
 from pfungst.core.fingerprint import Fingerprint
-from pfungst.data.job import BadRecord
+from pfungst.data.job import UNREAD, BadRecord
 from pfungst.data.loading import Images, collect, prepare
 
 MANY = 10
 """Names shown of a long list."""
 MAX_LISTED = 100_000
 """Bad records kept."""
+MAX_SHOWN = 20
+"""Bad records shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class CheckReport:
     """Examples that ask about an image what an earlier one has asked."""
     groups: int
     """Questions with rephrasings."""
+    image_column: str = ""
+    """The column of a table that names or holds the images."""
     files: Mapping[str, int] = field(default_factory=dict)
     """Examples read from each file."""
     answer_types: Mapping[str, int] = field(default_factory=dict)
@@ -62,12 +66,25 @@ class CheckReport:
 
     @property
     def ok(self) -> bool:
-        """Whether `load` would read it: no damage, and no bad record unless those are to be skipped."""
-        return self.error is None and self.examples > 0 and (self.skip_bad or not self.bad_records)
+        """Whether it is fit for an exam: `load` would read it (no damage, and no bad record unless those are to be
+        skipped), and if its questions are about images, there are images."""
+        readable = self.error is None and self.examples > 0 and (self.skip_bad or not self.bad_records)
+        return readable and not self.no_images
+
+    @property
+    def no_images(self) -> str:
+        """Why no question has an image, though a column is meant to hold them; empty where that is not so."""
+        if self.questions_without_image < self.examples or not self.examples:
+            return ""
+        if column := self.notes.get(UNREAD):
+            return f"The column {column} was not understood; if it holds the images, name it: ?image={column}."
+        if self.image_column:
+            return f"No image of the column {self.image_column} was found. Say where they are: --images FOLDER."
+        return ""
 
     def as_dict(self) -> dict[str, Any]:
         """For `--json`."""
-        return {"ok": self.ok, **asdict(self)}
+        return {"ok": self.ok, "no_images": self.no_images, **asdict(self)}
 
     def __str__(self) -> str:
         return "\n".join(_sentences(self))
@@ -125,6 +142,7 @@ def check(
         duplicate_ids=twice,
         duplicate_questions=tally.repeated,
         groups=len(tally.groups),
+        image_column=job.image_column,
         files=dict(tally.files),
         answer_types=dict(tally.answer_types.most_common()),
         question_types=dict(tally.question_types.most_common()),
@@ -207,7 +225,11 @@ def _sentences(report: CheckReport) -> Iterator[str]:
         yield f"{note[:1].upper()}{note[1:]}: {value}."
     if report.bad:
         yield f"Bad records: {report.bad_records:,}, {report.duplicate_ids:,} of them with an id that was there before."
-        yield from (f"  {one}" for one in report.bad)
+        yield from (f"  {one}" for one in report.bad[:MAX_SHOWN])
+        if report.bad_records > MAX_SHOWN:
+            yield f"  ... and {report.bad_records - MAX_SHOWN:,} more (--json lists them)."
     if report.error is not None:
         yield f"Reading stopped: {report.error}"
+    if report.no_images:
+        yield report.no_images
     yield "Fit for use." if report.ok else "Not fit for use as it is."

@@ -18,6 +18,8 @@ Found = tuple[Example, File | None, int]
 """An example, the file it came from, and its 1-based number there."""
 
 
+UNREAD = "image column that was not understood"
+"""Note of a data set: the column that speaks of images, where no column could be read as one."""
 HOPELESS = 100_000
 """So many bad records before the first good one end a load even where bad ones are skipped."""
 
@@ -55,6 +57,8 @@ class Job:
     on_bad: Callable[[BadRecord], None] | None = None
     name: str = ""
     metric: str = ""
+    image_column: str = ""
+    """The column of a table that names or holds the images."""
     reading: str = ""
     """The split that the examples handed on at the moment belong to."""
     notes: dict[str, Any] = field(default_factory=dict)

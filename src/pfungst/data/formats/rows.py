@@ -43,10 +43,9 @@ from pfungst.data.files import IMAGE_SUFFIXES
 from pfungst.data.formats.clevr import Programs, checked_scene
 from pfungst.data.formats.layouts import NAMES, OPTION_COLUMNS, Layout, layout_of, lettered_options, options_at_end
 from pfungst.data.images import StoredImage, from_base64, is_base64
-from pfungst.data.job import Job
+from pfungst.data.job import UNREAD, Job
 from pfungst.logs import cells
 
-UNREAD = "image column that was not understood"
 SEVERAL = "questions with several images, of which the first is shown"
 _MOST_NAMED = 30
 _OF_IMAGES = re.compile(r"image|img|picture|photo|figure|jpe?g|png", re.IGNORECASE)
@@ -125,6 +124,7 @@ class Rows:
             raise Bad(f"the right answer {shown(target)} is not among its choices.")
         image, image_name = picture() if picture else None, ""
         if image is None and get("image") is not None:
+            self._job.image_column = self.column(row, "image")
             path = layout.image.format_map({**row, "image": get("image")}) if layout.image else get("image")
             image, image_name = self._image(path)
         image_id = name(get("image_id"), '"image_id"') if get("image_id") is not None else image_name
@@ -191,12 +191,12 @@ class Rows:
         """The options, and whether answers are always their letters."""
         value = row.get(self.column(row, "choices"))
         if value is not None:
-            inside = lettered_options(value) if isinstance(value, str) else ()
+            inside = lettered_options(checked(value, '"choices"')) if isinstance(value, str) else ()
             return inside or self._list(value, "choices"), bool(inside)
         for columns in OPTION_COLUMNS:
             if columns[0] in row and columns[1] in row:
                 letters = {letter: row.get(column) for letter, column in zip(ascii_uppercase, columns, strict=True)}
-                return cells.option_columns(letters, answer), True
+                return tuple(checked(one, "an option") for one in cells.option_columns(letters, answer)), True
         return (), False
 
     def _answer(self, answer: object, choices: Sequence[str], lettered: bool) -> str:

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from pfungst.core import BytesImage, DataError, Example, Image
-from pfungst.data.fields import Bad, shown
+from pfungst.data.fields import Bad, name, shown
 from pfungst.data.files import File
 from pfungst.data.formats.rows import SEVERAL, ColumnOptions, Rows
 from pfungst.data.images import StoredImage, from_base64
@@ -80,6 +80,7 @@ def _example(rows: Rows, row: Row, cell: _Cell | None, number: int, job: Job) ->
     if named:
         row["image_id"] = named if not named.startswith("/") else named.rpartition("/")[2]
         if image is None:
+            job.image_column = "image_path"
             # an absolute path is that of another machine: the name of the file is what counts
             image = job.images.at(row["image_id"])
     return rows.example(row, str(number), partial(_same, image) if image is not None else None)
@@ -105,7 +106,7 @@ def _circular(file: File) -> frozenset[int]:
 def _group(row: Mapping[str, str], circular: frozenset[int]) -> str:
     """The question that a circular evaluation asks again with rotated options; the original is part of its group."""
     if given := row.get("g_index"):
-        return _plain(given)
+        return name(_plain(given), '"g_index"')
     index = _plain(row["index"])
     return str(int(index) % CIRCLE) if circular and int(index) % CIRCLE in circular else ""
 
