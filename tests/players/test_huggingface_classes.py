@@ -1,6 +1,8 @@
 """Every image-text-to-text class of the installed `transformers` answers about an image, or a sentence says why not."""
 
+import importlib.util
 import io
+import json
 import random
 from pathlib import Path
 
@@ -10,9 +12,10 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs pip install 'pfungst[hf]'")
 transformers = pytest.importorskip("transformers", reason="needs pip install 'pfungst[hf]'")
 
-from pfungst.core import BytesImage, Query  # noqa: E402
+from pfungst.core import BytesImage, PlayerError, Query  # noqa: E402
 from pfungst.players import HuggingFaceOptions, HuggingFacePlayer  # noqa: E402
 from tests.players import tiny_classes  # noqa: E402
+from tests.players.tiny_special import SPECIAL, WHY_NOT, WORKS, Special  # noqa: E402
 
 transformers.utils.logging.disable_progress_bar()
 torch.set_num_threads(1)
@@ -25,10 +28,14 @@ def picture(seed: int) -> BytesImage:
     return BytesImage(buffer.getvalue())
 
 
-@pytest.mark.parametrize("kind", tiny_classes.WORKS)
+KINDS = [pytest.param(kind, marks=pytest.mark.slow) if kind == "kosmos-2.5" else kind for kind in WORKS]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_class_loads_and_its_answer_depends_on_the_image_but_not_on_the_batch(kind: str, tmp_path: Path) -> None:
     folder = tiny_classes.save(kind, tmp_path)
-    asked = HuggingFacePlayer(str(folder), HuggingFaceOptions(max_new_tokens=3, device="cpu"))
+    prompt = SPECIAL.get(kind, Special()).prompt
+    asked = HuggingFacePlayer(str(folder), HuggingFaceOptions(max_new_tokens=3, device="cpu", prompt=prompt))
     query = Query("what color is this ?", picture(0))
     other = Query(query.question, picture(1))
     longer = Query("is it red or blue ? how many ?", picture(0))
@@ -36,3 +43,51 @@ def test_class_loads_and_its_answer_depends_on_the_image_but_not_on_the_batch(ki
     assert alone.text == together.text
     assert alone.confidence == pytest.approx(together.confidence, rel=1e-2)
     assert asked.answer([other])[0].confidence != alone.confidence, "the image did not reach the model"
+
+
+def test_older_layout_without_a_file_of_the_processor_gives_the_same_answers(tmp_path: Path) -> None:
+    query = Query("what color is this ?", picture(0))
+    folder = tiny_classes.save("qwen2_vl", tmp_path)
+    before = HuggingFacePlayer(str(folder), HuggingFaceOptions(device="cpu")).answer([query])
+    (folder / "processor_config.json").unlink()
+    images = folder / "preprocessor_config.json"
+    images.write_text(json.dumps({**json.loads(images.read_text()), "processor_class": "Qwen2VLProcessor"}))
+    assert HuggingFacePlayer(str(folder), HuggingFaceOptions(device="cpu")).answer([query]) == before
+
+
+def test_stand_in_for_videos_leaves_the_processor_class_as_it_was(tmp_path: Path) -> None:
+    before = dict(vars(transformers.Qwen2VLProcessor))
+    asked = HuggingFacePlayer(str(tiny_classes.save("qwen2_vl", tmp_path)), HuggingFaceOptions(device="cpu"))
+    assert dict(vars(transformers.Qwen2VLProcessor)) == before
+    assert "video_processor" in transformers.Qwen2VLProcessor.get_attributes()
+    processor = asked._loaded.processor
+    assert isinstance(processor, transformers.Qwen2VLProcessor)
+    with pytest.raises(NotImplementedError, match="about images"):
+        processor.video_processor([])
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torchvision") is not None, reason="torchvision is installed")
+def test_missing_torchvision_is_named_where_it_is_needed(tmp_path: Path) -> None:
+    with pytest.raises(PlayerError, match="pip install torchvision"):
+        HuggingFacePlayer(str(tiny_classes.save("mistral3", tmp_path / "processor")), HuggingFaceOptions(device="cpu"))
+    folder = tiny_classes.save("llava", tmp_path / "images")
+    (folder / "preprocessor_config.json").write_text('{"image_processor_type": "Llama4ImageProcessor"}')
+    with pytest.raises(PlayerError, match="pip install torchvision"):
+        HuggingFacePlayer(str(folder), HuggingFaceOptions(device="cpu"))
+
+
+def test_every_class_is_in_the_table_once() -> None:
+    assert not set(WORKS) & set(WHY_NOT)
+    assert set(WORKS) | set(WHY_NOT) == set(tiny_classes.CLASSES)
+
+
+def test_table_in_the_documentation_is_the_one_that_is_tested() -> None:
+    assert table() in DOCS.read_text(encoding="utf-8"), f"docs/players.md should contain:\n{table()}"
+
+
+def table() -> str:
+    groups = {"yes": list(WORKS)}
+    for kind, reason in WHY_NOT.items():
+        groups.setdefault(f"no: {reason}", []).append(kind)
+    rows = [f"| {answer} | {', '.join(f'`{kind}`' for kind in sorted(kinds))} |" for answer, kinds in groups.items()]
+    return "\n".join(["| answers | `model_type` |", "|---|---|", *rows]) + "\n"

@@ -1,7 +1,6 @@
 """A tiny random checkpoint of any image-text-to-text class of `transformers`: its default configuration, shrunk."""
 
 import json
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,104 +11,9 @@ from transformers import PreTrainedTokenizerFast
 from transformers.models.auto import configuration_auto, image_processing_auto, modeling_auto, processing_auto
 
 from tests.players.tiny_models import WORDS
+from tests.players.tiny_special import SPECIAL, Special
 
 CLASSES: dict[str, str] = dict(modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES)
-
-_WORKS = """
-    aya_vision blip blip-2 exaone4_5 florence2 gemma3 git glm4v hyperclovax_vision_v2 idefics idefics2 idefics3
-    instructblip internvl llava llava_next llava_onevision mllama paligemma pp_chart2table qwen2_vl
-    qwen2_5_vl qwen3_vl smolvlm
-"""
-WORKS = tuple(_WORKS.split())
-
-
-@dataclass(frozen=True)
-class Special:
-    """What one type of model needs besides the general rules."""
-
-    config: dict[str, Any] = field(default_factory=dict)
-    """Settings, by their place: `text_config.head_dim`."""
-    images: dict[str, Any] = field(default_factory=dict)
-    """Settings of the image processor."""
-    processor: dict[str, Any] = field(default_factory=dict)
-    """Settings of the processor."""
-    name: str = ""
-    """Class of the processor, where `transformers` knows none for the type."""
-    pictures: str = ""
-    """Class of the image processor, likewise."""
-    tokens: bool = True
-    """Whether the tokenizer names the tokens for images."""
-    tokenizers: tuple[str, ...] = ()
-    """Further tokenizers, by the name of their folder."""
-    chats: bool = True
-    token: str = "<image>"
-    """The token that is repeated for the parts of an image."""
-    image: str = ""
-    """What stands for the image in the chat template, where it is another."""
-
-
-_LLAVA = {"patch_size": 14, "vision_feature_select_strategy": "default", "num_additional_image_tokens": 1}
-_ROTARY = {"text_config.rope_parameters.mrope_section": [2, 3, 3]}
-_QUERIES = {"num_query_tokens": 4}
-SPECIAL: dict[str, Special] = {
-    "aya_vision": Special(
-        processor={"img_patch_token": "<context_image>", "image_token": "<image>", "img_size": 56, "patch_size": 28},
-        token="<context_image>",
-        image="<image>",
-    ),
-    "blip-2": Special(tokens=False, chats=False, config=_QUERIES, processor=_QUERIES),
-    "florence2": Special(
-        chats=False,
-        config={"vision_config.depths": [1] * 4, "vision_config.num_groups": [2] * 4, "vision_config.window_size": 2},
-        images={"size": {"height": 64, "width": 64}, "crop_size": {"height": 64, "width": 64}, "image_seq_length": 5},
-    ),
-    "gemma3": Special(config={"mm_tokens_per_image": 4}, processor={"image_seq_length": 4}, image="<boi>"),
-    "glm4v": Special(config=_ROTARY),
-    "qwen2_vl": Special(config=_ROTARY),
-    "qwen2_5_vl": Special(config=_ROTARY),
-    "qwen3_vl": Special(config=_ROTARY, images={"patch_size": 16}),
-    "git": Special(chats=False),
-    "idefics2": Special(
-        config={
-            "perceiver_config.resampler_n_latents": 4,
-            "perceiver_config.resampler_n_heads": 2,
-            "perceiver_config.resampler_head_dim": 16,
-            "perceiver_config.resampler_depth": 1,
-        },
-        images={"size": {"longest_edge": 128, "shortest_edge": 64}, "do_image_splitting": False},
-        processor={"image_seq_len": 4},
-    ),
-    "idefics3": Special(
-        images={"size": {"longest_edge": 128}, "max_image_size": {"longest_edge": 128}, "do_image_splitting": False},
-        processor={"image_seq_len": 4},
-    ),
-    "instructblip": Special(
-        tokens=False, chats=False, config=_QUERIES, processor=_QUERIES, tokenizers=("qformer_tokenizer",)
-    ),
-    "internvl": Special(processor={"image_seq_length": 4}, token="<context_image>"),
-    "llava": Special(processor=_LLAVA),
-    "llava_next": Special(processor=_LLAVA),
-    "llava_onevision": Special(
-        config={"image_grid_pinpoints": [[112, 112]]},
-        images={"image_grid_pinpoints": [[112, 112]], "size": {"height": 56, "width": 56}},
-        processor={"num_image_tokens": 16, "vision_feature_select_strategy": "full"},
-    ),
-    "mllama": Special(
-        config={
-            "vision_config.intermediate_layers_indices": [0],
-            "vision_config.num_global_layers": 1,
-            "vision_config.vision_output_dim": 64,
-            "vision_config.attention_heads": 2,
-            "text_config.cross_attention_layers": [1],
-        },
-        images={"size": {"height": 56, "width": 56}, "max_image_tiles": 4},
-    ),
-    "paligemma": Special(chats=False, images={"image_seq_length": 16, "size": {"height": 64, "width": 64}}),
-    "smolvlm": Special(
-        images={"size": {"longest_edge": 128}, "max_image_size": {"longest_edge": 128}, "do_image_splitting": False},
-        processor={"image_seq_len": 4},
-    ),
-}
 
 # Sizes by the name of the setting, wherever in a configuration it stands.
 SMALL: dict[str, Any] = {
@@ -130,9 +34,15 @@ _NAMED = """
     video_start_token video_end_token vision_start_token vision_end_token image_wrapper_token eof_token
     start_image_token end_image_token context_image_token video_context_token fake_image_token global_image_token
     slice_start_token slice_end_token image_id_start_token image_id_end_token image_placeholder_token
-    end_of_utterance_token image_boundary_token
+    end_of_utterance_token image_boundary_token image_break_token
 """
 NAMED = {name: f"<{name.removesuffix('_token')}>" for name in _NAMED.split()}
+NAMED |= {
+    "atom_token": "<IMG_ATOM>",
+    "speaker_token": "|SPEAKER|",
+    "newline_token": "|NEWLINE|",
+    "answer_token": "<0x04>",
+}
 TEMPLATE = (
     "{{ bos_token }}{% for message in messages %}{{ message['role'] }} : {% for part in message['content'] %}"
     "{% if part['type'] == 'image' %}IMAGE {% else %}{{ part['text'] }}{% endif %}{% endfor %} {% endfor %}"
@@ -176,7 +86,9 @@ def shrunk(settings: dict[str, Any], vocabulary: int) -> dict[str, Any]:
     layers = settings.get("num_hidden_layers")
     small: dict[str, Any] = {}
     for key, value in settings.items():
-        if isinstance(value, dict):
+        if not isinstance(key, str):
+            small[key] = value
+        elif isinstance(value, dict):
             small[key] = shrunk(value, vocabulary)
         elif key == "vocab_size":
             small[key] = vocabulary

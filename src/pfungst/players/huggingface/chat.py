@@ -22,6 +22,9 @@ from pfungst.players.huggingface.loading import Loaded
 from pfungst.players.huggingface.options import CHAT_PROMPT, PLAIN_PROMPT, HuggingFaceOptions
 from pfungst.players.letters import fill, lettered
 
+# Types of models whose answer changes with the padding that a longer question in the same batch brings.
+_ALONE = frozenset({"kosmos-2", "kosmos-2.5", "minicpmv4_6", "minicpmv4_7", "pix2struct"})
+
 
 class Writer:
     """Asks with the processor's chat template where it has one; the text then goes alone if there is no image."""
@@ -49,7 +52,7 @@ class Writer:
         if self._generation.pad_token_id is None:
             self._generation.pad_token_id = self._tokenizer.pad_token_id
         self._ends = end_tokens(self._generation, self._tokenizer.eos_token_id)
-        self.one_by_one = options.temperature > 0
+        self.one_by_one = options.temperature > 0 or loaded.config.model_type in _ALONE
         self.settings = {
             "prompt": self._prompt,
             "system": options.system if self._chats else "",
@@ -101,6 +104,9 @@ class Writer:
         else:
             prompts = list(texts)
         images: Any = ([[picture] for picture in pictures] if self._chats else list(pictures)) if seen else None
+        if "mm_token_type_ids" in self._loaded.processor.model_input_names:
+            # Some models need to know which tokens are an image's, but are told on request only.
+            extra["return_mm_token_type_ids"] = True
         settings = {"padding": True, "return_tensors": "pt", **extra}
         if not seen or self._chats or not self._token or self._token in prompts[0]:
             inputs = self._loaded.processor(text=prompts, images=images, **settings)
@@ -120,8 +126,8 @@ class Writer:
             reason = f" ({' '.join(str(error).split())[:200]})"
         raise PlayerError(
             f"The model has no chat template, and its prompt does not say where the image goes{reason}. If it was "
-            f"trained with a chat template, copy that (chat_template.jinja) into its folder; otherwise write the image's token "
-            f"into the prompt: --option 'prompt={self._token} {{question}}', and into choices_prompt likewise."
+            f"trained with a chat template, copy that (chat_template.jinja) into its folder; otherwise write the "
+            f"image's token into the prompt: --option 'prompt={self._token} {{question}}' (choices_prompt likewise)."
         )
 
     def _conversation(self, text: str, seen: bool) -> list[dict[str, Any]]:
