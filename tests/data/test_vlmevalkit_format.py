@@ -160,6 +160,21 @@ def test_a_list_of_answers_is_what_people_said(tmp_path: Path) -> None:
     assert (data[0].answers, data[0].target, data.metric) == (("nous", "d'or", "nous"), "nous", "vqa")
 
 
+@pytest.mark.parametrize("answer", ["[Asia, Europe]", "[2, 5]", "[", "[draft] x"])
+def test_an_answer_in_brackets_is_one_answer(tmp_path: Path, answer: str) -> None:
+    row = {"index": 1, "question": "What?", "answer": answer, "image": base(1)}
+    assert load(tsv(tmp_path / "ChartQA.tsv", [row]))[0].answers == (answer,)
+
+
+def test_an_empty_option_does_not_move_the_letters_behind_it(tmp_path: Path) -> None:
+    data = load(tsv(tmp_path / "SEED.tsv", [mcq(0, base(1), A="", answer="C"), mcq(1, base(1), B="", answer="B")]))
+    assert [(one.choices, one.target) for one in data] == [
+        (("(empty option A)", "dog", "fox"), "fox"),
+        (("cat", "(empty option B)", "fox"), "(empty option B)"),
+    ]
+    assert data.metric == "choice"
+
+
 def test_pictures_named_by_the_paths_of_another_machine_are_found_by_name(tmp_path: Path) -> None:
     make.picture(tmp_path / "images" / "34602.jpg")
     row = {"index": 1, "question": "What?", "answer": "x", "image_path": "/home/x/LMUData/images/T/34602.jpg"}

@@ -149,3 +149,17 @@ def test_real_clevr_pictures_are_found_by_name(shared_data: Path, tmp_path: Path
     for example, name in zip(data, asked, strict=True):
         assert example.image is not None
         assert example.image.read() == (shared_data / "clevr" / "images" / f"{name}.jpg").read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["adversarial", "popular", "random"])
+def test_pope_as_released_is_json_lines_in_a_json_file(shared_data: Path, kind: str) -> None:
+    path = shared_data / "answers" / "pope" / f"labels_coco_pope_{kind}.json"
+    if not path.is_file():
+        pytest.skip("POPE is not here")
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    data = load(path)
+    assert data.metric == "yes/no"
+    assert [(one.id, one.question, one.target, one.image_id) for one in data] == [
+        (str(row["question_id"]), row["text"], row["label"], row["image"]) for row in rows
+    ]
+    assert len({one.image_id for one in data}) == 500

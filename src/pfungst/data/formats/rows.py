@@ -113,9 +113,8 @@ class Rows:
             target = answer_text(target, '"target"')
         elif answer is not None and (choices or not answers):
             target = self._answer(answer, choices, lettered)
-            if not choices and isinstance(answer, str) and answer.lstrip().startswith("["):
-                answers = self._list(answer, "answer")
-                target = most_frequent(answers)
+            if not choices and (said := self._said_by_several(answer)):
+                answers, target = said, most_frequent(said)
         else:
             target = most_frequent(answers)
         if target is not None and not answers:
@@ -194,7 +193,7 @@ class Rows:
             inside = lettered_options(checked(value, '"choices"')) if isinstance(value, str) else ()
             return inside or self._list(value, "choices"), bool(inside)
         for columns in OPTION_COLUMNS:
-            if columns[0] in row and columns[1] in row:
+            if sum(column in row for column in columns) > 1:
                 letters = {letter: row.get(column) for letter, column in zip(ascii_uppercase, columns, strict=True)}
                 return tuple(checked(one, "an option") for one in cells.option_columns(letters, answer)), True
         return (), False
@@ -211,6 +210,15 @@ class Rows:
             return cells.target_of(said, choices, "the answer", lettered)
         except Bad:
             return said
+
+    def _said_by_several(self, answer: object) -> tuple[str, ...]:
+        """Answers that stand in one cell as a list of texts; `[Asia, Europe]` and `[2, 5]` are one answer."""
+        if not isinstance(answer, str) or not answer.lstrip().startswith("["):
+            return ()
+        found = cells.literal(answer)
+        if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+            return ()
+        return self._list(found, "answer")
 
     def _list(self, value: object, what: str) -> tuple[str, ...]:
         if value is None:
