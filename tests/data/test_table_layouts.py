@@ -322,3 +322,31 @@ def test_json_with_records_is_as_before(tmp_path: Path) -> None:
     path = tmp_path / "mine.json"
     path.write_text(json.dumps([{"question": "a?", "answer": "x"}], indent=1))
     assert load(path)[0].target == "x"
+
+
+def saved(folder: Path, rows: list[dict[str, Any]], features: dict[str, Any]) -> str:
+    datasets = pytest.importorskip("datasets")
+    datasets.Dataset.from_list(rows, features=datasets.Features(features)).save_to_disk(str(folder))
+    return f"hf:{folder}"
+
+
+def test_a_saved_data_set_may_have_rows_without_a_picture(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    rows = [{"question": "a?", "image": stored(1)}, {"question": "b?", "image": None}]
+    data = load(saved(tmp_path / "s", rows, {"question": datasets.Value("string"), "image": datasets.Image()}))
+    assert [one.image is not None for one in data] == [True, False]
+    assert pictures(data) == [encoded(1)]
+
+
+def test_a_saved_data_set_may_have_several_columns_and_lists_of_pictures(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    text = datasets.Value("string")
+    row = {"Index": "7", "Image_0": stored(0), "Image_1": stored(1), "Question_0": "Is it a?", "Question_1": "b?"}
+    row |= {f"Image_{i}_Question_{j}": "Yes" if i == j else "No" for i in (0, 1) for j in (0, 1)}
+    features = {key: datasets.Image() if key in ("Image_0", "Image_1") else text for key in row}
+    data = load(saved(tmp_path / "wide", [row], features))
+    assert [one.target for one in data] == ["Yes", "No", "No", "Yes"]
+    assert pictures(data) == [encoded(0), encoded(1)] * 2
+    many = {"question": "a?", "image": [stored(3), stored(4)]}
+    data = load(saved(tmp_path / "list", [many], {"question": text, "image": datasets.Sequence(datasets.Image())}))
+    assert pictures(data) == [encoded(3)]

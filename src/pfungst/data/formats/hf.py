@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import field, make_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,31 +73,54 @@ def _open(job: Job) -> dict[str, Any]:
 
 
 def _examples(job: Job, rows: Rows, data: Any, prefix: str) -> Iterator[tuple[int, Any]]:
-    import datasets
-
     column = rows.column(dict.fromkeys(data.column_names, True), "image")
-    feature = data.features.get(column)
-    if isinstance(feature, datasets.Image):
-        # undecoded, an image is the bytes that were stored; decoding and encoding again would change them
-        pictures = data.cast_column(column, datasets.Image(decode=False))
-        rest = data.remove_columns([column])
-    else:
-        pictures, rest = None, data
+    kept = {
+        name: as_stored for name, feature in data.features.items() if (as_stored := _undecoded(feature)) is not None
+    }
+    # undecoded, an image is the bytes that were stored; decoding and encoding again would change them
+    pictures = {name: data.select_columns([name]).cast_column(name, as_stored) for name, as_stored in kept.items()}
+    there = {name: _filled(images, name) for name, images in pictures.items()}
+    rest = data.remove_columns(list(kept)) if len(kept) < len(data.column_names) else [{} for _ in range(len(data))]
     for index, row in enumerate(rest):
         try:
-            picture = _picture(job, pictures, column, index) if pictures is not None else None
-            for part in rows.unfold(record(row)):
+            given = dict(record(row))
+            picture = None
+            for name, images in pictures.items():
+                stored = StoredImage(partial(_fetch, job.place, images, name, index)) if there[name][index] else None
+                if name != column:
+                    given[name] = stored
+                elif stored is not None:
+                    picture = partial(_same, stored)
+            for part in rows.unfold(given):
                 yield index + 1, rows.example(part, f"{prefix}{index + 1}", picture)
         except Bad as problem:
             job.bad(None, f"row {index + 1}", problem)
 
 
-def _picture(job: Job, pictures: Any, column: str, index: int) -> Callable[[], Image] | None:
-    def fetch() -> bytes:
-        value = pictures[index][column]
-        if value is None:
-            raise DataError(f"Row {index + 1} of {job.place} has no image.")
-        data = value.get("bytes")
-        return data if isinstance(data, bytes) else Path(value["path"]).read_bytes()
+def _undecoded(feature: Any) -> Any:
+    """The feature of a column of images, or of lists of images, that leaves them encoded; None for other columns."""
+    import datasets
 
-    return lambda: StoredImage(fetch)
+    if isinstance(feature, datasets.Image):
+        return datasets.Image(decode=False)
+    inner = getattr(feature, "feature", None)
+    return type(feature)(datasets.Image(decode=False)) if isinstance(inner, datasets.Image) else None
+
+
+def _filled(images: Any, column: str) -> Any:
+    """Which rows hold an image, found without reading any."""
+    return images.data[column].is_valid().to_numpy()
+
+
+def _same(image: Image) -> Image:
+    return image
+
+
+def _fetch(place: str, pictures: Any, column: str, index: int) -> bytes:
+    value = pictures[index][column]
+    if isinstance(value, list):
+        value = value[0] if value else None
+    if value is None:
+        raise DataError(f"Row {index + 1} of {place} has no image.")
+    data = value.get("bytes")
+    return data if isinstance(data, bytes) else Path(value["path"]).read_bytes()
