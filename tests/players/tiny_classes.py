@@ -34,7 +34,7 @@ _NAMED = """
     video_start_token video_end_token vision_start_token vision_end_token image_wrapper_token eof_token
     start_image_token end_image_token context_image_token video_context_token fake_image_token global_image_token
     slice_start_token slice_end_token image_id_start_token image_id_end_token image_placeholder_token
-    end_of_utterance_token image_boundary_token image_break_token
+    end_of_utterance_token image_boundary_token image_break_token img_line_break_token
 """
 NAMED = {name: f"<{name.removesuffix('_token')}>" for name in _NAMED.split()}
 NAMED |= {
@@ -130,7 +130,8 @@ def _tokenizer(special: Special) -> PreTrainedTokenizerFast:
 
 
 def _image_processor(kind: str, special: Special, settings: dict[str, Any]) -> Any:
-    maker = getattr(transformers, special.pictures or image_processing_auto.IMAGE_PROCESSOR_MAPPING_NAMES[kind]["pil"])
+    known = image_processing_auto.IMAGE_PROCESSOR_MAPPING_NAMES.get(kind, {})
+    maker = getattr(transformers, special.pictures or known.get("pil") or known["torchvision"])
     side = (settings.get("vision_config") or {}).get("image_size")
     side = side[0] if isinstance(side, list) else side
     sizes: dict[str, Any] = {}

@@ -12,12 +12,14 @@ _WORKS = """
     vipllava
 """
 WORKS = tuple(_WORKS.split())
+WITH_TORCHVISION = ("lfm2_vl", "mistral3")
+"""Those that answer where torchvision is installed."""
 
 # Reasons, and the types they are about.
 _WHY_NOT = {
     "needs the package torchvision; not tried": """
-        cohere2_vision gemma4_unified inkling_mm_model kimi_k25 lfm2_vl llama4 minicpm_ocr minimax_m3_vl
-        mistral3 mistral_large4 molmo2 muse_glimmer muse_spark nemotron_h_omni perception_lm step3p7
+        cohere2_vision gemma4_unified inkling_mm_model kimi_k25 llama4 minicpm_ocr minimax_m3_vl mistral_large4
+        molmo2 muse_glimmer muse_spark nemotron_h_omni perception_lm step3p7
         unlimited_ocr
     """,
     "needs the package timm; not tried": "fast_vlm gemma3n",
@@ -68,6 +70,16 @@ _LLAVA = {"patch_size": 14, "vision_feature_select_strategy": "default", "num_ad
 _ROTARY = {"text_config.rope_parameters.mrope_section": [2, 3, 3]}
 _QUERIES = {"num_query_tokens": 4}
 SPECIAL: dict[str, Special] = {
+    "mistral3": Special(
+        processor={
+            "patch_size": 16,
+            "spatial_merge_size": 2,
+            "image_token": "<image>",
+            "image_break_token": "<image_break>",
+            "image_end_token": "<image_end>",
+        },
+        images={"patch_size": 16, "size": {"longest_edge": 64}},
+    ),
     "gemma4": Special(
         config={
             "text_config.per_layer_config": {},

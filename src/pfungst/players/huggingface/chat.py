@@ -23,7 +23,7 @@ from pfungst.players.huggingface.options import CHAT_PROMPT, PLAIN_PROMPT, Huggi
 from pfungst.players.letters import fill, lettered
 
 # Types of models whose answer changes with the padding that a longer question in the same batch brings.
-_ALONE = frozenset({"kosmos-2", "kosmos-2.5", "minicpmv4_6", "minicpmv4_7", "pix2struct"})
+_ALONE = frozenset({"blip", "kosmos-2", "kosmos-2.5", "minicpmv4_6", "minicpmv4_7", "pix2struct"})
 
 
 class Writer:
