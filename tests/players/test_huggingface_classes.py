@@ -92,6 +92,6 @@ def test_table_in_the_documentation_is_the_one_that_is_tested() -> None:
 def table() -> str:
     groups = {"yes": list(WORKS), "yes, with `pip install torchvision`": list(WITH_TORCHVISION)}
     for kind, reason in WHY_NOT.items():
-        groups.setdefault(f"no: {reason}", []).append(kind)
+        groups.setdefault(reason, []).append(kind)
     rows = [f"| {answer} | {', '.join(f'`{kind}`' for kind in sorted(kinds))} |" for answer, kinds in groups.items()]
     return "\n".join(["| answers | `model_type` |", "|---|---|", *rows]) + "\n"

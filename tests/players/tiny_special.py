@@ -17,21 +17,21 @@ WITH_TORCHVISION = ("lfm2_vl", "mistral3")
 
 # Reasons, and the types they are about.
 _WHY_NOT = {
-    "needs the package torchvision; not tried": """
+    "not tested: needs torchvision, and its tiny model was not made to fit": """
         cohere2_vision gemma4_unified inkling_mm_model kimi_k25 llama4 minicpm_ocr minimax_m3_vl mistral_large4
         molmo2 muse_glimmer muse_spark nemotron_h_omni perception_lm step3p7
         unlimited_ocr
     """,
-    "needs the package timm; not tried": "fast_vlm gemma3n",
-    "needs the package pytesseract; not tried": "udop",
-    "writes the question into the image, with a font that it downloads; not tried": "pix2struct",
-    "made to transcribe images, not to answer questions": "got_ocr2 pp_formulanet",
-    "made for proteins, videos, text alone or robots": "evolla instructblipvideo mistral4 pi0",
-    "made to judge whether an image is harmful, not to answer questions": "shieldgemma2",
-    "any encoder with any decoder: there is no one way to ask": "vision-encoder-decoder",
-    "prepares images of 4,900 patches, too large for a quick test; not tried": "aria",
-    "its image processor for PIL fails in `transformers` 5.22": "fuyu",
-    "no tiny model of it could be made by the general rules; not tried": """
+    "not tested: needs the package timm": "fast_vlm gemma3n",
+    "not tested: needs the package pytesseract": "udop",
+    "not tested: writes the question into the image, with a font that it downloads": "pix2struct",
+    "no: made to transcribe images, not to answer questions": "got_ocr2 pp_formulanet",
+    "no: made for proteins, videos, text alone or robots": "evolla instructblipvideo mistral4 pi0",
+    "no: made to judge whether an image is harmful, not to answer questions": "shieldgemma2",
+    "not tested: any encoder with any decoder, so there is no one way to ask": "vision-encoder-decoder",
+    "not tested: prepares images of 4,900 patches, too large for a quick test": "aria",
+    "no: its image processor for PIL fails in `transformers` 5.22": "fuyu",
+    "not tested: its tiny model was not made to fit": """
         cohere_compass cosmos3_omni deepseek_ocr2 deepseek_vl_hybrid diffusion_gemma emu3 glm5_next
         granite4_vision hunyuan_vl qwen2_5_omni_thinker qwen3_omni_moe_thinker qwen4_exp
     """,
