@@ -305,6 +305,11 @@ def test_a_letter_that_is_an_option_itself_means_that_option(tmp_path: Path) -> 
     assert example.target == "A"
 
 
+def test_a_category_that_is_no_text_does_no_harm(tmp_path: Path) -> None:
+    rows = [{"question": "a?", "category": 3, "hint": 5}, {"question": "b?", "category": ["x"], "hint": None}]
+    assert [(one.question, one.question_type) for one in load(lines(tmp_path, *rows))] == [("a?", "3"), ("b?", "")]
+
+
 def test_unknown_columns_are_named_with_the_option_that_maps_them(tmp_path: Path) -> None:
     path = lines(tmp_path, {"frage": "Was?", "antwort": "Katze"})
     with pytest.raises(DataError, match=r"the columns are frage, antwort\. .*\?question=COLUMN"):

@@ -23,7 +23,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, make_dataclass
+from dataclasses import dataclass, field, make_dataclass
 from string import ascii_uppercase
 from typing import Any
 
@@ -54,60 +54,90 @@ ColumnOptions = make_dataclass("ColumnOptions", [(name, str, field(default="")) 
 """The column of each field, where it is called otherwise, and how answers are judged."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What the columns of a row mean; found once for rows with the same columns."""
+
+    layout: Layout
+    columns: Mapping[str, tuple[str, ...]]
+    """Field -> columns of the row that may hold it; the first possible name if there is none."""
+    options: tuple[str, ...]
+    """The columns that hold one option each."""
+
+    @classmethod
+    def of(cls, names: Sequence[str], given: Mapping[str, Any]) -> _Shape:
+        layout = layout_of(names)
+        columns = {}
+        for field_, usual in NAMES.items():
+            possible = (given[field_],) if field_ in given else layout.columns.get(field_, usual)
+            columns[field_] = tuple(column for column in possible if column in names) or possible[:1]
+        options = (series for series in OPTION_COLUMNS if sum(column in names for column in series) > 1)
+        return cls(layout, columns, next(options, ()))
+
+    def column(self, row: Mapping[str, Any], field: str) -> str:
+        candidates = self.columns[field]
+        for candidate in candidates:
+            if cells.known(row.get(candidate)):
+                return candidate
+        return candidates[0]
+
+
+def _question_type(row: Mapping[str, Any], column: str) -> str:
+    """The kind of a question. A column of another name may hold anything: only words and numbers count."""
+    value = row.get(column)
+    if column in ("question_type", "type") or isinstance(value, str):
+        return optional_text(row, column)
+    return str(value) if isinstance(value, int) else ""
+
+
 class Rows:
     """Turns rows into examples. `?question=COLUMN` and the like name columns that are called otherwise."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
         self._programs = Programs()
-        self._layouts: dict[tuple[str, ...], tuple[Layout, Mapping[str, tuple[str, ...]]]] = {}
+        self._shapes: dict[tuple[str, ...], _Shape] = {}
         self._named: Counter[str] = Counter()
         self._asked = False
         self._humans, self._only_yes_no = 0, True
 
     def column(self, row: Mapping[str, Any], field: str) -> str:
         """The column that holds a field in this row; the first possible name if none does."""
-        candidates = self._layout(row)[1][field]
-        for candidate in candidates:
-            if cells.known(row.get(candidate)):
-                return candidate
-        return candidates[0]
+        return self._shape(row).column(row, field)
 
     def unfold(self, row: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
         """The rows in a row: one, but for tables with several questions a row."""
-        unfold = self._layout(row)[0].unfold
+        unfold = self._shape(row).layout.unfold
         return (row,) if unfold is None else unfold(row)
 
-    def _layout(self, row: Mapping[str, Any]) -> tuple[Layout, Mapping[str, tuple[str, ...]]]:
+    def _shape(self, row: Mapping[str, Any]) -> _Shape:
         names = tuple(row)
-        if names not in self._layouts:
-            layout, given = layout_of(names), self._job.options
-            columns = {
-                field: (given[field],) if field in given else layout.columns.get(field, usual)
-                for field, usual in NAMES.items()
-            }
-            self._layouts[names] = layout, columns
-        return self._layouts[names]
+        if names not in self._shapes:
+            self._shapes[names] = _Shape.of(names, self._job.options)
+        return self._shapes[names]
 
     def example(self, row: Mapping[str, Any], id_: str, picture: Callable[[], Image] | None = None) -> Example:
         """An example of a row. `id_` is used where the row has no id; `picture` stands for an image kept elsewhere."""
 
-        def get(field: str) -> Any:
-            return row.get(self.column(row, field))
+        shape = self._shape(row)
+        layout = shape.layout
 
-        layout = self._layout(row)[0]
-        question = self._question(row)
+        def get(field: str) -> Any:
+            return row.get(shape.column(row, field))
+
+        question = self._question(row, shape.column(row, "question"))
         answers = self._list(get("answers"), "answers")
         answer = get("answer")
         if answer is not None and layout.answers:
             answer = layout.answers.get(answer_text(answer, '"answer"').strip(), answer)
-        choices, lettered = self._choices(row, answer)
+        choices, lettered = self._choices(row, get("choices"), shape.options, answer)
         if layout.options_in_question and not choices:
             question, choices = options_at_end(question)
             # options that cannot be told apart stay in the question, and the letters are what is chosen from
             choices, lettered = choices or ("A", "B", "C", "D"), True
-        if hint := optional_text(row, self.column(row, "hint")).strip():
-            question = f"{hint}\n{question}"
+        hint = get("hint")
+        if isinstance(hint, str) and hint.strip():
+            question = checked(hint, "the hint").strip() + "\n" + question
         target = get("target")
         if target is not None:
             target = answer_text(target, '"target"')
@@ -123,7 +153,7 @@ class Rows:
             raise Bad(f"the right answer {shown(target)} is not among its choices.")
         image, image_name = picture() if picture else None, ""
         if image is None and get("image") is not None:
-            self._job.image_column = self.column(row, "image")
+            self._job.image_column = shape.column(row, "image")
             path = layout.image.format_map({**row, "image": get("image")}) if layout.image else get("image")
             image, image_name = self._image(path)
         image_id = name(get("image_id"), '"image_id"') if get("image_id") is not None else image_name
@@ -152,13 +182,13 @@ class Rows:
             image_id=self._job.share(image_id),
             answers=tuple(map(self._job.share, answers)),
             target=target if target is None else self._job.share(target),
-            answer_type=self._job.share(optional_text(row, self.column(row, "answer_type"))),
-            question_type=self._job.share(optional_text(row, self.column(row, "question_type"))),
+            answer_type=self._job.share(optional_text(row, shape.column(row, "answer_type"))),
+            question_type=self._job.share(_question_type(row, shape.column(row, "question_type"))),
             choices=choices,
             scene=None if scene is None else checked_scene(scene),
             program=self._programs(self._json(get("program"), "program")),
             group="" if group is None else name(group, '"group"'),
-            wording=self._job.share(optional_text(row, self.column(row, "wording"))),
+            wording=self._job.share(optional_text(row, shape.column(row, "wording"))),
         )
         self._judge(example)
         return example
@@ -172,8 +202,7 @@ class Rows:
         fitting = "vqa" if self._humans > 1 else "yes/no" if self._only_yes_no else ""
         self._job.metric = self._job.options.get("metric", "") or fitting
 
-    def _question(self, row: Mapping[str, Any]) -> str:
-        column = self.column(row, "question")
+    def _question(self, row: Mapping[str, Any], column: str) -> str:
         self._asked = self._asked or column in row
         if not self._asked:
             names = ", ".join(str(one) for one in list(row)[:_MOST_NAMED]) or "none"
@@ -186,17 +215,17 @@ class Rows:
             if _OF_IMAGES.search(column) and isinstance(value, str | bytes | Mapping) and value:
                 self._job.notes.setdefault(UNREAD, column)
 
-    def _choices(self, row: Mapping[str, Any], answer: Any) -> tuple[tuple[str, ...], bool]:
-        """The options, and whether answers are always their letters."""
-        value = row.get(self.column(row, "choices"))
+    def _choices(
+        self, row: Mapping[str, Any], value: object, columns: Sequence[str], answer: Any
+    ) -> tuple[tuple[str, ...], bool]:
+        """The options, from one column or from one for each, and whether answers are always their letters."""
         if value is not None:
             inside = lettered_options(checked(value, '"choices"')) if isinstance(value, str) else ()
             return inside or self._list(value, "choices"), bool(inside)
-        for columns in OPTION_COLUMNS:
-            if sum(column in row for column in columns) > 1:
-                letters = {letter: row.get(column) for letter, column in zip(ascii_uppercase, columns, strict=True)}
-                return tuple(checked(one, "an option") for one in cells.option_columns(letters, answer)), True
-        return (), False
+        if not columns:
+            return (), False
+        letters = {letter: row.get(column) for letter, column in zip(ascii_uppercase, columns, strict=True)}
+        return tuple(checked(one, "an option") for one in cells.option_columns(letters, answer)), True
 
     def _answer(self, answer: object, choices: Sequence[str], lettered: bool) -> str:
         if not choices:
