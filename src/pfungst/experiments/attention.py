@@ -1,4 +1,4 @@
-"""Figure 4 of 003_43f488cf6d651ec9.txt: where models look in every wording of one question, side by side."""
+"""Figure 4 of Cycle-Consistency for Robust VQA: where models look in every wording of one question, side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table 2 of 003_43f488cf6d651ec9.txt: what each part of cycle consistency adds to a model, over several seeds.
+"""Table 2 of Cycle-Consistency for Robust VQA: what each part of cycle consistency adds to a model, over several seeds.
 
 OUT/data holds the arrays, OUT/runs a file for every finished run, OUT/begun the checkpoints of those that were stopped.
 """

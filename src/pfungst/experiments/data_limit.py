@@ -1,4 +1,4 @@
-"""Figure 2 of 004_7f4cdb926551102e.txt: how much of all layouts must a model see to be right on the rest?"""
+"""Figure 2 of Measuring CLEVRness: how much of all layouts must a model see to be right on the rest?"""
 
 from __future__ import annotations
 

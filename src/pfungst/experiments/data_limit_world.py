@@ -1,4 +1,4 @@
-"""The world of the data-limit experiment (Figure 2 of 004_7f4cdb926551102e.txt).
+"""The world of the data-limit experiment (Figure 2 of Measuring CLEVRness).
 
 Two, three or four objects stand on the 7x7 grid, in every possible way (of four, one stays where it is, as in the
 paper). Questions take one reasoning step (*Onehop*: a relation), two (*Twohop*: two relations at once) or are a mixture

@@ -1,4 +1,4 @@
-"""Tables 3 to 6 of 001_e067043fdf3face1.txt: what can be answered without the image, the question, or both."""
+"""Tables 3 to 6 of Being Negative but Constructively: what can be answered without the image, the question, or both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table 4 of 003_43f488cf6d651ec9.txt, and beyond it: how well a model knows when it is wrong."""
+"""Table 4 of Cycle-Consistency for Robust VQA, and beyond it: how well a model knows when it is wrong."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What adversarial training with the scenes that the game found is worth.
 
-004_7f4cdb926551102e.txt, "Adversarial training": manipulated scenes are mixed into the training of the player; the
+Measuring CLEVRness, "Adversarial training": manipulated scenes are mixed into the training of the player; the
 paper "obtained only marginal improvements in robustness at the cost of a slight performance degradation". Here the
 gain is measured where it counts: on fooling scenes of images that were not trained on, and in new games on new
 scenes, against the adversary whose scenes were trained on and against another one.

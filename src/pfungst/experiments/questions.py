@@ -1,4 +1,4 @@
-"""How well a question generator asks: Table 3 of 003_43f488cf6d651ec9.txt, and samples with different noise."""
+"""How well a question generator asks: Table 3 of Cycle-Consistency for Robust VQA, and samples with different noise."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """One adversary for all questions: learn on thousands of them, then play unseen ones without learning any more.
 
-004_7f4cdb926551102e.txt trains one adversary for each mini-game and leaves "the arduous training of the universal
+Measuring CLEVRness trains one adversary for each mini-game and leaves "the arduous training of the universal
 Adversarial Player on the whole Game" to the future. Here one network learns on many questions which layouts fool the
 player; it is then fixed and tried on questions about scenes that it never met, beside a fresh adversary that learns on
 each mini-game and beside random legal scenes, all with the same number of queries per question.

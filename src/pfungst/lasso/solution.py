@@ -96,7 +96,7 @@ def top_k(solution: Solution, k: int = 21) -> TopColumns:
     list is filled up with the columns that correlate most with the residual (largest a_j'theta, ties by index), which
     are the next to enter the solution as lam falls; they score 0. Excluded columns never appear.
 
-    k = 21 is the papers' choice ("Setup" of 002_fb7e146b8b7661da.txt).
+    k = 21 is the papers' choice ("Setup" of Assessing the Robustness of VQA).
     """
     if k < 1:
         raise PfungstError(f"The ranking was asked for k = {k} columns; at least one is needed.")

@@ -6,7 +6,7 @@
     h = f_q(q) * f_v(v)                                   (B, 512)
     answers = sigmoid(W f_o(h)), every answer with a soft score
 
-f is a gated tanh layer. The program that 003_43f488cf6d651ec9.txt examined differs: weight-normed ReLU layers, 1024
+f is a gated tanh layer. The one that Cycle-Consistency for Robust VQA examined differs: weight-normed ReLU layers, 1024
 hidden numbers, and w . (f_v(v_i) * f_q(q)) for the attention; `PRESETS["code"]` is that one.
 """
 

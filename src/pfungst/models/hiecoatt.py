@@ -16,7 +16,7 @@ The three results are joined from the words up:
     h_w = tanh(W_w (q_w + v_w)),  h_p = tanh(W_p [q_p + v_p, h_w]),  h_s = tanh(W_s [q_s + v_s, h_p])
     answers = W_h h_s
 
-`HieCoAttChoice` scores a choice c as in the decoys paper (Eq. 1 of 001_e067043fdf3face1.txt): U max(0, W [h_s, c]) + b
+`HieCoAttChoice` scores a choice c as in Eq. 1 of Being Negative but Constructively: U max(0, W [h_s, c]) + b
 with c the mean of its word vectors. How its authors joined the two stands in a supplement that we do not have.
 """
 

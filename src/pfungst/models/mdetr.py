@@ -9,7 +9,7 @@ What differs from the published model, to be small and to learn without pre-trai
 small text encoder for RoBERTa, the attributes of the scene for the spans of the text that name an object (its soft
 token prediction and contrastive loss), the centre for the box, one question query for one a type of question. As there,
 objects are matched with the scene by the cheapest assignment, so it learns from states (Table 1 of
-004_7f4cdb926551102e.txt).
+Measuring CLEVRness).
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""MLP-A, MLP-QA, MLP-IA, MLP-IQA: one hidden layer that scores a choice (Jabri et al. 2016; 001_e067043fdf3face1.txt).
+"""MLP-A, MLP-QA, MLP-IA, MLP-IQA: one hidden layer that scores a choice.
+
+Jabri et al. 2016; Being Negative but Constructively.
 
     f(c, i) = sigmoid(U max(0, W g(c, i)) + b)                                            (Eq. 1 there)
 

@@ -8,7 +8,7 @@ only so many of a finer grid are objects, those that look like the centre of one
 states, pairs with a cell that holds nothing are left out of the sum.
 
 States: the scene as 10 * 6 tokens (x, y, size, shape, material, colour of up to 10 objects, or the empty token), as in
-004_7f4cdb926551102e.txt, section 5 and A.3: each token is projected with a matrix of its kind and a learnt embedding of
+Measuring CLEVRness, section 5 and A.3: each token is projected with a matrix of its kind and a learnt embedding of
 its kind is added; the six of an object, summed, are one object. g: 4 layers of 512; f: 512, 1024 with dropout 0.02,
 answers. Pairs with an object that is not there are left out of the sum. `relations(batch)` is the representation just
 after the last relational layer, which the paper's adversary decides on.

@@ -7,7 +7,7 @@
     every slot -> a transposed CNN -> colours and a mask; masks, softmax over the slots, mix the image anew
     every slot -> attributes of an object, or "no object", and its place in the image
 
-The pre-trained network of 004_7f4cdb926551102e.txt, B.6, found objects without labels and had a classifier trained on
+The pre-trained network of Measuring CLEVRness, B.6, found objects without labels and had a classifier trained on
 top: `supervised=False`, the preset `paper`. It needs hundreds of thousands of steps until slots hold on to objects.
 The other presets get there in thousands, with what that paper does not have:
 

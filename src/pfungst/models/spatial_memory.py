@@ -7,7 +7,7 @@
                               O' = O + sum_l p'_l (S_l W_E2 + b_E2)
     a choice c (mean of its word vectors) scores  U max(0, W [relu(O'), c]) + b
 
-The published network ends in a softmax over answers. How 001_e067043fdf3face1.txt adjusted it stands in a supplement
+The published network ends in a softmax over answers. How the decoys paper adjusted it stands in a supplement
 that we do not have, so the choice meets the network as in Eq. 1 there.
 """
 

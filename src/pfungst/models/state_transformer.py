@@ -1,4 +1,4 @@
-"""State-Input Transformer (Appendix A.3 and Figure 5 of 004_7f4cdb926551102e.txt).
+"""State-Input Transformer (Appendix A.3 and Figure 5 of Measuring CLEVRness).
 
     scene -> 10 * 6 = 60 object tokens: x, y, size, shape, material, colour of up to 10 objects, the empty token else
     question -> 50 tokens, padded with the empty token

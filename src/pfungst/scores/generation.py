@@ -1,4 +1,4 @@
-"""How good generated questions are: the columns of Table 3 of 003_43f488cf6d651ec9.txt.
+"""How good generated questions are: the columns of Table 3 of Cycle-Consistency for Robust VQA.
 
 Scores of a whole corpus as pycocoevalcap gives them, with one or more references per example: BLEU adds up counts over
 the corpus (closest reference length), ROUGE-L and CIDEr-D are means over the examples. The formulas are those of

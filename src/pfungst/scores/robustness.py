@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 TOLERANCE = 0.05
 LIMIT = 20.0
-"""(t, m) of the papers, in percentage points: Table 4 of 002_fb7e146b8b7661da.txt."""
+"""(t, m) of the papers, in percentage points: Table 4 of Assessing the Robustness of VQA."""
 
 
 def r_score(clean: float, noisy: float, t: float = TOLERANCE, m: float = LIMIT) -> float:
     """Robustness score in [0, 1] of a player with accuracy `clean`, and `noisy` under noise, both in percent.
 
-    Eq. 7 and 8 of 002_fb7e146b8b7661da.txt: with d = |clean - noisy|,
+    Eq. 7 and 8 of Assessing the Robustness of VQA: with d = |clean - noisy|,
     clamp((sqrt(m) - sqrt(d)) / (sqrt(m) - sqrt(t)), 0, 1). Differences up to the tolerance `t` give 1, those from the
     limit `m` on give 0. A gain counts like a loss. NaN in, NaN out.
     """
@@ -51,7 +51,7 @@ class Consensus:
 
 
 def consensus(correct: Sequence[Sequence[bool]] | npt.NDArray[np.bool_], k: int) -> float:
-    """Consensus score CS(k) in [0, 1]: Eq. 2 and 3 of 003_43f488cf6d651ec9.txt, averaged over groups.
+    """Consensus score CS(k) in [0, 1]: Eq. 2 and 3 of Cycle-Consistency for Robust VQA, averaged over groups.
 
     `correct` is a sequence of groups, each a sequence of booleans, one a rephrasing (the original included). CS(k) of a
     group of n with c correct is the share of its subsets of size k that are correct throughout, C(c, k) / C(n, k),

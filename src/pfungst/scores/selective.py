@@ -107,7 +107,7 @@ def calibration_error(
 
 @dataclass(frozen=True)
 class FailureScores:
-    """How well "this answer is right" was told, as in Table 4 of 003_43f488cf6d651ec9.txt."""
+    """How well "this answer is right" was told, as in Table 4 of Cycle-Consistency for Robust VQA."""
 
     precision: float
     recall: float

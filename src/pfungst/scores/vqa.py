@@ -26,7 +26,7 @@ def vqa_accuracy(prediction: str, human_answers: Sequence[str], variant: Variant
       "black" scores 0. Only the first 32 periods of an answer are removed.
     - `"fixed"`: the same without these two bugs: answers are always processed, all periods go.
     - `"paper"`: min(matches / 3, 1) over processed answers, as the papers write it (Eq. 6 of
-      002_fb7e146b8b7661da.txt, Eq. 4 of 000_6aeb5023d9830f50.txt).
+      Assessing the Robustness of VQA, Eq. 4 of A Novel Framework for Robustness Analysis).
 
     Any number of humans will do, by the same formula. With fewer than four, leaving one out puts full marks out of
     reach: at most 2/3 for three humans, 1/3 for two, 0 for one (use `exact_match` where there is one answer). Without

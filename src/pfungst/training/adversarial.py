@@ -1,6 +1,6 @@
 """Adversarial training: scenes that fooled a model are mixed into the questions it learnt from.
 
-004_7f4cdb926551102e.txt, "Adversarial training". `pfungst harden` measures what it is worth.
+Measuring CLEVRness, "Adversarial training". `pfungst harden` measures what it is worth.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""FP: the failure prediction module (Section 5.4 of 003_43f488cf6d651ec9.txt), on top of a frozen model.
+"""FP: the failure prediction module (Section 5.4 of Cycle-Consistency for Robust VQA), on top of a frozen model.
 
 Given image, question and the model's answer A', is A' right? The module reads what the frozen model F makes of them:
 the attended image, its reading of the question, and the distribution over answers.

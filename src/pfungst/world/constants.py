@@ -1,7 +1,7 @@
 """The numbers and words of the published CLEVR world.
 
 Colours, sizes and relations stand in the order of the published metadata; thresholds are the defaults of the published
-generator. The numbers of the game are those of 004_7f4cdb926551102e.txt (appendix on image generation).
+generator. The numbers of the game are those of Measuring CLEVRness (appendix on image generation).
 """
 
 from __future__ import annotations

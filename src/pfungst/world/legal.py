@@ -1,7 +1,7 @@
 """Which layouts a CLEVR scene may have: room between objects, plain relations, inside the bounds.
 
 Three presets. `clevr` is the published generator; `paper` and `code` are the game's, as its paper says
-(004_7f4cdb926551102e.txt, appendix on image generation) and as its authors' code does. Visible pixels are the
+(Measuring CLEVRness, appendix on image generation) and as its authors' code does. Visible pixels are the
 renderer's to count; `Rules.min_pixels` says how many each preset asks for.
 """
 

@@ -1,4 +1,4 @@
-"""Multiple choice that cannot be gamed (001_e067043fdf3face1.txt). `pfungst.experiments.audit` shows when one can.
+"""Multiple choice that cannot be gamed (Being Negative but Constructively); `experiments.audit` shows when one can.
 
     from pfungst.probes.decoys import build
     decoys = build(load("cocoqa:DIR#test"), kinds=("qou", "iou"), k=3)

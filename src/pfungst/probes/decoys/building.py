@@ -1,4 +1,4 @@
-"""`build`: decoys for every question of a split (Sect. 4.1 of 001_e067043fdf3face1.txt)."""
+"""`build`: decoys for every question of a split (Sect. 4.1 of Being Negative but Constructively)."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from pfungst.probes.decoys.split import AnswerBook
 from pfungst.scores.exact import normalise
 
 THRESHOLD = 0.9
-"""WUP-based similarity from which a decoy is ambiguous (Sect. 4.1 of 001_e067043fdf3face1.txt)."""
+"""WUP-based similarity from which a decoy is ambiguous (Sect. 4.1 of Being Negative but Constructively)."""
 
 _REMEMBERED = 1 << 22
 _NUMBERS = frozenset(

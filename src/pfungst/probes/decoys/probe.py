@@ -1,4 +1,4 @@
-"""The decoys probe: the same question with other wrong choices (001_e067043fdf3face1.txt).
+"""The decoys probe: the same question with other wrong choices (Being Negative but Constructively).
 
 The right answer stays; what changes is what it stands among. A player that finds the target by eliminating what does
 not fit the question, or is not in the image, falls where the decoys fit both.

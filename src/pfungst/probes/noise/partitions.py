@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 PARTITIONS = 7
-"""21 = 7 x 3: seven noise levels of three basic questions each (Setup, 002_fb7e146b8b7661da.txt)."""
+"""21 = 7 x 3: seven noise levels of three basic questions each (Setup, Assessing the Robustness of VQA)."""
 MAX_WORDS = 26
 """Words that most of the papers' models take (same place). 0 means no limit."""
 ORDINALS = ("First", "Second", "Third", "Fourth", "Fifth", "Sixth", "Seventh", "Eighth", "Ninth", "Tenth")

@@ -2,7 +2,7 @@
 
 The papers' preprocessing: the pool holds unique questions, and a main question is never its own basic question;
 otherwise the LASSO puts all its weight on that one column and ranks the rest at random (Table 8 of
-002_fb7e146b8b7661da.txt).
+Assessing the Robustness of VQA).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The noise probe: ranked basic questions appended to the main question, seven levels of noise.
 
-000_6aeb5023d9830f50.txt and 002_fb7e146b8b7661da.txt. The hypothesis: the less similar the appended questions, the
-larger the noise, so accuracy should fall from the first partition to the last; R_score (Eq. 8) says how little it falls
-at the first.
+A Novel Framework for Robustness Analysis; Assessing the Robustness of VQA. The hypothesis: the less similar the
+appended questions, the larger the noise, so accuracy should fall from the first partition to the last; R_score (Eq. 8)
+says how little it falls at the first.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from pfungst.scores import r_score
 KEEPS = "the answer: the main question stands unchanged at the front, and the questions after it ask for nothing new"
 TYPES = (("other", "Other"), ("number", "Num"), ("yes/no", "Y/N"))
 R_SCORE_T, R_SCORE_M = 0.05, 20.0
-"""(t, m) of Eq. 8, Table 4 of 002_fb7e146b8b7661da.txt."""
+"""(t, m) of Eq. 8, Table 4 of Assessing the Robustness of VQA."""
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from pfungst.core.registry import Registry
 from pfungst.probes.noise.pool import Pool
 
 TOP_K = 21
-"""Basic questions kept for a main question: after 21 the scores are negligible (Setup, 002_fb7e146b8b7661da.txt)."""
+"""Basic questions kept for a main question: after 21 scores are negligible (Setup, Assessing the Robustness of VQA)."""
 LAMBDA = 1e-6
-"""Trade-off of Eq. 5 (Setup, 002_fb7e146b8b7661da.txt)."""
+"""Trade-off of Eq. 5 (Setup, Assessing the Robustness of VQA)."""
 GAP = 1e-3
 """Relative duality gap asked for by default: a good set of 21; 1e-6 fixes nearly always the order, too."""
 

@@ -1,4 +1,4 @@
-"""What lambda does to the ranking (Section 4 (vii) of 002_fb7e146b8b7661da.txt)."""
+"""What lambda does to the ranking (Section 4 (vii) of Assessing the Robustness of VQA)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""VQABQ (Algorithm 1 of 002_fb7e146b8b7661da.txt): append a basic question only where it is good enough."""
+"""VQABQ (Algorithm 1 of Assessing the Robustness of VQA): append a basic question only where it is good enough."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""VQABQ as a probe: do good basic questions help? (Section 4 (iii) of 002_fb7e146b8b7661da.txt)
+"""VQABQ as a probe: do good basic questions help? (Section 4 (iii) of Assessing the Robustness of VQA)
 
 All main questions are asked with 0, 1, 2 and 3 basic questions, so that every choice of thresholds can be judged from
 the stored answers.

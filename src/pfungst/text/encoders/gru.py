@@ -1,4 +1,4 @@
-"""The gated recurrent unit of the skip-thoughts encoder, Eq. 1-4 of 002_fb7e146b8b7661da.txt.
+"""The gated recurrent unit of the skip-thoughts encoder, Eq. 1-4 of Assessing the Robustness of VQA.
 
 The papers write the state update as (Eq. 3, 4), with z the share of the new state
 

@@ -1,4 +1,4 @@
-"""Skip-thought vectors: the last state of a GRU that read the sentence (Eq. 1-4 of 002_fb7e146b8b7661da.txt)."""
+"""Skip-thought vectors: the last state of a GRU that read the sentence (Eq. 1-4 of Assessing the Robustness of VQA)."""
 
 from __future__ import annotations
 

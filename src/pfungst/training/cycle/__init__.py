@@ -1,4 +1,4 @@
-"""Cycle-consistent training (003_43f488cf6d651ec9.txt): a model that answers what its own question generator asks.
+"""Cycle-Consistency for Robust VQA: a model that answers what its own question generator asks.
 
     from pfungst.training import FitConfig, fit, model_losses
     from pfungst.training.cycle import Cycle, CycleConfig

@@ -10,7 +10,7 @@ LAMBDA_G = 1.0
 LAMBDA_C = 0.5
 T_SIM = 0.9
 A_ITER = 5500
-"""Section 5.1, Implementation Details, of 003_43f488cf6d651ec9.txt."""
+"""Section 5.1, Implementation Details, of Cycle-Consistency for Robust VQA."""
 
 FEEDBACKS = ("sample", "greedy", "forced")
 

@@ -21,7 +21,7 @@ from pfungst.world.questions.wording import MIXED, SOURCES, wordings
 from pfungst.world.scene import Scene
 
 REPHRASINGS = 3
-"""Rephrasings of every question, as in VQA-Rephrasings (003_43f488cf6d651ec9.txt)."""
+"""Rephrasings of every question, as in VQA-Rephrasings (Cycle-Consistency for Robust VQA)."""
 
 
 @dataclass(frozen=True, slots=True)
