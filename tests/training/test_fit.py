@@ -80,15 +80,20 @@ import sys, torch
 from pathlib import Path
 torch.set_num_threads(1)
 from tests.training.test_fit import long_run
-long_run(Path(sys.argv[1]), 0.1)
+long_run(Path(sys.argv[1]), float(sys.argv[2]))
 """
 
 
-def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
-    long_run(tmp_path / "whole")
+def start_run(folder: Path, pause: float) -> subprocess.Popen[bytes]:
+    """In a process of its own: what other tests left in this one may change the last bit of a sum."""
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen([sys.executable, "-c", _KILLED, str(folder), str(pause)], env=environment)
+
+
+def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    assert start_run(tmp_path / "whole", 0.0).wait() == 0
     # Slow steps, so that the kill lands between two checkpoints.
-    running = subprocess.Popen([sys.executable, "-c", _KILLED, str(tmp_path / "killed")], env=environment)
+    running = start_run(tmp_path / "killed", 0.1)
     curve = tmp_path / "killed" / "curves.jsonl"
     for _ in range(2400):
         if curve.exists() and len(read_curves(tmp_path / "killed")) > 4:
@@ -98,7 +103,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None
     assert running.wait(30) == -signal.SIGKILL
     _, metadata = load_tensors(tmp_path / "killed" / "checkpoint.safetensors")
     assert 10 <= json.loads(metadata["state"])["step"] < 40
-    long_run(tmp_path / "killed")
+    assert start_run(tmp_path / "killed", 0.0).wait() == 0
     assert curve.read_bytes() == (tmp_path / "whole" / "curves.jsonl").read_bytes()
     for name in ("checkpoint.safetensors", "best.safetensors"):
         one, _ = load_tensors(tmp_path / "whole" / name)
