@@ -7,7 +7,6 @@ together, the question-relevance enforcer is `relevance`. All look at many layou
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
@@ -154,9 +153,3 @@ class Enforcers:
     def allow(self, board: Board, positions: Floats) -> Bools:
         """Which layouts all enforcers agree to."""
         return np.asarray(self.judge(board, positions) < 0)
-
-
-def names_of(enforcers: Enforcers, verdict: Ints) -> Sequence[str]:
-    """The verdict in words, empty where legal."""
-    words = (*enforcers.names, "")
-    return [words[number] for number in verdict.tolist()]
