@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt
 
-.PHONY: exam test quick slow cover lint bench docs clean
+.PHONY: exam test quick slow cover lint bench results docs clean
 
 .venv/exam.stamp: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -43,6 +43,11 @@ cover: .venv/dev.stamp
 bench: .venv/dev.stamp
 	$(PIP) --editable '.[bench]'
 	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script --quick || exit 1; done
+
+# docs/results, from the ledger in results/.
+results: .venv/dev.stamp
+	$(BIN)/pfungst results pages
+	$(BIN)/pfungst results check
 
 docs: .venv/dev.stamp
 	$(BIN)/mkdocs build --strict

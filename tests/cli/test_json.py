@@ -41,6 +41,8 @@ CHEAP: dict[str, tuple[str, ...]] = {
         "rank Why? --pool data.jsonl --k 3 --ranker rouge",
     ),
     "list": ("list", "list probes"),
+    "results pages": ("results pages",),
+    "results check": ("results pages", "results check"),
     "data check": ("data check data.jsonl",),
     "world make": ("world make -o made --scenes 2 --no-images --on local",),
     "check player": ("check player mine:answer",),
@@ -54,7 +56,7 @@ CHEAP: dict[str, tuple[str, ...]] = {
 }
 """Command -> lines that it takes; what the earlier ones write is there for the later."""
 
-LONG = {"train", "harden"}
+LONG = {"train", "harden", "results run", "results file"}
 """Their --json is parsed in tests/training and tests/experiments, where there is something to train on."""
 
 

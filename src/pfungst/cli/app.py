@@ -21,6 +21,7 @@ from pfungst.cli import (
     report,
     reproduce,
     rescore,
+    results,
     show_run,
     train,
     world,
@@ -56,6 +57,7 @@ app.add_typer(data.app, name="data")
 app.add_typer(world.app, name="world")
 app.add_typer(check.app, name="check")
 app.add_typer(reproduce.app, name="reproduce")
+app.add_typer(results.app, name="results")
 
 
 def _version(wanted: bool) -> None:

@@ -81,12 +81,17 @@ def get_experiment(name: str) -> Experiment[Any, Any]:
 
 
 def perform(experiment: Experiment[C, R], config: C, out: str | Path = "", *, progress: Progress = no_progress) -> R:
-    """Run an experiment; OUT then holds experiment.json (what was run), result.json, tables.md and the figures."""
+    """Run an experiment; OUT then holds experiment.json (what was run), result.json, tables.md and the figures.
+
+    run.json says with which versions, on which machine, and how long it took.
+    """
     from pfungst import __version__
+    from pfungst.experiments.environment import noted
     from pfungst.report.plots import draw_alone
 
     folder = Path(out) if out else experiment.folder(config)
-    result = experiment.run(config, folder, progress=progress)
+    with noted(folder, device=getattr(config, "device", "cpu")):
+        result = experiment.run(config, folder, progress=progress)
     tables, figures = experiment.tables(result), experiment.figures(result)
     write_json(
         folder / "experiment.json", {"experiment": experiment.name, "pfungst": __version__, "config": jsonable(config)}

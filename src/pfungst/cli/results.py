@@ -1,0 +1,92 @@
+"""pfungst results: the ledger of published numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pfungst.cli import PROBLEMS_FOUND
+from pfungst.cli.examine import Json
+
+app = typer.Typer(
+    help="The ledger of results: protocols and what came of them.", no_args_is_help=True, rich_markup_mode=None
+)
+
+Name = Annotated[str, typer.Argument(help="Folder of the result in the ledger.")]
+Root = Annotated[Path, typer.Option("--results", help="Folder of the ledger.")]
+Docs = Annotated[Path, typer.Option(help="Folder of the docs.")]
+RESULTS, DOCS = Path("results"), Path("docs")
+
+
+@app.command("run")
+def run(
+    name: Name,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the work [runs/NAME].")] = None,
+    root: Root = RESULTS,
+    as_json: Json = False,
+) -> None:
+    """Carry out results/NAME/protocol.toml and file findings.json and run.json beside it."""
+    from pfungst.cli.show import progress_bar
+    from pfungst.experiments.ledger_run import run_protocol
+
+    with progress_bar() as progress:
+        folder = run_protocol(root / name, out, progress=progress)
+    _tell(folder, as_json)
+
+
+@app.command("file")
+def file(
+    name: Name,
+    out: Annotated[Path, typer.Argument(help="Folder of the finished run.")],
+    root: Root = RESULTS,
+    as_json: Json = False,
+) -> None:
+    """File a run that was made elsewhere: it must have followed results/NAME/protocol.toml."""
+    from pfungst.experiments.ledger_run import file_result
+
+    _tell(file_result(root / name, out), as_json)
+
+
+@app.command("pages")
+def pages(root: Root = RESULTS, docs: Docs = DOCS, as_json: Json = False) -> None:
+    """Make docs/results from the ledger, and fill in the tables that other pages quote."""
+    from pfungst.cli.show import print_json
+    from pfungst.experiments.ledger_pages import write_pages
+
+    written = write_pages(root, docs)
+    if as_json:
+        print_json({"written": written})
+        return
+    for path in written:
+        print(path)
+
+
+@app.command("check")
+def check(root: Root = RESULTS, docs: Docs = DOCS, as_json: Json = False) -> None:
+    """Exit with 3 where a result breaks a rule of the ledger, or the docs differ from it."""
+    from pfungst.cli.show import print_json
+    from pfungst.experiments.ledger_pages import problems
+
+    found = problems(root, docs)
+    if as_json:
+        print_json({"problems": found})
+    for problem in () if as_json else found:
+        print(problem)
+    if found:
+        raise typer.Exit(PROBLEMS_FOUND)
+
+
+def _tell(folder: Path, as_json: bool) -> None:
+    from pfungst.cli.show import print_json, show_table
+    from pfungst.core.files import read_json
+    from pfungst.core.types import Table
+
+    findings = read_json(folder / "findings.json")
+    if as_json:
+        print_json({"folder": folder, **findings})
+        return
+    for table in findings["tables"]:
+        show_table(Table(table["title"], tuple(table["columns"]), tuple(map(tuple, table["rows"]))))
+    print(f"Filed in {folder}. Write {folder / 'answer.toml'}, then `make results`.")

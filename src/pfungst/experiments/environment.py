@@ -1,0 +1,66 @@
+"""What a run was made with: versions, machine, time. Kept as run.json beside its results."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from pfungst.core.files import read_json, write_json
+
+PACKAGES = ("numpy", "torch", "transformers")
+"""Whose versions may change a number."""
+
+
+@contextmanager
+def noted(folder: Path, *, device: str = "cpu") -> Iterator[None]:
+    """Write FOLDER/run.json when the work inside is done; the seconds of a continued run are added up."""
+    file = folder / "run.json"
+    before = read_json(file) if file.exists() else {}
+    began, started = perf_counter(), datetime.now(UTC)
+    yield
+    seconds = before.get("seconds", 0) + perf_counter() - began
+    first = before.get("started", started.strftime("%Y-%m-%d %H:%M UTC"))
+    write_json(file, {**environment(device), "started": first, "seconds": round(seconds, 1)})
+
+
+def environment(device: str = "cpu") -> dict[str, Any]:
+    """Versions and the machine, in words."""
+    from pfungst import __version__
+
+    return {
+        "pfungst": __version__,
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "device": _gpu(device) or _processor(),
+        "packages": {name: found for name in PACKAGES if (found := _version(name))},
+    }
+
+
+def _gpu(device: str) -> str:
+    torch = sys.modules.get("torch")
+    if torch is None or not str(device).startswith("cuda") or not torch.cuda.is_available():
+        return ""
+    return str(torch.cuda.get_device_name(device))
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, "") or platform.processor() or platform.machine()
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""

@@ -1,0 +1,241 @@
+"""docs/results from the ledger, and the checks that keep docs and ledger together.
+
+Other pages quote the ledger in two ways. A table between two marks is filled in from its file:
+
+    <!-- result: NAME 2 -->
+    (the second table of results/NAME/findings.json)
+    <!-- end of result -->
+
+and a number in a link is compared with the value that the link's title names, as a path into findings.json:
+
+    [+12.5 [10.8, 14.1]](results/NAME.md "tables/0/rows/3/6")
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pfungst.core.errors import DataError, PfungstError
+from pfungst.core.files import write_atomic
+from pfungst.core.types import Table
+from pfungst.experiments.base import markdown
+from pfungst.experiments.ledger import Result, folders, read_result
+
+MADE = "<!-- Made by `make results` from results/{name}; edits here are lost. -->"
+_BLOCK = re.compile(r"(<!-- result: (\S+) (\d+) -->\n).*?(<!-- end of result -->)", re.DOTALL)
+_QUOTE = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])+)\]\([^()\s]*results/([\w.-]+)\.md\s+\"([^\"]+)\"\)")
+_NUMBER = re.compile(r"(?<![\w.])[-−+]?\d[\d,]*(?:\.\d+)?")
+
+
+def write_pages(root: Path, docs: Path) -> list[Path]:
+    """Make docs/results/*.md and fill in the tables that other pages quote; the files that changed."""
+    changed = {path: text for path, text in _wanted(root, docs).items() if _differs(path, text)}
+    for path, text in changed.items():
+        write_atomic(path, text.encode())
+    return [*changed]
+
+
+def problems(root: Path, docs: Path) -> list[str]:
+    """Everything that is wrong with the ledger or with what the docs say of it, a sentence each."""
+    told = []
+    results: dict[str, Result] = {}
+    for folder in folders(root):
+        try:
+            results[folder.name] = read_result(folder)
+        except PfungstError as error:
+            told.append(str(error))
+    if told:
+        return told
+    try:
+        wanted = _wanted(root, docs)
+    except PfungstError as error:
+        return [str(error)]
+    told += [f"{path} differs from the ledger: run `make results`." for path in wanted if _differs(path, wanted[path])]
+    made = {*wanted}
+    told += [f"{path} has no result in {root}." for path in sorted((docs / "results").glob("*.md")) if path not in made]
+    for page in _pages(docs):
+        told += _misquoted(page, results)
+    return [*told, *_rewritten(root)]
+
+
+def _wanted(root: Path, docs: Path) -> dict[Path, str]:
+    """What every page that the ledger has a part in should say."""
+    results = [read_result(folder) for folder in folders(root)]
+    by_name = {result.name: result for result in results}
+    wanted = {docs / "results" / f"{result.name}.md": page(result) for result in results}
+    wanted[docs / "results" / "index.md"] = index(results)
+    for path in _pages(docs):
+        text = path.read_text(encoding="utf-8")
+
+        def filled(match: re.Match[str], path: Path = path) -> str:
+            table = _table(by_name, match[2], int(match[3]), path)
+            return f"{match[1]}\n{_bare(table)}\n{match[4]}"
+
+        wanted[path] = _BLOCK.sub(filled, text)
+    return wanted
+
+
+def _pages(docs: Path) -> list[Path]:
+    """Pages written by people."""
+    readme = docs.parent / "README.md"
+    return [*sorted(docs.glob("*.md")), *([readme] if readme.exists() else [])]
+
+
+def page(result: Result) -> str:
+    """The page of one result."""
+    protocol, run = result.protocol, result.run or {}
+    lines = [MADE.format(name=result.name), "", f"# {protocol.title}", "", protocol.question.strip(), ""]
+    lines += [f"**{_status(result)}** {result.answer.answer.strip()}", ""]
+    for table in result.tables:
+        lines += [markdown(table)]
+    facts = [*_facts(result)]
+    lines += ["## Protocol", ""]
+    if protocol.made_by:
+        lines += [f"Made by an earlier program, before protocols were kept. {protocol.made_by.strip()}", ""]
+    elif run.get("protocol_commit"):
+        lines += [f"Committed before the run ({run['protocol_commit'][:10]}).", ""]
+    lines += ["| | |", "|---|---|", *(f"| {_cell(name)} | {_cell(text)} |" for name, text in facts), ""]
+    if run:
+        lines += ["## Run", "", "| | |", "|---|---|"]
+        lines += [f"| {_cell(name)} | {_cell(text)} |" for name, text in _of_run(run)]
+        lines += [""]
+    if protocol.commands:
+        lines += ["## Commands", "", *(f"    pfungst {line}" for line in protocol.commands.values()), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def index(results: list[Result]) -> str:
+    """docs/results/index.md: every result in one line."""
+    head = [
+        MADE.format(name=""),
+        "",
+        "# Results",
+        "",
+        "Every published number, with the protocol that was written before it and the answer as it came out.",
+        "What has not been run is listed too. The files are in `results/`.",
+        "",
+    ]
+    rows = tuple(
+        (f"[{one.protocol.title}]({one.name}.md)", one.protocol.question.strip(), _status(one), one.protocol.paper)
+        for one in results
+    )
+    return "\n".join([*head, _bare(Table("", ("result", "question", "answer", "paper"), rows))])
+
+
+def _status(result: Result) -> str:
+    word = result.answer.status
+    return {"described": "Described.", "not run": "Not run."}.get(word, f"{word.capitalize()}.")
+
+
+def _facts(result: Result) -> Iterator[tuple[str, str]]:
+    protocol = result.protocol
+    for name, text in protocol.data.items():
+        yield f"data: {name}", text
+    for spec, fingerprint in protocol.fingerprints.items():
+        yield f"fingerprint of `{spec}`", f"`{fingerprint}`"
+    yield "models", ", ".join(protocol.models)
+    yield "seeds", protocol.seeds
+    yield "budget", protocol.budget
+    yield "metric", protocol.metric
+    yield "counts as yes", protocol.yes
+    yield "counts as no", protocol.no
+    yield "paper", protocol.paper
+    yield "remarks", protocol.remarks
+    if protocol.experiment:
+        yield "experiment", f"`pfungst reproduce {protocol.experiment}`"
+        for name, value in protocol.config.items():
+            yield f"`{name}`", f"`{value}`"
+
+
+def _of_run(run: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if run.get("commit"):
+        changed = " with uncommitted changes" if run.get("uncommitted_changes") else ""
+        yield "commit", f"{run['commit'][:10]}{changed}"
+    for name in ("command", "started", "seconds", "device", "platform", "python", "pfungst"):
+        if run.get(name):
+            yield name, f"`{run[name]}`" if name == "command" else str(run[name])
+    if run.get("packages"):
+        yield "packages", ", ".join(f"{name} {version}" for name, version in run["packages"].items())
+
+
+def _bare(table: Table) -> str:
+    """A table without its title and note."""
+    return "\n".join(line for line in markdown(table).splitlines()[2:] if line.startswith("|")) + "\n"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|") or "–"
+
+
+def _table(results: Mapping[str, Result], name: str, number: int, path: Path) -> Table:
+    if name not in results:
+        raise DataError.at(path, "", f"it quotes the result {name!r}, which is not in the ledger.")
+    tables = results[name].tables
+    if not 1 <= number <= len(tables):
+        raise DataError.at(path, "", f"it quotes table {number} of {name}, which has {len(tables)}.")
+    return tables[number - 1]
+
+
+def _misquoted(path: Path, results: Mapping[str, Result]) -> Iterator[str]:
+    for text, name, place in _QUOTE.findall(path.read_text(encoding="utf-8")):
+        value: Any = results[name].findings if name in results else None
+        for key in place.split("/"):
+            try:
+                value = value[int(key)] if isinstance(value, list) else (value or {}).get(key)
+            except (IndexError, ValueError, AttributeError):
+                value = None
+        numbers = [*_numbers_of(value)]
+        if not numbers:
+            yield f"{path}: [{text}] names {place} of results/{name}, where there is no number."
+        elif wrong := [said for said in _NUMBER.findall(text) if not any(_is(said, number) for number in numbers)]:
+            yield f"{path}: [{text}] says {wrong[0]}; {place} of results/{name} has {value!r:.80}."
+
+
+def _numbers_of(value: Any) -> Iterator[float]:
+    if isinstance(value, bool) or value is None:
+        return
+    if isinstance(value, int | float):
+        yield float(value)
+    elif isinstance(value, str):
+        yield from (_read(word) for word in _NUMBER.findall(value))
+    elif isinstance(value, Mapping):
+        for name in ("value", "low", "high", "n"):
+            yield from _numbers_of(value.get(name))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _numbers_of(inner)
+
+
+def _read(word: str) -> float:
+    return float(word.replace(",", "").replace("−", "-"))
+
+
+def _is(said: str, number: float) -> bool:
+    """Is it this number, or this share in percent, to the digits that were written?"""
+    digits = len(said.partition(".")[2])
+    return any(abs(_read(said) - one) <= 0.5001 * 10**-digits for one in (number, 100 * number))
+
+
+def _rewritten(root: Path) -> Iterator[str]:
+    """Results that were deleted, or whose findings were changed, after they had been committed."""
+    words = ["git", "log", "--no-renames", "--diff-filter=MD", "--name-status", "--format=", "--relative", "--", "."]
+    try:
+        told = subprocess.run(words, cwd=root, capture_output=True, text=True, check=False).stdout
+    except OSError:
+        return
+    for line in dict.fromkeys(told.splitlines()):
+        change, _, file = line.partition("\t")
+        if file.count("/") != 1 or not file.endswith(("findings.json", "protocol.toml")):
+            continue
+        if change == "D" and not (root / file).exists():
+            yield f"{root / file} was deleted; results stay, the negative ones too."
+        elif change == "M" and file.endswith("findings.json"):
+            yield f"{root / file} was changed after it was filed; run it again under another name."
+
+
+def _differs(path: Path, text: str) -> bool:
+    return not path.exists() or path.read_text(encoding="utf-8") != text

@@ -1,0 +1,183 @@
+"""Carry out a protocol of the ledger and file what comes out."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pfungst.core.errors import DataError, UsageError
+from pfungst.core.files import jsonable, read_json, write_json
+from pfungst.core.settings import parse_settings, read_settings
+from pfungst.core.types import Progress, no_progress
+from pfungst.experiments.base import Experiment, get_experiment, perform
+from pfungst.experiments.environment import noted
+from pfungst.experiments.ledger import LARGEST, Protocol, digest, read_protocol
+
+WHERE = ("device", "jobs")
+"""Fields of a configuration that say where the work is done: a protocol may be carried out elsewhere."""
+
+
+def run_protocol(folder: Path, out: Path | None = None, *, progress: Progress = no_progress) -> Path:
+    """Run what results/NAME/protocol.toml says, then file it there. OUT keeps the work: a stopped run is continued.
+
+    The protocol must be committed first, so that everybody can see it was not written to fit.
+    """
+    protocol = read_protocol(folder)
+    _refuse_second(folder)
+    _refuse_unplanned(folder, protocol)
+    check_data(protocol)
+    out = out or Path("runs") / folder.name
+    if protocol.experiment:
+        experiment = get_experiment(protocol.experiment)
+        perform(experiment, configure(experiment, expand(protocol.config)), out, progress=progress)
+    else:
+        with noted(out):
+            for name, line in protocol.commands.items():
+                words = [sys.executable, "-m", "pfungst", *shlex.split(expand(line)), "--out", str(out / name)]
+                if (code := subprocess.run(words, stdout=sys.stderr, check=False).returncode) != 0:
+                    raise DataError.at(folder, name, f"`pfungst {line}` ended with exit code {code}; see above.")
+    return file_result(folder, out)
+
+
+def file_result(folder: Path, out: Path) -> Path:
+    """Take the findings of a finished run into the ledger; OUT may come from another machine."""
+    protocol = read_protocol(folder)
+    _refuse_second(folder)
+    _refuse_unplanned(folder, protocol)
+    if not (out / "run.json").exists():
+        raise UsageError(f"{out} holds no finished run: there is no run.json.")
+    findings = _of_experiment(protocol, out) if protocol.experiment else _of_commands(protocol, out)
+    kept: dict[str, Any] = {
+        "protocol": digest(folder),
+        "protocol_commit": _git(folder, "log", "-1", "--format=%H", "--", "protocol.toml"),
+        "commit": _git(folder, "rev-parse", "HEAD"),
+        "uncommitted_changes": bool(_git(folder, "status", "--porcelain", "--", ":/src")),
+        "command": f"pfungst results run {folder.name}",
+        **read_json(out / "run.json"),
+    }
+    text = _without_places(json.dumps(jsonable(findings), ensure_ascii=False), protocol, out)
+    if len(text) > LARGEST * 0.8:  # the layout of the file adds to it
+        left = json.loads(text)
+        kept["left_out"] = sorted(set(left) - {"tables", "figures"})
+        text = json.dumps({name: left[name] for name in ("tables", "figures") if name in left})
+    write_json(folder / "findings.json", json.loads(text))
+    write_json(folder / "run.json", kept)
+    return folder
+
+
+def configure(experiment: Experiment[Any, Any], given: Mapping[str, Any]) -> Any:
+    """The experiment's configuration from the table [config]; inner configurations are tables of their own."""
+    hints = typing.get_type_hints(experiment.config)
+    values = dict(given)
+    for one in dataclasses.fields(experiment.config):
+        if dataclasses.is_dataclass(hints[one.name]) and isinstance(given.get(one.name), Mapping):
+            before: Any = one.default_factory() if callable(one.default_factory) else one.default
+            inner = read_settings(hints[one.name], given[one.name], what=one.name)
+            values[one.name] = dataclasses.replace(before, **inner)
+    return parse_settings(experiment.config, values, what=f"experiment {experiment.name}")
+
+
+def expand(value: Any) -> Any:
+    """`$NAME` in texts, also inside lists and tables, as the environment has it."""
+    if isinstance(value, Mapping):
+        return {name: expand(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [expand(inner) for inner in value]
+    if not isinstance(value, str):
+        return value
+
+    def named(match: re.Match[str]) -> str:
+        if match[1] not in os.environ:
+            raise UsageError(f"The protocol names ${match[1]}. Set this environment variable, e.g. to a data folder.")
+        return os.environ[match[1]]
+
+    return re.sub(r"\$([A-Za-z_]\w*)", named, value)
+
+
+def check_data(protocol: Protocol) -> None:
+    """Refuse to run on other data than the protocol means."""
+    from pfungst.data import load
+
+    for spec, wanted in protocol.fingerprints.items():
+        found = load(expand(spec)).fingerprint
+        if found != wanted:
+            raise DataError.at(spec, "", f"the fingerprint is {found}; the protocol means the data with {wanted}.")
+
+
+def _of_experiment(protocol: Protocol, out: Path) -> dict[str, Any]:
+    experiment = get_experiment(protocol.experiment)
+    told = read_json(out / "experiment.json")
+    wanted = jsonable(configure(experiment, protocol.config))
+    free = {one.name for one in dataclasses.fields(experiment.config) if one.metadata.get("free")}
+    free = free - {*protocol.config} | {*WHERE}
+    for name, value in wanted.items():
+        if name not in free and "$" not in str(value) and told["config"].get(name) != value:
+            ran = told["config"].get(name)
+            raise DataError.at(out, "", f"{name} was {ran!r:.80} in this run; the protocol says {value!r:.80}.")
+    found: dict[str, Any] = read_json(out / "result.json")
+    return found
+
+
+def _of_commands(protocol: Protocol, out: Path) -> dict[str, Any]:
+    """Of run folders the card and the tables, of experiments theirs; all of it under the command's name as well."""
+    from pfungst.report.card import CARD_COLUMNS, card_rows
+
+    tables, told = [], {}
+    for name in protocol.commands:
+        file = next((out / name / one for one in ("findings.json", "result.json") if (out / name / one).exists()), None)
+        if file is None:
+            raise DataError.at(out / name, "", "there are neither findings.json nor result.json.")
+        told[name] = found = read_json(file)
+        sections = found.get("findings", [])
+        if sections:
+            tables.append({"title": name, "columns": CARD_COLUMNS, "rows": card_rows(sections)})
+        for section in [*sections, found]:
+            tables += [{**table, "title": f"{name}: {table['title']}"} for table in section.pop("tables", ())]
+            section.pop("failures", None)  # they quote the data
+    return {"tables": tables, "by_command": told}
+
+
+def _refuse_second(folder: Path) -> None:
+    if (folder / "findings.json").exists():
+        raise UsageError(
+            f"{folder} has findings already, and they stay. To run it again, copy the protocol to a folder with "
+            "another name."
+        )
+
+
+def _refuse_unplanned(folder: Path, protocol: Protocol) -> None:
+    if protocol.made_by:
+        raise UsageError(f"{folder} records what an earlier program made; there is nothing to run.")
+    if _git(folder, "rev-parse", "--is-inside-work-tree") == "true" and (
+        not _git(folder, "log", "-1", "--format=%H", "--", "protocol.toml")
+        or _git(folder, "status", "--porcelain", "--", "protocol.toml")
+    ):
+        raise UsageError(f"Commit {folder / 'protocol.toml'} first: a protocol is published before its run.")
+
+
+def _git(folder: Path, *words: str) -> str:
+    """What git says, or nothing where there is no git."""
+    try:
+        done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _without_places(text: str, protocol: Protocol, out: Path) -> str:
+    """Folders of this machine by the names that the protocol has for them."""
+    named = re.findall(r"\$([A-Za-z_]\w*)", f"{protocol.config} {protocol.commands}")
+    places = {os.environ[name].rstrip("/"): f"${name}" for name in named if os.environ.get(name)}
+    places |= {str(out.resolve()): "OUT", str(out): "OUT", str(Path.cwd()): "."}
+    for place in sorted(places, key=len, reverse=True):
+        text = re.sub(rf"(?<![\w./-]){re.escape(place)}(?![\w.-])", places[place].replace("\\", r"\\"), text)
+    return text
