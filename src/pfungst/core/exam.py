@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pfungst.core.asker import Asker, Place
 from pfungst.core.errors import PfungstError, PlayerError, ProbeError
@@ -19,10 +19,13 @@ from pfungst.core.trials import write_trials
 from pfungst.core.types import (
     Answer,
     AnsweredTrial,
+    AskingMatcher,
+    AskingPart,
     DataCheckingProbe,
     Dataset,
     Example,
     Findings,
+    JudgingScore,
     Matcher,
     Player,
     PreparingProbe,
@@ -89,6 +92,7 @@ class Exam:
             unread: dict[str, int] = {}
             left_out = 0
             said: dict[str, list[tuple[Example, Answer]]] = {}
+            judged: dict[str, list[AnsweredTrial]] = {}
             examples = {example.id: example for example in self.data}
             for done, probe in enumerate(self.probes):
                 self.progress("scoring", done, len(self.probes))
@@ -101,13 +105,19 @@ class Exam:
                 findings.append(probe.findings(answered, self.seed))
                 unread[probe.name] = sum(answer.unread for trial in answered for answer in trial.answers)
                 said[probe.name] = [(trial.example, trial.answers[0]) for trial in answered]
+                if isinstance(self.score, JudgingScore):
+                    judged[probe.name] = answered
             self.progress("scoring", len(self.probes), len(self.probes))
-            told = {"findings": findings, "unread": unread, "left out": left_out, "failed": failed}
+            told: dict[str, Any] = {"findings": findings, "unread": unread, "left out": left_out, "failed": failed}
+            judge = None
+            if isinstance(self.score, JudgingScore):
+                judge = told["judge"] = self.score.findings(judged, self.player, self.seed)
             write_json(labelled(self.out / "findings.json", self.label), told)
         total = sum(len(row) for rows in keys.values() for row in rows)
         return Examined(
-            tuple(findings), tuple(asker.problems), sum(unread.values()), total, _longest(said), left_out, tuple(failed)
-        )
+            tuple(findings), tuple(asker.problems), sum(unread.values()), total, _longest(said), left_out,
+            tuple(failed), judge,
+        )  # fmt: skip
 
     def _write_config(self) -> None:
         path = self.out / "exam.json"
@@ -194,27 +204,46 @@ class Exam:
         """The trials with all their answers, their keys, and how many lack one: those are left out."""
         answers = store.known(key for row in keys for key in row)
         scored, whole = [], []
+        told: list[tuple[Trial, Example, list[tuple[Example, Answer]]]] = []
         for trial, row in zip(trials, keys, strict=True):
             if any(key not in answers for key in row):
                 continue
             whole.append(row)
             example = examples[trial.example_id]
-            read, scores = [], []
+            said = []
             for variant, key in zip(trial.variants, row, strict=True):
-                asked = replace(examples[variant.example_id or example.id], choices=variant.query.choices)
-                answer = self._read(answers[key], asked)
-                score = self.score(asked, answer)
-                read.append(answer)
-                # What could not be read is not right; where the truth is unknown the score stays unknown.
-                scores.append(0.0 if answer.unread and not math.isnan(score) else score)
-            scored.append(AnsweredTrial(trial, example, tuple(read), tuple(scores)))
+                asked = examples[variant.example_id or example.id]
+                if variant.query.choices != asked.choices:
+                    asked = replace(asked, choices=variant.query.choices)
+                if variant.target is not None and variant.target != asked.target:
+                    asked = replace(asked, target=variant.target, answers=(variant.target,))
+                said.append((asked, answers[key]))
+            told.append((trial, example, said))
+        for part in (self.matcher, self.score):
+            if isinstance(part, AskingPart):
+                part.prepare([pair for *_, said in told for pair in said], self.out, self.progress)
+        judging, reading = isinstance(self.score, JudgingScore), isinstance(self.matcher, AskingMatcher)
+        for trial, example, said in told:
+            read = tuple(self._read(answer, asked, reading) for asked, answer in said)
+            scores = tuple(self._judge(asked, answer, judging) for (asked, _), answer in zip(said, read, strict=True))
+            scored.append(AnsweredTrial(trial, example, read, scores))
         return scored, whole, len(trials) - len(whole)
 
-    def _read(self, answer: Answer, asked: Example) -> Answer:
+    def _judge(self, asked: Example, answer: Answer, judging: bool) -> float:
+        score = self.score(asked, answer)
+        if not answer.unread or judging:
+            return score
+        # What could not be read is not right; where the truth is unknown the score stays unknown.
+        return score if math.isnan(score) else 0.0
+
+    def _read(self, answer: Answer, asked: Example, reading: bool) -> Answer:
         """The answer in a reply, by the matcher."""
         if self.matcher is None or answer.scores is not None:
             return answer  # chosen by its scores, not said
-        text = self.matcher(answer.reply, asked.choices, asked.answer_type)
+        if reading:
+            text = cast(AskingMatcher, self.matcher).read(asked, answer)
+        else:
+            text = self.matcher(answer.reply, asked.choices, asked.answer_type)
         if text is None:
             return replace(answer, text=answer.reply, raw=answer.reply, unread=True)
         return answer if text == answer.text else replace(answer, text=text, raw=answer.reply)
@@ -238,6 +267,8 @@ class Examined:
     """Trials that lack an answer: they count in no number."""
     failed: tuple[tuple[str, str], ...] = ()
     """Queries without an answer: the question, and what went wrong."""
+    judge: Findings | None = None
+    """How far the judge can be trusted, where a judge was the metric."""
 
 
 def labelled(path: Path, label: str) -> Path:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, overload, runtime_checkable
 
 from pfungst.core.images import Image
@@ -51,6 +52,9 @@ class Example:
     wording: str = ""
     """`train` for words that the data set's training questions use too, `heldout` for words kept from them; empty where
     the data do not say."""
+    contrast: str = ""
+    """Examples of one contrast group look alike but are not answered alike: one question on two images, two questions
+    on one image. It is the name of the group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +262,8 @@ class Variant:
     query: Query
     example_id: str = ""
     """The example asked, where it is not the trial's own (another member of a rephrasing group)."""
+    target: str | None = None
+    """The right answer to this variant, where it is another one than the example's, on purpose (a contrast)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,6 +387,35 @@ Score = Callable[[Example, Answer], float]
 Matcher = Callable[[str, Sequence[str], str], str | None]
 """Reads a reply, given the choices that were offered and the answer type: the answer in it, None where it has none or
 several."""
+
+
+@runtime_checkable
+class AskingPart(Protocol):
+    """A metric or matcher that asks a player of its own: a judge. The exam shows it all answers of a probe before it
+    wants the first of them scored or read."""
+
+    def prepare(self, answers: Sequence[tuple[Example, Answer]], folder: Path, progress: Progress) -> None:
+        """Ask what has not been asked before; `folder` is the run folder, where what was said is kept."""
+        ...
+
+
+@runtime_checkable
+class JudgingScore(AskingPart, Protocol):
+    """A metric that asks. It judges a reply as it was said, so one that the matcher could not read may be right; NaN
+    also stands for a judgement that failed."""
+
+    def __call__(self, example: Example, answer: Answer) -> float: ...
+
+    def findings(self, trials: Mapping[str, Sequence[AnsweredTrial]], player: Player, seed: int) -> Findings:
+        """How far the judge can be trusted, from the scored trials of every probe."""
+        ...
+
+
+@runtime_checkable
+class AskingMatcher(AskingPart, Protocol):
+    """A matcher that asks; to read a reply it is shown the question too, never the right answer."""
+
+    def read(self, example: Example, answer: Answer) -> str | None: ...
 
 
 @dataclass(frozen=True)
