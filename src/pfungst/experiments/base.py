@@ -25,6 +25,7 @@ EXPERIMENTS = Registry(
     "pfungst.experiments",
     {
         "attention": "pfungst.experiments.attention:EXPERIMENT",
+        "clevr": "pfungst.experiments.clevr:EXPERIMENT",
         "cycle": "pfungst.experiments.cycle:EXPERIMENT",
         "daquar": "pfungst.experiments.daquar:EXPERIMENT",
         "failure": "pfungst.experiments.failure:EXPERIMENT",
