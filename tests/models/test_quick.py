@@ -34,3 +34,20 @@ def test_the_network_itself_can_go_on_learning() -> None:
 def test_normalisation_behind_a_convolution_is_gone() -> None:
     fast = quick(make("world-cnn"))
     assert not any(isinstance(part, torch.nn.BatchNorm2d) for part in fast.modules())
+
+
+@pytest.mark.parametrize("name", ["iep", "tbd"])
+def test_the_program_of_a_question_is_written_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, batch = make(name), tiny_batch(4)
+    fast = quick(model)
+    write, asked = fast.generator.write, []
+    monkeypatch.setattr(fast.generator, "write", lambda question: asked.append(len(question)) or write(question))
+    with torch.inference_mode():
+        first, again = fast(batch), fast(batch)
+        other = fast(tiny_batch(4, seed=1))
+    rows = batch.question.tolist()
+    assert asked[0] == len({tuple(row) for row in rows})
+    assert torch.equal(first.maps["program"], again.maps["program"])
+    assert len(asked) == 2
+    torch.testing.assert_close(other.logits, model.eval()(tiny_batch(4, seed=1)).logits, rtol=1e-4, atol=1e-4)
+    assert model.generator.known is None

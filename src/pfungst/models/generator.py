@@ -15,6 +15,9 @@ from pfungst.models.batch import END, PAD, START, Batch
 from pfungst.models.layers import WordReader
 from pfungst.models.programs import ANSWERS, MAX_PROGRAM, least_lengths, tokens
 
+REMEMBERED = 100_000
+"""Questions whose programs are kept."""
+
 
 class ProgramGenerator(nn.Module):
     """Sequence to sequence, two LSTMs (Johnson et al. 2017): the state after the last word starts the writer.
@@ -31,6 +34,8 @@ class ProgramGenerator(nn.Module):
         self.tokens = nn.Embedding(functions, word_size, padding_idx=PAD)
         self.writer = nn.LSTM(word_size, hidden, layers, batch_first=True)
         self.choose = nn.Linear(hidden, functions)
+        self.known: dict[bytes, NDArray[np.int64]] | None = None
+        """The programs written so far, by question, where the weights stay as they are (`quick`)."""
 
     def forward(self, question: Tensor, program: Tensor) -> Tensor:
         """Logits of every token given the ones before it: program (B, P) -> (B, P, F)."""
@@ -46,8 +51,11 @@ class ProgramGenerator(nn.Module):
         In training those given, which the generator learns from; else those it writes.
         """
         if batch.program is None or not training:
-            written = self.write(batch.question)
-            return written, written, {}
+            if self.known is None:
+                written = self.write(batch.question)
+                return written, written, {}
+            written = torch.from_numpy(self._recalled(batch.question, self.known))
+            return written.to(batch.question.device, non_blocking=True), written, {}
         # Copied before more work is queued on the device, so that planning overlaps with it.
         to_run = batch.program.cpu()
         return batch.program, to_run, {"program": self(batch.question, batch.program)}
@@ -56,12 +64,24 @@ class ProgramGenerator(nn.Module):
         """Mean over the tokens, END included."""
         return F.cross_entropy(logits.float().flatten(0, 1), program.flatten(), ignore_index=PAD)
 
+    def _recalled(self, question: Tensor, known: dict[bytes, NDArray[np.int64]]) -> NDArray[np.int64]:
+        """Programs (B, length), each question's written once: a game asks the same question a hundred times."""
+        asked = [np.trim_zeros(row, "b").tobytes() for row in question.cpu().numpy()]
+        new = {key: at for at, key in enumerate(asked) if key not in known}
+        if new:
+            if len(known) + len(new) > REMEMBERED:
+                known.clear()
+                new = {key: at for at, key in enumerate(asked)}
+            written = self.write(question[list(new.values())]).cpu().numpy()
+            known.update(zip(new, written, strict=True))
+        return np.stack([known[key] for key in asked])
+
     @torch.no_grad()
     def write(self, question: Tensor, length: int = MAX_PROGRAM) -> Tensor:
         """The likeliest program, token by token, by the grammar: (B, length)."""
         _, state = self.reader.states(question)
-        device, grammar = question.device, _grammar()
-        fits, takes, push, after, least = (torch.from_numpy(table).to(device) for table in grammar)
+        device = question.device
+        fits, takes, push, after, least = (torch.from_numpy(table).to(device) for table in _grammar())
         # The kinds of input that are still to be written, the next one on top; first the answer.
         stack = torch.zeros(len(question), length + 3, dtype=torch.int64, device=device)
         depth = torch.ones(len(question), 1, dtype=torch.int64, device=device)

@@ -38,7 +38,7 @@ def resize_batch(images: Tensor, width: int, height: int) -> Tensor:
 def _along(images: Tensor, dim: int, after: int) -> Tensor:
     if images.shape[dim] == after:
         return images
-    places, weights = (torch.from_numpy(part).to(images.device) for part in _taps(images.shape[dim], after))
+    places, weights = _taps_on(images.shape[dim], after, images.device)
     shape = [-1 if axis == dim else 1 for axis in range(4)]
     total = torch.full((), 1 << (_BITS - 1), dtype=torch.int32, device=images.device)
     for place, weight in zip(places, weights, strict=True):
@@ -47,6 +47,12 @@ def _along(images: Tensor, dim: int, after: int) -> Tensor:
 
 
 @lru_cache(maxsize=32)
+@torch.inference_mode(False)
+def _taps_on(before: int, after: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    places, weights = _taps(before, after)
+    return torch.from_numpy(places).to(device), torch.from_numpy(weights).to(device)
+
+
 def _taps(before: int, after: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """(taps, after) places that each new pixel is made of, and their weights as whole numbers."""
     scale = before / after
