@@ -1,5 +1,7 @@
 """Decoys on real questions: COCO-QA and DAQUAR."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -54,3 +56,19 @@ def test_equal_runs_on_cocoqa_are_equal(shared_data, glove):
     first, again = (build(data, encoder=glove, seed=1) for _ in range(2))
     assert (first.numbers("QoU+IoU") == again.numbers("QoU+IoU")).all()
     assert first.counts("qou")["missing"] == 0
+
+
+def test_every_yes_no_question_of_vqa_has_the_opposite_and_an_image_with_one_question_gives_no_iou_set(
+    shared_data, glove
+):
+    data = load(shared_data / "vqa2", split="val", limit=1500)
+    made = build(data, encoder=glove)
+    asked = [number for number, one in enumerate(made.examples) if one.target in ("yes", "no")]
+    assert len(asked) > 500
+    for variant in made.variants:
+        assert all({"yes", "no"} <= set(made.choices(variant, number)) for number in asked), variant
+    # A player that never looks and knows how frequent answers are: half of the yes/no questions, no more.
+    often = Counter(one.target for one in data)
+    picked = [max(made.choices("QoU+IoU", n), key=lambda one: often[one]) == made.examples[n].target for n in asked]
+    assert 0.45 < np.mean(picked) < 0.57
+    assert made.fallen["iou"] > 0.8 and any("not IoU sets" in sentence for sentence in made.warnings())

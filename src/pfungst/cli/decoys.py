@@ -133,7 +133,7 @@ def _print(made: DecoySet, out: Path, left_out: int, as_json: bool, words: bool)
         print_json(
             {
                 "out": str(out), "examples": len(made) - left_out, "left_out": left_out, "about": made.about,
-                "counts": counts, "rules": found, "warnings": warnings,
+                **made.sources(), "rules": found, "warnings": warnings,
             }
         )  # fmt: skip
         return
@@ -145,7 +145,7 @@ def _print(made: DecoySet, out: Path, left_out: int, as_json: bool, words: bool)
 
 
 _COLUMNS = ("choices", "options", "chance", "neutral", "uses", "question fit", "decided", "image fit")
-_COUNTS = ("kind", "all", "found", "own", "target", "loose", "none", "q. filled", "q. short", "q. empty")
+_COUNTS = ("kind", "all", "found", "yes/no", "own", "target", "loose", "none", "q. filled", "q. short", "q. empty")
 """Short names of `DecoySet.counts`: a terminal is narrow. JSON has the long ones."""
 
 

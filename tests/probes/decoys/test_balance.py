@@ -83,6 +83,14 @@ def test_a_yes_or_no_question_becomes_a_choice_of_two(encoder):
     assert len(made.decoys("QoU", 30)) == 3
 
 
+def test_a_yes_or_no_question_that_is_left_over_keeps_its_opposite(encoder):
+    data = [triplet(n, f"is the w{n} w{n + 1}", "no" if n % 5 == 0 else "yes") for n in range(40)]
+    data += [triplet(100 + n, f"who w{100 + n}", answer) for n, answer in enumerate(("river", "pizza", "train", "dog"))]
+    made = build(data, ("qou",), encoder=encoder, balanced=True)
+    assert all(set(made.choices("QoU", n)) == {"yes", "no"} for n in range(40))
+    assert made.counts("qou")["opposite"] == 24
+
+
 def test_what_an_annotator_said_there_is_no_mate(encoder):
     data = [triplet(0, "who w1", "river", answers=("river", "pizza")), triplet(1, "who w2", "pizza")]
     data += [triplet(2, "who w3", "train"), triplet(3, "who w4", "umbrella")]

@@ -24,12 +24,12 @@ def ambiguous(one, other):
 
 
 def walked(examples, encoder, number, limit, k=3):
-    """QoU decoys by sorting all other triplets."""
+    """QoU decoys by sorting all other triplets; yes and no come first, as each other's decoy."""
     vectors = encoder.encode([e.question for e in examples]).astype(np.float64)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     cosines = vectors @ vectors[number]
     others = [i for i in np.argsort(-cosines, kind="stable") if i != number][:limit]
-    chosen = []
+    chosen = [{"yes": "no", "no": "yes"}[target]] if (target := examples[number].target) in ("yes", "no") else []
     for other in others:
         answer = examples[other].target
         if len(chosen) < k and not any(ambiguous(answer, one) for one in (examples[number].target, *chosen)):
@@ -44,7 +44,8 @@ def test_question_decoys_are_those_of_the_plain_walk_over_all_other_questions(en
     for number in range(len(data)):
         expected = walked(data, encoder, number, limit)
         assert list(made.decoys("QoU", number))[: len(expected)] == expected
-        assert len(expected) == int((made.kinds["qou"].origins[number] == 0).sum())
+        found = made.kinds["qou"].origins[number]
+        assert len(expected) == int(((found == 0) | (found == 8)).sum())
 
 
 def test_a_question_whose_neighbours_all_share_its_answer_is_searched_deeper(encoder):
@@ -130,6 +131,63 @@ def test_yes_no_questions_keep_the_one_valid_decoy_and_say_that_there_are_no_mor
     assert any("fewer QoU decoys" in sentence for sentence in made.warnings())
 
 
+def contested(count=60, seed=0):
+    """Yes/no questions on which the annotators disagree, among others; one question an image, so IoU has nothing."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for n in range(count):
+        names = ("yes", "no", "river", "pizza", "train", "dog", "unknown", "snow", "table", "bicycle")
+        target = names[int(rng.integers(len(names)))]
+        other = {"yes": "no", "no": "yes"}.get(target, "umbrella")
+        rows.append(triplet(n, f"is the w{n} w{n + 1}", target, answers=(target,) * 7 + (other,) * 3))
+    return rows
+
+
+def test_yes_and_no_are_each_others_decoy_in_every_set_whatever_annotators_said(encoder):
+    made = build(contested(), ("qou", "iou", "both", "qou@20"), encoder=encoder)
+    asked = [n for n, one in enumerate(made.examples) if one.target in ("yes", "no")]
+    assert len(asked) > 8
+    for n in asked:
+        for variant in made.variants:
+            assert {"yes", "no"} <= set(made.choices(variant, n)), variant
+        assert len(made.choices("QoU+IoU", n)) == 7 and len(made.choices("IoU", n)) == 4
+    assert made.counts("iou")["opposite"] == len(asked), "no image has a second question"
+    fallbacks = made.kinds["iou"].fallbacks
+    assert all(fallbacks[n] == (2 if n in asked else 3) for n in range(60)), "the opposite is no fallback"
+
+
+def test_the_opposite_is_that_of_the_image_where_the_image_has_it(encoder):
+    data = [triplet(n, f"is w{n}", ("yes", "no", "dog", "river", "pizza")[n % 5], f"i{n // 5}") for n in range(50)]
+    made = build(data, encoder=encoder)
+    assert made.counts("iou")["opposite"] == 0 and made.counts("iou")["procedure"] == 150
+    assert all(len(made.choices("QoU+IoU", n)) >= 5 for n in range(50))
+
+
+def test_the_opposite_is_spelled_as_the_target_is(encoder):
+    data = [
+        triplet(n, f"is w{n}", ("Yes", "No", "yes", "no", "True", "False", "dog", "sofa")[n % 8]) for n in range(64)
+    ]
+    made = build(data, ("qou",), k=1, encoder=encoder)
+    assert [made.decoys("QoU", n)[0] for n in range(6)] == ["No", "Yes", "no", "yes", "False", "True"]
+
+
+def test_an_answer_that_a_person_gave_does_not_come_back_as_a_fallback():
+    data = [triplet(n, f"what w{n}", answer) for n, answer in enumerate(("dog",) * 4 + ("pizza",) * 3 + ("river",) * 2)]
+    asked = triplet(99, "what w9", "umbrella", answers=("umbrella",) * 8 + ("dog",) * 2)
+    made = build([asked, *data], ("iou",), k=2)
+    assert set(made.decoys("IoU", 0)) == {"pizza", "river"}
+
+
+def test_a_set_whose_image_decoys_are_mostly_fallbacks_says_that_it_is_none(encoder):
+    made = build(contested(), encoder=encoder)
+    assert "iou" in made.fallen and "qou" not in made.fallen
+    assert any("IoU and QoU+IoU are not IoU sets" in one for one in made.warnings())
+    notes = made.dataset().notes
+    assert notes["mostly fallback"] == made.fallen and notes["counts"]["iou"]["procedure"] == 0
+    rich = build(made_up(images=10), encoder=encoder)
+    assert not rich.fallen and not any("not IoU sets" in one for one in rich.warnings())
+
+
 def test_one_answer_everywhere_is_refused_in_words(encoder):
     made = build([triplet(n, f"is w{n}", "yes") for n in range(5)], encoder=encoder)
     assert "All targets are the same answer" in " ".join(made.warnings())
@@ -193,9 +251,10 @@ def test_decoys_that_are_both_are_answers_of_the_image_to_similar_questions(enco
     assert own.mean() > 0.9
     for number, example in enumerate(data):
         decoys = made.decoys("Both", number)
-        assert all(decoy in by_image[example.image_id] for decoy, o in zip(decoys, own[number], strict=True) if not o)
-    ranks = made.kinds["both"].ranks
-    assert (np.diff(np.where(own, ranks, 10**6), axis=1) >= 0).all(), "the answers of more similar questions come first"
+        assert all(decoy in by_image[example.image_id] for decoy, o in zip(decoys, own[number], strict=True) if o)
+    plain = np.asarray([example.target not in ("yes", "no") for example in data])
+    ranks = np.where(own, made.kinds["both"].ranks, 10**6)[plain]
+    assert (np.diff(ranks, axis=1) >= 0).all(), "the answers of more similar questions come first"
 
 
 def test_weaker_decoys_come_from_less_similar_questions(encoder):

@@ -124,6 +124,22 @@ def test_decoys_from_a_file_are_those_of_the_whole_split(vectors, tmp_path):
         list(probe.trials(part.subset(strangers), 0))
 
 
+@pytest.mark.parametrize("from_file", [False, True])
+def test_a_set_in_which_most_image_decoys_are_fallbacks_is_not_called_one(vectors, tmp_path, from_file):
+    data = made_up(60, images=55)
+    if from_file:
+        write(build(data, encoder=vectors), tmp_path / "set.parquet")
+    probe = Decoys(encoder=vectors, circular="none", made=str(tmp_path / "set.parquet") if from_file else "")
+    findings = probe.findings(answered(probe, data, lambda q, e: e.target), 0)
+    assert found(findings, "decoys from the fallback", "IoU").value > 0.5
+    assert found(findings, "decoys from the fallback", "QoU").value == 0
+    assert "not IoU sets" in findings.verdict and "not IoU sets" in findings.tables[0].note
+    assert "fit the question and the image" not in findings.verdict
+    rich = made_up(60, images=5)
+    probe = Decoys(encoder=vectors, circular="none")
+    assert "not IoU sets" not in probe.findings(answered(probe, rich, lambda q, e: e.target), 0).verdict
+
+
 def test_data_without_another_answer_are_refused_before_anything_is_made(vectors):
     data = Dataset("one", [triplet(n, f"w{n}", answer) for n, answer in enumerate(("yes", "Yes."))], fingerprint="one")
     with pytest.raises(ProbeError, match="all have the answer 'yes'"):

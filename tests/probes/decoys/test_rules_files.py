@@ -10,6 +10,7 @@ from pfungst.cli import decoys as command
 from pfungst.core import Example, PfungstError
 from pfungst.data import load
 from pfungst.probes.decoys import AnswerRule, build, rules, write
+from pfungst.probes.decoys.files import read_about, read_sets
 from tests.probes.decoys.conftest import made_up, triplet
 
 
@@ -68,6 +69,27 @@ def test_a_written_set_is_read_back_as_multiple_choice(encoder, tmp_path, ending
     ]
     weaker = load(f"{path}?choices=choices_qou_10")
     assert [e.choices for e in weaker] == list(made.all_choices("QoU@10"))
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_a_written_set_says_how_many_decoys_of_a_question_come_from_the_fallback(encoder, tmp_path, ending):
+    made = build(made_up(60, images=50), ("qou", "iou", "qou@10"), encoder=encoder)
+    path = tmp_path / f"set.{ending}"
+    write(made, path)
+    stored = read_sets(path)
+    for number, example in enumerate(made.examples):
+        target, choices, sources = stored[example.id]
+        assert target == example.target and choices["IoU"] == made.choices("IoU", number)
+        assert sources == {kind: (3, int(one.fallbacks[number])) for kind, one in made.kinds.items()}
+    assert sum(sources["iou"][1] for _, _, sources in stored.values()) > 60
+
+
+def test_a_parquet_file_says_how_it_was_made(encoder, tmp_path):
+    made = build(made_up(60, images=55), encoder=encoder, seed=4)
+    write(made, tmp_path / "set.parquet")
+    about = read_about(tmp_path / "set.parquet")
+    assert about["seed"] == 4 and about["version"] == made.about["version"]
+    assert about["counts"]["iou"] == made.counts("iou") and about["mostly fallback"] == made.fallen
 
 
 def test_an_unwritable_ending_and_an_empty_set_are_refused(encoder, tmp_path):

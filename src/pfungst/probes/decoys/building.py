@@ -72,6 +72,8 @@ def build(
     only: ids of the examples that get decoys; the others are there to take decoys from. Balanced kinds ignore it.
     folder: keep finished work there; the same call continues where a killed one stopped.
 
+    "Yes" and "no" are each other's decoy in all of `qou`, `iou` and `both`, whatever annotators said, as long as both
+    are right somewhere in the split: a yes/no question without the other word among its choices asks nothing.
     Where a procedure finds fewer than k, decoys are drawn from the data set's own, else from its ten most frequent
     targets; first such that pass the filters, then any that are not the same answer. How often is in `.counts`.
     IoU decoys are chosen to differ from the QoU decoys, so that the two can be combined; where the image has too few
@@ -102,7 +104,7 @@ def build(
     )  # fmt: skip
     version = _digest(
         [
-            "decoys-1", kinds, k, seed, neighbours, [one.fingerprint for one in filters], avoid_human_answers,
+            "decoys-2", kinds, k, seed, neighbours, [one.fingerprint for one in filters], avoid_human_answers,
             "balanced" if balanced else fallback, encoder_name, _content(split), _mined_digest(mined),
             None if only is None else sorted(only),
         ]
@@ -174,7 +176,12 @@ def _assemble(kind: str, maker: Maker, parts: Sequence[Arrays]) -> Kind:
         where = part["triplets"]
         answers[where], ranks[where] = part[f"{kind} answers"], part[f"{kind} ranks"]
         origins[where] = part[f"{kind} origins"]
-    return Kind(answers, origins, ranks)
+    reserve = None
+    if kind == "iou" and "qou" in maker.kinds:
+        reserve = np.full(len(maker.split), -1, np.int32)
+        for part in parts:
+            reserve[part["triplets"]] = part["iou reserve"]
+    return Kind(answers, origins, ranks, reserve)
 
 
 def _content(split: Split) -> str:

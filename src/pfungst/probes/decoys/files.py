@@ -19,6 +19,8 @@ from pfungst.probes.decoys.sets import DecoySet
 _ROWS = 50_000
 """Rows of a Parquet row group: what is in memory at once."""
 ENDINGS = (".jsonl", ".parquet")
+ABOUT = "pfungst_decoys"
+"""Key of a Parquet file's metadata."""
 
 
 def column(variant: str) -> str:
@@ -35,7 +37,9 @@ def write(decoys: DecoySet, path: Path, variant: str = "") -> int:
     """Write the examples with choices; returns how many were left out because they have no decoy at all.
 
     The column `choices` holds `variant` (by default QoU+IoU, or what there is), and a column a variant all of them, so
-    that `FILE?choices=choices_iou` loads another. Only the names of images are kept: give `images=` when loading.
+    that `FILE?choices=choices_iou` loads another. `decoys_KIND` and `fallback_KIND` say how many decoys of a kind a
+    question has and how many of them come from the fallback. Only the names of images are kept: give `images=` when
+    loading. A Parquet file also says how it was made, in the key `pfungst_decoys` of its metadata (see `read_about`).
     """
     check_ending(path)
     variant = variant or decoys.headline
@@ -52,7 +56,9 @@ def write(decoys: DecoySet, path: Path, variant: str = "") -> int:
 
     path.parent.mkdir(parents=True, exist_ok=True)
     with _finished(path) as temporary:
-        count = _write_lines(temporary, kept()) if path.suffix == ".jsonl" else _write_parquet(temporary, kept())
+        lines = path.suffix == ".jsonl"
+        about = {**decoys.about, **decoys.sources()}
+        count = _write_lines(temporary, kept()) if lines else _write_parquet(temporary, kept(), about)
         if not count:
             raise PfungstError(
                 f"{path}: there is nothing to write. No example has a decoy, because all targets are the same answer. "
@@ -72,7 +78,8 @@ def _finished(path: Path) -> Iterator[Path]:
 def _rows(decoys: DecoySet, variant: str) -> Iterator[dict[str, Any]]:
     names = list(decoys.variants)
     columns = [decoys.all_choices(name) for name in names]
-    for example, *sets in zip(decoys.examples, *columns, strict=True):
+    found = {kind: ((made.answers >= 0).sum(1), made.fallbacks) for kind, made in decoys.kinds.items()}
+    for number, (example, *sets) in enumerate(zip(decoys.examples, *columns, strict=True)):
         by_name = dict(zip(names, sets, strict=True))
         yield {
             "id": storable(example.id),
@@ -86,7 +93,13 @@ def _rows(decoys: DecoySet, variant: str) -> Iterator[dict[str, Any]]:
             "group": storable(example.group) or None,
             "choices": [storable(one) for one in by_name[variant]],
             **{column(name): [storable(one) for one in by_name[name]] for name in names},
+            **{f"decoys_{_plain(kind)}": int(count[number]) for kind, (count, _) in found.items()},
+            **{f"fallback_{_plain(kind)}": int(strange[number]) for kind, (_, strange) in found.items()},
         }
+
+
+def _plain(kind: str) -> str:
+    return kind.replace("@", "_")
 
 
 def _image_name(example: Example) -> str | None:
@@ -105,7 +118,7 @@ def _write_lines(path: Path, rows: Iterator[dict[str, Any]]) -> int:
     return count
 
 
-def _write_parquet(path: Path, rows: Iterator[dict[str, Any]]) -> int:
+def _write_parquet(path: Path, rows: Iterator[dict[str, Any]], about: dict[str, Any]) -> int:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -114,8 +127,16 @@ def _write_parquet(path: Path, rows: Iterator[dict[str, Any]]) -> int:
         while block := list(islice(rows, _ROWS)):
             if schema is None:
                 lists = {"answers", "choices", *(name for name in block[0] if name.startswith("choices_"))}
+                counts = {name for name, value in block[0].items() if isinstance(value, int)}
                 schema = pa.schema(
-                    [(name, pa.list_(pa.string()) if name in lists else pa.string()) for name in block[0]]
+                    [
+                        (
+                            name,
+                            pa.list_(pa.string()) if name in lists else pa.int32() if name in counts else pa.string(),
+                        )
+                        for name in block[0]
+                    ],
+                    metadata={ABOUT: json.dumps(about)},
                 )
                 writer = pq.ParquetWriter(path, schema, compression="zstd")
             assert writer is not None
@@ -127,8 +148,20 @@ def _write_parquet(path: Path, rows: Iterator[dict[str, Any]]) -> int:
     return count
 
 
-def read_sets(path: Path) -> dict[str, tuple[str, dict[str, tuple[str, ...]]]]:
-    """Example id -> (target, variant -> choices), from a file that `write` made."""
+def read_about(path: Path) -> dict[str, Any]:
+    """How the decoys of a Parquet file were made, and where they came from; empty if the file does not say."""
+    import pyarrow.parquet as pq
+
+    told = (pq.read_schema(path).metadata or {}).get(ABOUT.encode())
+    found: dict[str, Any] = json.loads(told) if told else {}
+    return found
+
+
+Stored = dict[str, tuple[str, dict[str, tuple[str, ...]], dict[str, tuple[int, int]]]]
+
+
+def read_sets(path: Path) -> Stored:
+    """Example id -> (target, variant -> choices, kind -> (decoys, fallbacks)), from a file that `write` made."""
     from pfungst.data import load
 
     whole = load(path)
@@ -137,12 +170,36 @@ def read_sets(path: Path) -> dict[str, tuple[str, dict[str, tuple[str, ...]]]]:
         raise PfungstError(
             f"{path} was not written by `pfungst decoys`: it has no columns choices_qou, choices_iou ..."
         )
-    found: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {one.id: (str(one.target), {}) for one in whole}
+    found: Stored = {one.id: (str(one.target), {}, {}) for one in whole}
     for name, variant in columns.items():
         for one in load(path, choices=name):
             if one.choices:
                 found[one.id][1][variant] = one.choices
+    for row in _counted(path):
+        for name, count in row.items():
+            if name.startswith("decoys_") and isinstance(count, int):
+                kind = re.sub(r"_(\d+)$", r"@\1", name.removeprefix("decoys_"))
+                strange = row.get(name.replace("decoys_", "fallback_"))
+                found[str(row["id"])][2][kind] = (count, strange if isinstance(strange, int) else 0)
     return found
+
+
+def _counted(path: Path) -> Iterator[dict[str, Any]]:
+    """The id and the counts of every row."""
+
+    def wanted(name: str) -> bool:
+        return name == "id" or name.startswith(("decoys_", "fallback_"))
+
+    if path.suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        columns = [name for name in pq.read_schema(path).names if wanted(name)]
+        yield from pq.read_table(path, columns=columns).to_pylist()
+        return
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            if line.strip():
+                yield {name: value for name, value in json.loads(line).items() if wanted(name)}
 
 
 def _columns(path: Path) -> dict[str, str]:

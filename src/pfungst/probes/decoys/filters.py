@@ -185,10 +185,12 @@ def confusions(examples: Sequence[Example]) -> dict[tuple[str, str], float]:
 
 
 def ambiguous(book: AnswerBook, filters: Sequence[Prepared], ones: npt.NDArray[Any], others: npt.NDArray[Any]) -> Bools:
-    """Whether two answers are the same, contain each other, or are similar to any filter: (pairs,)."""
+    """Whether two answers are the same, contain each other, or are similar to any filter: (pairs,). Yes and no never
+    are, whatever a filter makes of them."""
     result = book.same(ones, others) | book.contained(ones, others)
+    apart = book.polar[ones] + book.polar[others] == 3
     for one in filters:
-        open_ = np.flatnonzero(~result)
+        open_ = np.flatnonzero(~(result | apart))
         if len(open_):
             result[open_] = one.similar(ones[open_], others[open_])
     return result

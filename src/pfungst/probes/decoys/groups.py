@@ -22,11 +22,10 @@ import numpy.typing as npt
 
 from pfungst.core.types import Progress
 from pfungst.probes.decoys.filters import Prepared, ambiguous
-from pfungst.probes.decoys.maker import FREQUENT_TARGET, NONE, PROCEDURE
+from pfungst.probes.decoys.maker import FREQUENT_TARGET, NONE, OPPOSITE, PROCEDURE
 from pfungst.probes.decoys.neighbours import nearest
 from pfungst.probes.decoys.sets import Kind
 from pfungst.probes.decoys.split import Split
-from pfungst.scores.exact import normalise
 
 NEAR = 48
 """Similar questions that are looked at in a round."""
@@ -34,7 +33,6 @@ ROUNDS = 6
 """Rounds over those that are still alone; each finds mates for most of them."""
 _TRIES = 300
 """Strangers that are tried before a group stays small."""
-_POLAR = ("yes", "no")
 
 
 class Groups:
@@ -48,8 +46,7 @@ class Groups:
         starts = split.humans.starts
         some = np.flatnonzero(np.diff(starts)).tolist() if avoid_humans and len(starts) else []
         self._not = {one: frozenset(split.humans[one].tolist()) for one in some}
-        polar = [name in _POLAR for name in map(normalise, split.book.texts)]
-        self.polar = [polar[target] for target in self._targets]
+        self.polar = (split.opposite >= 0).tolist()
 
     def kind(self, kind: str, vectors: Any, progress: Progress) -> Kind:
         near = self._of_image() if kind == "iou" else self._similar(vectors, progress)
@@ -58,7 +55,10 @@ class Groups:
         for found, left in near(units):
             done, units = [*done, *found], left
         unit_of = {one: number for number, unit in enumerate([*done, *units]) for one in unit}
-        return self._assemble([*done, *self._merge(units)], unit_of)
+        # Who is left over when every "no" has its "yes" is asked among the same two, not among strangers.
+        left = [unit for unit in units if kind == "qou" and self.polar[unit[0]]]
+        strangers = [unit for unit in units if not (kind == "qou" and self.polar[unit[0]])]
+        return self._assemble([*done, *self._merge(strangers)], unit_of, [unit[0] for unit in left])
 
     def fits(self, one: int, others: Iterable[int]) -> bool:
         """Whether a triplet's answer can be told from those of others, and no human gave it there, nor theirs here."""
@@ -167,7 +167,7 @@ class Groups:
                     rest.append(unit)
         return [*(group for group in groups if group), *rest]
 
-    def _assemble(self, groups: list[list[int]], unit_of: dict[int, int]) -> Kind:
+    def _assemble(self, groups: list[list[int]], unit_of: dict[int, int], left: list[int]) -> Kind:
         shape = (len(self.split), self.size - 1)
         answers, ranks = np.full(shape, -1, np.int32), np.full(shape, -1, np.int32)
         origins = np.full(shape, NONE, np.uint8)
@@ -180,6 +180,7 @@ class Groups:
                 for at, other in enumerate(mates):
                     answers[one, at], ranks[one, at] = self._targets[other], at + 1
                     origins[one, at] = PROCEDURE if unit_of[one] == unit_of[other] else FREQUENT_TARGET
+        answers[left, 0], origins[left, 0] = self.split.opposite[left], OPPOSITE
         return Kind(answers, origins, ranks)
 
     def _borrowed(self, one: int, groups: list[list[int]]) -> list[int]:

@@ -133,6 +133,21 @@ def collect(
 
 
 @_compiled
+def shares_group(
+    triplets: Any, group: Any, groups: Any, targets: Any, classes: Any, wanted: Any
+) -> npt.NDArray[np.bool_]:
+    """Whether another triplet of the same group (of the same image) has a target of the class `wanted`: (triplets,)."""
+    starts, members = groups
+    result = np.zeros(len(triplets), np.bool_)
+    for k in range(len(triplets)):
+        here = group[triplets[k]]
+        for at in range(starts[here], starts[here + 1]):
+            if members[at] != triplets[k] and classes[targets[members[at]]] == wanted[k]:
+                result[k] = True
+    return result
+
+
+@_compiled
 def scan(similarities: Any, highest: Any, offset: int, keep: int, kept: Any) -> None:
     """Remember the `keep` largest similarities of each query, seen block by block.
 

@@ -21,6 +21,10 @@ PROCEDURE, ORIGINAL, FREQUENT_TARGET, NONE = 0, 1, 2, 3
 """Where a decoy comes from: found by the procedure, or which fallback; NONE: there was no more."""
 UNFILTERED = 4
 """Added to a fallback that is only known to be another answer."""
+OPPOSITE = 8
+"""Instead of any of these: "no" for "yes", or the other way around, which the procedure itself did not come across."""
+OPPOSED = ("qou", "iou", "both")
+"""Kinds that always hold the opposite of yes and no (Sect. 5.3: "the only valid decoy")."""
 
 FIRST_QUESTIONS, FIRST_CANDIDATES = 48, 12
 """Most questions have their decoys among so many similar questions and candidates."""
@@ -83,15 +87,43 @@ class Maker:
             standing = beside if kind == "iou" else free
             answers, ranks = self._find(kind, triplets, standing, asked)
             if kind == "iou":
-                # Too few that differ from the QoU decoys: one that serves as both is better than a stranger.
-                again, depth = self._find(kind, triplets, free, asked)
+                # Too few that differ from the QoU decoys: one that serves as both is better than a stranger. Not so the
+                # opposite, which has a place of its own (`_lead`).
+                again, depth = self._find(kind, triplets, self.split.opposite[triplets][:, None], asked)
                 self._patch(answers, ranks, triplets, again, depth)
-            origins = np.where(answers >= 0, PROCEDURE, NONE).astype(np.uint8)
+            origins = np.where(answers >= 0, np.where(ranks >= 0, PROCEDURE, OPPOSITE), NONE).astype(np.uint8)
             self._fill(kind, triplets, standing, answers, origins)
+            if kind == "iou":
+                result["iou reserve"] = self._lead(triplets, answers, ranks, origins)
             result[f"{kind} answers"], result[f"{kind} ranks"], result[f"{kind} origins"] = answers, ranks, origins
             if kind == "qou":
                 beside = answers
         return result
+
+    def _lead(self, triplets: Any, answers: Ints, ranks: Ints, origins: npt.NDArray[np.uint8]) -> Ints:
+        """Put the opposite, which stands among the QoU decoys, before the IoU decoys too: (triplets,) what gives way.
+
+        IoU alone needs it as much; the decoy that gives way stays for QoU+IoU, which needs the opposite only once.
+        """
+        from pfungst.probes.decoys import kernels
+
+        book, opposite = self.split.book, self.split.opposite[triplets]
+        classes = np.where(answers >= 0, book.classes[answers], -1)
+        rows = np.flatnonzero((opposite >= 0) & ~(classes == book.classes[opposite][:, None]).any(1))
+        reserve = np.full(len(triplets), -1, np.int32)
+        reserve[rows] = answers[rows, -1]
+        of_image = kernels.shares_group(
+            triplets[rows], self.split.image, self.split.by_image.arrays, self.split.targets, book.classes,
+            book.classes[opposite[rows]],
+        )  # fmt: skip
+        for array, first in (
+            (answers, opposite[rows]),
+            (ranks, np.where(of_image, 1, -1)),
+            (origins, np.where(of_image, PROCEDURE, OPPOSITE)),
+        ):
+            array[rows, 1:] = array[rows, :-1]
+            array[rows, 0] = first
+        return reserve
 
     def _patch(self, answers: Ints, ranks: Ints, triplets: Any, spare: Ints, spare_ranks: Ints) -> None:
         """Fill holes in `answers` from `spare`."""
@@ -162,9 +194,21 @@ class Maker:
                 (self.split.humans if self.avoid_human_answers else Lists.none()).arrays,
                 (only or Lists.none()).arrays, limit, skip, self._salt(kind), found, depth,
             )  # fmt: skip
+            if parse_kind(kind)[0] in OPPOSED:
+                found, depth = self._opposite_first(triplets[part], found, depth)
             picks = self._select(found, triplets[part], beside[part], self.k)
             answers[part], ranks[part] = taken(found, picks), taken(depth, picks)
         return answers, ranks
+
+    def _opposite_first(self, triplets: Any, found: Ints, depth: Ints) -> tuple[Ints, Ints]:
+        """The candidates with one more before them: the opposite, or the target, which is passed over."""
+        opposite = self.split.opposite[triplets]
+        there = opposite >= 0
+        first = np.where(there, opposite, self.split.targets[triplets]).astype(np.int32)
+        classes = self.split.book.classes
+        same = (found >= 0) & (classes[found] == classes[first][:, None])
+        rank = np.where(there & same.any(1), depth[np.arange(len(depth)), same.argmax(1)], -1).astype(np.int32)
+        return np.column_stack([first, found]), np.column_stack([rank, depth])
 
     def _of_image(self, triplets: Any) -> Lists:
         """The answer classes of each triplet's image; of the other triplets nothing is needed."""
@@ -185,14 +229,18 @@ class Maker:
         )
 
     def _take(self, kind: str, triplets: Any, beside: Ints, candidates: Ints) -> tuple[Ints, Ints]:
-        if self.avoid_human_answers and len(self.split.humans.values):
-            said = self.split.humans.padded(triplets)
-            classes = np.where(candidates >= 0, self.split.book.classes[candidates], -2)
-            human = (classes[:, :, None] == said[:, None, :]).any(2)
-            # A hole would end the row; the target in its place is passed over like any ambiguous answer.
-            candidates = np.where(human, self.split.targets[triplets][:, None], candidates)
+        candidates = self._without_humans(candidates, triplets)
         picks = self._select(candidates, triplets, beside, self.size(kind))
         return taken(candidates, picks), np.where(picks >= 0, picks + 1, -1).astype(np.int32)
+
+    def _without_humans(self, candidates: Ints, triplets: Any) -> Ints:
+        """The target stands in place of what an annotator said: it is passed over, where a hole would end the row."""
+        if not self.avoid_human_answers or not len(self.split.humans.values):
+            return candidates
+        said = self.split.humans.padded(triplets)
+        classes = np.where(candidates >= 0, self.split.book.classes[candidates], -2)
+        human = (classes[:, :, None] == said[:, None, :]).any(2)
+        return np.where(human, self.split.targets[triplets][:, None], candidates)
 
     def _select(self, candidates: Ints, triplets: Any, beside: Ints, want: int) -> npt.NDArray[np.int64]:
         return select(self.split.book, self.filters, candidates, self.split.targets[triplets], beside, want)
@@ -218,7 +266,7 @@ class Maker:
             picks = select(
                 self.split.book,
                 self.filters if strict else None,
-                spare,
+                self._without_humans(spare, triplets[short]) if strict else spare,
                 self.split.targets[triplets[short]],
                 np.concatenate([standing[short], answers[short]], axis=1),
                 self.size(kind),

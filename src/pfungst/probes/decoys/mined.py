@@ -10,6 +10,7 @@ from pfungst.core.store import AnswerStore
 from pfungst.core.types import Progress, no_progress
 from pfungst.scores.exact import normalise
 
+_OPPOSITE = {"yes": "no", "no": "yes"}
 MOST = 12
 """Most candidates per example."""
 
@@ -25,7 +26,8 @@ def mine(
     """Ask a player without choices, and collect its mistakes as candidates: example id -> answers, best first.
 
     First what the player itself said wrongly here; then what it says wrongly most often where the same answer is
-    right; then the answers in whose place it wrongly says this one. Nothing that a human said here is a candidate.
+    right; then the answers in whose place it wrongly says this one. Nothing that a human said here is a candidate, but
+    "no" for "yes" and the other way around.
     Pass the result to `build(examples, ("mined", ...), mined=...)`, on other players' exams too: a decoy mined from one
     player is hard for its like. Unlike all other kinds, mined decoys need not be targets of the split, so check their
     neutrality (`rules`). What `store` knows is not asked again.
@@ -46,7 +48,7 @@ def mine(
     found = {}
     for one, text in zip(asked, said, strict=True):
         right = normalise(one.target)
-        human = {right, *map(normalise, one.answers)}
+        human = {right, *map(normalise, one.answers)} - {_OPPOSITE.get(right, "")}
         order = [normalise(text), *_frequent(instead.get(right)), *_frequent(mistaken.get(right))]
         names = [name for name in dict.fromkeys(order) if name and name not in human and name in spelled]
         found[one.id] = tuple(spelled[name] for name in names[:most])

@@ -23,6 +23,8 @@ from pfungst.scores.exact import normalise
 
 Sets = dict[str, tuple[str, ...]]
 """Choice set -> choices, of one example."""
+Sources = Mapping[str, tuple[int, int]]
+"""Kind -> how many decoys one example has of it, and how many of these come from the fallback."""
 KEEPS = "the answer: image and question are the same, and the right answer stands among the choices"
 STRENGTHS = (10, 100, 1000, 10_000)
 """Neighbours passed over by the weaker decoys of the strength curve."""
@@ -72,7 +74,7 @@ class Decoys:
 
     def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
         self.check_data(data)
-        sets, fallbacks = self._from_file(data) if self.made else self._make(data, seed)
+        sets, sources = self._from_file(data) if self.made else self._make(data, seed)
         if not sets:
             raise ProbeError(
                 f"No question of {data.name} has a decoy"
@@ -80,12 +82,12 @@ class Decoys:
             )
         for example in data:
             if example.id in sets:
-                yield self._trial(example, sets[example.id], fallbacks.get(example.id, {}))
+                yield self._trial(example, sets[example.id], sources.get(example.id, {}))
 
     def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
         return read(self.name, trials, seed)
 
-    def _trial(self, example: Example, sets: Mapping[str, tuple[str, ...]], fallbacks: Mapping[str, int]) -> Trial:
+    def _trial(self, example: Example, sets: Mapping[str, tuple[str, ...]], sources: Sources) -> Trial:
         query = measure.clean_query(example)
         variants = [Variant("clean", query)]
         if example.choices:
@@ -97,7 +99,10 @@ class Decoys:
                 for turn in range(1, len(choices)):
                     turned = choices[turn:] + choices[:turn]
                     variants.append(Variant(turn_name(name, turn), replace(query, choices=turned)))
-        return Trial(example.id, tuple(variants), KEEPS, {"headline": headline, "fallbacks": dict(fallbacks)})
+        fallbacks = {kind: strange for kind, (_, strange) in sources.items() if strange}
+        decoys = {kind: count for kind, (count, _) in sources.items()}
+        notes = {"headline": headline, "fallbacks": fallbacks, "decoys": decoys}
+        return Trial(example.id, tuple(variants), KEEPS, notes)
 
     def _build(self, data: Dataset, seed: int, progress: Progress = no_progress) -> DecoySet:
         """Decoys for the examples of `data` from the answers of the whole data set; finished work is in the cache."""
@@ -115,32 +120,32 @@ class Decoys:
             only={example.id for example in data}, folder=cache_dir("decoys") / digest, progress=progress,
         )  # fmt: skip
 
-    def _make(self, data: Dataset, seed: int) -> tuple[dict[str, Sets], dict[str, dict[str, int]]]:
+    def _make(self, data: Dataset, seed: int) -> tuple[dict[str, Sets], dict[str, Sources]]:
         made = self._build(data, seed)
         names = [name for name in made.variants if name != "Orig"]
         asked = {example.id for example in data}
         sets: dict[str, Sets] = {}
-        fallbacks: dict[str, dict[str, int]] = {}
+        sources: dict[str, Sources] = {}
+        found = {kind: ((kept.answers >= 0).sum(1), kept.fallbacks) for kind, kept in made.kinds.items()}
         for number, example in enumerate(made.examples):
             if example.id in asked:
                 choices = {name: made.choices(name, number) for name in names}
                 sets[example.id] = {name: options for name, options in choices.items() if options}
-                strangers = {kind: int((kept.origins[number] != 0).sum()) for kind, kept in made.kinds.items()}
-                fallbacks[example.id] = {kind: count for kind, count in strangers.items() if count}
-        return {key: value for key, value in sets.items() if value}, fallbacks
+                sources[example.id] = {kind: (int(all_[number]), int(of[number])) for kind, (all_, of) in found.items()}
+        return {key: value for key, value in sets.items() if value}, sources
 
-    def _from_file(self, data: Dataset) -> tuple[dict[str, Sets], dict[str, dict[str, int]]]:
+    def _from_file(self, data: Dataset) -> tuple[dict[str, Sets], dict[str, Sources]]:
         from pfungst.probes.decoys.files import read_sets
 
         stored = read_sets(Path(self.made))
-        sets = {}
+        sets, sources = {}, {}
         for example in data:
             if example.id in stored:
-                target, choices = stored[example.id]
+                target, choices, sources[example.id] = stored[example.id]
                 if target != example.target:
                     raise ProbeError(
                         f"{self.made} has decoys for another data set: the target of {example.id} is {target!r:.60} "
                         f"there and {example.target!r:.60} here."
                     )
                 sets[example.id] = {name: found for name, found in choices.items() if found and name != "Orig"}
-        return {key: value for key, value in sets.items() if value}, {}
+        return {key: value for key, value in sets.items() if value}, sources

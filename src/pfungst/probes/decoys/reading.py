@@ -11,6 +11,7 @@ import numpy as np
 from pfungst.core import Answer, AnsweredTrial, Figure, Finding, Findings, Query, Series, Table
 from pfungst.core.stats import bootstrap, compare_paired, holm
 from pfungst.probes import measure
+from pfungst.probes.decoys.sets import MOSTLY, fallen_note, kind_name
 from pfungst.scores.exact import choice_by_scores, normalise
 
 OPEN = "open-ended"
@@ -128,21 +129,52 @@ def read(probe: str, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
         if any(columns[name].options)
     ]
     own = main.only([not one.trial.notes["fallbacks"] for one in main.trials])
+    fallen = _fallen(trials)
     circular, circular_table = _circular(columns, headline, seed)
-    rows = [*accuracies.values(), *drops, *unread, *circular]
+    rows = [*accuracies.values(), *drops, *unread, *circular, *_fallbacks(trials, seed)]
     if 0 < len(own.trials) < len(main.trials):
         rows.append(own.accuracy(seed, headline + OWN))
     base = accuracies["Random"] if "Random" in accuracies else accuracies["clean"]
     drop = drops[0] if drops else None
-    tables = [_table(columns, sets, labels, accuracies, own, headline, seed)]
+    tables = [_table(columns, sets, labels, accuracies, own, headline, fallen, seed)]
     if circular_table is not None:
         tables.append(circular_table)
     open_ended = accuracies.get(OPEN) or (None if has_orig else accuracies["clean"])
     return Findings(
-        probe, tuple(rows), _verdict(main, accuracies[headline], base, drop, open_ended, circular),
+        probe, tuple(rows), _verdict(main, accuracies[headline], base, drop, open_ended, circular, fallen),
         base, accuracies[headline], drop, tuple(tables), _figures(columns, sets, labels, accuracies),
         measure.worst(trials, "Random", headline) if "Random" in columns else (),
     )  # fmt: skip
+
+
+def _sources(trials: Sequence[AnsweredTrial], kind: str) -> list[tuple[int, int]]:
+    """Of each trial: how many decoys of a kind it has, and how many of these come from the fallback."""
+    notes = [one.trial.notes for one in trials]
+    return [(note.get("decoys", {}).get(kind, 0), note["fallbacks"].get(kind, 0)) for note in notes]
+
+
+def _kinds(trials: Sequence[AnsweredTrial]) -> list[str]:
+    return list(dict.fromkeys(kind for one in trials for kind in one.trial.notes.get("decoys", {})))
+
+
+def _fallen(trials: Sequence[AnsweredTrial]) -> dict[str, float]:
+    """Kinds whose decoys mostly come from the fallback, with its share."""
+    shares = {}
+    for kind in _kinds(trials):
+        found = _sources(trials, kind)
+        total = sum(count for count, _ in found)
+        shares[kind] = sum(strange for _, strange in found) / total if total else 0.0
+    return {kind: share for kind, share in shares.items() if share > MOSTLY}
+
+
+def _fallbacks(trials: Sequence[AnsweredTrial], seed: int) -> list[Finding]:
+    """How much of each kind the fallback made up."""
+    made = []
+    for kind in _kinds(trials):
+        share = [strange / count if count else float("nan") for count, strange in _sources(trials, kind)]
+        found = bootstrap(share, measure.clusters(trials), seed=seed)
+        made.append(measure.finding("decoys from the fallback", found, kind_name(kind)))
+    return made
 
 
 def _drops(
@@ -211,6 +243,7 @@ def _table(
     accuracies: dict[str, Finding],
     own: Column,
     headline: str,
+    fallen: dict[str, float],
     seed: int,
 ) -> Table:
     rows: list[tuple[object, ...]] = []
@@ -234,7 +267,8 @@ def _table(
         ("choices", "options", "accuracy", "chance", "not read", "n"),
         tuple(rows),
         "Layout of Tables 3 to 5, for one player. Random: as many decoys as QoU+IoU, targets of any questions. "
-        "Not read: answers that are none of the choices; they count as wrong.",
+        "Not read: answers that are none of the choices; they count as wrong."
+        + "".join(f" {fallen_note(kind_name(kind), share)}" for kind, share in fallen.items()),
     )
 
 
@@ -274,10 +308,11 @@ def _figure(
 
 def _verdict(
     main: Column, accuracy: Finding, base: Finding, drop: Finding | None, open_ended: Finding | None,
-    circular: Sequence[Finding],
+    circular: Sequence[Finding], fallen: dict[str, float],
 ) -> str:  # fmt: skip
+    fit = "that fit the question and the image " if not fallen else ""
     said = (
-        f"Among decoys that fit the question and the image ({accuracy.condition}) the player finds the right answer in "
+        f"Among decoys {fit}({accuracy.condition}) the player finds the right answer in "
         f"{measure.with_interval(accuracy)}, chance {measure.percent(main.chance)}"
     )
     if drop is not None:
@@ -289,6 +324,8 @@ def _verdict(
     said += "."
     if accuracy.low <= main.chance <= accuracy.high:
         said += " That is no better than guessing."
+    if "iou" in fallen:
+        said += f" {fallen_note('IoU', fallen['iou'])}"
     if circular:
         swayed = measure.with_interval(circular[1])
         said += f" It changes {swayed} of its choices when only the order of the options changes."

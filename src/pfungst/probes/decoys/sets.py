@@ -11,11 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pfungst.core import Dataset, Example, ProbeError
-from pfungst.probes.decoys.maker import FREQUENT_TARGET, NONE, ORIGINAL, PROCEDURE, UNFILTERED
+from pfungst.probes.decoys.maker import FREQUENT_TARGET, NONE, OPPOSITE, ORIGINAL, PROCEDURE, UNFILTERED
 from pfungst.probes.decoys.split import Ints, Split
 
 _NAMES = {"qou": "QoU", "iou": "IoU", "both": "Both", "random": "Random", "mined": "Mined"}
 _BLOCK = 4096
+MOSTLY = 0.5
+"""Share of fallbacks above which a kind is one in name only."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +29,19 @@ class Kind:
     origins: npt.NDArray[np.uint8]
     ranks: Ints
     """How many neighbours had been looked at when it was found; -1 for fallbacks."""
+    reserve: Ints | None = None
+    """(examples,) One more IoU decoy, for sets in which "yes" or "no" stands among the QoU decoys already; -1: none."""
+
+    @property
+    def fallbacks(self) -> Ints:
+        """(examples,) How many decoys the procedure did not find; yes and no, each other's decoy, are no fallback."""
+        return np.asarray(((self.answers >= 0) & ((self.origins & 3) != PROCEDURE)).sum(1), np.int32)
+
+    @property
+    def fallback_share(self) -> float:
+        """Of all decoys; 0 where there are none."""
+        total = int((self.answers >= 0).sum())
+        return int(self.fallbacks.sum()) / total if total else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +68,7 @@ class DecoySet:
     def variants(self) -> tuple[str, ...]:
         """Names of the choice sets: Orig, QoU, IoU, QoU+IoU, All as in the paper, and those of other kinds."""
         names = ["Orig"] if len(self.split.originals.values) else []
-        names += [_NAMES.get(kind, kind.replace("qou", "QoU")) for kind in self.kinds]
+        names += [kind_name(kind) for kind in self.kinds]
         if {"qou", "iou"} <= set(self.kinds):
             names += ["QoU+IoU"] + (["All"] if "Orig" in names else [])
         return tuple(names)
@@ -99,7 +114,7 @@ class DecoySet:
                 f"No example has a {variant} decoy, because all targets are the same answer. "
                 "Multiple choice needs at least two different answers."
             )
-        about = {**self.about, "variant": variant, "left out": len(self) - len(examples)}
+        about = {**self.about, **self.sources(), "variant": variant, "left out": len(self) - len(examples)}
         return Dataset(name or f"decoys {variant}", examples, metric="choice", notes=about)
 
     def counts(self, kind: str) -> dict[str, int]:
@@ -108,9 +123,11 @@ class DecoySet:
         fallback = self.about.get("fallback", "frequent")
         origin = one.origins & 3
         real = one.answers >= 0
+        opposite = (one.origins & OPPOSITE) > 0
         return {
             "decoys": int(real.sum()),
-            "procedure": int(((origin == PROCEDURE) & real).sum()),
+            "procedure": int(((origin == PROCEDURE) & ~opposite & real).sum()),
+            "opposite": int((opposite & real).sum()),
             "original": int(((origin == ORIGINAL) & real).sum()),
             f"{fallback} target": int(((origin == FREQUENT_TARGET) & real).sum()),
             "unfiltered": int((((one.origins & UNFILTERED) > 0) & real).sum()),
@@ -120,6 +137,10 @@ class DecoySet:
             "examples without any": int((origin == NONE).all(1).sum()),
         }
 
+    def sources(self) -> dict[str, Any]:
+        """Where the decoys of every kind came from, and which kinds are so in name only; part of the set's notes."""
+        return {"counts": {kind: self.counts(kind) for kind in self.kinds}, "mostly fallback": self.fallen}
+
     def numbers(self, variant: str, items: npt.NDArray[Any] | None = None) -> Ints:
         """Decoys as answer numbers, (examples, at most), -1 at the end. Combined sets may hold an answer twice."""
         items = np.arange(len(self)) if items is None else items
@@ -127,7 +148,14 @@ class DecoySet:
             self.split.originals.padded(items) if part == "orig" else self.kinds[part].answers[items]
             for part in self._parts(variant)
         ]
-        return np.concatenate(parts, axis=1)
+        reserve = self._reserve(variant)
+        return np.concatenate(parts if reserve is None else [*parts, reserve[items][:, None]], axis=1)
+
+    @property
+    def fallen(self) -> dict[str, float]:
+        """Kinds whose decoys mostly come from the fallback, with its share: they do not do what their name says."""
+        shares = {kind: made.fallback_share for kind, made in self.kinds.items()}
+        return {kind: share for kind, share in shares.items() if share > MOSTLY}
 
     def warnings(self) -> list[str]:
         """What a user should know before trusting the set, in sentences."""
@@ -137,30 +165,33 @@ class DecoySet:
         if len(np.unique(self.split.book.classes[self.split.targets])) < 2:
             said.append("All targets are the same answer, so there is nothing to choose between.")
         if "iou" in self.kinds and int(np.diff(self.split.by_image.starts).max()) < 2:
-            said.append("No image has two questions, so all IoU decoys come from the fallback.")
+            said.append("No image has two questions, so no IoU decoy is an answer about the image.")
         for kind in self.kinds:
             counts = self.counts(kind)
-            name = self._name(kind)
-            if counts["examples with a fallback"] > 0.2 * len(self):
+            name = kind_name(kind)
+            if kind in self.fallen:
+                said.append(fallen_note(name, self.fallen[kind]))
+            elif counts["examples with a fallback"] > 0.2 * len(self):
                 share = 100 * counts["examples with a fallback"] / len(self)
                 said.append(f"{share:.0f}% of the examples have too few {name} decoys; the fallback fills them up.")
             if counts["examples too short"]:
                 said.append(f"{counts['examples too short']} examples have fewer {name} decoys than asked for.")
         return said
 
-    def _name(self, kind: str) -> str:
-        return _NAMES.get(kind, kind.replace("qou", "QoU"))
-
     def _parts(self, variant: str) -> list[str]:
         if variant not in self.variants:
             raise ProbeError(f"There is no choice set {variant!r} here; there are: {', '.join(self.variants)}.")
         fixed = {"Orig": ["orig"], "QoU+IoU": ["qou", "iou"], "All": ["orig", "qou", "iou"]}
-        return fixed.get(variant) or [next(kind for kind in self.kinds if self._name(kind) == variant)]
+        return fixed.get(variant) or [next(kind for kind in self.kinds if kind_name(kind) == variant)]
 
     def _width(self, variant: str) -> int:
         sizes = {kind: len(one.answers[0]) for kind, one in self.kinds.items()}
         sizes["orig"] = int(np.diff(self.split.originals.starts).max(initial=0))
-        return sum(sizes[part] for part in self._parts(variant))
+        return sum(sizes[part] for part in self._parts(variant)) + (self._reserve(variant) is not None)
+
+    def _reserve(self, variant: str) -> Ints | None:
+        combined = {"qou", "iou"} <= set(self._parts(variant))
+        return self.kinds["iou"].reserve if combined else None
 
     def distinct(self, variant: str, number: int) -> list[int]:
         """The decoys of example `number` as answer numbers, none twice."""
@@ -170,6 +201,9 @@ class DecoySet:
             for one in row.tolist():
                 if one >= 0:
                     found.setdefault(int(self.split.book.classes[one]), one)
+        reserve = self._reserve(variant)
+        if reserve is not None and reserve[number] >= 0:
+            found.setdefault(int(self.split.book.classes[reserve[number]]), int(reserve[number]))
         return list(found.values())
 
     def _shuffled(self, number: int, decoys: Sequence[int], keys: npt.NDArray[np.uint64]) -> tuple[str, ...]:
@@ -177,6 +211,17 @@ class DecoySet:
             return ()
         options = [str(self.examples[number].target), *(self.split.book.texts[one] for one in decoys)]
         return tuple(options[at] for at in np.argsort(keys[: len(options)], kind="stable"))
+
+
+def kind_name(kind: str) -> str:
+    """`qou@10` is the choice set `QoU@10`."""
+    return _NAMES.get(kind, kind.replace("qou", "QoU"))
+
+
+def fallen_note(name: str, share: float) -> str:
+    """What to say of a kind whose decoys mostly come from the fallback."""
+    sets = "IoU and QoU+IoU are not IoU sets" if name == "IoU" else f"{name} is not a set of {name} decoys"
+    return f"{100 * share:.0f}% of the {name} decoys come from the fallback, so {sets}."
 
 
 def _order_salt(variant: str) -> int:

@@ -22,6 +22,9 @@ FREQUENT = 10
 """Fallback of data sets without decoys of their own: one of so many most frequent targets (Sect. 5.1)."""
 
 _NOT_LETTERS = re.compile(r"[\W_]+")
+_POLAR = {"yes": 1, "no": 2}
+_SWAP = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
+_SWAPPED = re.compile("|".join(_SWAP), re.IGNORECASE)
 
 
 def letters(answer: str) -> str:
@@ -61,6 +64,11 @@ class AnswerBook:
 
     def of_texts(self, texts: Sequence[str]) -> Ints:
         return np.fromiter(map(self.numbers.__getitem__, texts), np.int32, len(texts))
+
+    @cached_property
+    def polar(self) -> npt.NDArray[np.int8]:
+        """(answers,) 1 for yes, 2 for no, 0 for anything else."""
+        return np.fromiter((_POLAR.get(normalise(text), 0) for text in self.texts), np.int8, len(self))
 
     @property
     def arrays(self) -> tuple[Any, ...]:
@@ -137,7 +145,10 @@ class Split:
     originals: Lists
     """Answer numbers of the decoys the data set came with."""
     humans: Lists
-    """Answer classes that some human gave, besides the target."""
+    """Answer classes that some human gave, besides the target and its opposite."""
+    opposite: Ints
+    """(n,) "no" where the target is "yes" and the other way around, as answer numbers; -1 for other targets, and where
+    the opposite is right nowhere in the split."""
     mined: Lists
     """Answer numbers of candidates given from outside."""
     frequent: Ints
@@ -167,6 +178,7 @@ class Split:
         rng = np.random.default_rng(seed)
         counts = np.bincount(codes, minlength=len(book))
         most = np.lexsort((np.arange(len(book)), -counts))[:FREQUENT]
+        opposite = _opposites(book, counts)[codes]
         return cls(
             examples=kept,
             without_target=len(examples) - len(kept),
@@ -181,7 +193,11 @@ class Split:
                 [n for n in dict.fromkeys(numbers[c] for c in one.choices if c.strip()) if classes[n] != classes[code]]
                 for one, code in zip(kept, codes, strict=True)
             ),
-            humans=Lists.of(_humans(one, known, int(classes[code])) for one, code in zip(kept, codes, strict=True)),
+            humans=Lists.of(
+                _humans(one, known, int(classes[code]), int(classes[other]) if other >= 0 else -1)
+                for one, code, other in zip(kept, codes, opposite, strict=True)
+            ),
+            opposite=opposite,
             mined=Lists.of([numbers[text] for text in mined.get(one.id, ()) if text.strip()] for one in kept)
             if mined
             else Lists.none(),
@@ -189,11 +205,30 @@ class Split:
         )
 
 
-def _humans(example: Example, known: Mapping[str, int], target: int) -> list[int]:
+def _humans(example: Example, known: Mapping[str, int], target: int, opposite: int) -> list[int]:
+    """Whoever says "no" where most say "yes" does not mean the same: the opposite stays a decoy."""
     if len(example.answers) < 2:
         return []
     found = dict.fromkeys(known[text] for text in example.answers if text in known)
-    return [one for one in found if one != target]
+    return [one for one in found if one not in (target, opposite)]
+
+
+def _opposites(book: AnswerBook, counts: npt.NDArray[Any]) -> Ints:
+    """(answers,) The opposite of yes and no, -1 elsewhere: spelled alike ("Yes", "No") if there is such a target, else
+    the most frequent spelling."""
+    result = np.full(len(book), -1, np.int32)
+    for number in np.flatnonzero(book.polar).tolist():
+        others = np.flatnonzero((book.polar == 3 - book.polar[number]) & (counts > 0))
+        if len(others):
+            alike = book.numbers.get(_SWAPPED.sub(_swapped, book.texts[number]), -1)
+            result[number] = alike if alike in others else others[np.argmax(counts[others])]
+    return result
+
+
+def _swapped(match: re.Match[str]) -> str:
+    word = match.group()
+    other = _SWAP[word.lower()]
+    return other.upper() if word.isupper() else other.capitalize() if word[0].isupper() else other
 
 
 def _classes_by_text(book: AnswerBook) -> dict[str, int]:
