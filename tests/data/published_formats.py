@@ -34,6 +34,13 @@ def picture(path: Path, colour: str = "red", size: tuple[int, int] = (8, 6)) -> 
     return buffer.getvalue()
 
 
+def data_url() -> str:
+    """A small image as a data URL."""
+    buffer = io.BytesIO()
+    PIL.Image.new("RGB", (2, 2), "blue").save(buffer, format="PNG")
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+
+
 def write(path: Path, value: Any) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     text = value if isinstance(value, str) else json.dumps(value)
@@ -323,6 +330,21 @@ def vlmevalkit(folder: Path) -> Path:
     return folder
 
 
+def mme(folder: Path) -> Path:
+    """Two categories, one with its images beside the questions, one with both in folders of their own."""
+    lines = "Is there a {} here? Please answer yes or no.\tYes\nIs there a {} here? Please answer yes or no.\tNo\n"
+    write(folder / "existence" / "0001.txt", lines.format("cup", "dog"))
+    write(folder / "artwork" / "questions_answers_YN" / "0001.txt", lines.format("painting", "vase") + "\n")
+    return folder
+
+
+def convqa(folder: Path) -> Path:
+    """The cleaned test file of Logical ConVQA."""
+    colour = [{"answer": "yes", "question": "is train yellow"}, {"answer": "no", "question": "is train brown"}]
+    place = [{"answer": "yes", "question": "is train on tracks"}, {"answer": "train", "question": "what is on tracks"}]
+    return write(folder / "cleaned_Logical_ConVQA_test.json", {"2342914": [colour, place], "2342916": []}).parent
+
+
 ALL = {
     "vqa": vqa2,
     "rephrasings": rephrasings,
@@ -332,6 +354,8 @@ ALL = {
     "cocoqa": cocoqa,
     "daquar": daquar,
     "gqa": gqa,
+    "mme": mme,
+    "convqa": convqa,
     "clevr": clevr,
     "vlmevalkit": vlmevalkit,
     "table": jsonl,

@@ -48,7 +48,7 @@ def test_every_bad_record_is_listed_with_file_and_position(tmp_path: Path) -> No
         ("questions.json", "record 4", found[4][2]),
     ]
     assert "7 has no annotation" in found[4][2]
-    assert check(tmp_path, skip_bad=True).ok
+    assert check(tmp_path, skip_bad=True, images="none").ok
     assert load(tmp_path, skip_bad=True).skipped == 5
 
 
@@ -102,8 +102,8 @@ def test_images_that_are_all_missing_make_it_unfit(tmp_path: Path) -> None:
     path = make.write(tmp_path / "mine.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     report = check(path)
     assert (report.ok, report.missing_images) == (False, 2)
-    told = "No image of the column image was found. Say where they are: --images FOLDER.\nNot fit for use as it is."
-    assert str(report).endswith(told)
+    told = "No image of the column image was found. Say where they are: --images FOLDER, or ask without: --images none."
+    assert str(report).endswith(f"{told}\nNot fit for use as it is.")
     make.picture(tmp_path / "a.png")
     assert check(path).ok
 
@@ -115,6 +115,39 @@ def test_an_image_column_that_is_not_understood_makes_it_unfit(tmp_path: Path) -
     assert not report.ok
     assert "The column picture_name was not understood" in str(report) and "?image=picture_name" in str(report)
     assert check(f"{path}?image=picture_name").ok
+
+
+def test_a_vqa_folder_without_a_single_image_is_not_fit(tmp_path: Path) -> None:
+    make.vqa2(tmp_path)
+    report = check(tmp_path)
+    assert not report.ok and "Not one of the 1 images was found" in str(report)
+    assert report.as_dict()["no_images"].startswith("Not one of the 1 images")
+    make.picture(tmp_path / "val2014" / "COCO_val2014_000000000042.jpg")
+    assert check(tmp_path).ok
+
+
+@pytest.mark.parametrize("spec", ["{}?images=none", "{}#val?images=none"])
+def test_questions_may_be_asked_without_images_on_purpose(tmp_path: Path, spec: str) -> None:
+    make.vqa2(tmp_path)
+    make.picture(tmp_path / "val2014" / "COCO_val2014_000000000042.jpg")
+    place = spec.format(tmp_path)
+    report = check(place)
+    assert report.ok and report.text_only and "Missing" not in str(report)
+    assert load(place)[0].image is None and load(place)[0].image_id == "42"
+    assert load(tmp_path)[0].image is not None
+    assert load(place).fingerprint == load(tmp_path).fingerprint
+
+
+def test_images_of_a_table_are_left_out_on_purpose(tmp_path: Path) -> None:
+    rows = [{"question": "a?", "image": "https://example.org/a.png"}, {"question": "b?", "image": make.data_url()}]
+    path = make.write(tmp_path / "mine.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    assert [one.image for one in load(path, images="none")] == [None, None]
+
+
+def test_options_that_are_letters_of_others_are_counted(tmp_path: Path) -> None:
+    rows = [{"question": "a?", "choices": one} for one in (["B", "A"], ["A", "B"], ["cat", "(a)"], ["AB", "BA"])]
+    path = make.write(tmp_path / "mine.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    assert [value for note, value in load(path).notes.items() if "letter of another" in note] == [2]
 
 
 def test_questions_that_speak_of_no_image_are_fit(tmp_path: Path) -> None:

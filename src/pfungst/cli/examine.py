@@ -10,7 +10,8 @@ import typer
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave bad records out and count them.")]
 Images = Annotated[
-    Path | None, typer.Option(help="Folder or archive of the images, if they are not stored with the data.")
+    Path | None,
+    typer.Option(help="Folder or archive of the images, if they are not stored with the data; none: ask without."),
 ]
 
 
@@ -88,7 +89,7 @@ def print_run(path: Path, as_json: bool, label: str = "") -> None:
     from pfungst.cli.show import print_json, print_table
     from pfungst.core.exam import labelled
     from pfungst.report.card import CARD_COLUMNS, card_rows
-    from pfungst.report.html import read_findings
+    from pfungst.report.findings import read_findings
 
     findings, page = read_findings(path, label), labelled(path / "report.html", label)
     if as_json:

@@ -35,6 +35,8 @@ class Fingerprint:
             parts.append(self._scene(example.scene))
         if example.program is not None:
             parts.append(json.dumps(example.program, sort_keys=True, default=str))
+        if example.contrast:
+            parts += ["\0contrast", example.contrast]
         self._hash.update("\x1f".join(parts).encode("utf-8", "surrogatepass"))
         self._hash.update(b"\x1e")
 

@@ -28,7 +28,8 @@ def write_trials(path: Path, trials: Sequence[AnsweredTrial], keys: Sequence[tup
                 example.id, example.image_id, variant.name, variant.query.question,
                 choices, image.digest if image is not None else None, variant.query.take,
                 key, trial.trial.keeps, notes, answer.text, answer.confidence, score,
-                example.target, example.answer_type, example.question_type, answer.reply, answer.unread,
+                example.target if variant.target is None else variant.target,
+                example.answer_type, example.question_type, answer.reply, answer.unread, example.contrast,
             )  # fmt: skip
             for name, value in zip(_COLUMNS, values, strict=True):
                 rows[name].append(storable(value) if isinstance(value, str) else value)
@@ -43,5 +44,5 @@ _COLUMNS = {
     "example_id": "string", "image_id": "string", "variant": "string", "question": "string", "choices": "list",
     "image": "string", "take": "int32", "key": "string", "keeps": "string", "notes": "string", "answer": "string",
     "confidence": "float64", "score": "float64", "target": "string", "answer_type": "string",
-    "question_type": "string", "raw": "string", "unread": "bool_",
+    "question_type": "string", "raw": "string", "unread": "bool_", "contrast": "string",
 }  # fmt: skip

@@ -46,6 +46,8 @@ class CheckReport:
     """Examples that ask about an image what an earlier one has asked."""
     groups: int
     """Questions with rephrasings."""
+    contrasts: int = 0
+    """Groups of questions that look alike but are not answered alike."""
     image_column: str = ""
     """The column of a table that names or holds the images."""
     files: Mapping[str, int] = field(default_factory=dict)
@@ -62,25 +64,31 @@ class CheckReport:
     error: str | None = None
     """Why reading stopped early, where a file is damaged."""
     skip_bad: bool = False
+    text_only: bool = False
+    """No images are wanted (`?images=none`)."""
     notes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
         """Whether it is fit for an exam: `load` would read it (no damage, and no bad record unless those are to be
-        skipped), and if its questions are about images, there are images."""
+        skipped), and if its questions are about images, there are images, unless none are wanted."""
         readable = self.error is None and self.examples > 0 and (self.skip_bad or not self.bad_records)
         return readable and not self.no_images
 
     @property
     def no_images(self) -> str:
-        """Why no question has an image, though a column is meant to hold them; empty where that is not so."""
-        if self.questions_without_image < self.examples or not self.examples:
+        """Why no question has an image, though the questions are about images; empty where that is not so."""
+        if self.text_only or self.questions_without_image < self.examples or not self.examples:
             return ""
         if column := self.notes.get(UNREAD):
             return f"The column {column} was not understood; if it holds the images, name it: ?image={column}."
         if self.image_column:
-            return f"No image of the column {self.image_column} was found. Say where they are: --images FOLDER."
-        return ""
+            told = f"No image of the column {self.image_column} was found."
+        elif self.missing_images:
+            told = f"Not one of the {self.missing_images:,} images was found."
+        else:
+            return ""
+        return f"{told} Say where they are: --images FOLDER, or ask without: --images none."
 
     def as_dict(self) -> dict[str, Any]:
         """For `--json`."""
@@ -142,6 +150,7 @@ def check(
         duplicate_ids=twice,
         duplicate_questions=tally.repeated,
         groups=len(tally.groups),
+        contrasts=len(tally.contrasts),
         image_column=job.image_column,
         files=dict(tally.files),
         answer_types=dict(tally.answer_types.most_common()),
@@ -153,6 +162,7 @@ def check(
         bad=tuple(bad),
         error=error,
         skip_bad=skip_bad,
+        text_only=job.text_only,
         notes=dict(job.notes),
     )
 
@@ -165,6 +175,7 @@ class _Tally:
         self.images: set[str] = set()
         self.missing: dict[str, None] = {}
         self.groups: set[str] = set()
+        self.contrasts: set[str] = set()
         self.files: Counter[str] = Counter()
         self.answer_types: Counter[str] = Counter()
         self.question_types: Counter[str] = Counter()
@@ -193,6 +204,8 @@ class _Tally:
                 self.missing[example.image_id] = None
         if example.group:
             self.groups.add(example.group)
+        if example.contrast:
+            self.contrasts.add(example.contrast)
         # 64 bits of a pair instead of the pair: a million questions fit in little memory
         asked = hash((example.image_id, example.question))
         self.repeated += asked in self._asked
@@ -216,7 +229,9 @@ def _sentences(report: CheckReport) -> Iterator[str]:
             yield f"{title}: {', '.join(shown)}{rest}."
     if report.groups:
         yield f"Questions with rephrasings: {report.groups:,}."
-    if report.missing_images:
+    if report.contrasts:
+        yield f"Contrast groups: {report.contrasts:,}."
+    if report.missing_images and not report.text_only:
         first = ", ".join(report.missing_image_ids)
         yield f"Missing images: {report.missing_images:,} of {report.images:,} ({first} ...)."
     if report.duplicate_questions:

@@ -59,6 +59,14 @@ class ImageFinder:
             self._known[key] = self._pick(stem, suffix, split)
         return self._known[key]
 
+    def within(self, stem: str, folder: str) -> Image | None:
+        """The image called `stem` that lies in a folder of this name, at any depth; None where there is none."""
+        key = ("within", stem, folder)
+        if key not in self._known:
+            wanted = folder.lower()
+            self._known[key] = self._pick(stem, "", folder, lambda folders: wanted in folders)
+        return self._known[key]
+
     def coco(self, image_id: int, subtype: str) -> Image | None:
         """An MS COCO image: `COCO_val2014_000000000042.jpg`, or `000000000042.jpg` as in the 2017 release.
 
@@ -97,10 +105,12 @@ class ImageFinder:
         stem, suffix = os.path.splitext(path.replace(_BACKSLASH, "/").rpartition("/")[2])  # noqa: PTH122
         return self._pick(stem, suffix, path.replace(_BACKSLASH, "/").rpartition("/")[0]) if stem else None
 
-    def _pick(self, stem: str, suffix: str, split: str) -> Image | None:
+    def _pick(
+        self, stem: str, suffix: str, split: str, wanted: Callable[[Sequence[str]], bool] = lambda folders: True
+    ) -> Image | None:
         if self._index is None:
             self._index = _index(self._listing().pictures)
-        places = self._index.get(stem.lower(), ())
+        places = [place for place in self._index.get(stem.lower(), ()) if wanted(_folders(place))]
         if not places:
             return None
         ranked = sorted(places, key=lambda place: (*_rank(place, suffix, split), place))
@@ -109,6 +119,16 @@ class ImageFinder:
             raise Bad(f"two images are called {shown(stem)}: {one} and {other}; name the right folder as `images`.")
         archive, name = ranked[0]
         return ZipImage(Path(archive), name) if archive else FileImage(Path(name))
+
+
+class NoImages(ImageFinder):
+    """Finds nothing, for questions that are asked without images."""
+
+    def __init__(self) -> None:
+        super().__init__(Listing, [])
+
+    def _resolve(self, path: str) -> None:
+        return None
 
 
 def _is_inside(path: str, root: Path) -> bool:
@@ -126,6 +146,11 @@ def _index(pictures: Sequence[tuple[str, str]]) -> dict[str, list[tuple[str, str
         if coco := _COCO.fullmatch(stem):
             index.setdefault(f"coco:{coco[1]}", []).append(place)
     return index
+
+
+def _folders(place: tuple[str, str]) -> list[str]:
+    """The folders that hold an image, those of its archive included."""
+    return "/".join(filter(None, place)).replace(_BACKSLASH, "/").lower().split("/")[:-1]
 
 
 def _rank(place: tuple[str, str], suffix: str, split: str) -> tuple[bool, bool, bool, int]:

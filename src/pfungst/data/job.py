@@ -6,6 +6,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from string import ascii_uppercase
 from typing import Any
 
 from pfungst.core import DataError, Example
@@ -20,6 +21,8 @@ Found = tuple[Example, File | None, int]
 
 UNREAD = "image column that was not understood"
 """Note of a data set: the column that speaks of images, where no column could be read as one."""
+LETTERS = "questions with an option that is the letter of another one (a reply of that letter alone stays unread)"
+"""Note of a data set: how many questions offer, say, `A` as the text of their second option."""
 HOPELESS = 100_000
 """So many bad records before the first good one end a load even where bad ones are skipped."""
 
@@ -57,6 +60,8 @@ class Job:
     on_bad: Callable[[BadRecord], None] | None = None
     name: str = ""
     metric: str = ""
+    text_only: bool = False
+    """The user said that no images are wanted."""
     image_column: str = ""
     """The column of a table that names or holds the images."""
     reading: str = ""
@@ -121,6 +126,15 @@ class Job:
             yield make(*of), file, number
         except Bad as problem:
             self.bad(file, number if isinstance(at, tuple) else at.where, problem)
+
+
+def letters_of_others(choices: Sequence[str]) -> bool:
+    """Whether an option reads like the letter of another one: `B` as the first of A, B and C."""
+    for at, choice in enumerate(choices):
+        letter = choice.strip(" .:()").upper() if len(choice) < 9 else ""
+        if len(letter) == 1 and ascii_uppercase[: len(choices)].find(letter) not in (-1, at):
+            return True
+    return False
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,16 @@ from pfungst.core.fingerprint import Fingerprint
 from pfungst.core.settings import read_settings
 from pfungst.data.files import File, Listing, list_around, list_folder
 from pfungst.data.formats import FORMATS, get_format
-from pfungst.data.images import ImageFinder
-from pfungst.data.job import BadRecord, Format, Found, Job
+from pfungst.data.images import ImageFinder, NoImages
+from pfungst.data.job import LETTERS, BadRecord, Format, Found, Job, letters_of_others
 from pfungst.data.spec import Spec, parse
 
 log = logging.getLogger("pfungst.data")
 
 Images = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
+NO_IMAGES = "none"
+"""Instead of a folder of images: there are none, on purpose."""
 MAX_SNIFFED = 2_000
 """Files of a folder that are looked into to recognise a format."""
 
@@ -42,7 +44,8 @@ def load(
 
     split: the part to read (`train`, `val`, `test` ...), several (`train+val`), or `all`. By default the one best fit
         for an exam: validation before test before training questions; `notes["splits"]` says what was left.
-    images: folder(s) or zip archive(s) with the images, where they do not lie with the questions.
+    images: folder(s) or zip archive(s) with the images, where they do not lie with the questions; `none` for questions
+        that are asked without images. Also as `SPEC?images=FOLDER`.
     limit: read no more than this many examples, the first ones.
     skip_bad: leave bad records out and count them in `Dataset.skipped`, instead of stopping at the first.
     options: what the format understands, for example `task="multiple-choice"`; also as `SPEC?task=multiple-choice`.
@@ -87,9 +90,14 @@ def prepare(
     listing, companions, format_ = _recognise(parsed)
     kind = "format" if format_.reads_files else "data set"
     given = {**parsed.options, **options}
+    if "images" in given:
+        images = given.pop("images") if images is None else images
     asked = read_settings(format_.options, given, what=f"{kind} {format_.name}", noun="option")
     path = Path(parsed.place)
-    if images is None:
+    text_only = images == NO_IMAGES
+    if text_only:
+        finder: ImageFinder = NoImages()
+    elif images is None:
         finder = ImageFinder(lambda: companions, [path if path.is_dir() else path.parent])
     else:
         places = [images] if isinstance(images, str | os.PathLike) else list(images)
@@ -105,6 +113,7 @@ def prepare(
         stop_after=limit,
         skip_bad=skip_bad,
         on_bad=on_bad,
+        text_only=text_only,
     )
 
 
@@ -182,10 +191,13 @@ def collect(format_: Format, job: Job) -> Iterator[Found]:
     """
     ids: dict[str, str] = {}
     groups: dict[str, str] = {}
+    contrasts: dict[str, str] = {}
     if job.stop_after == 0:
         return
     for example, file, number in format_.read(job):
-        split, id_, group = job.reading, example.id, example.group
+        split, id_, group, contrast = job.reading, example.id, example.group, example.contrast
+        if contrast and contrasts.setdefault(contrast, split) != split:
+            contrast = f"{split}-{contrast}"
         if group and groups.setdefault(group, split) != split:
             group = f"{split}-{group}"
         if ids.get(id_, split) != split or (group != example.group and example.group == id_):
@@ -195,8 +207,13 @@ def collect(format_: Format, job: Job) -> Iterator[Found]:
             continue
         ids[id_] = split
         job.good += 1
-        changed = id_ != example.id or group != example.group
-        yield replace(example, id=id_, group=group) if changed else example, file, number
+        if (id_, group, contrast) != (example.id, example.group, example.contrast):
+            example = replace(example, id=id_, group=group, contrast=contrast)
+        if job.text_only and example.image is not None:
+            example = replace(example, image=None)
+        if letters_of_others(example.choices):
+            job.count(LETTERS)
+        yield example, file, number
         if len(ids) == job.stop_after:
             return
 

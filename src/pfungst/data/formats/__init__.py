@@ -21,6 +21,8 @@ FORMATS = Registry(
         "cocoqa": "pfungst.data.formats.cocoqa:CocoQa",
         "daquar": "pfungst.data.formats.daquar:Daquar",
         "gqa": "pfungst.data.formats.gqa:Gqa",
+        "convqa": "pfungst.data.formats.convqa:ConVqa",
+        "mme": "pfungst.data.formats.mme:Mme",
         "clevr": "pfungst.data.formats.clevr:Clevr",
         "vlmevalkit": "pfungst.data.formats.vlmevalkit:VlmEvalKit",
         "table": "pfungst.data.formats.table:TableFiles",

@@ -2,7 +2,9 @@
 
 `val_balanced_questions.json` (train, val, testdev, test, challenge, submission; balanced or all): {"05451384":
     {"imageId": "2382986", "question": "...", "answer": "yes", "types": {"structural": "verify", "semantic": "attr",
-    "detailed": "..."}, ...}}. `train_all_questions` is a folder of ten such files. Images `images/2382986.jpg`.
+    "detailed": "..."}, "equivalent": ["05451384", ...], "entailed": [...], ...}}. `train_all_questions` is a folder of
+ten such files. Images `images/2382986.jpg`. Equivalent questions form a group, those whose answers follow from one
+another a contrast group.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any, Literal
 from pfungst.core import DataError, Example
 from pfungst.data.fields import identifier, name, optional_text, record, text
 from pfungst.data.files import File
+from pfungst.data.formats.linked import Linked
 from pfungst.data.job import Format, Found, Job
 from pfungst.data.json_records import JsonRecords
 
@@ -52,10 +55,11 @@ class Gqa(Format):
         chosen = job.choose(list(splits))
         job.name = " ".join(filter(None, ["gqa", *chosen]))
         for split in job.in_turn(chosen):
+            same, follows = Linked(), Linked()
             for file in splits[split]:
                 reader = JsonRecords(file)
                 for id_, value in reader.members():
-                    yield from job.example(reader, _example, job, id_, value)
+                    yield from job.example(reader, _example, job, id_, value, same, follows)
 
 
 def _splits(job: Job) -> dict[str, list[File]]:
@@ -76,7 +80,13 @@ def _splits(job: Job) -> dict[str, list[File]]:
     return splits
 
 
-def _example(job: Job, id_: str, value: Any) -> Example:
+def _ids(of: Mapping[str, Any], key: str) -> list[str]:
+    """Ids of other questions; some releases write an empty object for none."""
+    value = of.get(key)
+    return [name(one, f'an id in "{key}"') for one in value] if isinstance(value, list) else []
+
+
+def _example(job: Job, id_: str, value: Any, same: Linked, follows: Linked) -> Example:
     of = record(value)
     target = job.share(text(of, "answer")) if of.get("answer") is not None else None
     image_id = job.share(identifier(of, "imageId"))
@@ -93,4 +103,6 @@ def _example(job: Job, id_: str, value: Any) -> Example:
         target=target,
         answer_type=answer_type,
         question_type=job.share(structural),
+        group=same.name(id_, _ids(of, "equivalent")),
+        contrast=follows.name(id_, _ids(of, "entailed")),
     )

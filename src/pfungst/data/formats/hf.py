@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field, make_dataclass
+from dataclasses import field, make_dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,12 @@ HubOptions = make_dataclass(
     "HubOptions", [(name, str | None, field(default=None)) for name in ("config", "revision")], bases=(ColumnOptions,)
 )
 """Columns, and which configuration and revision of a data set on the hub."""
+
+
+_QUESTIONS, _IMAGES = "_instructions", "_images"
+"""How two configurations that belong together are called."""
+_LONGEST = 400
+"""Characters of the library's own words in a message."""
 
 
 class HuggingFace(Format):
@@ -41,6 +47,7 @@ class HuggingFace(Format):
         job.metric = job.options.get("metric", "")
         rows = Rows(job)
         for split in job.in_turn(list(parts)):
+            rows.pictures.update(_pictures_apart(job, split, parts[split]))
             part, prefix = parts[split], f"{split}-" if len(parts) > 1 else ""
             for number, example in _examples(job, rows, part, prefix):
                 yield example, None, number
@@ -62,14 +69,34 @@ def _open(job: Job) -> dict[str, Any]:
                 job.place, name=job.options.get("config"), revision=job.options.get("revision")
             )
     except Exception as error:  # the library raises errors of every kind, its own and those of its transports
-        first = str(error).strip().partition("\n")[0]
-        raise DataError(f"The data set {job.place!r} cannot be loaded ({type(error).__name__}: {first}).") from error
+        told = " ".join(str(error).split())
+        told = told if len(told) <= _LONGEST else f"{told[:_LONGEST]} ..."
+        advice = " Name one: ?config=NAME." if "config name is missing" in told.lower() else ""
+        raise DataError(
+            f"The data set {job.place!r} cannot be loaded ({type(error).__name__}: {told.rstrip('.')}).{advice}"
+        ) from error
     if isinstance(data, datasets.Dataset):
         name = str(data.split) if data.split is not None else ""
         return dict.fromkeys(job.choose([name]), data)
     if not isinstance(data, datasets.DatasetDict):
         raise DataError(f"{job.place!r} gave a {type(data).__name__}, not a data set with rows.")
     return {split: data[split] for split in job.choose(list(data))}
+
+
+def _pictures_apart(job: Job, split: str, data: Any) -> Iterator[tuple[str, Image]]:
+    """Images that another configuration holds, by id: `testdev_balanced_images` beside `testdev_balanced_instructions`
+    in the GQA of the hub."""
+    config = str(job.options.get("config") or "")
+    if not config.endswith(_QUESTIONS) or any(_undecoded(feature) is not None for feature in data.features.values()):
+        return
+    found = replace(job, options={**job.options, "config": config.removesuffix(_QUESTIONS) + _IMAGES}, split=split)
+    for images in _open(found).values():
+        column = next((name for name, feature in images.features.items() if _undecoded(feature) is not None), None)
+        if column is None or "id" not in images.column_names:
+            raise DataError(f"The configuration {found.options['config']} of {job.place} holds no images with ids.")
+        pictures = images.select_columns([column]).cast_column(column, _undecoded(images.features[column]))
+        for index, id_ in enumerate(images["id"]):
+            yield str(id_), StoredImage(partial(_fetch, job.place, pictures, column, index))
 
 
 def _examples(job: Job, rows: Rows, data: Any, prefix: str) -> Iterator[tuple[int, Any]]:

@@ -22,6 +22,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "answer_type": ("answer_type",),
     "question_type": ("question_type", "type", "category", "l2-category", "content_type", "Question_Type"),
     "group": ("group", "rephrasing_of"),
+    "contrast": ("contrast_group",),
     "wording": ("wording", "phrasing_split"),
     "scene": ("scene",),
     "program": ("program",),
@@ -53,22 +54,73 @@ class Layout:
     """Where an image lies, from the columns of its row: `{split}/{id}/{image}`."""
     options_in_question: bool = False
     """The options stand at the end of the question, and the answer is a letter."""
+    contrast: Callable[[Mapping[str, Any]], str] | None = None
+    """The contrast group of a row: questions that look alike but are not answered alike."""
+    linked: tuple[str, str] | None = None
+    """Columns that list the ids of questions that ask the same, and of questions whose answers follow."""
     unfold: Callable[[Mapping[str, Any]], Iterable[Mapping[str, Any]]] | None = None
     """Several questions in one row."""
 
 
-def _naturalbench(row: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+_TWO = ("A", "B")
+
+
+def naturalbench(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A question of NaturalBench with its two options, where it is a multiple choice: they stand at its end."""
+    question, answer = row.get("question"), row.get("answer")
+    if row.get("question_type") != "multiple_choice" or not isinstance(question, str):
+        return row
+    question, options = options_at_end(question)
+    options = options if len(options) == 2 else _TWO
+    return {
+        **row,
+        "question": question,
+        "choices": list(options),
+        "answer": options[_TWO.index(answer)] if answer in _TWO else answer,
+    }
+
+
+def _wide(row: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
     """Two questions on two images: four questions, named `q0i0` ... as in the paper."""
     for question in (0, 1):
         for image in (0, 1):
-            yield {
-                "id": f"{row.get('Index')}-q{question}i{image}",
-                "question": row.get(f"Question_{question}"),
-                "image": row.get(f"Image_{image}"),
-                "image_id": f"{row.get('Index')}-i{image}",
-                "answer": row.get(f"Image_{image}_Question_{question}"),
-                "question_type": row.get("Question_Type"),
-            }
+            yield naturalbench(
+                {
+                    "id": f"{row.get('Index')}-q{question}i{image}",
+                    "question": row.get(f"Question_{question}"),
+                    "image": row.get(f"Image_{image}"),
+                    "image_id": f"{row.get('Index')}-i{image}",
+                    "answer": row.get(f"Image_{image}_Question_{question}"),
+                    "question_type": row.get("Question_Type"),
+                    "contrast_group": str(row.get("Index")),
+                }
+            )
+
+
+def _narrow(row: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    """One question on one image a row, four rows a group."""
+    number = str(row.get("Index")).strip().removesuffix(".0")
+    yield naturalbench(
+        {
+            "id": row.get("Index"),
+            "question": row.get("Question"),
+            "image": row.get("Image"),
+            "answer": row.get("Answer"),
+            "question_type": row.get("Question_Type"),
+            "contrast_group": str(int(number) // 4) if number.isdecimal() else None,
+        }
+    )
+
+
+def _pair(row: Mapping[str, Any]) -> str:
+    """MMVP counts its rows from 1, two of them a pair."""
+    number = str(row.get("Index")).strip().removesuffix(".0")
+    return str((int(number) - 1) // 2) if number.isdecimal() else ""
+
+
+def _set(row: Mapping[str, Any]) -> str:
+    """A set of HallusionBench: one or more questions, each about a figure and about edited copies of it."""
+    return "_".join(str(row.get(part)) for part in ("category", "subcategory", "set_id"))
 
 
 LAYOUTS = (
@@ -78,11 +130,13 @@ LAYOUTS = (
         columns={"answer": ("gt_answer",), "image_id": ("filename",), "question_type": ("subcategory",)},
         id=("category", "subcategory", "visual_input", "set_id", "figure_id", "question_id"),
         answers={"0": "no", "1": "yes"},
+        contrast=_set,
     ),
     Layout(
         "MMVP",
         frozenset({"Question", "Options", "Correct Answer"}),
         columns={"answer": ("Correct Answer",), "image_id": ("Index",)},
+        contrast=_pair,
     ),
     Layout(
         "MMStar",
@@ -95,7 +149,17 @@ LAYOUTS = (
     Layout(
         "NaturalBench",
         frozenset({"Question_0", "Question_1", "Image_0_Question_0", "Image_1_Question_1"}),
-        unfold=_naturalbench,
+        unfold=_wide,
+    ),
+    Layout(
+        "NaturalBench for lmms-eval",
+        frozenset({"Index", "Question", "Answer", "Question_Type"}),
+        unfold=_narrow,
+    ),
+    Layout(
+        "GQA",
+        frozenset({"id", "imageId", "question", "isBalanced", "equivalent", "entailed"}),
+        linked=("equivalent", "entailed"),
     ),
 )
 
@@ -108,7 +172,7 @@ def layout_of(columns: Iterable[str]) -> Layout:
     return next((layout for layout in LAYOUTS if layout.has <= names), PLAIN)
 
 
-_HEADING = re.compile(r"\s*\b(?:Options|Choices)\s*:\s*", re.IGNORECASE)
+_HEADING = re.compile(r"\s*\b(?:Options?|Choices?)\s*:\s*", re.IGNORECASE)
 
 
 def options_at_end(question: str) -> tuple[str, tuple[str, ...]]:

@@ -24,9 +24,19 @@ class Made(Format):
         return self._function
 
     def read(self, job: Job) -> Iterator[Found]:
-        arguments = dict(job.options)
-        if job.split not in (None, "all"):
-            arguments["split"] = job.split
+        splits = [] if job.split in (None, "all") else list(dict.fromkeys(job.split.split("+")))
+        for split in job.in_turn(splits or [""]):
+            data = self._make(job, split)
+            job.name, job.metric = data.name, data.metric
+            job.notes.update(data.notes)
+            job.skipped += data.skipped
+            for number, example in enumerate(data.examples, start=1):
+                yield example, None, number
+        if len(splits) > 1:
+            job.notes["split"] = "+".join(splits)
+
+    def _make(self, job: Job, split: str) -> Dataset:
+        arguments = {**job.options, **({"split": split} if split else {})}
         places = [job.place] if job.place else []
         try:
             data = self._function(*places, **arguments)
@@ -34,9 +44,4 @@ class Made(Format):
             raise DataError(f"The data set {self.name} cannot be made with these options: {error}.") from error
         if not isinstance(data, Dataset):
             raise DataError(f"The data set {self.name} gave a {type(data).__name__}, not a Dataset.")
-        job.name = data.name
-        job.metric = data.metric
-        job.notes.update(data.notes)
-        job.skipped += data.skipped
-        for number, example in enumerate(data.examples, start=1):
-            yield example, None, number
+        return data

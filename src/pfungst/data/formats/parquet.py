@@ -58,6 +58,22 @@ def parquet_rows(file: File, rows: Rows) -> Iterator[tuple[int, Any, Callable[[]
         ) from error
 
 
+def holds_images(file: File) -> bool:
+    """Whether a file is a table of images alone: an id and an image, and nothing is asked."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if file.suffix != ".parquet":
+        return False
+    try:
+        with pq.ParquetFile(file.random_access()) as table:
+            schema = table.schema_arrow
+    except (pa.ArrowException, OSError, ValueError, DataError):
+        return False  # told when it is read
+    images = [name for name in schema.names if _holds_bytes(schema.field(name).type)]
+    return bool(images) and set(schema.names) - set(images) <= {"id", "image_id", "imageId"}
+
+
 def _same(image: Image) -> Image:
     return image
 

@@ -10,7 +10,9 @@
     answer         one answer; with choices also its letter, or its number from 0
     target         the right one; else the most frequent answer
     choices        list of options, the target among them; or one column an option: A, B ...
-    answer_type, question_type, group, scene, program
+    answer_type, question_type, scene, program
+    group          id of the original of a rephrasing
+    contrast_group name of a group of questions that look alike but are not answered alike
     wording        `train` or `heldout`: words as in training, or not
 
 Other names that are understood are in `layouts.py`. In CSV a list is JSON (`["a", "b"]`), a Python literal, or texts
@@ -42,6 +44,7 @@ from pfungst.data.fields import (
 from pfungst.data.files import IMAGE_SUFFIXES
 from pfungst.data.formats.clevr import Programs, checked_scene
 from pfungst.data.formats.layouts import NAMES, OPTION_COLUMNS, Layout, layout_of, lettered_options, options_at_end
+from pfungst.data.formats.linked import Linked
 from pfungst.data.images import StoredImage, from_base64, is_base64
 from pfungst.data.job import UNREAD, Job
 from pfungst.logs import cells
@@ -90,6 +93,10 @@ def _question_type(row: Mapping[str, Any], column: str) -> str:
     return str(value) if isinstance(value, int) else ""
 
 
+def _is_yes_no(target: str | None) -> bool:
+    return (target or "").strip().lower() in ("yes", "no")
+
+
 class Rows:
     """Turns rows into examples. `?question=COLUMN` and the like name columns that are called otherwise."""
 
@@ -100,6 +107,9 @@ class Rows:
         self._named: Counter[str] = Counter()
         self._asked = False
         self._humans, self._only_yes_no = 0, True
+        self._same, self._follows = Linked(), Linked()
+        self.pictures: dict[str, Image] = {}
+        """Images that a table of their own holds, by image id."""
 
     def column(self, row: Mapping[str, Any], field: str) -> str:
         """The column that holds a field in this row; the first possible name if none does."""
@@ -157,16 +167,19 @@ class Rows:
             path = layout.image.format_map({**row, "image": get("image")}) if layout.image else get("image")
             image, image_name = self._image(path)
         image_id = name(get("image_id"), '"image_id"') if get("image_id") is not None else image_name
-        if image is None and image_id and get("image") is None:
+        if image is None and image_id in self.pictures:
+            image = self.pictures[image_id]
+        elif image is None and image_id and get("image") is None:
             image = self._job.images.named(image_id.rpartition("/")[2])
             if image is None and image_id.isdecimal():
                 image = self._job.images.coco(int(image_id), "")
         given_id: Any = get("id")
+        pair_of = ""
         if layout.id:
             given_id = "_".join(answer_text(row.get(part), f'"{part}"') for part in layout.id)
         if isinstance(given_id, str) and given_id.lower().endswith(tuple(IMAGE_SUFFIXES)):
             # MME: an id that is the name of an image, for each of the questions about it
-            image_id = image_id or given_id
+            image_id, pair_of = image_id or given_id, given_id
             self._named[given_id] += 1
             given_id = f"{given_id}:{self._named[given_id]}"
         if image is not None and not image_id:
@@ -174,9 +187,12 @@ class Rows:
         if image is None and not image_id:
             self._note_unread(row)
         scene = self._json(get("scene"), "scene")
-        group = get("group")
+        id_ = name(given_id, '"id"') if given_id is not None else id_
+        group, contrast = self._groups(row, layout, id_, get("group"), get("contrast"))
+        if pair_of and not contrast and not choices and answers == (target,) and _is_yes_no(target):
+            contrast = pair_of
         example = Example(
-            id=name(given_id, '"id"') if given_id is not None else id_,
+            id=id_,
             question=question,
             image=image,
             image_id=self._job.share(image_id),
@@ -187,15 +203,30 @@ class Rows:
             choices=choices,
             scene=None if scene is None else checked_scene(scene),
             program=self._programs(self._json(get("program"), "program")),
-            group="" if group is None else name(group, '"group"'),
+            group=group,
             wording=self._job.share(optional_text(row, shape.column(row, "wording"))),
+            contrast=contrast,
         )
         self._judge(example)
         return example
 
+    def _groups(
+        self, row: Mapping[str, Any], layout: Layout, id_: str, group: object, contrast: object
+    ) -> tuple[str, str]:
+        """The group of a row and its contrast group, empty where it has none."""
+        same = "" if group is None else name(group, '"group"')
+        other = "" if contrast is None else name(contrast, '"contrast_group"')
+        if layout.contrast is not None and not other:
+            other = self._job.share(layout.contrast(row))
+        if layout.linked is not None:
+            asks, follows = (self._list(row.get(column) or None, column) for column in layout.linked)
+            same = same or self._same.name(id_, asks)
+            other = other or self._follows.name(id_, follows)
+        return same, other
+
     def _judge(self, example: Example) -> None:
         """The metric that fits all examples so far, where none was asked for and not all have choices."""
-        self._only_yes_no &= (example.target or "").strip().lower() in ("yes", "no") and not example.choices
+        self._only_yes_no &= _is_yes_no(example.target) and not example.choices
         if not example.choices:
             self._humans = max(self._humans, len(example.answers))
         # several people answered: agreement with them is the measure

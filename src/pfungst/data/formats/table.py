@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pfungst.core import DataError, Image
 from pfungst.data.fields import Bad, record
 from pfungst.data.files import File
 from pfungst.data.formats.layouts import NAMES
-from pfungst.data.formats.parquet import parquet_rows
+from pfungst.data.formats.parquet import holds_images, parquet_rows
 from pfungst.data.formats.rows import ColumnOptions, Rows
 from pfungst.data.job import Format, Found, Job
 from pfungst.data.json_records import JsonRecords
@@ -33,7 +34,8 @@ _BY_ID = re.compile(r'\s*\{\s*"[^"]{1,40}"\s*:\s*\{[^{}\[\]]{0,4000}"question"\s
 
 
 class TableFiles(Format):
-    """A table of questions. Each file is a split named after it; `val-00000-of-00002.parquet` is part of `val`."""
+    """A table of questions. Each file is a split named after it; `val-00000-of-00002.parquet` is part of `val`. A
+    Parquet file of images alone, with their ids, brings the images of questions that name them."""
 
     name = "table"
     title = "JSON lines, CSV, TSV or Parquet"
@@ -53,13 +55,16 @@ class TableFiles(Format):
         return 0.0
 
     def read(self, job: Job) -> Iterator[Found]:
-        splits = _splits(job)
+        pictures = [file for file in job.files if holds_images(file)] if len(job.files) > 1 else []
+        splits = _splits(job, [file for file in job.files if file not in pictures])
         if not splits:
             raise DataError.at(job.place, "", "there is no table in it.", f"Expected: {self.expects}.")
         chosen = job.choose(list(splits))
         job.name = "+".join(chosen)
         job.metric = job.options.get("metric", "")
         rows = Rows(job)
+        for file in pictures:
+            rows.pictures.update(_pictures(file, rows))
         for split in job.in_turn(chosen):
             for file in splits[split]:
                 prefix = "" if len(chosen) == len(splits[split]) == 1 else f"{file.stem}-"
@@ -119,13 +124,25 @@ def holds_lines(head: str) -> bool:
     return rest.lstrip().startswith("{") or (asks and not rest.strip())
 
 
-def _splits(job: Job) -> Mapping[str, list[File]]:
+def _pictures(file: File, rows: Rows) -> Iterator[tuple[str, Image]]:
+    """Image id and image of a table that holds images alone (GQA on the hub)."""
+    for _, row, picture in parquet_rows(file, rows):
+        if picture is not None and (id_ := row.get(rows.column(row, "id"))) is not None:
+            yield str(id_), picture()
+
+
+def _splits(job: Job, tables: Sequence[File]) -> Mapping[str, list[File]]:
     splits: dict[str, dict[str, File]] = {}
-    for file in sorted(job.files, key=lambda file: (file.preference, file)):
+    names = Counter((file.name, file.preference) for file in tables)
+    for file in sorted(tables, key=lambda file: (file.preference, file)):
         if file.suffix in _SUFFIXES or (len(job.files) == 1 and holds_lines(file.head())):
-            splits.setdefault(_SHARD.sub("", file.stem), {}).setdefault(file.name, file)
+            split = _SHARD.sub("", file.stem)
+            if names[file.name, file.preference] > 1:
+                # two tables of one name in two folders: the folders tell them apart
+                split = f"{file.folder.replace(chr(92), '/').rpartition('/')[2]}/{split}"
+            splits.setdefault(split, {}).setdefault(file.name, file)
     if len(splits) > 1:
         # other JSON lying with tables (a model card, statistics) is rarely a table of questions
-        tables = {split: files for split, files in splits.items() if any(f.suffix != ".json" for f in files.values())}
-        splits = tables or splits
+        sure = {split: files for split, files in splits.items() if any(f.suffix != ".json" for f in files.values())}
+        splits = sure or splits
     return {split: [files[name] for name in sorted(files)] for split, files in splits.items()}

@@ -22,6 +22,7 @@ from pathlib import Path
 from pfungst.core import BytesImage, DataError, Example, Image
 from pfungst.data.fields import Bad, name, shown
 from pfungst.data.files import File
+from pfungst.data.formats.layouts import naturalbench
 from pfungst.data.formats.rows import SEVERAL, ColumnOptions, Rows
 from pfungst.data.images import StoredImage, from_base64
 from pfungst.data.job import Format, Found, Job
@@ -31,6 +32,8 @@ CIRCLE = 1_000_000
 """Rotation r of a question has the index of the original plus r times this."""
 _LONGEST_INDEX = 64
 """A shorter text in `image` is the index of the row that holds the image."""
+NATURALBENCH = "NaturalBench"
+"""The data set whose options stand in the question."""
 _MARKS = frozenset({"image", "image_path", "A", "answer", "category"})
 
 Row = dict[str, str]
@@ -60,19 +63,20 @@ class VlmEvalKit(Format):
         for split in job.in_turn(chosen):
             table = _Table(splits[split], job)
             circular = _circular(splits[split])
-            for number, row, picture in table.rows():
+            for place, (number, row, picture) in enumerate(table.rows()):
                 try:
                     if isinstance(row, Bad):
                         raise row
-                    example = _example(rows, row, picture, number, job)
-                    example = replace(example, group=_group(row, circular))
+                    example = _example(rows, row, picture, number, job, split.startswith(NATURALBENCH))
+                    group = _group(row, circular)
+                    example = replace(example, group=group, contrast=_contrast(split, example, place))
                 except Bad as problem:
                     job.bad(splits[split], number, problem)
                 else:
                     yield example, splits[split], number
 
 
-def _example(rows: Rows, row: Row, cell: _Cell | None, number: int, job: Job) -> Example:
+def _example(rows: Rows, row: Row, cell: _Cell | None, number: int, job: Job, options_inside: bool) -> Example:
     if "index" not in row:
         raise Bad('"index" is empty.')
     image = cell.image() if cell is not None else None
@@ -83,7 +87,8 @@ def _example(rows: Rows, row: Row, cell: _Cell | None, number: int, job: Job) ->
             job.image_column = "image_path"
             # an absolute path is that of another machine: the name of the file is what counts
             image = job.images.at(row["image_id"])
-    return rows.example(row, str(number), partial(_same, image) if image is not None else None)
+    asked = naturalbench({**row, "question_type": row.get("type", "")}) if options_inside else row
+    return rows.example(asked, str(number), partial(_same, image) if image is not None else None)
 
 
 def _same(image: Image) -> Image:
@@ -109,6 +114,23 @@ def _group(row: Mapping[str, str], circular: frozenset[int]) -> str:
         return name(_plain(given), '"g_index"')
     index = _plain(row["index"])
     return str(int(index) % CIRCLE) if circular and int(index) % CIRCLE in circular else ""
+
+
+def _contrast(name: str, example: Example, place: int) -> str:
+    """The contrast group, which these tables tell by their name and the order of their rows alone."""
+    if example.contrast:
+        return example.contrast
+    match name.removesuffix("_local"):
+        case "MME":  # two questions an image
+            return example.image_id
+        case "MMVP":  # one question on two images
+            return str(place // 2)
+        case "NaturalBenchDataset":  # two questions on two images
+            return str(place // 4)
+        case "HallusionBench":  # category, subcategory, with image or not, set, figure, question
+            parts = example.id.split("_")
+            return "_".join((*parts[:2], parts[3])) if len(parts) == 6 else ""
+    return ""
 
 
 def _plain(index: str) -> str:

@@ -4,7 +4,8 @@ Questions: {"task_type": "Open-Ended", "data_type": "mscoco", "data_subtype": "v
     {"question_id": 42000, "image_id": 42, "question": "...", "multiple_choices": [18 texts]}, ...]}
 Annotations: {"annotations": [{"question_id": 42000, "image_id": 42, "question_type": "what is",
     "answer_type": "other", "multiple_choice_answer": "...", "answers": [{"answer": "..."}, ten of them]}, ...]}
-Without annotations (the test splits) the questions load unlabelled.
+Without annotations (the test splits) the questions load unlabelled. Complementary pairs of VQA v2
+(`v2_mscoco_val2014_complementary_pairs.json`: [[question_id, question_id], ...]) are contrast groups.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pfungst.data.fields import (
     checked,
     identifier,
     most_frequent,
+    name,
     optional_text,
     record,
     shown,
@@ -84,10 +86,12 @@ class Vqa(Format):
         find = _picture_rule(job, str(reader.header.get("data_type") or part.questions.stem), subtype)
         if questions and all(asked.choices for asked in questions):
             job.metric = "choice"
+        contrasts = self._pairs(job, part)
         originals = {asked.rephrasing_of for asked in questions}
         for asked, id_ in zip(questions, _unique_ids(questions)):
             group = asked.rephrasing_of or (asked.id if asked.id in originals else "")
-            yield from job.example((part.questions, asked.number), _example, asked, id_, group, labels, find)
+            groups = (group, contrasts.get(asked.id, ""))
+            yield from job.example((part.questions, asked.number), _example, asked, id_, groups, labels, find)
 
     def _questions(self, job: Job, reader: JsonRecords) -> Iterator[Asked]:
         taken = 0
@@ -101,6 +105,25 @@ class Vqa(Format):
             taken += 1
             if taken == job.limit:
                 return
+
+    def _pairs(self, job: Job, part: Part) -> dict[str, str]:
+        """Question -> its contrast group, from the file of complementary pairs."""
+        if part.pairs is None:
+            return {}
+        groups: dict[str, str] = {}
+        reader = JsonRecords(part.pairs)
+        for value in reader.list("complementary_pairs"):
+            try:
+                if not isinstance(value, list) or len(value) != 2:
+                    raise Bad(f"{shown(value)} is not a pair of question ids.")
+                first, second = (name(one, "a question id") for one in value)
+            except Bad as problem:
+                job.bad(part.pairs, reader.where, problem)
+                continue
+            group = groups.get(first) or groups.get(second) or first
+            groups.setdefault(first, group)
+            groups.setdefault(second, group)
+        return groups
 
     def labels(self, job: Job, part: Part, wanted: set[str] | None) -> Labels | None:
         """The annotations of a split, None where it has none. `wanted` ends the reading when all of them are found."""
@@ -158,7 +181,7 @@ _UNLABELLED = Label("", (), None, "", "")
 
 
 def _example(
-    asked: Asked, id_: str, group: str, labels: Labels | None, find: Callable[[Asked], Image | None]
+    asked: Asked, id_: str, groups: tuple[str, str], labels: Labels | None, find: Callable[[Asked], Image | None]
 ) -> Example:
     label = labels.of(asked) if labels is not None else _UNLABELLED
     if asked.choices and label.target is not None and label.target not in asked.choices:
@@ -173,7 +196,8 @@ def _example(
         answer_type=label.answer_type,
         question_type=label.question_type,
         choices=asked.choices,
-        group=group,
+        group=groups[0],
+        contrast=groups[1],
     )
 
 

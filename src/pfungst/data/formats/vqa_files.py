@@ -13,6 +13,7 @@ from pfungst.data.job import Job, split_of
 
 _QUESTIONS = re.compile(r"(v2_)?(?:(openended|multiplechoice)_)?(?:(.*?)[-_.])?questions", re.IGNORECASE)
 _ANNOTATIONS = re.compile(r"(v2_)?(?:(.*?)[-_.])?annotations", re.IGNORECASE)
+_PAIRS = re.compile(r"(v2_)?(?:(.*?)[-_.])?complementary_pairs", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class Part:
     """`1` or `2`; empty where the name does not tell."""
     task: str
     """`open-ended` or `multiple-choice`."""
+    pairs: File | None = None
+    """Complementary pairs of VQA v2: one question on two images, with two answers."""
 
 
 def is_questions(file: File) -> bool:
@@ -59,8 +62,8 @@ def find_parts(job: Job, expects: str) -> list[Part]:
         named = files
     if not named:
         raise DataError.at(job.place, "", "there is no file of questions in it.", f"Expected: {expects}.")
-    partners = [file for file in job.companions if file.suffix == ".json" and _ANNOTATIONS.fullmatch(file.stem)]
-    parts = [_part(job, file, partners) for file in named]
+    beside = [file for file in job.companions if file.suffix == ".json"]
+    parts = [_part(job, file, beside) for file in named]
     version, task = job.options.get("version"), _task(job.options.get("task", ""))
     parts = [part for part in parts if not version or part.version in ("", version)]
     if not task:
@@ -85,29 +88,32 @@ def only(parts: list[Part], job: Job) -> Part:
     return parts[0]
 
 
-def _part(job: Job, file: File, partners: list[File]) -> Part:
+def _part(job: Job, file: File, beside: list[File]) -> Part:
     name = _QUESTIONS.fullmatch(file.stem)
     version, task, rest = (name[1], name[2], name[3] or "") if name else (None, None, file.stem)
     split = split_of(rest) or split_of(file.folder.rpartition("/")[2])
     if given := job.options.get("annotations"):
         annotations: File | None = _given(given, job)
     else:
-        annotations = _partner(file, version or "", rest, split, partners)
+        annotations = _partner(file, version or "", rest, split, beside, _ANNOTATIONS)
     return Part(
         questions=file,
         annotations=annotations,
         split=split,
         version="2" if version else ("1" if task else ""),
         task="multiple-choice" if (task or "").lower() == "multiplechoice" else "open-ended",
+        pairs=_partner(file, version or "", rest, split, beside, _PAIRS),
     )
 
 
-def _partner(file: File, version: str, rest: str, split: str, partners: list[File]) -> File | None:
-    """The annotations that belong to a file of questions, by name; never those of another split."""
+def _partner(
+    file: File, version: str, rest: str, split: str, beside: list[File], pattern: re.Pattern[str]
+) -> File | None:
+    """The annotations (or pairs) that belong to a file of questions, by name; never those of another split."""
     ranked: list[tuple[int, int, File]] = []
-    for other in partners:
-        name = _ANNOTATIONS.fullmatch(other.stem)
-        if name is None or (name[1] or "").lower() != version.lower():
+    partners = [(other, name) for other in beside if (name := pattern.fullmatch(other.stem))]
+    for other, name in partners:
+        if (name[1] or "").lower() != version.lower():
             continue
         other_split = split_of(name[2] or "") or split_of(other.folder.rpartition("/")[2])
         same_folder = other.folder == file.folder
