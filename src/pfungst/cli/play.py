@@ -115,7 +115,7 @@ def _print(folder: Path, as_json: bool) -> None:
     from pfungst.cli.show import print_json, show_table
     from pfungst.core import Table
     from pfungst.probes.game import read_result, table_2, table_4, table_b1
-    from pfungst.report.html import read_extras, read_findings
+    from pfungst.report.findings import read_extras, read_findings
 
     result = read_result(folder)
     tables = [table_2([result]), table_4([result], result.adversary), table_b1([result])]

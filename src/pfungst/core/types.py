@@ -265,6 +265,14 @@ class Variant:
     target: str | None = None
     """The right answer to this variant, where it is another one than the example's, on purpose (a contrast)."""
 
+    def asked(self, example: Example) -> Example:
+        """The example as this variant asks it: with its choices and its right answer."""
+        if self.query.choices != example.choices:
+            example = replace(example, choices=self.query.choices)
+        if self.target is not None and self.target != example.target:
+            example = replace(example, target=self.target, answers=(self.target,))
+        return example
+
 
 @dataclass(frozen=True, slots=True)
 class Trial:
@@ -353,6 +361,8 @@ class Figure:
     series: tuple[Series, ...]
     x_label: str = ""
     y_label: str = ""
+    unit: str = "%"
+    """Of y. `%`: a fraction, shown in percent. Anything else: the plain number."""
 
 
 @dataclass(frozen=True, slots=True)

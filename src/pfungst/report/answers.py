@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,11 +58,7 @@ def _examples(run: Path, probe: str, label: str) -> Iterator[list[dict[str, Any]
     if not path.exists():
         raise PfungstError(f"{run} has no trials of the probe {probe}: run the exam to its end.")
     file = pq.ParquetFile(path)
-    missing = [name for name in COLUMNS if name not in file.schema_arrow.names]
-    if missing:
-        raise PfungstError(
-            f"{path} was written by an earlier version: it has no column {missing[0]}. Run `pfungst rescore {run}`."
-        )
+    missing_columns(path, file.schema_arrow.names)
     rows: list[dict[str, Any]] = []
     for batch in file.iter_batches(columns=list(COLUMNS)):
         for row in batch.to_pylist():
@@ -73,3 +69,27 @@ def _examples(run: Path, probe: str, label: str) -> Iterator[list[dict[str, Any]
             rows.append(row)
     if rows:
         yield rows
+
+
+def missing_columns(path: Path, names: Sequence[str]) -> None:
+    """Refuse a trials file that lacks a column."""
+    missing = [name for name in COLUMNS if name not in names]
+    if missing:
+        raise PfungstError(
+            f"{path} was written by an earlier version: it has no column {missing[0]}. "
+            f"Run `pfungst rescore {path.parent.parent}`."
+        )
+
+
+def removing_probes(run: Path, probes: Sequence[str], label: str = "") -> frozenset[str]:
+    """Those of the probes that take the evidence away: the contract of their trials begins with `nothing`."""
+    import pyarrow.parquet as pq
+
+    found = set()
+    for probe in probes:
+        path = labelled(run / "trials", label) / f"{probe}.parquet"
+        if path.exists():
+            first = next(pq.ParquetFile(path).iter_batches(batch_size=1, columns=["keeps"]), None)
+            if first is not None and len(first) and str(first.column(0)[0].as_py()).startswith("nothing"):
+                found.add(probe)
+    return frozenset(found)

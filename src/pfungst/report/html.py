@@ -1,148 +1,185 @@
-"""report.html: one self-contained file, without script, that opens offline.
-
-Every text that comes from a data set or a player is escaped by the template engine; a content security policy forbids
-the page to load or run anything.
-"""
+"""report.html: one self-contained file that opens offline."""
 
 from __future__ import annotations
 
-import base64
-import io
 import json
 from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib.resources import files
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pfungst.core import Dataset, Example, PfungstError, read_config
+from pfungst.core import Dataset, read_config
 from pfungst.core.exam import labelled
 from pfungst.core.files import write_atomic
-from pfungst.core.images import as_rgb
-from pfungst.report.card import CARD_COLUMNS, card_rows, format_cell
-from pfungst.report.plots import draw
+from pfungst.report.answers import removing_probes
+from pfungst.report.card import CARD_COLUMNS, card_rows, number
+from pfungst.report.cases import MOST_WORDS, Case, Sample, sample_cases, with_replies
+from pfungst.report.drawings import Tools, draw_case
+from pfungst.report.findings import read_extras, read_findings
+from pfungst.report.names import slug
+from pfungst.report.page import data_url, drawn_block, figure_block, render, table_block
+from pfungst.report.summary import COLUMNS, TITLE, Row, draw_narrow, draw_wide, summary_rows, table_rows, verdict
 
-THUMBNAIL = 360
-"""Longest side of an image in the report, pixels."""
+MOST_OPTIONS = 200
+"""Choices of a filter; beyond it the words of the question find more."""
+MOST_CONFIG = 60_000
+"""Characters of the configuration that are shown."""
 
 
 def write_report(run: Path, data: Dataset | None = None, label: str = "") -> Path:
-    """Write `run`/report.html from the numbers in the run folder. `data` brings the images of the failures.
+    """Write `run`/report.html from the numbers in the run folder. `data` brings the images of the cases.
 
     label: of a second reading of the run, see `pfungst.rescore`; it is part of the file's name.
     """
-    from markupsafe import Markup
-
     config = read_config(run)
     findings = read_findings(run, label)
-    examples = {example.id: example for example in data or ()}
-    sections = [
-        {
-            **one,
-            "plots": [Markup(draw(figure)) for figure in one["figures"]],
-            "tables": [*one["tables"], *extras["tables"]],
-            "albums": {title: [_album(run / path) for path in paths] for title, paths in extras["albums"].items()},
-            "cards": _cards(run, one, examples, label),
-        }
-        for one, extras in ((one, read_extras(run, one["probe"])) for one in findings)
-    ]
-    html = _template().render(
+    removing = removing_probes(run, [one["probe"] for one in findings], label)
+    sample = sample_cases(run, findings, removing, label, config["seed"])
+    tools = Tools(run, examples={example.id: example for example in data or ()})
+    stem = slug(config["player"]["name"])[:40] or "player"
+    anchors = _anchors([one["probe"] for one in findings])
+    rows = summary_rows(findings, removing)
+    summary = None
+    if rows:
+        drawings = (draw_wide(rows), draw_narrow(rows))
+        summary = drawn_block(TITLE, drawings, COLUMNS, table_rows(rows), stem, _reading(rows))
+    cases = [_case(case, tools) for case in with_replies(sample.cases, run)]
+    html = render(
+        "report.html",
         config=config,
-        config_text=json.dumps(config, indent=2, ensure_ascii=False),
-        columns=CARD_COLUMNS,
-        card=card_rows(findings),
-        sections=sections,
-        cell=format_cell,
+        config_text=_config_text(config),
+        label=label,
+        verdict=verdict(config["player"]["name"], rows, findings),
+        summary=summary,
+        card=_card(findings, stem),
+        anchors=anchors,
+        sections=[_section(run, one, anchors, stem, cases) for one in findings],
+        cases=cases,
+        images=tools.images.all(),
+        sampled=_sampled(sample, tools, run, config["seed"]),
+        counts=[(probe, kind, f"{some:,}", f"{total:,}") for (probe, kind), (some, total) in sample.counts.items()],
+        options={
+            "probe": _options([one["case"].probe for one in cases]),
+            "kind": _options([one["case"].kind for one in cases]),
+            "answer_type": _options([one["case"].clean["answer_type"] for one in cases]),
+            "question_type": _options([one["case"].clean["question_type"] for one in cases]),
+        },
     )
     path = labelled(run / "report.html", label)
-    write_atomic(path, html.encode("utf-8", "replace"))
+    write_atomic(path, html)
     return path
 
 
-def read_findings(run: Path, label: str = "") -> list[dict[str, Any]]:
-    """The list in findings.json, or in findings-LABEL.json."""
-    path = labelled(run / "findings.json", label)
-    try:
-        found: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))["findings"]
-    except FileNotFoundError:
-        hint = "run `pfungst rescore` with that metric or matcher" if label else "run the exam to its end"
-        raise PfungstError(f"{run} has no {path.name} yet: {hint}.") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise PfungstError(f"{path} cannot be read ({error}). Run `pfungst rescore {run}`.") from error
-    return found
+def _section(
+    run: Path, one: Mapping[str, Any], anchors: Mapping[str, str], stem: str, cases: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    extras = read_extras(run, one["probe"])
+    stem = f"{stem}-{slug(one['probe'])}"
+    return {
+        "probe": one["probe"],
+        "anchor": anchors[one["probe"]],
+        "verdict": one["verdict"],
+        "figures": [figure_block(figure, stem) for figure in one["figures"]],
+        "tables": [table_block(table, stem) for table in (*one["tables"], *extras["tables"])],
+        "albums": {
+            title: [data_url("image/png", (run / path).read_bytes()) for path in paths]
+            for title, paths in extras["albums"].items()
+        },
+        "cases": sum(case["case"].probe == one["probe"] for case in cases),
+    }
 
 
-def read_extras(run: Path, probe: str) -> dict[str, Any]:
-    """What was added to a probe's findings beside findings.json: more tables, and albums of images by title."""
-    path = run / probe / "extras.json"
-    if not path.exists():
-        return {"tables": [], "albums": {}}
-    try:
-        found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise PfungstError(f"{path} cannot be read ({error}). Delete it, or run the same command again.") from error
-    return found
+def _card(findings: Sequence[Mapping[str, Any]], stem: str) -> Any:
+    """The report card; its last column, the verdict, is a line of its own on the page and left out of the downloads."""
+    note = (
+        "Square brackets: 95% interval. Drop: clean minus disturbed on the same questions. Read every drop against the "
+        "control row, which disturbs nothing."
+    )
+    if all(one["probe"] != "control" for one in findings):
+        note += " This exam ran without the control probe."
+    rows = card_rows(findings)
+    table = {"title": "Report card", "columns": CARD_COLUMNS[:-1], "rows": [row[:-1] for row in rows], "note": note}
+    return replace(table_block(table, stem), rows=rows)
 
 
-def _album(path: Path) -> str:
-    return "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode("ascii")
+def _case(case: Case, tools: Tools) -> dict[str, Any]:
+    example = tools.examples.get(case.example_id)
+    shown = [case.clean] if case.disturbed is case.clean else [case.clean, case.disturbed]
+    return {
+        "case": case,
+        "image": tools.images.of(case.clean["image"] or case.example_id, example.image if example else None),
+        "drawing": draw_case(case, tools),
+        "told": [_told(row, case.extra.get(row["key"], {})) for row in shown],
+    }
 
 
-@cache
-def _template() -> Any:
-    import jinja2
+def _told(row: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked and said in one variant, to the letter, and what else is known about the reply."""
+    facts = []
+    if row["score"] is not None:
+        facts.append(f"score {row['score']:.3g}")
+    if row["confidence"] is not None:
+        facts.append(f"confidence {number(row['confidence'])}")
+    if row["raw"] != row["answer"]:
+        facts.append("not read" if row["unread"] else f"read as {row['answer']!r:.200}")
+    if extra.get("scores") and row["choices"] and len(extra["scores"]) == len(row["choices"]):
+        pairs = zip(row["choices"], extra["scores"], strict=True)
+        facts.append("scores " + ", ".join(f"{choice:.60} {score:.3g}" for choice, score in pairs))
+    if extra.get("stop"):
+        facts.append(f"ended by {extra['stop']}")
+    if extra.get("tokens") is not None:
+        facts.append(f"{extra['tokens']} tokens")
+    if extra.get("seconds") is not None:
+        facts.append(f"{extra['seconds']:.2f} s")
+    raw, thinking = row["raw"] or "", extra.get("thinking") or ""
+    cut = max(len(row["question"]), len(raw), len(thinking)) > MOST_WORDS
+    return {
+        "variant": row["variant"],
+        "question": row["question"][:MOST_WORDS] or "(no question)",
+        "choices": row["choices"] or [],
+        "raw": raw[:MOST_WORDS] or "(nothing)",
+        "thinking": thinking[:MOST_WORDS],
+        "facts": facts,
+        "cut": cut,
+    }
 
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    return environment.from_string((files("pfungst.report") / "template.html").read_text("utf-8"))
 
-
-def _cards(run: Path, findings: Mapping[str, Any], examples: Mapping[str, Example], label: str) -> list[dict[str, Any]]:
-    """The failures of a probe with what was asked and answered."""
-    failures = findings["failures"]
-    if not failures:
-        return []
-    rows = _rows(labelled(run / "trials", label), findings["probe"], [failure["example_id"] for failure in failures])
-    cards = []
-    for failure in failures:
-        variants = rows.get(failure["example_id"], [])
-        example = examples.get(failure["example_id"])
-        clean = variants[0] if variants else None
-        disturbed = next((row for row in variants if row["variant"] == failure["variant"]), None)
-        if clean is None or disturbed is None:
-            continue
-        cards.append(
-            {
-                "id": failure["example_id"],
-                "variant": failure["variant"],
-                "clean": clean,
-                "disturbed": disturbed,
-                "target": example.target if example is not None else None,
-                "image": _thumbnail(example) if example is not None else None,
-            }
+def _sampled(sample: Sample, tools: Tools, run: Path, seed: int) -> str:
+    """What of the run is shown here, in words."""
+    if sample.complete:
+        told = f"All {sample.total:,} trials in which something is wrong or changed."
+    else:
+        told = (
+            f"{len(sample.cases):,} of {sample.total:,} trials in which something is wrong or changed: what each probe "
+            f"points at, and a random sample of the rest (seed {seed}), by probe and by what became of the answer. "
+            f"To list every one: pfungst show {run.name} --wrong --most 0."
         )
-    return cards
+    if tools.images.left_out:
+        told += f" {tools.images.left_out:,} images are left out to keep the file small."
+    return told
 
 
-def _rows(folder: Path, probe: str, ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    import pyarrow.parquet as pq
-
-    path = folder / f"{probe}.parquet"
-    columns = ["example_id", "variant", "question", "choices", "answer", "score"]
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for row in pq.read_table(path, columns=columns, filters=[("example_id", "in", set(ids))]).to_pylist():
-        rows.setdefault(row["example_id"], []).append(row)
-    return rows
+def _reading(rows: Sequence[Row]) -> str:
+    told = "Red: the disturbance costs accuracy beyond chance (p < 0.05, Holm over the probes that keep the answer)."
+    if any(row.is_control for row in rows):
+        told += " Grey: the control, the same question twice."
+    if any(row.removes for row in rows):
+        told += " Without evidence: what should matter is taken away, and a large drop is as it should be."
+    return told
 
 
-def _thumbnail(example: Example) -> str | None:
-    """A small copy for the eye, as data URL; None where the image is absent or broken."""
-    if example.image is None:
-        return None
-    try:
-        picture = as_rgb(example.image).copy()
-    except PfungstError:
-        return None
-    picture.thumbnail((THUMBNAIL, THUMBNAIL))
-    buffer = io.BytesIO()
-    picture.save(buffer, format="JPEG", quality=85)
-    return "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+def _anchors(probes: Sequence[str]) -> dict[str, str]:
+    """An id in the page for each probe; names of third parties may hold anything."""
+    return {probe: f"probe-{at}-{slug(probe)}" for at, probe in enumerate(probes, 1)}
+
+
+def _options(values: Sequence[str]) -> list[str]:
+    found = sorted({value for value in values if value})
+    return found[:MOST_OPTIONS] if len(found) > 1 else []
+
+
+def _config_text(config: Mapping[str, Any]) -> str:
+    text = json.dumps(config, indent=2, ensure_ascii=False)
+    if len(text) <= MOST_CONFIG:
+        return text
+    return f"{text[:MOST_CONFIG]}\n... {len(text) - MOST_CONFIG:,} more characters in exam.json"

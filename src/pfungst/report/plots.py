@@ -1,22 +1,39 @@
-"""Plots as inline SVG: no script, no font, no file beside the report."""
+"""The figures of findings as SVG: bars and lines with their intervals."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 from pfungst.core import Figure
 from pfungst.core.files import jsonable
+from pfungst.report.card import number
+from pfungst.report.svg import (
+    LETTER,
+    Scale,
+    alone,
+    dot,
+    line,
+    rect,
+    short,
+    steps,
+    svg,
+    text,
+    tick,
+    ticks,
+    whisker,
+)
 
-WIDTH, HEIGHT = 640, 280
-LEFT, RIGHT, TOP, BOTTOM = 56, 16, 16, 64
-COLOURS = ("#2f6db5", "#d1495b", "#3a8f5c", "#8a63b0", "#c98a1b", "#4aa3a8", "#7a6a5b", "#b0487f")
+WIDTH, HEIGHT = 640, 300
+LEFT, RIGHT, BOTTOM = 62, 14, 46
+MOST_LABELLED = 10
+"""Bars that carry their value in figures."""
+EMPTY = '<p class="note">Nothing to draw: no known values.</p>'
 
 
 def draw(figure: Mapping[str, Any]) -> str:
-    """SVG of a figure as it stands in findings.json (kind `bar` or `line`)."""
+    """SVG of a figure as it stands in findings.json (kind `bar` or `line`), for a page with our style."""
     series = [one for one in figure["series"] if one["x"]]
     values = [
         value
@@ -26,64 +43,134 @@ def draw(figure: Mapping[str, Any]) -> str:
         if value is not None and math.isfinite(value)
     ]
     if not values:
-        return '<p class="note">Nothing to draw: no known values.</p>'
-    low, high, step = _range(min(values), max(values))
-    scale = _Scale(low, high)
+        return EMPTY
     labels = list(dict.fromkeys(_label(x) for one in series for x in one["x"]))
-    parts = [*_grid(scale, low, high, step), *_x_labels(labels)]
-    painter = _bars if figure["kind"] == "bar" else _lines
-    parts += painter(series, labels, scale)
-    parts += _legend(series) if len(series) > 1 else []
-    parts.append(_text(WIDTH / 2, HEIGHT - 4, figure.get("x_label", ""), "middle"))
-    title = escape(figure["title"], quote=True)
-    return (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}" '
-        f'xmlns="http://www.w3.org/2000/svg"><title>{title}</title>{"".join(parts)}</svg>'
-    )
-
-
-_STYLE = (
-    "<style>text{font:12px sans-serif;fill:#5d6878}.grid{stroke:#d9dee6}.axis{stroke:#5d6878}"
-    ".whisker{stroke:#1d2430;fill:none;stroke-width:1.5}</style>"
-)
+    limits = ticks(min(values), max(values))
+    slot = (WIDTH - LEFT - RIGHT) / len(labels)
+    if figure["kind"] == "bar" and max(map(len, labels)) * LETTER > slot - 4:
+        return _lying(figure, series, labels, limits)
+    return _upright(figure, series, labels, limits)
 
 
 def draw_alone(figure: Figure) -> str:
-    """SVG of a figure as a file of its own: with its style, a white ground, and what its height means."""
-    head, _, rest = draw(jsonable(figure)).partition(">")
-    label = _text(62, 11, figure.y_label, "start")
-    return f'{head}>{_STYLE}<rect width="100%" height="100%" fill="#fff"/>{label}{rest}'
+    """SVG of a figure as a file of its own."""
+    return alone(draw(jsonable(figure)))
 
 
-class _Scale:
-    def __init__(self, low: float, high: float) -> None:
-        self.low, self.high = low, high
-
-    def y(self, value: float) -> float:
-        share = (value - self.low) / (self.high - self.low)
-        return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
+def figure_rows(figure: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
+    """The numbers that a figure draws, as the columns and rows of a table."""
+    columns = ["series", figure.get("x_label") or "x", figure.get("y_label") or "y", "low", "high"]
+    rows = [[one["name"], *point] for one in figure["series"] for point in _points(one)]
+    return columns, rows
 
 
-def _range(low: float, high: float) -> tuple[float, float, float]:
-    """Round limits around the values, zero included, and the distance of the grid lines."""
-    low, high = min(low, 0.0), max(high, 0.0)
-    if low == high:
-        high = 1.0
-    raw = (high - low) / 5
-    unit = 10.0 ** math.floor(math.log10(raw))
-    step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= raw)
-    return math.floor(low / step) * step, math.ceil(high / step) * step, step
+def _upright(
+    figure: Mapping[str, Any], series: Sequence[Mapping[str, Any]], labels: Sequence[str], limits: Sequence[float]
+) -> str:
+    low, high, step = limits
+    unit = figure.get("unit", "%")
+    legend, above = _legend(series, LEFT)
+    top = above + (26 if figure.get("y_label") else 14)
+    bottom = HEIGHT + above - BOTTOM
+    scale, slot = Scale((low, high), (bottom, top)), (WIDTH - LEFT - RIGHT) / len(labels)
+    parts = [*legend]
+    for value in steps(low, high, step):
+        y = scale(value)
+        parts.append(line(LEFT, y, WIDTH - RIGHT, y, "grid" if value else "axis"))
+        parts.append(text(LEFT - 7, y + 4, tick(value, step, unit), "end"))
+    every = max(1, math.ceil(len(labels) * LETTER * (1 + max(map(len, labels))) / (WIDTH - LEFT - RIGHT)))
+    if len(labels) <= 8:
+        every = 1
+    for at, label in enumerate(labels):
+        if at % every == 0:
+            x = LEFT + (at + 0.5) * slot
+            parts.append(text(x, bottom + 19, short(label, slot * every - 4), "middle"))
+    places = {label: LEFT + (at + 0.5) * slot for at, label in enumerate(labels)}
+    painter = _bars if figure["kind"] == "bar" else _lines
+    parts += painter(series, places, slot, scale, unit)
+    if figure.get("y_label"):
+        parts.append(text(4, top - 13, figure["y_label"], kind="axis-name"))
+    parts.append(text((LEFT + WIDTH - RIGHT) / 2, bottom + 39, figure.get("x_label", ""), "middle"))
+    return svg(WIDTH, HEIGHT + above, figure["title"], parts)
 
 
-def _grid(scale: _Scale, low: float, high: float, step: float) -> list[str]:
+def _bars(
+    series: Sequence[Mapping[str, Any]], places: Mapping[str, float], slot: float, scale: Scale, unit: str
+) -> list[str]:
+    width = min(76.0, slot * 0.8 / len(series))
+    told = len(places) * len(series) <= MOST_LABELLED
     parts = []
-    for index in range(round((high - low) / step) + 1):
-        value = low + index * step
-        y = scale.y(value)
-        kind = "axis" if abs(value) < step / 1e6 else "grid"
-        parts.append(f'<line class="{kind}" x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}"/>')
-        parts.append(_text(LEFT - 6, y + 4, f"{value:.4g}", "end"))
+    for at, one in enumerate(series):
+        for x, y, low, high in _points(one):
+            if y is None:
+                continue
+            left = places[_label(x)] + (at - len(series) / 2) * width
+            upper, lower = sorted((scale(y), scale(0)))
+            hint = f"{one['name']}, {_label(x)}: {_told(y, low, high, unit)}"
+            parts.append(rect(left, upper, width - 3, lower - upper, f"f{at % 8}", hint))
+            middle = left + width / 2 - 1.5
+            if low is not None and high is not None:
+                parts.append(whisker((middle, scale(low)), (middle, scale(high))))
+            if told:
+                # Beside the whisker, inside the bar's width; above where there is none.
+                ends = scale(max(y, high if high is not None else y, 0.0))
+                parts.append(text(middle, ends - 6, number(y, unit), "middle", "value"))
     return parts
+
+
+def _lines(
+    series: Sequence[Mapping[str, Any]], places: Mapping[str, float], slot: float, scale: Scale, unit: str
+) -> list[str]:
+    parts = []
+    for at, one in enumerate(series):
+        shift = (at - (len(series) - 1) / 2) * min(4.0, slot / 12)
+        points = [(places[_label(x)] + shift, x, y, low, high) for x, y, low, high in _points(one) if y is not None]
+        path = " ".join(f"{x:.1f},{scale(y):.1f}" for x, _, y, _, _ in points)
+        parts.append(f'<polyline class="l{at % 8}" points="{path}"/>')
+        for place, x, y, low, high in points:
+            if low is not None and high is not None:
+                parts.append(whisker((place, scale(low)), (place, scale(high))))
+            hint = f"{one['name']}, {_label(x)}: {_told(y, low, high, unit)}"
+            parts.append(dot(place, scale(y), 4, f"f{at % 8}", hint))
+    return parts
+
+
+def _lying(
+    figure: Mapping[str, Any], series: Sequence[Mapping[str, Any]], labels: Sequence[str], limits: Sequence[float]
+) -> str:
+    """Bars from left to right, where their names are too long to stand side by side."""
+    low, high, step = limits
+    unit = figure.get("unit", "%")
+    left = min(250.0, max(map(len, labels)) * LETTER + 14)
+    legend, above = _legend(series, left)
+    bar = 19.0 if len(series) == 1 else 14.0
+    row = bar * len(series) + 9
+    top, right = above + 10.0, WIDTH - 62.0
+    bottom = top + row * len(labels)
+    scale = Scale((low, high), (left, right))
+    parts = [*legend]
+    for value in steps(low, high, step):
+        parts.append(line(scale(value), top - 4, scale(value), bottom, "grid" if value else "axis"))
+        parts.append(text(scale(value), bottom + 17, tick(value, step, unit), "middle"))
+    for at, label in enumerate(labels):
+        parts.append(text(left - 8, top + (at + 0.5) * row, short(label, left - 10), "end"))
+    rows = {label: top + at * row for at, label in enumerate(labels)}
+    for at, one in enumerate(series):
+        for x, y, least, most in _points(one):
+            if y is None:
+                continue
+            upper = rows[_label(x)] + at * bar
+            start, end = sorted((scale(0), scale(y)))
+            hint = f"{one['name']}, {_label(x)}: {_told(y, least, most, unit)}"
+            parts.append(rect(start, upper, end - start, bar - 2, f"f{at % 8}", hint))
+            middle = upper + bar / 2 - 1
+            if least is not None and most is not None:
+                parts.append(whisker((scale(least), middle), (scale(most), middle)))
+                end = max(end, scale(most))
+            parts.append(text(end + 7, middle + 4, number(y, unit), kind="value"))
+    names = " · ".join(name for name in (figure.get("y_label", ""), figure.get("x_label", "")) if name)
+    parts.append(text((left + right) / 2, bottom + 37, names, "middle"))
+    return svg(WIDTH, bottom + 46, figure["title"], parts)
 
 
 def _label(x: Any) -> str:
@@ -91,61 +178,10 @@ def _label(x: Any) -> str:
     return f"{x:g}" if isinstance(x, float) else str(x)
 
 
-def _slot(count: int) -> float:
-    return (WIDTH - LEFT - RIGHT) / count
-
-
-def _x_labels(labels: Sequence[str]) -> list[str]:
-    slot = _slot(len(labels))
-    every = max(1, math.ceil(len(labels) / 24))
-    parts = []
-    for index, label in enumerate(labels):
-        if index % every:
-            continue
-        x = LEFT + (index + 0.5) * slot
-        fits = max(3, int(slot * every / 6.5))
-        parts.append(_text(x, HEIGHT - BOTTOM + 18, label if len(label) <= fits else label[: fits - 1] + "…", "middle"))
-    return parts
-
-
-def _bars(series: Sequence[Mapping[str, Any]], labels: Sequence[str], scale: _Scale) -> list[str]:
-    slot = _slot(len(labels))
-    width = min(70.0, slot * 0.8 / len(series))
-    parts = []
-    for number, one in enumerate(series):
-        for x, y, low, high in _points(one):
-            if y is None:
-                continue
-            left = LEFT + (labels.index(_label(x)) + 0.5) * slot + (number - len(series) / 2) * width
-            top, bottom = sorted((scale.y(y), scale.y(0)))
-            parts.append(
-                f'<rect x="{left:.1f}" y="{top:.1f}" width="{width - 2:.1f}" height="{max(bottom - top, 0.5):.1f}" '
-                f'fill="{COLOURS[number % len(COLOURS)]}"><title>{escape(_label(x))}: {y:.4g}</title></rect>'
-            )
-            parts.append(_whisker(left + width / 2 - 1, low, high, scale))
-    return parts
-
-
-def _lines(series: Sequence[Mapping[str, Any]], labels: Sequence[str], scale: _Scale) -> list[str]:
-    slot = _slot(len(labels))
-    parts = []
-    for number, one in enumerate(series):
-        colour = COLOURS[number % len(COLOURS)]
-        shift = (number - (len(series) - 1) / 2) * min(4.0, slot / 12)
-        places = []
-        for x, y, low, high in _points(one):
-            if y is None:
-                continue
-            place = LEFT + (labels.index(_label(x)) + 0.5) * slot + shift
-            places.append((place, scale.y(y)))
-            parts.append(_whisker(place, low, high, scale))
-            parts.append(
-                f'<circle cx="{place:.1f}" cy="{scale.y(y):.1f}" r="3.5" fill="{colour}">'
-                f"<title>{escape(_label(x))}: {y:.4g}</title></circle>"
-            )
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
-    return parts
+def _told(y: float, low: float | None, high: float | None, unit: str) -> str:
+    if low is None or high is None:
+        return number(y, unit)
+    return f"{number(y, unit)} [{number(low, unit).removesuffix('%')}, {number(high, unit).removesuffix('%')}]"
 
 
 def _points(one: Mapping[str, Any]) -> list[tuple[Any, float | None, float | None, float | None]]:
@@ -155,25 +191,16 @@ def _points(one: Mapping[str, Any]) -> list[tuple[Any, float | None, float | Non
     return list(zip(one["x"], one["y"], low, high, strict=True))
 
 
-def _whisker(x: float, low: float | None, high: float | None, scale: _Scale) -> str:
-    if low is None or high is None:
-        return ""
-    top, bottom = scale.y(high), scale.y(low)
-    return (
-        f'<path class="whisker" d="M{x:.1f} {top:.1f}V{bottom:.1f}M{x - 4:.1f} {top:.1f}h8'
-        f'M{x - 4:.1f} {bottom:.1f}h8"/>'
-    )
-
-
-def _legend(series: Sequence[Mapping[str, Any]]) -> list[str]:
-    parts, x, y = [], float(LEFT), HEIGHT - 24
-    for number, one in enumerate(series):
-        colour = COLOURS[number % len(COLOURS)]
-        parts.append(f'<rect x="{x:.0f}" y="{y - 9}" width="10" height="10" fill="{colour}"/>')
-        parts.append(_text(x + 14, y, one["name"], "start"))
-        x += 30 + 6.5 * len(one["name"])
-    return parts
-
-
-def _text(x: float, y: float, text: str, anchor: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+def _legend(series: Sequence[Mapping[str, Any]], left: float) -> tuple[list[str], float]:
+    """The names of several series, in lines above the plot, and how high they stand."""
+    if len(series) < 2:
+        return [], 0.0
+    parts, x, y = [], left, 14.0
+    for at, one in enumerate(series):
+        width = 32 + LETTER * len(one["name"])
+        if x + width > WIDTH and x > left:
+            x, y = left, y + 20
+        parts.append(rect(x, y - 10, 12, 12, f"f{at % 8}"))
+        parts.append(text(x + 17, y, short(one["name"], WIDTH - x - 20)))
+        x += width
+    return parts, y + 10

@@ -14,15 +14,21 @@ from pfungst.report.card import CARD_COLUMNS, card_rows, format_cell
 from pfungst.report.exports.source import Source
 from pfungst.report.exports.writing import visible
 
-_PREAMBLE = r"""\documentclass{article}
+UNICHAR = (
+    r'\providecommand{\unichar}[1]{\ifdefined\Umathchar\symbol{"#1}\else{\ttfamily U+#1}\fi}'
+    "\n"
+)
+_PREAMBLE = (
+    r"""\documentclass{article}
 \usepackage[a4paper,landscape,margin=15mm]{geometry}
 \ifdefined\Umathchar\else\usepackage[T1]{fontenc}\fi
 \usepackage{booktabs}
 \usepackage{graphicx}
 % A character that pdfLaTeX has no font for is printed as its code; XeLaTeX and LuaLaTeX print the character.
-\providecommand{\unichar}[1]{\ifdefined\Umathchar\symbol{"#1}\else{\ttfamily U+#1}\fi}
-\begin{document}
 """
+    + UNICHAR
+    + "\\begin{document}\n"
+)
 _SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "_": r"\_", "%": r"\%",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
@@ -38,7 +44,7 @@ def files(source: Source) -> Iterable[tuple[str, bytes]]:
     """The report card and every table of the findings, in one LaTeX document."""
     parts = [
         _PREAMBLE,
-        _table(
+        table(
             "Report card",
             CARD_COLUMNS[:-1],
             [row[:-1] for row in card_rows(source.findings)],
@@ -48,19 +54,20 @@ def files(source: Source) -> Iterable[tuple[str, bytes]]:
     for found in source.findings:
         # Tables wait for a page with room; LaTeX gives up when too many wait.
         parts.append(f"\\clearpage\n\\section*{{{escape(found['probe'])}}}\n{escape(found['verdict'])}\n\n")
-        for table in found["tables"]:
-            rows = [[_cell(cell) for cell in row] for row in table["rows"]]
-            parts.append(_table(table["title"], table["columns"], rows, table["note"]))
+        for one in found["tables"]:
+            rows = [[cell_text(cell) for cell in row] for row in one["rows"]]
+            parts.append(table(one["title"], one["columns"], rows, one["note"]))
     parts.append("\\end{document}\n")
     yield "tables.tex", "".join(parts).encode("utf-8")
 
 
-def _cell(cell: Any) -> str:
-    """n travels with the number."""
+def cell_text(cell: Any) -> str:
+    """A table cell in words; n travels with the number."""
     return f"{format_cell(cell)} (n={cell['n']})" if isinstance(cell, Mapping) else format_cell(cell)
 
 
-def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], note: str) -> str:
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], note: str) -> str:
+    """A booktabs table; the paper it is pasted into loads booktabs and graphicx, and defines UNICHAR."""
     width = max([len(columns), *map(len, rows)])
     lines = [
         "\\begin{table}[!htbp]\n\\centering\n"

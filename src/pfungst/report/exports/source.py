@@ -14,7 +14,7 @@ from typing import Any
 from pfungst.core import PfungstError, read_config
 from pfungst.core.exam import labelled
 from pfungst.core.store import AnswerStore
-from pfungst.report.html import read_findings
+from pfungst.report.findings import read_findings
 from pfungst.report.names import finding_name
 
 LEVEL = 0.95

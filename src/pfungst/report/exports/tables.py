@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pfungst.report.exports.source import Source
@@ -29,8 +29,8 @@ def csv_files(source: Source) -> Iterable[tuple[str, bytes]]:
     """
     answers = list(source.answers())
     columns = list(dict.fromkeys(name for row in answers for name in row))
-    yield "answers.csv", _csv(columns, answers)
-    yield "findings.csv", _csv(list(FINDING_COLUMNS), _finding_rows(source))
+    yield "answers.csv", csv_bytes(columns, ([row.get(name) for name in columns] for row in answers))
+    yield "findings.csv", csv_bytes(list(FINDING_COLUMNS), (list(row.values()) for row in _finding_rows(source)))
 
 
 def parquet_files(source: Source) -> Iterable[tuple[str, bytes]]:
@@ -59,12 +59,13 @@ def _parquet(table: Any) -> bytes:
     return buffer.getvalue()
 
 
-def _csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> bytes:
+def csv_bytes(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
+    """UTF-8 CSV, safe to open in a spreadsheet."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
-    writer.writerow(columns)
+    writer.writerow([_cell(name) for name in columns])
     for row in rows:
-        writer.writerow([_cell(row.get(name)) for name in columns])
+        writer.writerow([_cell(value) for value in row])
     return text.getvalue().encode("utf-8")
 
 

@@ -1,0 +1,138 @@
+"""Cases as their probe sees them: noise levels, wordings, choice sets, moved objects.
+
+A drawing is a function (case, tools) -> Markup, named after its probe. A probe without one gets a table of its
+variants. Third parties register theirs with the entry point group `pfungst.drawings`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pfungst.core import Example, PfungstError
+from pfungst.core.registry import Registry
+from pfungst.report.cases import Case
+from pfungst.report.page import environment
+from pfungst.report.plan import draw_plan, is_moved
+from pfungst.report.thumbnails import Thumbnails
+
+DRAWINGS = Registry(
+    "drawing",
+    "pfungst.drawings",
+    {name: f"pfungst.report.drawings:draw_{name}" for name in ("noise", "rephrase", "decoys", "game")},
+)
+_SENTENCE = re.compile(r"[^?.!]+[?.!]*")
+_TURN = re.compile(r".+, turn \d+")
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What a drawing may use."""
+
+    run: Path
+    images: Thumbnails = field(default_factory=Thumbnails)
+    examples: Mapping[str, Example] = field(default_factory=dict)
+
+    @cached_property
+    def moves(self) -> dict[str, dict[str, Any]]:
+        """Example id -> the row of game/moves.parquet that fooled the player."""
+        import pyarrow.compute as pc
+
+        from pfungst.probes.game.rows import fooled_rows, read_moves
+
+        try:
+            return {row["example_id"]: row for row in fooled_rows(read_moves(self.run).filter(pc.field("fooled")))}
+        except PfungstError:
+            return {}
+
+
+def draw_case(case: Case, tools: Tools) -> Any:
+    """Markup of what the variants did to the answer."""
+    name = case.probe
+    known = name in DRAWINGS.builtin or name in DRAWINGS.others()
+    return (DRAWINGS.get(name) if known else draw_variants)(case, tools)
+
+
+def draw_variants(case: Case, tools: Tools) -> Any:
+    return _macros().variants(case)
+
+
+def draw_noise(case: Case, tools: Tools) -> Any:
+    """The noise levels, with the questions that were appended."""
+    start = case.clean["question"]
+    appended = [
+        _SENTENCE.findall(row["question"][len(start) :].strip()) if row["question"].startswith(start) else None
+        for row in case.rows
+    ]
+    return _macros().noise(case, appended)
+
+
+def draw_rephrase(case: Case, tools: Tools) -> Any:
+    """A group of wordings with its answers."""
+    return _macros().rephrase(case)
+
+
+def draw_decoys(case: Case, tools: Tools) -> Any:
+    """The choice sets side by side."""
+    from pfungst.scores.exact import normalise
+
+    sets, turns = [], []
+    for row in case.rows:
+        if _TURN.fullmatch(row["variant"]):
+            turns.append(row)
+            continue
+        said, target = normalise(row["answer"]), normalise(row["target"] or "")
+        choices = [
+            {"text": one, "target": normalise(one) == target, "chosen": normalise(one) == said}
+            for one in row["choices"] or ()
+        ]
+        sets.append({"name": row["variant"], "row": row, "choices": choices})
+    return _macros().decoys(sets, turns)
+
+
+def draw_game(case: Case, tools: Tools) -> Any:
+    """The scene before and after, and from above with an arrow for each moved object."""
+    from markupsafe import Markup
+
+    from pfungst.probes.game.rows import scene_after
+
+    row = tools.moves.get(case.example_id)
+    if row is None:
+        return draw_variants(case, tools)
+    scene = json.loads(row["scene"])
+    before, after = (_places(row[name]) for name in ("before", "after"))
+    pictures = [
+        (words, image)
+        for words, image in (
+            ("before", _rendered(tools, f"{case.example_id} before", scene)),
+            ("after", _rendered(tools, f"{case.example_id} after", scene_after(row))),
+        )
+        if image is not None
+    ]
+    count = sum(is_moved(*pair) for pair in zip(before, after, strict=True))
+    moved = f"{count} of {len(before)} object{'s' if len(before) != 1 else ''} moved"
+    plan = Markup(draw_plan(scene["objects"], before, after))
+    return _macros().game(pictures, plan, moved) + draw_variants(case, tools)
+
+
+def _places(numbers: Sequence[float]) -> list[tuple[float, float]]:
+    return list(zip(numbers[::2], numbers[1::2], strict=True))
+
+
+def _rendered(tools: Tools, key: str, scene: Mapping[str, Any]) -> Any:
+    import PIL.Image
+
+    from pfungst.world import render
+
+    if tools.images.room <= 0:
+        return None
+    return tools.images.of(key, PIL.Image.fromarray(render(scene, 320, 240)))
+
+
+def _macros() -> Any:
+    return environment().get_template("drawings.html").module

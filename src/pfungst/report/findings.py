@@ -1,0 +1,35 @@
+"""The numbers of a run folder, as they stand in its files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pfungst.core import PfungstError
+from pfungst.core.exam import labelled
+
+
+def read_findings(run: Path, label: str = "") -> list[dict[str, Any]]:
+    """The list in findings.json, or in findings-LABEL.json."""
+    path = labelled(run / "findings.json", label)
+    try:
+        found: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))["findings"]
+    except FileNotFoundError:
+        hint = "run `pfungst rescore` with that metric or matcher" if label else "run the exam to its end"
+        raise PfungstError(f"{run} has no {path.name} yet: {hint}.") from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise PfungstError(f"{path} cannot be read ({error}). Run `pfungst rescore {run}`.") from error
+    return found
+
+
+def read_extras(run: Path, probe: str) -> dict[str, Any]:
+    """What was added to a probe's findings beside findings.json: more tables, and albums of images by title."""
+    path = run / probe / "extras.json"
+    if not path.exists():
+        return {"tables": [], "albums": {}}
+    try:
+        found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise PfungstError(f"{path} cannot be read ({error}). Delete it, or run the same command again.") from error
+    return found

@@ -1,0 +1,230 @@
+"""The first screen: all probes in one figure, and the result in two sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pfungst.core.stats import holm
+from pfungst.report.card import format_finding, number
+from pfungst.report.svg import Scale, dot, line, short, steps, svg, text, tick, ticks, whisker
+
+COLUMNS = ("probe", "clean", "clean low", "clean high", "disturbed", "disturbed low", "disturbed high",
+           "drop", "drop low", "drop high", "p (Holm)", "n")  # fmt: skip
+TITLE = "Accuracy, clean and disturbed"
+SIGNIFICANT = 0.05
+
+
+@dataclass(frozen=True)
+class Row:
+    """One probe of the summary."""
+
+    probe: str
+    clean: Mapping[str, Any]
+    disturbed: Mapping[str, Any] | None
+    drop: Mapping[str, Any] | None
+    removes: bool
+    """Whether the probe takes the evidence away: there a large drop is as it should be."""
+    p: float = math.nan
+    """Of the drop, after Holm's correction over the probes that keep the right answer."""
+
+    @property
+    def is_control(self) -> bool:
+        return self.probe == "control"
+
+    @property
+    def lost(self) -> bool:
+        """Whether the disturbance costs accuracy, beyond chance."""
+        return self.drop is not None and (self.drop["value"] or 0.0) > 0 and self.p < SIGNIFICANT
+
+
+def summary_rows(findings: Sequence[Mapping[str, Any]], removing: Collection[str]) -> list[Row]:
+    """The probes that measured something: the control first, those that take evidence away last."""
+    rows = [
+        Row(one["probe"], one["clean"], one["disturbed"], one["drop"], one["probe"] in removing)
+        for one in findings
+        if one["clean"] is not None and one["clean"]["value"] is not None
+    ]
+    rows.sort(key=lambda row: (not row.is_control, row.removes))
+    tested = [at for at, row in enumerate(rows) if row.drop is not None and not row.is_control and not row.removes]
+    known = [(rows[at].drop or {}).get("p") for at in tested]
+    for at, p in zip(tested, holm([math.nan if one is None else one for one in known]), strict=True):
+        one = rows[at]
+        rows[at] = Row(one.probe, one.clean, one.disturbed, one.drop, one.removes, p)
+    return rows
+
+
+def verdict(name: str, rows: Sequence[Row], findings: Sequence[Mapping[str, Any]]) -> str:
+    """The result in two sentences: what disturbances cost, and what it rests on."""
+    if not rows:
+        return "No probe of this run measured an accuracy. The numbers of each probe stand below."
+    base = max(rows, key=lambda row: (row.is_control, row.clean["n"]))
+    first = f"{name} scores {format_finding(base.clean)} on {base.clean['n']:,} questions"
+    kept = [row for row in rows if row.drop is not None and not row.is_control and not row.removes]
+    lost = sorted((row for row in kept if row.lost), key=lambda row: -(row.drop or {})["value"])
+    if lost:
+        first += f" and loses {format_finding(lost[0].drop)} under {lost[0].probe}"
+        others = [row.probe for row in lost[1:]]
+        first += f"; {_join(others)} cost{'s' if len(others) == 1 else ''} accuracy too." if others else "."
+    elif kept:
+        several = f"none of the {len(kept)} disturbances costs it accuracy"
+        first += f", and {several if len(kept) > 1 else f'{kept[0].probe} costs it no accuracy'} beyond chance"
+        reach = max(kept, key=lambda row: (row.drop or {}).get("high") or -1.0)
+        high = (reach.drop or {}).get("high") or 0.0
+        first += f", though a loss of up to {number(high)} under {reach.probe} fits the data." if high > 0 else "."
+    else:
+        first += "."
+    return f"{first} {_foundation(rows, findings)}"
+
+
+def _foundation(rows: Sequence[Row], findings: Sequence[Mapping[str, Any]]) -> str:
+    """What the first sentence has to be read against."""
+    parts = [
+        f"with the evidence taken away ({row.probe}) it still scores {format_finding(row.disturbed)}"
+        for row in rows
+        if row.removes and row.disturbed is not None
+    ][:1]
+    control = next((one for one in findings if one["probe"] == "control"), None)
+    if control is None:
+        parts.append("the control did not run, so sampling noise is unknown")
+    else:
+        changed = next((one for one in control["rows"] if one["name"] == "answers changed"), None)
+        parts.append(
+            "these are recorded answers, one a question, so sampling noise is unknown"
+            if changed is None
+            else f"asked twice it changes {format_finding(changed)} of its answers"
+        )
+    told = _join(parts)
+    return f"{told[0].upper()}{told[1:]}."
+
+
+def _join(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def table_rows(rows: Sequence[Row]) -> list[list[Any]]:
+    """The numbers of the figure, under COLUMNS."""
+
+    def three(one: Mapping[str, Any] | None) -> list[Any]:
+        return [None, None, None] if one is None else [one["value"], one.get("low"), one.get("high")]
+
+    return [
+        [row.probe, *three(row.clean), *three(row.disturbed), *three(row.drop), None if row.p != row.p else row.p,
+         row.clean["n"]]
+        for row in rows
+    ]  # fmt: skip
+
+
+def draw_wide(rows: Sequence[Row]) -> str:
+    """Two panels: accuracy from clean to disturbed, and the drop with its interval."""
+    left, middle, from_, to, width = 138.0, 540.0, 604.0, 860.0, 1040.0
+    high = 34.0
+    places, bottom = _places(rows, 64.0, high)
+    accuracy = Scale((0.0, 1.0), (left, middle))
+    ends = [
+        value for row in rows if row.drop for value in (row.drop.get("low"), row.drop.get("high"), row.drop["value"])
+    ]
+    low, most, step = ticks(*_limits(ends))
+    drop = Scale((low, most), (from_, to))
+    parts = [text(left, 18, "accuracy: ○ clean, ● disturbed, 95% interval", kind="strong"),
+             text(from_, 18, "drop, 95% interval", kind="strong")]  # fmt: skip
+    for value in steps(0.0, 1.0, 0.2):
+        parts.append(line(accuracy(value), 34, accuracy(value), bottom, "grid" if value else "axis"))
+        parts.append(text(accuracy(value), bottom + 18, tick(value, 0.2, "%"), "middle"))
+    for value in steps(low, most, step):
+        parts.append(line(drop(value), 34, drop(value), bottom, "grid" if value else "axis"))
+        parts.append(text(drop(value), bottom + 18, tick(value, step, "%"), "middle"))
+    parts += _headings(rows, places, 0.0)
+    for row, y in zip(rows, places, strict=True):
+        parts.append(text(0, y + 4, short(row.probe, left - 12), kind="strong"))
+        parts += _dumbbell(row, y, accuracy)
+        parts += _drop(row, y, drop)
+        if row.drop is not None:
+            parts.append(text(width, y + 4, format_finding(row.drop), "end", "value"))
+    return svg(width, bottom + 28, _spoken(rows), parts, "wide")
+
+
+def draw_narrow(rows: Sequence[Row]) -> str:
+    """The same for a phone: one panel, the drop in figures."""
+    width, high = 380.0, 54.0
+    places, bottom = _places(rows, 58.0, high)
+    accuracy = Scale((0.0, 1.0), (8.0, width - 14))
+    parts = [text(0, 16, "accuracy: ○ clean, ● disturbed", kind="strong")]
+    for value in steps(0.0, 1.0, 0.25):
+        parts.append(line(accuracy(value), 28, accuracy(value), bottom, "grid" if value else "axis"))
+        anchor = "start" if value == 0 else "end" if value == 1 else "middle"
+        parts.append(text(accuracy(value) + (-8 if value == 0 else 14 if value == 1 else 0), bottom + 18,
+                          tick(value, 0.25, "%"), anchor))  # fmt: skip
+    parts += _headings(rows, places, 22.0)
+    for row, y in zip(rows, places, strict=True):
+        parts.append(text(0, y - 14, short(row.probe, 170), kind="strong"))
+        if row.drop is not None:
+            parts.append(text(width, y - 14, f"drop {format_finding(row.drop)}", "end", "value"))
+        parts += _dumbbell(row, y + 4, accuracy)
+    return svg(width, bottom + 26, _spoken(rows), parts, "narrow")
+
+
+def _places(rows: Sequence[Row], top: float, high: float) -> tuple[list[float], float]:
+    """The height of every row; those that take evidence away stand apart, under a heading."""
+    places, y = [], top
+    for at, row in enumerate(rows):
+        y += 26 if row.removes and at and not rows[at - 1].removes else 0
+        places.append(y)
+        y += high
+    return places, y - high / 2 + 4
+
+
+def _headings(rows: Sequence[Row], places: Sequence[float], lift: float) -> list[str]:
+    for at, row in enumerate(rows):
+        if row.removes and at and not rows[at - 1].removes:
+            return [text(0, places[at] - 22 - lift, "without evidence")]
+    return []
+
+
+def _dumbbell(row: Row, y: float, scale: Scale) -> list[str]:
+    clean, parts = scale(row.clean["value"]), []
+    if row.disturbed is None or row.disturbed["value"] is None:
+        return [*_interval(row.clean, y, scale), dot(clean, y, 7, "clean", f"clean {format_finding(row.clean)}")]
+    place = scale(row.disturbed["value"])
+    parts.append(line(clean, y, place, y, "join"))
+    parts += _interval(row.disturbed, y, scale)
+    parts.append(dot(clean, y, 7, "clean", f"clean {format_finding(row.clean)}"))
+    parts.append(dot(place, y, 5, _colour(row), f"disturbed {format_finding(row.disturbed)}"))
+    return parts
+
+
+def _drop(row: Row, y: float, scale: Scale) -> list[str]:
+    if row.drop is None or row.drop["value"] is None:
+        return []
+    return [
+        *_interval(row.drop, y, scale),
+        dot(scale(row.drop["value"]), y, 5, _colour(row), f"drop {format_finding(row.drop)}"),
+    ]
+
+
+def _interval(one: Mapping[str, Any], y: float, scale: Scale) -> list[str]:
+    if one.get("low") is None or one.get("high") is None:
+        return []
+    return [whisker((scale(one["low"]), y), (scale(one["high"]), y))]
+
+
+def _colour(row: Row) -> str:
+    """Red where a disturbance costs accuracy beyond chance, grey for the control, blue otherwise."""
+    return "f6" if row.is_control else "f1" if row.lost else "f0"
+
+
+def _limits(values: Sequence[float | None]) -> tuple[float, float]:
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    return (min(known), max(known)) if known else (0.0, 1.0)
+
+
+def _spoken(rows: Sequence[Row]) -> str:
+    """What the figure shows, for those who cannot see it."""
+    told = [
+        f"{row.probe}: {number(row.clean['value'])} clean"
+        + ("" if row.disturbed is None else f", {number(row.disturbed['value'])} disturbed")
+        for row in rows
+    ]
+    return f"{TITLE}. {'; '.join(told)}."
