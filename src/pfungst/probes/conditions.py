@@ -89,7 +89,7 @@ class Conditions:
             return Findings(self.name, (clean,), verdict, clean, tables=tables)
         drops = _drops(trials, names, seed)
         alike = [trial for trial in trials if not trial.trial.notes.get("differs")]
-        changes = [measure.changed(_comparable(alike, names[0], name), names[0], name, seed) for name in others]
+        changes = [measure.changed(alike, names[0], name, seed) for name in others]
         disturbed, drop = self._together(trials, others, seed)
         groups = _group_findings(trials, alike, seed)
         rows: list[tuple[object, ...]] = [(names[0], clean, "", "", "", "", "", "", clean.n)]
@@ -102,7 +102,10 @@ class Conditions:
             )  # fmt: skip
         columns = ("condition", "accuracy", f"drop from {names[0]}", "p (Holm)", "answers changed", "right to wrong",
                    "wrong to right", "wrong to other wrong", "n")  # fmt: skip
-        note = "Drops are paired: the same questions under both conditions. Two unread replies are not compared."
+        note = (
+            "Drops are paired: the same questions under both conditions. From an answer to a reply that cannot be read "
+            "is a change; two unread replies are not compared."
+        )
         if len(alike) < len(trials):
             note += (
                 f" The right answer differs between conditions for {len(trials) - len(alike):,} of {len(trials):,} "
@@ -242,14 +245,9 @@ def _worst_score(trial: AnsweredTrial) -> float:
     return math.nan if any(math.isnan(score) for score in trial.scores) else min(trial.scores)
 
 
-def _comparable(trials: Sequence[AnsweredTrial], first: str, second: str) -> list[AnsweredTrial]:
-    """Those in which at least one reply was read: whether two refusals in other words say the same is not known."""
-    return [one for one in measure.having(trials, second) if not (one.of(first)[0].unread and one.of(second)[0].unread)]
-
-
 def _agreement(trial: AnsweredTrial) -> float:
-    pairs = [(a, b) for a, b in combinations(trial.answers, 2) if not (a.unread and b.unread)]
-    return _mean([float(same_answer(a.text, b.text)) for a, b in pairs])
+    pairs = [measure.alike(a, b) for a, b in combinations(trial.answers, 2)]
+    return _mean([same for same in pairs if not math.isnan(same)])
 
 
 def _by_category(trials: Sequence[AnsweredTrial], names: Sequence[str], seed: int) -> tuple[Table, ...]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from pfungst.core import AnsweredTrial, Example, Failure, Finding, NamedImage, Query
+from pfungst.core import Answer, AnsweredTrial, Example, Failure, Finding, NamedImage, Query
 from pfungst.core.stats import Flips, Interval, bootstrap, compare_paired, count_flips
 from pfungst.scores import same_answer
 
@@ -59,20 +60,35 @@ def drop(trials: Sequence[AnsweredTrial], clean: str, disturbed: str, seed: int)
     return finding("drop", paired.difference, disturbed, paired.p, paired.how)
 
 
+def alike(first: Answer, second: Answer) -> float:
+    """1 where two answers say the same, 0 where they do not, NaN where neither reply could be read.
+
+    From an answer to a reply that cannot be read is a change. Whether two unread replies say the same nobody knows:
+    such a pair is left out of every count of changes and flips.
+    """
+    if first.unread and second.unread:
+        return math.nan
+    return float(not (first.unread or second.unread) and same_answer(first.text, second.text))
+
+
+def same(trials: Sequence[AnsweredTrial], clean: str, disturbed: str) -> list[float]:
+    """Whether both variants got the same answer, by `alike`."""
+    return [alike(trial.of(clean)[0], trial.of(disturbed)[0]) for trial in trials]
+
+
 def flips(trials: Sequence[AnsweredTrial], clean: str, disturbed: str) -> Flips:
+    """What became of the answers; pairs of two unread replies are left out."""
     some = having(trials, disturbed)
-    return count_flips(scores(some, clean), scores(some, disturbed), same(some, clean, disturbed))
-
-
-def same(trials: Sequence[AnsweredTrial], clean: str, disturbed: str) -> list[bool]:
-    """Whether both variants got the same answer."""
-    return [same_answer(trial.of(clean)[0].text, trial.of(disturbed)[0].text) for trial in trials]
+    pairs = [(one, kept) for one, kept in zip(some, same(some, clean, disturbed), strict=True) if kept == kept]
+    known = [one for one, _ in pairs]
+    return count_flips(scores(known, clean), scores(known, disturbed), [kept > 0 for _, kept in pairs])
 
 
 def changed(trials: Sequence[AnsweredTrial], clean: str, disturbed: str, seed: int) -> Finding:
-    """Share of questions whose answer changes: needs no truth, and counts one wrong answer for another."""
+    """Share of questions whose answer changes: needs no truth, and counts one wrong answer for another. Pairs of two
+    unread replies are left out."""
     some = having(trials, disturbed)
-    different = [float(not alike) for alike in same(some, clean, disturbed)]
+    different = [1.0 - alike for alike in same(some, clean, disturbed)]
     return finding("answers changed", bootstrap(different, clusters(some), seed=seed), disturbed)
 
 

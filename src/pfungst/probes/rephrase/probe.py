@@ -31,7 +31,6 @@ from pfungst.probes import measure
 from pfungst.probes.rephrase.generators import get_rephraser
 from pfungst.probes.rephrase.stability import stability_rows
 from pfungst.probes.rephrase.wordings import NOTE, wording_rows
-from pfungst.scores import same_answer
 
 KEEPS = "the answer: all wordings of a group ask the same thing about the same image"
 LARGEST_K = 4
@@ -125,7 +124,7 @@ class Rephrase:
 
         agreement = mean("agreement", [_agreement(one) for one in trials], trials)
         consistency = mean("correct-consistency", [_pairs_alike(row) for row in right], known)
-        flips = mean("any-flip rate", [float(_flips(one)) for one in trials], trials)
+        flips = mean("any-flip rate", [_flips(one) for one in trials], trials)
         worst = mean("worst of n", [min(one.scores) for one in known], known)
         table = Table(
             "Consensus",
@@ -196,8 +195,9 @@ def _one_answer(members: Sequence[Example]) -> bool:
 
 
 def _agreement(one: AnsweredTrial) -> float:
-    pairs = list(combinations((answer.text for answer in one.answers), 2))
-    return sum(same_answer(a, b) for a, b in pairs) / len(pairs)
+    pairs = [measure.alike(a, b) for a, b in combinations(one.answers, 2)]
+    known = [same for same in pairs if not math.isnan(same)]
+    return sum(known) / len(known) if known else math.nan
 
 
 def _pairs_alike(row: Sequence[bool]) -> float:
@@ -205,9 +205,11 @@ def _pairs_alike(row: Sequence[bool]) -> float:
     return sum(a == b for a, b in pairs) / len(pairs)
 
 
-def _flips(one: AnsweredTrial) -> bool:
-    first, *rest = (answer.text for answer in one.answers)
-    return not all(same_answer(text, first) for text in rest)
+def _flips(one: AnsweredTrial) -> float:
+    """1 where some wording gets another answer than the original; NaN where no pair of replies can be compared."""
+    first, *rest = one.answers
+    known = [same for same in (measure.alike(first, answer) for answer in rest) if not math.isnan(same)]
+    return float(0.0 in known) if known else math.nan
 
 
 def _worst(trials: Sequence[AnsweredTrial]) -> tuple[Failure, ...]:

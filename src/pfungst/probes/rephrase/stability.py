@@ -14,7 +14,7 @@ import numpy as np
 from pfungst.core import AnsweredTrial, Finding, Table
 from pfungst.core.stats import Floats
 from pfungst.probes import measure
-from pfungst.scores import risk_coverage, same_answer
+from pfungst.scores import risk_coverage
 from pfungst.scores.selective import RISKS
 
 DRAWS = 300
@@ -22,9 +22,9 @@ DRAWS = 300
 
 
 def stability(trial: AnsweredTrial) -> float:
-    """Share of the rephrasings that get the answer of the original."""
-    first, *rest = (answer.text for answer in trial.answers)
-    return sum(same_answer(text, first) for text in rest) / len(rest)
+    """Share of the rephrasings that get the answer of the original; 0 where the original's reply cannot be read."""
+    first, *rest = trial.answers
+    return sum(measure.alike(first, answer) == 1.0 for answer in rest) / len(rest)
 
 
 def stability_rows(trials: Sequence[AnsweredTrial], seed: int) -> tuple[Table, tuple[Finding, ...]]:

@@ -1,0 +1,44 @@
+"""What every probe counts the same way: answers that stay, change, or cannot be read."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from pfungst.core import Answer, AnsweredTrial, Example, Query, Trial, Variant
+from pfungst.probes import measure
+
+RED, BLUE = Answer("red"), Answer("Blue.")
+REFUSED, HEDGED = Answer("I cannot say.", unread=True), Answer("red", unread=True)
+
+
+def trial(first: Answer, second: Answer, scores: tuple[float, float], number: int = 0) -> AnsweredTrial:
+    example = Example(id=f"q{number}", question="What colour?", image_id=f"i{number}", target="red")
+    variants = (Variant("clean", Query("What colour?")), Variant("again", Query("What colour?", take=1)))
+    return AnsweredTrial(Trial(example.id, variants, "the answer"), example, (first, second), scores)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [(RED, Answer("Red"), 1.0), (RED, BLUE, 0.0), (RED, REFUSED, 0.0), (HEDGED, RED, 0.0), (REFUSED, HEDGED, math.nan)],
+)
+def test_an_answer_against_an_unread_reply_is_a_change_and_two_unread_ones_are_unknown(
+    first: Answer, second: Answer, same: float
+) -> None:
+    assert measure.alike(first, second) == pytest.approx(same, nan_ok=True)
+
+
+def test_changes_and_flips_leave_out_the_same_pairs() -> None:
+    trials = [
+        trial(RED, RED, (1.0, 1.0), 0),
+        trial(RED, REFUSED, (1.0, 0.0), 1),
+        trial(BLUE, REFUSED, (0.0, 0.0), 2),
+        trial(REFUSED, HEDGED, (0.0, 0.0), 3),
+        trial(REFUSED, REFUSED, (0.0, 0.0), 4),
+    ]
+    changed = measure.changed(trials, "clean", "again", 0)
+    flips = measure.flips(trials, "clean", "again")
+    assert (changed.n, changed.value) == (3, pytest.approx(2 / 3))
+    assert (flips.n, flips.right_to_wrong, flips.wrong_to_other_wrong, flips.unchanged) == (3, 1, 1, 1)
+    assert measure.drop(trials, "clean", "again", 0).n == 5
