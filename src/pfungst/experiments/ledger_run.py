@@ -11,6 +11,7 @@ import subprocess
 import sys
 import typing
 from collections.abc import Mapping
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,8 @@ def run_protocol(folder: Path, out: Path | None = None, *, progress: Progress = 
     else:
         with noted(out):
             for name, line in protocol.commands.items():
-                words = [sys.executable, "-m", "pfungst", *shlex.split(expand(line)), "--out", str(out / name)]
+                words = [part for word in shlex.split(expand(line)) for part in sorted(glob(word)) or [word]]
+                words = [sys.executable, "-m", "pfungst", *words, "--out", str(out / name)]
                 if (code := subprocess.run(words, stdout=sys.stderr, check=False).returncode) != 0:
                     raise DataError.at(folder, name, f"`pfungst {line}` ended with exit code {code}; see above.")
     return file_result(folder, out)
@@ -139,7 +141,9 @@ def _of_commands(protocol: Protocol, out: Path) -> dict[str, Any]:
         told[name] = found = read_json(file)
         sections = found.get("findings", [])
         if sections:
-            tables.append({"title": name, "columns": CARD_COLUMNS, "rows": card_rows(sections)})
+            unread, left_out = sum((found.get("unread") or {}).values()), found.get("left out", 0)
+            note = f"Replies that could not be read: {unread:,}. Left out because asking failed: {left_out:,}."
+            tables.append({"title": name, "columns": CARD_COLUMNS, "rows": card_rows(sections), "note": note})
         for section in [*sections, found]:
             tables += [{**table, "title": f"{name}: {table['title']}"} for table in section.pop("tables", ())]
             section.pop("failures", None)  # they quote the data
