@@ -31,6 +31,7 @@ EXPERIMENTS = Registry(
         "failure": "pfungst.experiments.failure:EXPERIMENT",
         "games": "pfungst.experiments.games:EXPERIMENT",
         "harden": "pfungst.experiments.harden:EXPERIMENT",
+        "photographs": "pfungst.experiments.photographs:EXPERIMENT",
         "questions": "pfungst.experiments.questions:EXPERIMENT",
         "data-limit": "pfungst.experiments.data_limit:EXPERIMENT",
         "decoys": "pfungst.experiments.decoys:EXPERIMENT",

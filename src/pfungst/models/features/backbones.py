@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -14,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pfungst.compute.shards import available_cores
 from pfungst.core import Image, MissingExtra, PfungstError
 from pfungst.models.features.decode import image_array, image_batch
 from pfungst.models.quick import full_precision
@@ -108,7 +110,10 @@ class Network:
     def extract(self, images: Sequence[Image]) -> NDArray[Any]:
         if not images:
             return np.zeros((0, *self.shape), np.float16)
-        return self._run(np.stack([image_array(image, self._size, self._size) for image in images]))
+        # Pillow decodes and resizes without Python's lock.
+        with ThreadPoolExecutor(min(len(images), available_cores())) as pool:
+            arrays = list(pool.map(lambda image: image_array(image, self._size, self._size), images))
+        return self._run(np.stack(arrays))
 
     @torch.inference_mode()
     def _run(self, images: NDArray[np.uint8]) -> NDArray[Any]:

@@ -1,0 +1,184 @@
+"""Models on photographs: what they answer, and what the image is worth to them.
+
+The six models of Assessing the Robustness of VQA (LSTM Q+I, HieCoAtt on two backbones, MUTAN without and with
+attention, MLB) and the three of Cycle-Consistency for Robust VQA (BUTD, Pythia, BAN), trained on VQA v2 over frozen
+grid features; where the papers have regions of a detector, the cells of the grid take their place. Each has a twin of
+the same architecture that learns from the questions alone. A share of the training images is held out: on these, and
+nowhere else, the settings of every model and of every twin are chosen and each training is stopped. The tables come
+from the validation split.
+
+OUT/NAME-vqa2.safetensors (fp16, seed 0) and .json are what the package ships. Needs `pfungst[torch]` and the packages
+of the backbones.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from pfungst.core import Table, UsageError
+from pfungst.core.files import read_json
+from pfungst.core.types import Progress
+from pfungst.experiments.base import Experiment, argument, claim, lifted, option, run_cells
+from pfungst.training.config import FitConfig
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model of the tables."""
+
+    model: str
+    large: bool
+    """Whether it looks through the larger backbone."""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+
+_HIECOATT = {"hidden": 96, "top": 192}
+ROWS: dict[str, Row] = {
+    "lstm-qi": Row("lstm-qi", False, {"word_size": 64, "hidden": 112, "fusion": 160, "classifier": 160}),
+    "hiecoatt": Row("hiecoatt", False, _HIECOATT),
+    "hiecoatt-large": Row("hiecoatt", True, _HIECOATT),
+    "mutan": Row(
+        "mutan", True,
+        {"word_size": 64, "hidden": 160, "question_core": 128, "picture_core": 128, "output_core": 128},
+    ),
+    "mutan-att": Row(
+        "mutan-att", True,
+        {"word_size": 64, "hidden": 160, "attention_core": 48, "attention_output": 80, "question_core": 96,
+         "picture_core": 96, "output_core": 112},
+    ),
+    "mlb": Row("mlb", True, {"word_size": 64, "hidden": 160, "joint": 96}),
+    "butd": Row("butd", True, {"word_size": 64, "hidden": 144}),
+    "pythia": Row("pythia", True, {"word_size": 64, "hidden": 112, "joint": 160, "picture_branch": 128}),
+    "ban": Row("ban", True, {"word_size": 64, "hidden": 96, "glimpses": 2}),
+}  # fmt: skip
+"""Small, so that the weights of all nine take some 16 MB. The first six are those of the noise papers."""
+FIT = FitConfig(epochs=30, batch=256, weight_decay=0.01, schedule="constant", average=0.99, patience=6)
+SUFFIX = "-vqa2"
+
+
+@dataclass(frozen=True)
+class PhotographsConfig:
+    """Train the models of the papers on photographs, each beside a twin that sees no image."""
+
+    folder: Path = argument()
+    """VQA v2 with its images: the official files of the splits train and val."""
+    models: tuple[str, ...] = option(tuple(ROWS), free=True)
+    """Rows of the tables."""
+    small: str = "efficientnet-lite0"
+    """Features of lstm-qi and hiecoatt."""
+    large: str = "efficientnet-lite2"
+    """Features of all others."""
+    rates: tuple[float, ...] = (7e-4, 2e-3)
+    """Learning rates to choose from."""
+    dropouts: tuple[float, ...] = (0.3, 0.5)
+    """Dropouts to choose from."""
+    seeds: int = option(5, free=True)
+    """Runs of every model and twin with the settings that were chosen."""
+    held: float = 0.1
+    """Share of the training images on which settings are chosen and trainings are stopped."""
+    answers: int = 1000
+    """Answers that the models can give: the most frequent ones."""
+    min_count: int = 2
+    """Words of the questions that occur this often are known."""
+    fit: FitConfig = lifted(FIT, "epochs", "batch")
+    """A setting of the training: patience=3 ... The rate is one of `rates`; every epoch is checked."""
+    device: str = option("cpu", free=True)
+    """cpu, cuda, cuda:1, mps."""
+    jobs: int = option(1, free=True)
+    """Trainings at the same time."""
+
+    def __post_init__(self) -> None:
+        for name in self.models:
+            if name not in ROWS:
+                raise UsageError(f"There is no row {name!r} in these tables. There are: {', '.join(ROWS)}.")
+        if not self.models or self.seeds < 1:
+            raise UsageError("Name at least one model and one seed.")
+        if not 0 < self.held < 1:
+            raise UsageError(f"The share of held-out images must lie between 0 and 1, not be {self.held}.")
+
+    def backbone(self, row: str) -> str:
+        return self.large if ROWS[row].large else self.small
+
+
+def run(config: PhotographsConfig, out: Path, *, progress: Progress) -> dict[str, Any]:
+    """Train what is not finished, choose, train the other seeds, and judge."""
+    from pfungst.data import load
+    from pfungst.experiments.photographs_table import judge
+    from pfungst.experiments.photographs_training import learn, prepare_all, splits, vocabulary_of
+
+    train, test = (load(f"vqa:{config.folder}#{split}") for split in ("train", "val"))
+    claim(out, config, data={"train": train.fingerprint, "val": test.fingerprint})
+    parts = splits(train, test, config.held)
+    vocabulary = vocabulary_of(parts["train"], config.min_count, config.answers)
+    backbones = tuple(dict.fromkeys(config.backbone(row) for row in config.models))
+    prepare_all(parts, out, backbones, vocabulary, config.device, progress)
+    work = partial(learn, out=out.resolve(), device=config.device, fit_config=config.fit)
+    runs = partial(run_cells, work, out=out / "cells", jobs=config.jobs, progress=progress)
+    tried = [
+        _cell(config, row, blind, rate, dropout, 0)
+        for row, blind, rate, dropout in product(config.models, (False, True), config.rates, config.dropouts)
+    ]
+    found = [read_json(path) for path in runs(cells=_named(tried)).values()]
+    chosen = {(one["row"], one["blind"]): one for one in sorted(found, key=lambda one: float(one["held"]))}
+    wanted = [
+        _cell(config, row, blind, best["rate"], best["dropout"], seed)
+        for (row, blind), best in chosen.items()
+        for seed in range(config.seeds)
+    ]
+    final = [read_json(path) for path in runs(cells=_named(wanted)).values()]
+    result = judge(final, test, vocabulary.answers, config.models)
+    for row in config.models:
+        _ship(row, chosen[row, False], result, out)
+    tries = [{name: value for name, value in one.items() if name != "answers"} for one in found]
+    return {**result, "tried": tries}
+
+
+def _cell(config: PhotographsConfig, row: str, blind: bool, rate: float, dropout: float, seed: int) -> dict[str, Any]:
+    backbone = config.backbone(row)
+    return {"row": row, "blind": blind, "backbone": backbone, "rate": rate, "dropout": dropout, "seed": seed}
+
+
+def _named(cells: list[dict[str, Any]]) -> dict[str, Any]:
+    """File name -> cell. Those that see the same features follow each other: a process loads them once."""
+    order = sorted(cells, key=lambda one: (one["blind"], one["backbone"]))
+    return {f"{_name(one)}.json": one for one in order}
+
+
+def _name(cell: Mapping[str, Any]) -> str:
+    kind = "blind" if cell["blind"] else "sees"
+    return f"{cell['row']}-{kind}-{cell['rate']:g}-{cell['dropout']:g}-{cell['seed']}"
+
+
+def _ship(row: str, chosen: Mapping[str, Any], result: Mapping[str, Any], out: Path) -> None:
+    """The chosen model of seed 0 with its card, as OUT/ROW-vqa2.safetensors."""
+    from pfungst.models import Trained
+
+    trained = Trained.load(out / "weights" / f"{_name({**chosen, 'seed': 0})}.safetensors")
+    scores = result["rows"][row]
+    shown = {name: {kind: part[kind] for kind in ("sees", "blind", "worth")} for name, part in scores["scores"].items()}
+    first = scores["first"]
+    card = {
+        **trained.card,
+        "asked_on": "VQA v2 validation questions, VQA accuracy",
+        "accuracy": first["value"],
+        "low": first["low"],
+        "high": first["high"],
+        "command": f"pfungst reproduce photographs FOLDER --models {row}",
+        "seeds": {"n": scores["seeds"], "scores": shown},
+    }
+    dataclasses.replace(trained, card=card).save(out / f"{row}{SUFFIX}.safetensors", half=True)
+
+
+def tables(result: Mapping[str, Any]) -> list[Table]:
+    from pfungst.experiments.photographs_table import score_tables
+
+    return score_tables(result)
+
+
+EXPERIMENT = Experiment("photographs", PhotographsConfig, run, tables)

@@ -1,0 +1,181 @@
+"""What `pfungst reproduce photographs` trains: the models, their data, and one training run."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from pfungst.compute import Shard
+from pfungst.core import Dataset
+from pfungst.core.files import write_json
+from pfungst.core.stats import bootstrap
+from pfungst.core.types import Progress
+from pfungst.experiments.photographs import ROWS
+from pfungst.models import Batch, Inputs, Model, Trained, Vocabulary, build, get_config
+from pfungst.models.quick import full_precision
+from pfungst.models.vocabulary import plain_answer
+from pfungst.training import FitConfig, fit, prepare
+from pfungst.training.data import ArrayData, Data, Prepared
+from pfungst.training.evaluation import evaluate
+from pfungst.training.trainer import make_card
+
+TRAIN, HELD, TEST = "train", "held", "val"
+WORDS_READ = 64
+"""Words of a question that a shipped player reads. The training questions have 20 at most; basic questions that the
+noise probe appends make them longer."""
+_ARRAY_WORDS = 26
+_ASKED_AT_ONCE = 512
+
+
+def splits(train: Dataset, test: Dataset, share: float) -> dict[str, Dataset]:
+    """Three data sets without a common image: to learn from, to choose settings and the best weights on, to judge by.
+
+    A share of the training images is held out, the same for every model and seed.
+    """
+    names = sorted({example.image_id for example in train})
+    out = set(np.random.default_rng(0).permutation(len(names))[: round(share * len(names))].tolist())
+    held = {name for i, name in enumerate(names) if i in out}
+    parts = {TRAIN: [x for x in train if x.image_id not in held], HELD: [x for x in train if x.image_id in held]}
+    made = {
+        name: Dataset(f"{train.name} {name}", rows, metric="vqa", fingerprint=f"{train.fingerprint} {name} {share}")
+        for name, rows in parts.items()
+    }
+    return {**made, TEST: test}
+
+
+def vocabulary_of(data: Dataset, min_count: int, answers: int) -> Vocabulary:
+    """Words that occur `min_count` times in the questions; the answers that most questions have as theirs."""
+    known = Vocabulary.build((one.question for one in data), ("yes",), min_count=min_count)
+    counts = Counter(plain_answer(one.target) for one in data if one.target is not None)
+    ranked = sorted(counts, key=lambda text: (-counts[text], text))[:answers]
+    return Vocabulary(known.words, tuple(ranked))
+
+
+def prepare_all(
+    parts: Mapping[str, Dataset],
+    out: Path,
+    backbones: tuple[str, ...],
+    vocabulary: Vocabulary,
+    device: str,
+    progress: Progress,
+) -> dict[str, Prepared]:
+    """The arrays of every backbone, below OUT/data."""
+    return {
+        name: prepare(
+            parts, _place(out, name), inputs=Inputs(picture=name, question_length=_ARRAY_WORDS), vocabulary=vocabulary,
+            device=device, reuse=True, progress=progress,
+        )
+        for name in backbones
+    }  # fmt: skip
+
+
+def _place(out: Path, backbone: str) -> Path:
+    return out / "data" / backbone.replace(":", "-").replace("/", "-")
+
+
+@dataclass(frozen=True)
+class Blind:
+    """The same questions and answers with an image that says nothing: one cell of zeros."""
+
+    data: ArrayData
+    channels: int
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def batch(self, rows: NDArray[np.int64]) -> Batch:
+        batch = self.data.batch(rows)
+        nothing = torch.zeros(len(batch), self.channels, 1, 1, device=batch.question.device)
+        return dataclasses.replace(batch, image=nothing)
+
+
+@lru_cache(maxsize=1)
+def _loaded(place: Path, looks: bool, device: str) -> tuple[Prepared, dict[str, ArrayData]]:
+    """The arrays of a backbone on the device: runs of one process share them."""
+    prepared = Prepared.load(place)
+    parts = frozenset({"question", "answer", *(["image"] if looks else [])})
+    found = {
+        name: dataclasses.replace(prepared.split(name, looks), parts=parts).to(device) for name in (TRAIN, HELD, TEST)
+    }
+    return prepared, found
+
+
+def learn(shard: Shard, path: Path, *, out: Path, device: str, fit_config: FitConfig) -> None:
+    """One training run; what it answers to the test questions is written to `path` as JSON.
+
+    The payload says which: `row` of the table, `backbone`, `blind`, `rate`, `dropout`, `seed`. The weights of runs that
+    see stay in OUT/weights, in half precision; the answers are those of the stored weights.
+    """
+    cell: dict[str, Any] = shard.payload
+    row, blind = ROWS[cell["row"]], bool(cell["blind"])
+    if device == "cpu":
+        torch.set_num_threads(1)
+    prepared, arrays = _loaded(_place(out, cell["backbone"]), not blind, device)
+    sizes = prepared.sizes()
+    data: dict[str, Data] = dict(arrays)
+    if blind:
+        channels = sizes.image[0]
+        data = {name: Blind(part, channels) for name, part in arrays.items()}
+        sizes = dataclasses.replace(sizes, image=(channels, 1, 1))
+    config = dataclasses.replace(fit_config, rate=cell["rate"], seed=cell["seed"])
+    config = dataclasses.replace(config, check_every=config.per_epoch(len(data[TRAIN])))
+    model = build(row.model, sizes, _config(row.model, row.sizes, cell["dropout"]), seed=config.seed)
+    fitted = fit(model, data[TRAIN], validation=data[HELD], config=config, device=device)
+    _round(model)
+    with full_precision():
+        held = evaluate(model, data[HELD], _ASKED_AT_ONCE, device)
+        judged = evaluate(model, data[TEST], _ASKED_AT_ONCE, device)
+        given = answers(model, data[TEST], device)
+    result = {
+        **cell,
+        "held": held.accuracy,
+        "best_step": fitted.best_step,
+        "steps": fitted.steps,
+        "ended": fitted.why,
+        "seconds": round(fitted.seconds, 1),
+        "parameters": model.parameter_count,
+        "answers": given,
+    }
+    if not blind:
+        pictures = torch.as_tensor(arrays[TEST].arrays["picture"]).cpu().tolist()
+        settings = {"data": prepared.notes, "config": model.config}
+        card = make_card(model, row.model, fitted, settings, config, bootstrap(judged.correct, pictures), TEST, device)
+        inputs = dataclasses.replace(prepared.inputs, question_length=WORDS_READ)
+        Trained(row.model, model.to("cpu"), prepared.vocabulary, inputs, card).save(
+            out / "weights" / f"{Path(shard.name).stem}.safetensors", half=True
+        )
+    write_json(path, json.loads(json.dumps(result)))
+
+
+def _config(model: str, sizes: Mapping[str, int], dropout: float) -> Any:
+    chosen = get_config(model, "features", **sizes, dropout=dropout)
+    return get_config(model, chosen, classifier_dropout=dropout) if hasattr(chosen, "classifier_dropout") else chosen
+
+
+@torch.no_grad()
+def _round(model: Model) -> None:
+    """The weights as they are stored: half precision."""
+    for value in model.state_dict().values():
+        if value.is_floating_point():
+            value.copy_(value.half())
+
+
+@torch.inference_mode()
+def answers(model: Model, data: Data, device: str) -> list[int]:
+    """The number of the answer to every question."""
+    model.eval()
+    given: list[int] = []
+    for start in range(0, len(data), _ASKED_AT_ONCE):
+        rows = np.arange(start, min(start + _ASKED_AT_ONCE, len(data)))
+        given += model(data.batch(rows).to(device)).logits.argmax(-1).tolist()
+    return given
