@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-import queue
-import threading
-from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from urllib.parse import urlsplit
 
 from pfungst.core import Answer, PfungstError, PlayerError, Query
-from pfungst.players.api_options import OpenAIOptions
-from pfungst.players.chat_api import Chat, Fatal, GivenUp
+from pfungst.players.api_options import NOT_ANSWER, OpenAIOptions
+from pfungst.players.chat_api import Chat
+from pfungst.players.dispatch import Dispatcher
+from pfungst.players.hashing import digest
 from pfungst.players.patience import PartialAnswers, Usage
+from pfungst.players.png import DataURLs
+from pfungst.players.servers import Server, Servers
 
 OPENAI = "https://api.openai.com/v1"
 
@@ -52,17 +54,33 @@ class OpenAIPlayer:
 
     def __init__(self, model: str, url: str = OPENAI, options: OpenAIOptions | None = None) -> None:
         self.options = options or OpenAIOptions()
-        _check_url(url)
-        self._chat = Chat(model, url, self.options, _key(url, self.options.api_key_env))
+        addresses = [address.strip() for address in url.split(",") if address.strip()] or [url]
+        for address in addresses:
+            _check_url(address)
+        servers = Servers(
+            [Server(address, self.options, _key(address, self.options.api_key_env)) for address in addresses]
+        )
+        if len(set(servers.names)) < len(servers.names):
+            raise PlayerError(f"Each server is named once, but these were: {', '.join(servers.names)}.")
         self.name = self.options.name or model
-        self.fingerprint = self._chat.fingerprint
-        self.batch_size = self.options.batch_size or 4 * self.options.concurrency
+        self.chat = Chat(model, self.options, DataURLs())
+        ahead = self.options.concurrency * len(addresses)
+        self._dispatcher = Dispatcher(self.name, self.chat, servers, self.options, ahead)
+        settings = {name: value for name, value in asdict(self.options).items() if name not in NOT_ANSWER}
+        where = self.options.version or (servers.names[0] if len(addresses) == 1 else sorted(servers.names))
+        self.fingerprint = f"openai-1-{digest(where, model, settings)}"
+        self.batch_size = self.options.batch_size or 4 * ahead
         self.samples = self.options.temperature is None or self.options.temperature > 0
 
     @property
     def usage(self) -> Usage:
         """Requests, retries, tokens and spend so far; safe to read from another thread."""
-        return self._chat.usage
+        return self._dispatcher.meter.usage
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What each server did, where there are several or one failed."""
+        return self._dispatcher.servers.notes
 
     def answer(self, queries: Sequence[Query]) -> list[Answer]:
         received: dict[int, Answer] = {}
@@ -77,45 +95,7 @@ class OpenAIPlayer:
 
     def answer_iter(self, queries: Sequence[Query]) -> Iterator[tuple[int, Answer]]:
         """(position, answer) as they come, in any order; an error is raised after the last answer there is."""
-        waiting = deque(enumerate(queries))
-        done: queue.SimpleQueue[tuple[int, Answer | Exception] | None] = queue.SimpleQueue()
-        stop = threading.Event()
-
-        def work() -> None:
-            while not stop.is_set():
-                try:
-                    index, query = waiting.popleft()
-                except IndexError:
-                    break
-                try:
-                    done.put((index, self._chat.ask(query, stop)))
-                except GivenUp:
-                    break
-                except Exception as error:
-                    # Told here, not by the reader, so that this thread takes no further question.
-                    if isinstance(error, Fatal) or not isinstance(error, PfungstError):
-                        stop.set()
-                    done.put((index, error))
-            done.put(None)
-
-        running = min(self.options.concurrency, len(waiting))
-        for number in range(running):
-            # Daemons: whoever leaves (Ctrl-C) need not wait for replies nobody will read.
-            threading.Thread(target=work, name=f"{self.name}-{number}", daemon=True).start()
-        failures: list[Exception] = []
-        try:
-            while running:
-                item = done.get()
-                if item is None:
-                    running -= 1
-                elif isinstance(item[1], Answer):
-                    yield item[0], item[1]
-                else:
-                    failures.append(item[1])
-        finally:
-            stop.set()
-        if failures:
-            raise next((one for one in failures if isinstance(one, Fatal)), failures[0])
+        return self._dispatcher.ask(queries)
 
 
 def _check_url(url: str) -> None:

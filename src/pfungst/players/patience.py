@@ -1,10 +1,9 @@
-"""How long to wait for a server, and when to give up on it."""
+"""How long to wait for a server, how much to ask of it at once, and when to give up on it."""
 
 from __future__ import annotations
 
 import math
 import random
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -79,56 +78,75 @@ class Backoff:
         return min(self._longest, self._first * 2.0 ** min(attempt, 30)) * (0.5 + 0.5 * self._random.random())
 
 
-class Gate:
-    """Holds every asker back until a moment: when a server asks one to wait, it means all."""
+class Limit:
+    """How many requests may be under way at one server: additive increase, multiplicative decrease.
 
-    def __init__(self) -> None:
-        self._open_at = 0.0
-        self._lock = threading.Lock()
+    It begins at the ceiling, which the user has chosen. A server that pushes back (429, `Retry-After`, no reply in
+    time) is asked half as much at once, at most once a round: what was under way when the limit fell says nothing
+    about the new limit. Each round of replies without a complaint adds one request, up to the ceiling.
 
-    def close_for(self, seconds: float) -> None:
-        with self._lock:
-            self._open_at = max(self._open_at, time.monotonic() + seconds)
+    Latency counts as well. When replies take more than twice as long as they once did, a fifth fewer are asked at
+    once for a while. If as many replies a second come then, the requests were only queueing and the lower limit
+    stays; if fewer come, the questions have become harder, the old limit returns, and latency must double again
+    before the next such trial. So a slower server is relieved without loss, and long replies cost no throughput.
+    """
 
-    def wait(self, stop: threading.Event) -> None:
-        while (left := self._open_at - time.monotonic()) > 0 and not stop.is_set():
-            stop.wait(left)
+    FEWER = 0.8
+    WINDOW = 16
 
+    def __init__(self, ceiling: int) -> None:
+        self._ceiling = ceiling
+        self._limit = float(ceiling)
+        self._cut_at = -math.inf
+        self._lowest = math.inf
+        self._tolerated = 2.0
+        self._before: tuple[float, float] | None = None
+        """Limit and replies a second before a trial with fewer; None where no trial is under way."""
+        self._skip = False
+        self._open_window(0.0)
 
-class Breaker:
-    """Opens after `limit` failures in a row without one success: the server is dead, and asking on is no use."""
+    @property
+    def now(self) -> int:
+        return max(1, int(self._limit))
 
-    def __init__(self, limit: int, server: str) -> None:
-        self._limit = limit
-        self._server = server
-        self._failures = 0
-        self._last = ""
-        self._lock = threading.Lock()
+    def answered(self, seconds: float, now: float) -> None:
+        """A reply came at `now` (monotonic seconds) after so many seconds."""
+        if self._before is None:
+            self._limit = min(float(self._ceiling), self._limit + 1 / max(1.0, self._limit))
+        if not self._count:
+            self._began = now - seconds
+        self._count += 1
+        self._seconds += seconds
+        if self._count >= max(self.WINDOW, self.now):
+            self._close_window(now)
 
-    def success(self) -> None:
-        with self._lock:
-            self._failures = 0
+    def pushed_back(self, sent_at: float, now: float) -> None:
+        """The server would not, or could not, serve a request sent at `sent_at`."""
+        if sent_at >= self._cut_at:
+            self._limit, self._cut_at = max(1.0, self._limit / 2), now
+            self._before = None
+            self._open_window(now)
 
-    def failure(self, reason: str) -> None:
-        with self._lock:
-            self._failures += 1
-            self._last = reason
+    def _close_window(self, now: float) -> None:
+        mean, rate = self._seconds / self._count, self._count / max(1e-9, now - self._began)
+        self._open_window(now)
+        if self._skip:  # these were mostly sent under the limit before
+            self._skip = False
+            return
+        self._lowest = min(self._lowest, mean)
+        if self._before is not None:
+            limit, earlier = self._before
+            self._before = None
+            if rate < 0.95 * earlier:
+                self._limit = limit
+                self._tolerated *= 2
+        elif mean > self._tolerated * self._lowest and self._limit > 1:
+            self._before = (self._limit, rate)
+            self._limit = max(1.0, self._limit * self.FEWER)
+            self._skip = True
 
-    def check(self) -> None:
-        with self._lock:
-            if self._failures < self._limit:
-                return
-            failures, last = self._failures, self._last
-            # Closed again: whoever asks later, after mending the server, starts afresh.
-            self._failures = 0
-        raise ServerDead(
-            f"The server at {self._server} failed {failures} times in a row and is considered down (last: {last}). "
-            f"Start it or check the address, and run again: answers already received are kept."
-        )
-
-
-class ServerDead(PlayerError):
-    """Nothing answers any more."""
+    def _open_window(self, now: float) -> None:
+        self._began, self._count, self._seconds = now, 0, 0.0
 
 
 class PartialAnswers(PlayerError):

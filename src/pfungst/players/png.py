@@ -6,6 +6,7 @@ import base64
 import io
 import threading
 from collections import OrderedDict
+from concurrent.futures import Future
 
 from pfungst.core import Image
 from pfungst.core.images import as_rgb, upright
@@ -37,25 +38,40 @@ def png_bytes(image: Image) -> bytes:
 
 
 class DataURLs:
-    """`data:` URLs of images, the latest kept: a probe asks many questions about one image."""
+    """`data:` URLs of images, the latest kept. However many threads ask for one, it is encoded once."""
 
     def __init__(self, limit_bytes: int = 64 << 20) -> None:
         self._limit = limit_bytes
-        self._kept: OrderedDict[str, str] = OrderedDict()
+        self._kept: OrderedDict[str, Future[bytes]] = OrderedDict()
         self._size = 0
         self._lock = threading.Lock()
 
-    def of(self, image: Image) -> str:
+    def of(self, image: Image) -> bytes:
+        """The URL, in ASCII; whoever comes while it is being made waits for it."""
         name = image.digest
         with self._lock:
-            if name in self._kept:
+            known = self._kept.get(name)
+            if known is not None:
                 self._kept.move_to_end(name)
-                return self._kept[name]
-        url = "data:image/png;base64," + base64.b64encode(png_bytes(image)).decode("ascii")
+            else:
+                made: Future[bytes] = Future()
+                self._kept[name] = made
+        if known is not None:
+            return known.result()
+        try:
+            url = b"data:image/png;base64," + base64.b64encode(png_bytes(image))
+        except BaseException as error:
+            with self._lock:
+                del self._kept[name]
+            made.set_exception(error)
+            raise
         with self._lock:
-            if name not in self._kept:
-                self._kept[name] = url
-                self._size += len(url)
-            while self._size > self._limit and len(self._kept) > 1:
-                self._size -= len(self._kept.popitem(last=False)[1])
+            made.set_result(url)
+            self._size += len(url)
+            while self._size > self._limit and (oldest := self._oldest()) != name:
+                self._size -= len(self._kept.pop(oldest).result())
         return url
+
+    def _oldest(self) -> str:
+        """Of those that are finished."""
+        return next(name for name, made in self._kept.items() if made.done())

@@ -1,0 +1,287 @@
+"""Questions on their way to servers: prepared ahead, sent where there is room, tried again, handed back."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import os
+import queue
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import count
+
+import aiohttp
+
+from pfungst.core import Answer, PfungstError, PlayerError, Query
+from pfungst.players.api_options import OpenAIOptions
+from pfungst.players.background import Background
+from pfungst.players.chat_api import Body, Chat, Fatal, Passing, Refused
+from pfungst.players.patience import Backoff
+from pfungst.players.servers import Meter, Server, Servers
+
+_TOGETHER = 16
+"""Questions that one thread prepares before it hands them over."""
+_THREADS = min(4, os.cpu_count() or 1)
+
+
+@dataclass(slots=True, eq=False)
+class _Asked:
+    """One question on its way."""
+
+    index: int
+    query: Query
+    body: Body = ()
+    error: Exception | None = None
+    """Why it could not be put into words and pixels."""
+    tries: int = 0
+    failed_at: Server | None = None
+
+
+class Dispatcher:
+    """Asks servers. Safe to use from many threads: everything but the preparation of requests happens in one thread."""
+
+    def __init__(self, name: str, chat: Chat, servers: Servers, options: OpenAIOptions, ahead: int) -> None:
+        self.chat = chat
+        self.servers = servers
+        self.options = options
+        self.ahead = ahead
+        """Requests that are kept ready."""
+        self.meter = Meter(options)
+        self.backoff = Backoff(options.backoff)
+        self.background = Background(name)
+        self.threads = ThreadPoolExecutor(_THREADS, thread_name_prefix=f"{name}-image")
+        self.calls: list[_Call] = []
+        self._session: aiohttp.ClientSession | None = None
+
+    def ask(self, queries: Sequence[Query]) -> Iterator[tuple[int, Answer]]:
+        """(position, answer) as they come, in any order; an error is raised after the last answer there is."""
+        call = _Call(self, queries)
+        self.background.call(call.begin)
+        failures: list[Exception] = []
+        try:
+            while (item := call.done.get()) is not None:
+                if isinstance(item, Exception):
+                    failures.append(item)
+                else:
+                    yield item
+        finally:
+            self.background.call(call.end)
+        if failures:
+            raise next((error for error in failures if isinstance(error, Fatal)), failures[0])
+
+    def session(self) -> aiohttp.ClientSession:
+        """Connections that are kept between questions; made and used in the loop's thread."""
+        loop = asyncio.get_running_loop()
+        if self._session is None or self._session._loop is not loop:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=self.options.timeout, sock_connect=self.options.connect_timeout),
+            )
+            self.background.at_the_end(self._session.close)
+        return self._session
+
+
+class _Call:
+    """One call of `ask`. Its methods run in the loop's thread."""
+
+    def __init__(self, dispatcher: Dispatcher, queries: Sequence[Query]) -> None:
+        self.done: queue.SimpleQueue[tuple[int, Answer] | Exception | None] = queue.SimpleQueue()
+        self._home = dispatcher
+        self._queries = queries
+        self._order = by_image(queries)
+        self._next = 0
+        self._preparing = 0
+        self._ready: deque[_Asked] = deque()
+        self._again: deque[_Asked] = deque()
+        self._later: list[tuple[float, int, _Asked]] = []
+        self._number = count()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._stopping = False
+        self._ended = False
+
+    def begin(self) -> None:
+        if not self._home.calls:
+            self._home.servers.start_afresh()
+        self._home.calls.append(self)
+        self._go_on()
+
+    def end(self) -> None:
+        """Nobody waits for answers any more."""
+        self._stop()
+        self._finish()
+        for task in self._tasks:
+            task.cancel()
+
+    def _go_on(self) -> None:
+        """Send what can be sent, and see to it that this is called again when more can."""
+        if self._ended:
+            return
+        now = time.monotonic()
+        if not self._stopping:
+            while self._later and self._later[0][0] <= now:
+                self._wait_no_more(heapq.heappop(self._later)[2])
+            try:
+                self._send_all(now)
+            except Fatal as error:
+                self._fail(error)
+        if not self._stopping:
+            self._prepare()
+            self._set_timer(now)
+        if not (self._tasks or self._preparing or self._open):
+            self._finish()
+
+    @property
+    def _left(self) -> int:
+        """Questions that nobody has prepared yet."""
+        return 0 if self._stopping else len(self._order) - self._next
+
+    @property
+    def _open(self) -> bool:
+        """Whether any question is still to be asked."""
+        return bool(self._ready or self._again or self._later or self._left)
+
+    def _send_all(self, now: float) -> None:
+        home = self._home
+        if self._open:
+            home.servers.check()
+        for line in (self._again, self._ready):
+            while line:
+                home.meter.check()
+                server = home.servers.pick(now, line[0].failed_at)
+                if server is None:
+                    break
+                asked = line.popleft()
+                home.meter.requests += 1
+                home.meter.retries += asked.tries > 0
+                # Counted before the task runs, so that the next pick knows.
+                server.under_way += 1
+                task = asyncio.get_running_loop().create_task(self._ask(asked, server))
+                self._tasks.add(task)
+
+    async def _ask(self, asked: _Asked, server: Server) -> None:
+        home = self._home
+        try:
+            answer = await server.ask(home.session(), home.chat, asked.query, asked.body, home.meter)
+        except Passing as failure:
+            asked.failed_at = server
+            asked.tries += 1
+            self._try_again(asked, failure, server)
+        except Refused:
+            asked.failed_at = server
+            if not self._stopping:
+                self._again.append(asked)
+        except Exception as error:
+            self._fail(error)
+        else:
+            self.done.put((asked.index, answer))
+        finally:
+            server.under_way -= 1
+            self._tasks.discard(asyncio.current_task())  # type: ignore[arg-type]
+            for call in list(home.calls):  # a place at a server is free: for another call as well
+                call._go_on()
+
+    def _try_again(self, asked: _Asked, failure: Passing, server: Server) -> None:
+        if self._stopping:
+            return
+        if asked.tries > self._home.options.retries:
+            try:
+                self._home.servers.check()
+            except Fatal as error:
+                self._fail(error)
+                return
+            self._fail(
+                PlayerError(
+                    f"The question '{asked.query.question:.80}' failed {asked.tries} times at {server.name} "
+                    f"(last: {failure}). Run again: answers already received are kept."
+                )
+            )
+            return
+        due = time.monotonic() + max(self._home.backoff.delay(asked.tries - 1), failure.wait or 0.0)
+        # It keeps its place at that server while it waits: a server that fails is asked less.
+        server.under_way += 1
+        heapq.heappush(self._later, (due, next(self._number), asked))
+
+    def _wait_no_more(self, asked: _Asked) -> None:
+        assert asked.failed_at is not None
+        asked.failed_at.under_way -= 1
+        self._again.append(asked)
+
+    def _fail(self, error: Exception) -> None:
+        """A question that failed for good; the others go on, unless the same would happen to them."""
+        self.done.put(error)
+        if isinstance(error, Fatal) or not isinstance(error, PfungstError):
+            self._stop()
+
+    def _stop(self) -> None:
+        """Ask nothing more; replies under way are waited for."""
+        self._stopping = True
+        for _, _, asked in self._later:
+            self._wait_no_more(asked)
+        for line in (self._ready, self._again, self._later):
+            line.clear()
+
+    def _finish(self) -> None:
+        if not self._ended:
+            self._ended = True
+            self._home.calls.remove(self)
+            if self._timer is not None:
+                self._timer.cancel()
+            self.done.put(None)
+
+    def _set_timer(self, now: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        due = self._later[0][0] if self._later else float("inf")
+        if self._ready or self._again:
+            due = min(due, self._home.servers.next_opening(now))
+        if due < float("inf"):
+            self._timer = asyncio.get_running_loop().call_later(max(0.0, due - now), self._go_on)
+
+    def _prepare(self) -> None:
+        """Have requests made ahead in other threads: images are read, encoded and written as text there."""
+        home = self._home
+        while (
+            self._left
+            and self._preparing < _THREADS
+            and len(self._ready) + _TOGETHER * self._preparing < max(home.ahead, _TOGETHER)
+        ):
+            part = self._order[self._next : self._next + _TOGETHER]
+            self._next += len(part)
+            self._preparing += 1
+            home.threads.submit(self._make, [_Asked(index, self._queries[index]) for index in part])
+
+    def _make(self, asked: list[_Asked]) -> None:
+        for one in asked:
+            try:
+                one.body = self._home.chat.body(one.query)
+            except Exception as error:
+                one.error = error
+        self._home.background.call(self._made, asked)
+
+    def _made(self, asked: list[_Asked]) -> None:
+        self._preparing -= 1
+        for one in asked:
+            if one.error is not None:
+                self._fail(one.error)
+            elif not self._stopping:
+                self._ready.append(one)
+        self._go_on()
+
+
+def by_image(queries: Sequence[Query]) -> list[int]:
+    """Positions with those of one image together: it is encoded once, and servers that keep the beginning of a prompt
+    read it once."""
+    groups: dict[str, list[int]] = {}
+    for index, query in enumerate(queries):
+        try:
+            name = query.image.digest if query.image is not None else ""
+        except PfungstError:
+            name = ""  # told when the image is needed
+        groups.setdefault(name, []).append(index)
+    return [index for group in groups.values() for index in group]

@@ -1,0 +1,254 @@
+"""The servers of a model: how each of them is doing, and which is asked next."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import math
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+from yarl import URL
+
+from pfungst.core import Answer, Query
+from pfungst.players.api_options import OpenAIOptions
+from pfungst.players.chat_api import Body, Chat, Fatal, Passing, Refused, one_line, tokens
+from pfungst.players.patience import Limit, Usage
+
+_LONGEST_BODY = 16 << 20
+_FIRST_REST, _LONGEST_REST = 1.0, 60.0
+"""Seconds after which a server that was left is tried again; doubled each time."""
+
+
+class Server:
+    """One address: what it was asked, whether it is up, how much it takes at once.
+
+    A server that fails `breaker` times in a row is down: it is left, and tried again with one request after a rest. One
+    that refuses every request (a wrong key, no such model) is left for good. Used by the event loop's thread alone.
+    """
+
+    def __init__(self, address: str, options: OpenAIOptions, key: str) -> None:
+        parts = urlsplit(address)
+        self.name = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+        self._url = URL(self.name + "/chat/completions" + (f"?{parts.query}" if parts.query else ""))
+        self._options = options
+        self._key = key
+        self._headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
+        self._proxy = _proxy(parts.scheme, parts.hostname or "")
+        self._breaker = options.breaker or max(10, 2 * options.concurrency)
+        self._limit = Limit(options.concurrency)
+        self._failures_in_a_row = 0
+        self._rest = _FIRST_REST
+        self.under_way = 0
+        self.down = ""
+        """Why it is left, in a sentence; empty while it is up."""
+        self.open_at = 0.0
+        """When it may be asked again (monotonic seconds)."""
+        self.replies = 0
+        self.failed: Counter[str] = Counter()
+        """Requests that failed, by reason."""
+        self.times_left = 0
+
+    def free(self, now: float) -> bool:
+        """Whether a request may go there now; to a server that is down, one to see whether it is up again."""
+        return now >= self.open_at and self.under_way < (1 if self.down else self._limit.now)
+
+    @property
+    def load(self) -> float:
+        return self.under_way / self._limit.now
+
+    def start_afresh(self) -> None:
+        self.down, self.open_at, self._failures_in_a_row, self._rest = "", 0.0, 0, _FIRST_REST
+
+    async def ask(self, session: aiohttp.ClientSession, chat: Chat, query: Query, body: Body, usage: Meter) -> Answer:
+        """One request. What comes of it is counted here, and in `usage`."""
+        sent = time.monotonic()
+        try:
+            reply = chat.parse(await self._post(session, chat, query, body))
+            usage.count(reply)
+            now = time.monotonic()
+            answer = chat.read(reply, now - sent)
+        except (Passing, Refused, Fatal) as failure:
+            failure.args = (self._clean(str(failure)),)
+            self._failed(failure, sent)
+            raise
+        self.replies += 1
+        usage.answers += 1
+        self._limit.answered(now - sent, now)
+        if self._failures_in_a_row:
+            self.start_afresh()
+        return answer
+
+    async def _post(self, session: aiohttp.ClientSession, chat: Chat, query: Query, body: Body) -> bytes:
+        chunks, size = [], 0
+        try:
+            async with session.post(
+                self._url, data=b"".join(body), headers=self._headers, proxy=self._proxy, allow_redirects=False
+            ) as reply:
+                while chunk := await reply.content.readany():
+                    chunks.append(chunk)
+                    size += len(chunk)
+                    if size > _LONGEST_BODY:
+                        raise Passing("a reply of more than 16 MiB", alive=True)
+                payload = b"".join(chunks)
+                if self._key:
+                    payload = payload.replace(self._key.encode(), b"[key]")
+                if reply.status != 200:
+                    raise chat.refuse(reply.status, reply.headers, payload, query, self.name)
+                return payload
+        except TimeoutError as error:
+            # Not to be reached says that a server is away; not to reply in time, that it has too much to do.
+            connecting = isinstance(error, aiohttp.ConnectionTimeoutError)
+            within = self._options.connect_timeout if connecting else self._options.timeout
+            said = "no connection" if connecting else "no whole reply"
+            raise Passing(f"{said} within {within:g} s", pushed=not connecting) from None
+        except (aiohttp.ClientError, OSError, ValueError, asyncio.IncompleteReadError) as error:
+            raise Passing(one_line(f"{type(error).__name__}: {error}")) from None
+
+    def _failed(self, failure: Exception, sent: float) -> None:
+        now = time.monotonic()
+        if isinstance(failure, Fatal):
+            return
+        if isinstance(failure, Refused):
+            self._leave(str(failure), math.inf)
+            return
+        assert isinstance(failure, Passing)
+        self.failed[str(failure)] += 1
+        if failure.pushed:
+            self._limit.pushed_back(sent, now)
+        if failure.wait is not None:
+            self.open_at = max(self.open_at, now + failure.wait)
+        if failure.wait is not None and failure.wait > self._options.max_wait:
+            self._leave(
+                f"The server at {self.name} asks to wait {failure.wait:.0f} s, longer than max_wait "
+                f"({self._options.max_wait:g} s). Run again later: answers already received are kept.",
+                failure.wait,
+            )
+        elif failure.alive:
+            self.down = ""
+        else:
+            self._failures_in_a_row += 1
+            if self.down or self._failures_in_a_row >= self._breaker:
+                self._leave(
+                    f"The server at {self.name} failed {self._failures_in_a_row} times in a row and is considered down "
+                    f"(last: {failure}). Start it or check the address, and run again: answers already received are "
+                    "kept.",
+                    self._rest,
+                )
+
+    def _leave(self, why: str, seconds: float) -> None:
+        now = time.monotonic()
+        if self.down and now < self.open_at:
+            return  # a request from before it was left
+        self.times_left += not self.down
+        self.down, self.open_at = why, now + seconds
+        self._rest = min(_LONGEST_REST, 2 * self._rest)
+
+    def _clean(self, text: str) -> str:
+        """Without the key, which some servers quote back."""
+        return text.replace(self._key, "[key]") if self._key else text
+
+    def __str__(self) -> str:
+        said = f"{self.name} gave {self.replies:,} {'reply' if self.replies == 1 else 'replies'}"
+        if self.failed:
+            (reason, _), *others = self.failed.most_common()
+            more = f" and {len(others)} other reason{'s' * (len(others) > 1)}" if others else ""
+            said += f"; {self.failed.total():,} requests failed ({reason}{more})"
+        if self.times_left:
+            said += f"; it was left {self.times_left} time{'s' * (self.times_left > 1)}"
+            said += f" and is not asked any more: {self.down}" if self.down else ""
+        return said if said.endswith(".") else f"{said}."
+
+
+class Servers:
+    """All addresses of a model. Work goes to those that answer, most to those with most room."""
+
+    def __init__(self, servers: Sequence[Server]) -> None:
+        self._all = tuple(servers)
+
+    @property
+    def names(self) -> list[str]:
+        return [server.name for server in self._all]
+
+    def pick(self, now: float, avoid: Server | None) -> Server | None:
+        """Who is asked next, None if nobody has room. `avoid`: has just failed on this question."""
+        if len(self._all) == 1:
+            only = self._all[0]
+            return only if only.free(now) else None
+        others = [server for server in self._all if server is not avoid]
+        among = others if any(not server.down for server in others) else self._all
+        return min((server for server in among if server.free(now)), key=_load, default=None)
+
+    def next_opening(self, now: float) -> float:
+        """When the next server opens that is closed now; infinity if none is."""
+        return min((server.open_at for server in self._all if server.open_at > now), default=math.inf)
+
+    def check(self) -> None:
+        """Raise Fatal where nobody is left to ask."""
+        if all(server.down for server in self._all):
+            said = " ".join(server.down for server in self._all)
+            raise Fatal(said if len(self._all) == 1 else f"None of the {len(self._all)} servers answers. {said}")
+
+    def start_afresh(self) -> None:
+        """Whoever asks again after all were down, having mended them, is not refused for what was."""
+        if all(server.down for server in self._all):
+            for server in self._all:
+                server.start_afresh()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What each server did; nothing about a single one that never failed."""
+        worth_telling = len(self._all) > 1 or any(server.failed for server in self._all)
+        return tuple(str(server) for server in self._all) if worth_telling else ()
+
+
+def _load(server: Server) -> float:
+    return server.load
+
+
+class Meter:
+    """Counts what is used."""
+
+    def __init__(self, options: OpenAIOptions) -> None:
+        self._options = options
+        self.requests = self.answers = self.retries = self._prompt = self._completion = 0
+        self._spend = 0.0
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(self.requests, self.answers, self.retries, self._prompt, self._completion, self._spend)
+
+    def count(self, reply: Mapping[str, Any]) -> None:
+        """Add the tokens of a reply."""
+        prompt, completion = (number or 0 for number in tokens(reply))
+        self._prompt += prompt
+        self._completion += completion
+        self._spend += (prompt * self._options.price_in + completion * self._options.price_out) / 1e6
+
+    def check(self) -> None:
+        """Raise Fatal where the budget is spent."""
+        budget = self._options.budget
+        if budget is not None and self._spend >= budget:
+            raise Fatal(f"The budget of {budget:g} is spent ({self.usage}). Answers already received are kept.")
+
+
+def _proxy(scheme: str, host: str) -> str | None:
+    """The proxy that the environment names; none on the way to this machine itself."""
+    if _is_loopback(host) or urllib.request.proxy_bypass(host):
+        return None
+    proxies = urllib.request.getproxies()
+    return proxies.get(scheme) or proxies.get("all")
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
