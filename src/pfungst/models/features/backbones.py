@@ -118,7 +118,8 @@ class Network:
     @torch.inference_mode()
     def _run(self, images: NDArray[np.uint8]) -> NDArray[Any]:
         scaled = (torch.from_numpy(images).to(self._device).float() - self._mean) / self._spread
-        found = getattr(self._model, self._method)(scaled)
+        with full_precision():
+            found = getattr(self._model, self._method)(scaled)
         return np.asarray(_grid(found).half().cpu().numpy())
 
 
