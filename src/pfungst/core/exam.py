@@ -212,12 +212,7 @@ class Exam:
             example = examples[trial.example_id]
             said = []
             for variant, key in zip(trial.variants, row, strict=True):
-                asked = examples[variant.example_id or example.id]
-                if variant.query.choices != asked.choices:
-                    asked = replace(asked, choices=variant.query.choices)
-                if variant.target is not None and variant.target != asked.target:
-                    asked = replace(asked, target=variant.target, answers=(variant.target,))
-                said.append((asked, answers[key]))
+                said.append((variant.asked(examples[variant.example_id or example.id]), answers[key]))
             told.append((trial, example, said))
         for part in (self.matcher, self.score):
             if isinstance(part, AskingPart):

@@ -14,6 +14,9 @@ from pfungst.players.recorded import RecordedPlayer
 from pfungst.players.reference import FlakyPlayer, OraclePlayer, PriorPlayer, RandomPlayer
 from pfungst.players.registry import options_of, register
 from pfungst.probes.rephrase.generators import REPHRASERS
+from pfungst.scores import matchers, metrics
+from pfungst.scores.matchers import Matcher
+from pfungst.scores.metrics import Metric
 
 WRITERS = Registry(
     "rephraser",
@@ -22,6 +25,22 @@ WRITERS = Registry(
 )
 """Rephrasers that ask a player or a trained model: `model:PLAYER` and `vqg:FOLDER`."""
 REPHRASERS.extend(WRITERS)
+
+
+def _judge(argument: str) -> Metric:
+    from pfungst.players.judging import Judge
+
+    return Judge.of(argument)
+
+
+def _reader(argument: str) -> Matcher:
+    from pfungst.players.judging import ReplyReader
+
+    return ReplyReader.of(argument)
+
+
+metrics.JUDGES["judge"] = _judge
+matchers.JUDGES["judge"] = _reader
 
 
 @register("oracle")

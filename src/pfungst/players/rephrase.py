@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from pfungst.core import Asker, Example, Player, Query
 from pfungst.core.files import cache_dir
 from pfungst.core.store import AnswerStore
-from pfungst.players.resolving import resolve
+from pfungst.players.writing import writer
 from pfungst.probes.rephrase.generators import Gate, gated
 
 PROMPT = (
@@ -18,11 +17,6 @@ PROMPT = (
     "answer stays the same; do not answer it. Write one rephrasing per line, nothing else.\n\nQuestion: {question}"
 )
 _LISTED = re.compile(r"^\s*(?:[-*•]|\(?\d{1,2}[.):]|[a-z][.)])\s*")
-_WRITING: Mapping[str, Mapping[str, Any]] = {
-    "openai": {"prompt": "{question}", "max_tokens": 1024},
-    "hf": {"prompt": "{question}", "max_new_tokens": 384},
-}
-"""Options of players that answer in a word unless they are told otherwise: here they write a list."""
 _MORE = 2
 """Times as many are asked for as are wanted: the gate takes some."""
 
@@ -47,8 +41,7 @@ class Asked:
     @property
     def player(self) -> Player:
         if not self._player:
-            kind = self.argument.partition(":")[0] if isinstance(self.argument, str) else ""
-            self._player.append(resolve(self.argument, **_WRITING.get(kind, {})))
+            self._player.append(writer(self.argument))
         return self._player[0]
 
     @property

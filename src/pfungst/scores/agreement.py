@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from pfungst.core.stats import Interval, bootstrap, design_effect
 
-DRAWS = 10_000
+DRAWS = 4000
 MOST_USELESS = 0.025
 """Largest share of draws in which the judge is no better than a coin: beyond it nothing can be corrected."""
 
@@ -227,6 +227,4 @@ def _effective(values: Sequence[float], clusters: Sequence[Any]) -> float:
 def _interval(value: float, drawn: Floats, n: int, groups: int, how: str) -> Interval:
     """Percentiles of the draws. At the edge of what is possible the posterior stays inside: the value counts too."""
     low, high, at_least, at_most = (float(q) for q in np.quantile(drawn, [0.025, 0.975, 0.05, 0.95]))
-    return Interval(
-        value, min(low, value), max(high, value), n, groups, how, min(at_least, value), max(at_most, value)
-    )
+    return Interval(value, min(low, value), max(high, value), n, groups, how, min(at_least, value), max(at_most, value))

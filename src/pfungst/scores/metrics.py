@@ -114,11 +114,16 @@ METRICS: dict[str, Metric] = {
 """Name -> function of an example and an answer to a score in [0, 1]; NaN where the example has no known truth."""
 
 _REGISTRY = Registry("metric", "pfungst.metrics", METRICS)
+JUDGES: dict[str, Callable[[str], Metric]] = {}
+"""Metrics that ask somebody, by the word before the colon: `pfungst.players` adds `judge`, as in `judge:PLAYER`."""
 
 
 def get_metric(name: str) -> Metric:
     """The metric of that name: one of `METRICS`, one that an installed package registers as a `pfungst.metrics`, or the
-    function that `path/to/file.py:name` or `module:name` names."""
+    function that `path/to/file.py:name` or `module:name` names; with `pfungst.players` also `judge:PLAYER`."""
+    kind, _, argument = name.partition(":")
+    if kind in JUDGES:
+        return JUDGES[kind](argument)
     own = name not in _REGISTRY.names() and names_code(name)
     metric: Metric = load_code(name) if own else _REGISTRY.get(name)
     if not callable(metric):

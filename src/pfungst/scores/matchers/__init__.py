@@ -29,9 +29,15 @@ MATCHERS = Registry(
 )
 """All matchers by name; installed packages add theirs as `pfungst.matchers` entry points."""
 
+JUDGES: dict[str, Callable[[str], Matcher]] = {}
+"""Matchers that ask somebody, by the word before the colon: `pfungst.players` adds `judge`, as in `judge:PLAYER`."""
+
 
 def get_matcher(name: str) -> Matcher:
-    """The matcher of that name, a function of reply, choices and kind."""
+    """The matcher of that name, a function of reply, choices and kind; with `pfungst.players` also `judge:PLAYER`."""
+    kind, _, argument = name.partition(":")
+    if kind in JUDGES:
+        return JUDGES[kind](argument)
     matcher: Matcher = MATCHERS.get(name)
     if not callable(matcher):
         raise PfungstError(f"The matcher {name!r} is not a function of reply, choices and kind.")
