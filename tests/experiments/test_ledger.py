@@ -93,7 +93,10 @@ def test_a_protocol_is_run_as_it_says_and_filed_with_what_it_was_run_with(folder
     assert told(folder) == []
     page = Path("docs/results/squares.md").read_text()
     assert "**Yes.** It is 9." in page and "| 3 | 9 |" in page and "It is above 8." in page
-    assert "[Squares](squares.md) | Is the square of 3 above 8? | Yes. |" in Path("docs/results/index.md").read_text()
+    assert (
+        "[Squares](squares.md) | Is the square of 3 above 8? | **Yes.** It is 9. |"
+        in Path("docs/results/index.md").read_text()
+    )
 
 
 def test_nothing_is_run_before_its_protocol_is_committed(folder: Path) -> None:
@@ -126,7 +129,7 @@ def test_a_run_of_other_settings_is_not_filed(folder: Path) -> None:
 
 def test_a_protocol_that_is_not_run_says_so(folder: Path) -> None:
     write_pages(folder.parent, Path("docs"))
-    assert told(folder) == [] and "**Not run.** Not run yet." in Path("docs/results/squares.md").read_text()
+    assert told(folder) == [] and "**Not run.** The protocol is there" in Path("docs/results/squares.md").read_text()
     (folder / "answer.toml").write_text('status = "not run"\nanswer = "It needs a larger number."\n')
     assert [sentence for sentence in told(folder) if "make results" in sentence]
 

@@ -118,7 +118,7 @@ def read_result(folder: Path) -> Result:
     findings, run = (
         read_json(folder / name) if (folder / name).exists() else None for name in ("findings.json", "run.json")
     )
-    answer = Answer("not run", "Not run yet.")
+    answer = Answer("not run", "The protocol is there; the run is still to come.")
     if (folder / "answer.toml").exists():
         file = folder / "answer.toml"
         answer = parse_settings(Answer, _read_toml(file), what=f"answer {file}", noun="entry")

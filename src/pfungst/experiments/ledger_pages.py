@@ -89,7 +89,7 @@ def page(result: Result) -> str:
     """The page of one result."""
     protocol, run = result.protocol, result.run or {}
     lines = [MADE.format(name=result.name), "", f"# {protocol.title}", "", protocol.question.strip(), ""]
-    lines += [f"**{_status(result)}** {result.answer.answer.strip()}", ""]
+    lines += [_said(result), ""]
     for table in result.tables:
         lines += [markdown(table)]
     facts = [*_facts(result)]
@@ -110,20 +110,29 @@ def page(result: Result) -> str:
 
 def index(results: list[Result]) -> str:
     """docs/results/index.md: every result in one line."""
-    head = [
+    lines = [
         MADE.format(name=""),
         "",
         "# Results",
         "",
         "Every published number, with the protocol that was written before it and the answer as it came out.",
         "What has not been run is listed too. The files are in `results/`.",
-        "",
     ]
-    rows = tuple(
-        (f"[{one.protocol.title}]({one.name}.md)", one.protocol.question.strip(), _status(one), one.protocol.paper)
-        for one in results
-    )
-    return "\n".join([*head, _bare(Table("", ("result", "question", "answer", "paper"), rows))])
+    run = [one for one in results if one.findings is not None]
+    sections = {
+        "Run after their protocol": [one for one in run if not one.protocol.made_by],
+        "Not run": [one for one in results if one.findings is None],
+        "Made before protocols were kept": [one for one in run if one.protocol.made_by],
+    }
+    for title, some in sections.items():
+        rows = tuple((f"[{one.protocol.title}]({one.name}.md)", one.protocol.question, _said(one)) for one in some)
+        if rows:
+            lines += ["", f"## {title}", "", _bare(Table("", ("result", "question", "answer"), rows)).rstrip()]
+    return "\n".join(lines) + "\n"
+
+
+def _said(result: Result) -> str:
+    return f"**{_status(result)}** {result.answer.answer.strip()}"
 
 
 def _status(result: Result) -> str:
