@@ -89,13 +89,17 @@ def print_run(path: Path, as_json: bool, label: str = "") -> None:
     from pfungst.cli.show import print_json, print_table
     from pfungst.core.exam import labelled
     from pfungst.report.card import CARD_COLUMNS, card_rows
-    from pfungst.report.findings import read_findings
+    from pfungst.report.findings import read_findings, read_judge
 
     findings, page = read_findings(path, label), labelled(path / "report.html", label)
+    judge = read_judge(path, label)
     if as_json:
-        print_json({"run": str(path), "report": str(page), "findings": findings})
+        told = {"run": str(path), "report": str(page), "findings": findings}
+        print_json({**told, "judge": judge} if judge is not None else told)
         return
     print_table("Report card", CARD_COLUMNS[:-1], [row[:-1] for row in card_rows(findings)])
     for one in findings:
         print(f"{one['probe']}: {one['verdict']}")
+    if judge is not None:
+        print(f"The judge: {judge['verdict']}")
     print(f"\n{page}")

@@ -12,9 +12,21 @@ from pfungst.core.exam import labelled
 
 def read_findings(run: Path, label: str = "") -> list[dict[str, Any]]:
     """The list in findings.json, or in findings-LABEL.json."""
+    found: list[dict[str, Any]] = _read(run, label)["findings"]
+    return found
+
+
+def read_judge(run: Path, label: str = "") -> dict[str, Any] | None:
+    """What is to be known about the judge, in the form of a probe's findings; None where no judge was the metric."""
+    found: dict[str, Any] | None = _read(run, label).get("judge")
+    return found
+
+
+def _read(run: Path, label: str) -> dict[str, Any]:
     path = labelled(run / "findings.json", label)
     try:
-        found: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))["findings"]
+        found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        found["findings"]
     except FileNotFoundError:
         hint = "run `pfungst rescore` with that metric or matcher" if label else "run the exam to its end"
         raise PfungstError(f"{run} has no {path.name} yet: {hint}.") from None

@@ -106,10 +106,10 @@ def _bound(finding: Mapping[str, Any], upper: bool) -> tuple[float | None, str]:
 
 def find(source: Source, requirement: Requirement) -> Mapping[str, Any]:
     """The finding that a requirement names."""
-    probes = {key(found["probe"]): found for found in source.findings}
+    probes = {key(found["probe"]): found for found in source.sections}
     found = probes.get(key(requirement.probe))
     if found is None:
-        names = {one["probe"]: one["probe"] for one in source.findings}
+        names = {one["probe"]: one["probe"] for one in source.sections}
         raise UsageError(f"{source.path} has no probe {requirement.probe!r}. {_hint(requirement.probe, names)}")
     rows = [row for row in source.finding_rows() if row["probe"] == found["probe"]]
     wanted = key(requirement.name)

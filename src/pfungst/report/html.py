@@ -15,7 +15,7 @@ from pfungst.report.answers import removing_probes
 from pfungst.report.card import CARD_COLUMNS, card_rows, number
 from pfungst.report.cases import MOST_WORDS, Case, Sample, sample_cases, with_replies
 from pfungst.report.drawings import Tools, draw_case
-from pfungst.report.findings import read_extras, read_findings
+from pfungst.report.findings import read_extras, read_findings, read_judge
 from pfungst.report.names import slug
 from pfungst.report.page import data_url, drawn_block, figure_block, render, table_block
 from pfungst.report.summary import COLUMNS, TITLE, Row, draw_narrow, draw_wide, summary_rows, table_rows, verdict
@@ -37,7 +37,9 @@ def write_report(run: Path, data: Dataset | None = None, label: str = "") -> Pat
     sample = sample_cases(run, findings, removing, label, config["seed"])
     tools = Tools(run, examples={example.id: example for example in data or ()})
     stem = slug(config["player"]["name"])[:40] or "player"
-    anchors = _anchors([one["probe"] for one in findings])
+    judge = read_judge(run, label)
+    told = [*findings, *([{**judge, "probe": "The judge"}] if judge is not None else [])]
+    anchors = _anchors([one["probe"] for one in told])
     rows = summary_rows(findings, removing)
     summary = None
     if rows:
@@ -53,7 +55,7 @@ def write_report(run: Path, data: Dataset | None = None, label: str = "") -> Pat
         summary=summary,
         card=_card(findings, stem),
         anchors=anchors,
-        sections=[_section(run, one, anchors, stem, cases) for one in findings],
+        sections=[_section(run, one, anchors, stem, cases) for one in told],
         cases=cases,
         images=tools.images.all(),
         sampled=_sampled(sample, tools, run, config["seed"]),

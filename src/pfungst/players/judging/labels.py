@@ -21,8 +21,8 @@ COLUMNS = {
     "reply": ("reply", "raw"),
 }
 """What is read, and the columns it is read from: also those that `pfungst export --to csv` writes."""
-_RIGHT = frozenset(("1", "true", "yes", "right", "correct", "y", "t"))
-_WRONG = frozenset(("0", "false", "no", "wrong", "incorrect", "n", "f"))
+_RIGHT = frozenset(("1", "1.0", "true", "yes", "right", "correct", "y", "t"))
+_WRONG = frozenset(("0", "0.0", "false", "no", "wrong", "incorrect", "n", "f"))
 
 
 @dataclass(frozen=True, slots=True)

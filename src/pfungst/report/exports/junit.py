@@ -45,7 +45,7 @@ def files(source: Source) -> Iterable[tuple[str, bytes]]:
             for row in rows
             if row["probe"] == found["probe"]
         ]
-        for found in source.findings
+        for found in source.sections
     }
     about = {"player": source.player, "data": source.data, "metric": source.metric, "run": str(source.path)}
     yield (
@@ -54,7 +54,7 @@ def files(source: Source) -> Iterable[tuple[str, bytes]]:
             {f"pfungst.{probe}": cases for probe, cases in suites.items()},
             source.finished,
             about,
-            {f"pfungst.{found['probe']}": found["verdict"] for found in source.findings},
+            {f"pfungst.{found['probe']}": found["verdict"] for found in source.sections},
         ),
     )
 

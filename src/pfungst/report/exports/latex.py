@@ -51,7 +51,7 @@ def files(source: Source) -> Iterable[tuple[str, bytes]]:
             f"Player {source.player} on {source.data}, metric {source.metric}. Percentages with 95% intervals.",
         ),
     ]
-    for found in source.findings:
+    for found in source.sections:
         # Tables wait for a page with room; LaTeX gives up when too many wait.
         parts.append(f"\\clearpage\n\\section*{{{escape(found['probe'])}}}\n{escape(found['verdict'])}\n\n")
         for one in found["tables"]:

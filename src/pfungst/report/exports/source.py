@@ -14,7 +14,7 @@ from typing import Any
 from pfungst.core import PfungstError, read_config
 from pfungst.core.exam import labelled
 from pfungst.core.store import AnswerStore
-from pfungst.report.findings import read_findings
+from pfungst.report.findings import read_findings, read_judge
 from pfungst.report.names import finding_name
 
 LEVEL = 0.95
@@ -33,6 +33,8 @@ class Source:
     """As in findings.json, one entry per probe."""
     label: str = ""
     """Of a second reading of the run, see `pfungst.rescore`; empty for the first."""
+    judge: Mapping[str, Any] | None = None
+    """What is to be known about the judge, as in findings.json; None where there was none, and for one probe."""
 
     @classmethod
     def read(cls, run: Path, probe: str = "", label: str = "") -> Source:
@@ -48,7 +50,13 @@ class Source:
         names = [found["probe"] for found in findings]
         if probe and probe not in names:
             raise PfungstError(f"{run} has no probe {probe}; its probes are: {', '.join(names)}.")
-        return cls(run, config, [found for found in findings if probe in ("", found["probe"])], label)
+        judge = None if probe else read_judge(run, label)
+        return cls(run, config, [found for found in findings if probe in ("", found["probe"])], label, judge)
+
+    @property
+    def sections(self) -> list[Mapping[str, Any]]:
+        """The findings of every probe, and what is to be known about the judge."""
+        return [*self.findings, *([self.judge] if self.judge is not None else [])]
 
     @property
     def player(self) -> str:
@@ -89,7 +97,7 @@ class Source:
     def finding_rows(self) -> list[Row]:
         """Every finding once, with its probe, its name for `pfungst gate`, and which headline number it is."""
         rows = []
-        for found in self.findings:
+        for found in self.sections:
             headlines = {kind: found.get(kind) for kind in ("clean", "disturbed", "drop")}
             listed = list(found["rows"])
             listed += [one for one in headlines.values() if one is not None and one not in listed]
