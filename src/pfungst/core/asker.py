@@ -17,6 +17,7 @@ from pfungst.core.errors import BudgetSpent, PfungstError, PlayerDied, PlayerErr
 from pfungst.core.store import AnswerStore
 from pfungst.core.types import (
     Answer,
+    BurstPlayer,
     Example,
     MeteredPlayer,
     Player,
@@ -274,17 +275,33 @@ def _ask_all(player: Player, queries: Sequence[tuple[str, Query]]) -> Iterator[l
 def _ask_stream(
     player: Player, stream: StreamingPlayer, queries: Sequence[tuple[str, Query]]
 ) -> Iterator[list[tuple[str, Query, Answer]]]:
-    """One by one as they come: a reply may be paid for, so it is stored before the next is waited for."""
+    """As they come: a reply may be paid for, so it is stored before the next is waited for."""
     came: set[int] = set()
     with _explained(player, queries[0][1]):
-        for index, answer in stream.answer_iter([query for _, query in queries]):
-            if index in came or not 0 <= index < len(queries):
-                raise PlayerError(f"{player.name} answered query number {index} twice, or was never asked it.")
-            came.add(index)
-            key, query = queries[index]
-            yield [(key, query, _valid(player, answer, query))]
+        for burst in _bursts(stream, [query for _, query in queries]):
+            batch: list[tuple[str, Query, Answer]] = []
+            try:
+                for index, answer in burst:
+                    if index in came or not 0 <= index < len(queries):
+                        raise PlayerError(f"{player.name} answered query number {index} twice, or was never asked it.")
+                    came.add(index)
+                    key, query = queries[index]
+                    batch.append((key, query, _valid(player, answer, query)))
+            except PfungstError:
+                if batch:
+                    yield batch
+                raise
+            yield batch
     if len(came) != len(queries):
         raise PlayerError(f"{player.name} was asked {len(queries)} questions and gave {len(came)} answers.")
+
+
+def _bursts(stream: StreamingPlayer, queries: Sequence[Query]) -> Iterator[Sequence[tuple[int, Answer]]]:
+    if isinstance(stream, BurstPlayer):
+        yield from stream.answer_bursts(queries)
+    else:
+        for one in stream.answer_iter(queries):
+            yield [one]
 
 
 def _valid(player: Player, answer: Answer, query: Query) -> Answer:

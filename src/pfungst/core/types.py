@@ -170,6 +170,14 @@ class StreamingPlayer(Protocol):
 
 
 @runtime_checkable
+class BurstPlayer(Protocol):
+    """A streaming player that hands over together what came in together, so that it is stored together. Default: what
+    it yields is stored one by one."""
+
+    def answer_bursts(self, queries: Sequence[Query]) -> Iterator[Sequence[tuple[int, Answer]]]: ...
+
+
+@runtime_checkable
 class SamplingPlayer(Protocol):
     """A player that says whether it may answer the same query differently the next time. Default: no."""
 

@@ -60,8 +60,8 @@ class Chat:
             return lettered(query.question, query.choices, self._options.choices_prompt)
         return fill(self._options.prompt, question=query.question)
 
-    def body(self, query: Query) -> Body:
-        """The request as JSON."""
+    def body(self, query: Query, digest: str | None = None) -> Body:
+        """The request as JSON. `digest` is that of the image, where it is known already."""
         options = self._options
         content: Any = self.text(query)
         if query.image is not None:
@@ -82,7 +82,7 @@ class Chat:
         # A question may hold half a surrogate pair, which UTF-8 cannot; JSON's own escapes can.
         whole = json.dumps({**request, **(options.extra or {})}).encode("ascii")
         before, mark, after = whole.partition(self._mark.encode("ascii"))
-        return (before, self._urls.of(query.image), after) if mark and query.image is not None else (whole,)
+        return (before, self._urls.of(query.image, digest), after) if mark and query.image is not None else (whole,)
 
     def parse(self, payload: bytes) -> dict[str, Any]:
         """The object that a reply holds."""

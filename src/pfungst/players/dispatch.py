@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 
@@ -56,17 +57,18 @@ class Dispatcher:
         self.calls: list[_Call] = []
         self._session: aiohttp.ClientSession | None = None
 
-    def ask(self, queries: Sequence[Query]) -> Iterator[tuple[int, Answer]]:
-        """(position, answer) as they come, in any order; an error is raised after the last answer there is."""
+    def ask(self, queries: Sequence[Query]) -> Iterator[list[tuple[int, Answer]]]:
+        """(position, answer) as they come, in any order, those that came together in one list; an error is raised after
+        the last answer there is."""
         call = _Call(self, queries)
         self.background.call(call.begin)
         failures: list[Exception] = []
         try:
-            while (item := call.done.get()) is not None:
-                if isinstance(item, Exception):
-                    failures.append(item)
+            while (came := call.done.get()) is not None:
+                if isinstance(came, Exception):
+                    failures.append(came)
                 else:
-                    yield item
+                    yield came
         finally:
             self.background.call(call.end)
         if failures:
@@ -89,10 +91,12 @@ class _Call:
     """One call of `ask`. Its methods run in the loop's thread."""
 
     def __init__(self, dispatcher: Dispatcher, queries: Sequence[Query]) -> None:
-        self.done: queue.SimpleQueue[tuple[int, Answer] | Exception | None] = queue.SimpleQueue()
+        self.done: queue.SimpleQueue[list[tuple[int, Answer]] | Exception | None] = queue.SimpleQueue()
+        self._came: list[tuple[int, Answer]] = []
         self._home = dispatcher
         self._queries = queries
-        self._order = by_image(queries)
+        self._digests: dict[int, str] = {}
+        self._order = by_image(queries, self._digests)
         self._next = 0
         self._preparing = 0
         self._ready: deque[_Asked] = deque()
@@ -101,6 +105,7 @@ class _Call:
         self._number = count()
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_due = float("inf")
         self._stopping = False
         self._ended = False
 
@@ -178,7 +183,9 @@ class _Call:
         except Exception as error:
             self._fail(error)
         else:
-            self.done.put((asked.index, answer))
+            if not self._came:  # handed over with all that come in this turn of the loop
+                asyncio.get_running_loop().call_soon(self._hand_over)
+            self._came.append((asked.index, answer))
         finally:
             server.under_way -= 1
             self._tasks.discard(asyncio.current_task())  # type: ignore[arg-type]
@@ -225,8 +232,14 @@ class _Call:
         for line in (self._ready, self._again, self._later):
             line.clear()
 
+    def _hand_over(self) -> None:
+        if self._came:
+            self.done.put(self._came)
+            self._came = []
+
     def _finish(self) -> None:
         if not self._ended:
+            self._hand_over()
             self._ended = True
             self._home.calls.remove(self)
             if self._timer is not None:
@@ -234,14 +247,21 @@ class _Call:
             self.done.put(None)
 
     def _set_timer(self, now: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         due = self._later[0][0] if self._later else float("inf")
         if self._ready or self._again:
             due = min(due, self._home.servers.next_opening(now))
+        if due == self._timer_due:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._timer_due = due
         if due < float("inf"):
-            self._timer = asyncio.get_running_loop().call_later(max(0.0, due - now), self._go_on)
+            self._timer = asyncio.get_running_loop().call_later(max(0.0, due - now), self._ring)
+
+    def _ring(self) -> None:
+        self._timer, self._timer_due = None, float("inf")
+        self._go_on()
 
     def _prepare(self) -> None:
         """Have requests made ahead in other threads: images are read, encoded and written as text there."""
@@ -259,7 +279,7 @@ class _Call:
     def _make(self, asked: list[_Asked]) -> None:
         for one in asked:
             try:
-                one.body = self._home.chat.body(one.query)
+                one.body = self._home.chat.body(one.query, self._digests.get(id(one.query.image)))
             except Exception as error:
                 one.error = error
         self._home.background.call(self._made, asked)
@@ -274,14 +294,16 @@ class _Call:
         self._go_on()
 
 
-def by_image(queries: Sequence[Query]) -> list[int]:
+def by_image(queries: Sequence[Query], digests: dict[int, str]) -> list[int]:
     """Positions with those of one image together: it is encoded once, and servers that keep the beginning of a prompt
-    read it once."""
+    read it once. `digests` takes what was found out on the way, by the id of the image object."""
     groups: dict[str, list[int]] = {}
     for index, query in enumerate(queries):
-        try:
-            name = query.image.digest if query.image is not None else ""
-        except PfungstError:
-            name = ""  # told when the image is needed
+        image, name = query.image, ""
+        if image is not None and id(image) in digests:
+            name = digests[id(image)]
+        elif image is not None:
+            with suppress(PfungstError):  # told when the image is needed
+                name = digests[id(image)] = image.digest
         groups.setdefault(name, []).append(index)
     return [index for group in groups.values() for index in group]

@@ -46,9 +46,9 @@ class DataURLs:
         self._size = 0
         self._lock = threading.Lock()
 
-    def of(self, image: Image) -> bytes:
+    def of(self, image: Image, digest: str | None = None) -> bytes:
         """The URL, in ASCII; whoever comes while it is being made waits for it."""
-        name = image.digest
+        name = digest or image.digest
         with self._lock:
             known = self._kept.get(name)
             if known is not None:
