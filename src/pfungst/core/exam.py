@@ -214,7 +214,8 @@ class Exam:
             for variant, key in zip(trial.variants, row, strict=True):
                 said.append((variant.asked(examples[variant.example_id or example.id]), answers[key]))
             told.append((trial, example, said))
-        for part in (self.matcher, self.score):
+        asking: tuple[object, ...] = (self.matcher, self.score)
+        for part in asking:
             if isinstance(part, AskingPart):
                 part.prepare([pair for *_, said in told for pair in said], self.out, self.progress)
         judging, reading = isinstance(self.score, JudgingScore), isinstance(self.matcher, AskingMatcher)

@@ -86,7 +86,10 @@ def agreement(judge: Sequence[bool], people: Sequence[bool], clusters: Sequence[
     counts = [sum((h, j) == cell for h, j in zip(people, judge)) for cell in _CELLS]
     same = [float(j == h) for j, h in zip(judge, people)]
     return Agreement(
-        *counts,
+        counts[0],
+        counts[1],
+        counts[2],
+        counts[3],
         bootstrap(same, clusters, seed=seed),
         cohen_kappa(judge, people, clusters, seed=seed),
         proportion(counts[0], counts[0] + counts[1]),
