@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+if TYPE_CHECKING:
+    from pfungst.planning import Plan
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave bad records out and count them.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Tell what would be asked, in tokens, cost and time; ask nobody.")
+]
 Images = Annotated[
     Path | None,
     typer.Option(help="Folder or archive of the images, if they are not stored with the data; none: ask without."),
@@ -41,6 +49,7 @@ def examine(
     ] = None,
     images: Images = None,
     skip_bad: SkipBad = False,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Ask a player everything the probes want to know; write a run folder with its report.
@@ -54,6 +63,18 @@ def examine(
     from pfungst.core.settings import split_settings
 
     sys.path.insert(0, "")  # the user's own module stands in the working folder
+    options = split_settings(option or [], noun="option")
+    if dry_run:
+        from pfungst.planning import plan
+
+        with progress_bar() as progress:
+            planned = plan(
+                player, data, probe or None, out, seed=seed, limit=limit, only=only or (), max_queries=max_queries,
+                open_questions=open_questions, data_options=data_options(images, skip_bad), player_options=options,
+                progress=progress,
+            )  # fmt: skip
+        print_plan(planned, as_json)
+        return
     with progress_bar() as progress:
         run = api.examine(
             player,
@@ -69,7 +90,7 @@ def examine(
             max_queries=max_queries,
             max_errors=max_errors,
             data_options=data_options(images, skip_bad),
-            player_options=split_settings(option or [], noun="option"),
+            player_options=options,
             progress=progress,
         )
     for line in (*run.notes, *run.problems):
@@ -77,6 +98,34 @@ def examine(
     print_run(run.path, as_json)
     if run.problems:
         raise typer.Exit(1)
+
+
+def print_plan(plan: Plan, as_json: bool) -> None:
+    """What an exam would ask and take."""
+    from pfungst.cli.show import print_json, print_table
+
+    if as_json:
+        print_json(asdict(plan))
+        return
+    rows = [(row.probe, _count(row.queries, row.at_most), _count(row.new, row.at_most)) for row in plan.probes]
+    rows = [(*row, told.problem) for row, told in zip(rows, plan.probes, strict=True)]
+    print_table(f"{plan.player} on {plan.data}", ("probe", "queries", "to ask", ""), rows)
+    taken = {
+        "queries": _count(plan.queries, plan.at_most),
+        "already stored": f"{plan.stored:,}",
+        "to ask": _count(plan.to_ask, plan.at_most),
+        "input tokens": f"{plan.input_tokens:,}",
+        "output tokens": "unknown" if plan.output_tokens is None else f"{plan.output_tokens:,}",
+        "cost": "no prices given" if plan.cost is None else f"{plan.cost:,.2f}",
+        "time": "unknown" if plan.seconds is None else str(timedelta(seconds=round(plan.seconds))),
+    }
+    print_table("Dry run: nobody was asked", ("", ""), list(taken.items()))
+    for sentence in plan.how:
+        print(sentence)
+
+
+def _count(number: int, at_most: bool) -> str:
+    return f"at most {number:,}" if at_most else f"{number:,}"
 
 
 def data_options(images: Path | None, skip_bad: bool) -> dict[str, Any]:
@@ -97,9 +146,10 @@ def print_run(path: Path, as_json: bool, label: str = "") -> None:
         told = {"run": str(path), "report": str(page), "findings": findings}
         print_json({**told, "judge": judge} if judge is not None else told)
         return
-    print_table("Report card", CARD_COLUMNS[:-1], [row[:-1] for row in card_rows(findings)])
-    for one in findings:
-        print(f"{one['probe']}: {one['verdict']}")
+    card = card_rows(findings)
+    print_table("Report card", CARD_COLUMNS[:-1], [row[:-1] for row in card])
+    for probe, *_, verdict in card:
+        print(f"{probe}: {verdict}")
     if judge is not None:
         print(f"The judge: {judge['verdict']}")
     print(f"\n{page}")

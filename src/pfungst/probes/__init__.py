@@ -15,6 +15,7 @@ PROBES = Registry(
         "control": "pfungst.probes.control:Control",
         "blind": "pfungst.probes.blind:Blind",
         "conditions": "pfungst.probes.conditions:Conditions",
+        "contrast": "pfungst.probes.contrast:Contrast",
         "decoys": "pfungst.probes.decoys:Decoys",
         "game": "pfungst.probes.game.probe:Game",
         "noise": "pfungst.probes.noise.probe:Noise",

@@ -94,9 +94,11 @@ def _check_trials(trials: Sequence[Trial], examples: Mapping[str, Example]) -> l
 
 
 def broken_contracts(trial: Trial, examples: Mapping[str, Example]) -> list[str]:
-    """The variants whose right answer is not that of the example, wherever the right answer can be known.
+    """The variants whose right answer is not that of the example, or not the one they name themselves, wherever the
+    right answer can be known.
 
-    It can where a variant offers choices, asks another example, or shows a scene and the example has a program.
+    It can where a variant offers choices, asks another example, or shows a scene and the example has a program. A trial
+    whose variants name their right answers is a contrast: these may not be all the same.
     """
     example = examples[trial.example_id]
     if example.target is None or trial.keeps.strip().lower().startswith(KEEPS_NOTHING):
@@ -105,17 +107,20 @@ def broken_contracts(trial: Trial, examples: Mapping[str, Example]) -> list[str]
     for variant in trial.variants:
         where = f"The variant {variant.name!r} of {trial.example_id}"
         asked = examples[variant.example_id or trial.example_id]
-        if asked.target is not None and not same_answer(asked.target, example.target):
+        right = example.target if variant.target is None else variant.target
+        computed = _computed(variant, asked)
+        if computed is None and asked.target is not None and not same_answer(asked.target, right):
+            told.append(f"{where} asks the example {asked.id}, whose answer is {asked.target!r}, not {right!r}.")
+        elif variant.query.choices and not any(same_answer(one, right) for one in variant.query.choices):
+            told.append(f"{where} does not offer the right answer {right!r} among its choices.")
+        elif computed is not None and not same_answer(computed, right):
             told.append(
-                f"{where} asks the example {asked.id}, whose answer is {asked.target!r}, not {example.target!r}."
-            )
-        elif variant.query.choices and not any(same_answer(one, example.target) for one in variant.query.choices):
-            told.append(f"{where} does not offer the right answer {example.target!r} among its choices.")
-        elif (computed := _computed(variant, asked)) is not None and not same_answer(computed, example.target):
-            told.append(
-                f"{where} shows a scene on which the program answers {computed!r}, not {example.target!r}: "
+                f"{where} shows a scene on which the program answers {computed!r}, not {right!r}: "
                 "the change does not keep the answer."
             )
+    named = [variant.target for variant in trial.variants if variant.target is not None]
+    if named and all(same_answer(target, named[0]) for target in named):
+        told.append(f"The trial of {trial.example_id} is a contrast, but all its right answers are {named[0]!r}.")
     return told
 
 
@@ -138,9 +143,9 @@ def _check_findings(probe: Probe, trials: Sequence[Trial], examples: Mapping[str
         answered = []
         for trial in trials:
             example = examples[trial.example_id]
-            said = Answer(example.target or "yes" if score == 1.0 else "none of these")
-            count = len(trial.variants)
-            answered.append(AnsweredTrial(trial, example, (said,) * count, (score,) * count))
+            right = [variant.target or example.target or "yes" for variant in trial.variants]
+            said = tuple(Answer(target if score == 1.0 else "none of these") for target in right)
+            answered.append(AnsweredTrial(trial, example, said, (score,) * len(said)))
         found: object = probe.findings(answered, 0)
         if not isinstance(found, Findings):
             return [f"findings() must return pfungst.core.Findings, not {type(found).__name__}."]

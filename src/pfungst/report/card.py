@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pfungst.report.blindness import blindness, told
+
 CARD_COLUMNS = ("probe", "clean", "disturbed", "drop", "p", "n", "verdict")
 
 
@@ -49,6 +51,7 @@ def format_cell(cell: Any) -> str:
 def card_rows(findings: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     """Rows under CARD_COLUMNS, from the list in findings.json. The control comes first: drops are read against it."""
     ordered = sorted(findings, key=lambda one: one["probe"] != "control")
+    blind = blindness(findings)
     return [
         (
             one["probe"],
@@ -57,7 +60,7 @@ def card_rows(findings: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
             format_finding(one["drop"]),
             format_p((one["drop"] or {}).get("p")),
             str((one["drop"] or one["clean"] or {}).get("n", "–")),
-            one["verdict"],
+            told(one, blind),
         )
         for one in ordered
     ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pfungst.core.stats import holm
+from pfungst.report.blindness import blindness
 from pfungst.report.card import format_finding, number
 from pfungst.report.svg import Scale, dot, line, short, steps, svg, text, tick, ticks, whisker
 
@@ -57,7 +58,8 @@ def summary_rows(findings: Sequence[Mapping[str, Any]], removing: Collection[str
 
 
 def verdict(name: str, rows: Sequence[Row], findings: Sequence[Mapping[str, Any]]) -> str:
-    """The result in two sentences: what disturbances cost, and what it rests on."""
+    """The result in two sentences: what disturbances cost, and what it rests on. A third says where a player is stable
+    because it is blind."""
     if not rows:
         return "No probe of this run measured an accuracy. The numbers of each probe stand below."
     base = max(rows, key=lambda row: (row.is_control, row.clean["n"]))
@@ -76,7 +78,8 @@ def verdict(name: str, rows: Sequence[Row], findings: Sequence[Mapping[str, Any]
         first += f", though a loss of up to {number(high)} under {reach.probe} fits the data." if high > 0 else "."
     else:
         first += "."
-    return f"{first} {_foundation(rows, findings)}"
+    blind = blindness(findings) if kept and not lost else ""
+    return f"{first} {_foundation(rows, findings)} {blind}".rstrip()
 
 
 def _foundation(rows: Sequence[Row], findings: Sequence[Mapping[str, Any]]) -> str:

@@ -1,0 +1,307 @@
+"""What the contrast probe found: accuracy over questions, images and groups against chance, and who says the same.
+
+As NaturalBench counts: a *question* is right if it is answered right about all its images, an *image* if all questions
+about it are, a *group* if all of it is. Chance is what guessing among the answers offered gives: the product over the
+members of 1 / choices, or 1/2 where the right answer is yes or no; unknown for open questions.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from pfungst.core import Answer, AnsweredTrial, Failure, Figure, Finding, Findings, Series, Table
+from pfungst.core.stats import bootstrap, compare_paired
+from pfungst.probes import measure
+from pfungst.scores import same_answer
+
+IDLE = "idle"
+"""The variant in which something was changed that does not matter."""
+IMAGE, QUESTION = "another image", "another question"
+"""What differs between two members of a group."""
+BLIND = 0.75
+"""A player is called blind if it says the same about two images at least so often, by the lower 95% bound."""
+_NAME = re.compile(r"q(\d+)i(\d+)")
+_YES_NO = frozenset({"yes", "no"})
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A member of a group and what was answered."""
+
+    name: str
+    question: int
+    image: int
+    target: str
+    choices: tuple[str, ...]
+    answer: Answer
+    score: float
+
+    @property
+    def chance(self) -> float:
+        if self.choices:
+            return 1 / len(self.choices)
+        return 0.5 if self.target.strip().lower() in _YES_NO else math.nan
+
+
+Group = tuple[AnsweredTrial, list[Said], str]
+"""A trial, the members of its group, and its cluster."""
+
+
+def read(name: str, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
+    """The findings of answered contrast trials."""
+    groups = [(trial, members_of(trial), cluster) for trial, cluster in zip(trials, _clusters(trials), strict=True)]
+    single = _against_chance("accuracy", [(one.score, one.chance, c) for _, ms, c in groups for one in ms], seed)
+    by_question = _against_chance("question accuracy", _units(groups, lambda one: one.question), seed)
+    by_image = _against_chance("image accuracy", _units(groups, lambda one: one.image), seed)
+    by_group = _against_chance("group accuracy", [(_all_right(ms), _chance(ms), c) for _, ms, c in groups], seed)
+    same = [_same(groups, what, seed) for what in (IMAGE, QUESTION)]
+    idle = _idle(groups, seed)
+    measured = [one for one in (single, by_question, by_image, by_group) if one[0].n]
+    known = [one for one in (*same, *idle) if one.n]
+    rows = (*(one for pair in measured for one in pair if not math.isnan(one.value)), *known)
+    # group accuracy is no accuracy under a disturbance: there is no drop to speak of
+    return Findings(
+        name, rows, _verdict(single[0], by_group, same, idle), single[0], by_group[0], None,
+        (_accuracies(measured), _stable(known), *_by_kind(groups, seed)), (_figure(measured),), _worst(groups),
+    )  # fmt: skip
+
+
+def members_of(trial: AnsweredTrial) -> list[Said]:
+    """The members of the group that a trial asked about; an idle change is none."""
+    found = []
+    for variant, answer, score in zip(trial.trial.variants, trial.answers, trial.scores, strict=True):
+        if place := _NAME.fullmatch(variant.name):
+            target = trial.example.target if variant.target is None else variant.target
+            choices = variant.query.choices
+            found.append(Said(variant.name, int(place[1]), int(place[2]), target or "", choices, answer, score))
+    return found
+
+
+def contrasts(members: Sequence[Said], what: str) -> list[tuple[Said, Said]]:
+    """The pairs of members that must be answered differently and differ in one thing: the image, or the question.
+
+    Two questions about one image count where one answer could be right to both: both yes or no, or the same choices.
+    """
+    pairs = []
+    for first, second in combinations(members, 2):
+        if same_answer(first.target, second.target):
+            continue
+        if what == IMAGE:
+            fits = first.question == second.question and first.image != second.image
+        else:
+            yes_no = {first.target.strip().lower(), second.target.strip().lower()} <= _YES_NO
+            comparable = yes_no or (first.choices and set(first.choices) == set(second.choices))
+            fits = bool(comparable) and first.image == second.image and first.question != second.question
+        if fits:
+            pairs.append((first, second))
+    return pairs
+
+
+def _against_chance(name: str, units: Sequence[tuple[float, float, str]], seed: int) -> tuple[Finding, Finding]:
+    """The share of units that are right, tested against what guessing gives, and that."""
+    values, chances, clusters = [one[0] for one in units], [one[1] for one in units], [one[2] for one in units]
+    found = measure.finding(name, bootstrap(values, clusters, seed=seed))
+    known = [chance for value, chance in zip(values, chances, strict=True) if value == value and chance == chance]
+    chance = Finding("chance", _mean(known), len(known), condition=name, how="guessing among the answers offered")
+    if known:
+        paired = compare_paired(values, chances, clusters, seed=seed)
+        found = replace(found, p=paired.p, how=f"{found.how}; against chance: {paired.how}")
+    return found, chance
+
+
+def _units(groups: Sequence[Group], part: Callable[[Said], int]) -> list[tuple[float, float, str]]:
+    """Right or wrong, chance and cluster of every question (or image) with two members or more."""
+    units = []
+    for _, members, cluster in groups:
+        parts: dict[int, list[Said]] = {}
+        for one in members:
+            parts.setdefault(part(one), []).append(one)
+        units += [(_all_right(some), _chance(some), cluster) for some in parts.values() if len(some) > 1]
+    return units
+
+
+def _same(groups: Sequence[Group], what: str, seed: int) -> Finding:
+    """How often two members that must be answered differently get the same answer."""
+    pairs = [
+        (measure.alike(first.answer, second.answer), cluster)
+        for _, members, cluster in groups
+        for first, second in contrasts(members, what)
+    ]
+    interval = bootstrap([same for same, _ in pairs], [cluster for _, cluster in pairs], seed=seed)
+    return measure.finding("same answer", interval, what)
+
+
+def _idle(groups: Sequence[Group], seed: int) -> list[Finding]:
+    """What becomes of an answer when something changes that does not matter, and how much more often it changes when it
+    must: 0 for a player that does not see the difference, 1 for one that sees nothing else."""
+    found = [
+        (measure.alike(trial.answers[0], trial.of(IDLE)[0]), measure.alike(trial.answers[0], trial.answers[1]), c)
+        for trial, _, c in groups
+        if trial.trial.variants[-1].name == IDLE
+    ]
+    clusters = [cluster for *_, cluster in found]
+    kept, moved = [one[0] for one in found], [one[1] for one in found]
+    stays = measure.finding("same answer", bootstrap(kept, clusters, seed=seed), IDLE)
+    paired = compare_paired(kept, moved, clusters, seed=seed)
+    return [stays, measure.finding("sensitivity", paired.difference, "", paired.p, paired.how)]
+
+
+def _all_right(members: Sequence[Said]) -> float:
+    """1 if all are right: a score above 0, as everywhere."""
+    if any(math.isnan(one.score) for one in members):
+        return math.nan
+    return float(all(one.score > 0 for one in members))
+
+
+def _chance(members: Sequence[Said]) -> float:
+    return math.prod(one.chance for one in members)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else math.nan
+
+
+def _clusters(trials: Sequence[AnsweredTrial]) -> list[str]:
+    """Groups that share an image belong to one cluster, over however many groups."""
+    parents: dict[str, str] = {}
+
+    def root(image: str) -> str:
+        while parents.setdefault(image, image) != image:
+            parents[image] = parents[parents[image]]
+            image = parents[image]
+        return image
+
+    firsts = []
+    for trial in trials:
+        images = [image for image in trial.trial.notes.get("images", ()) if image] or [measure.cluster(trial)]
+        firsts.append(images[0])
+        for image in images[1:]:
+            parents[root(image)] = root(images[0])
+    return [root(first) for first in firsts]
+
+
+# --- in words and tables ----------------------------------------------------------------------------------------------
+
+
+def _verdict(single: Finding, group: tuple[Finding, Finding], same: Sequence[Finding], idle: Sequence[Finding]) -> str:
+    told = (
+        f"One at a time, {measure.with_interval(single)} of the questions are answered right; all of a group in "
+        f"{measure.with_interval(group[0])}"
+    )
+    told += "." if math.isnan(group[1].value) else f" (chance: {measure.percent(group[1].value)})."
+    image, question = same
+    if image.n:
+        told += f" Where the right answer changes with the image, the same is said in {measure.with_interval(image)}."
+    if idle[0].n:
+        told += f" Where a change does not matter, it is in {measure.with_interval(idle[0])}."
+    if question.n:
+        told += (
+            f" Of two questions about one image with different answers, both get the same in "
+            f"{measure.with_interval(question)}."
+        )
+    return told + blindness(image)
+
+
+def blindness(same: Finding) -> str:
+    """What a high share of unchanged answers means for every other probe; empty where it is not high."""
+    if same.at_least >= BLIND:
+        return " It says the same whatever it sees: where other probes find it stable, that is not robustness."
+    if same.low > 0.5:
+        return (
+            " More often than not it says the same whatever it sees: read its stability in other probes against this."
+        )
+    return ""
+
+
+def _accuracies(measured: Sequence[tuple[Finding, Finding]]) -> Table:
+    told = {
+        "accuracy": "one question",
+        "question accuracy": "a question about all its images",
+        "image accuracy": "all questions about an image",
+        "group accuracy": "the whole group",
+    }
+    rows = tuple(
+        (told[one.name], one, "" if math.isnan(chance.value) else chance, "" if one.p is None else one.p, one.n)
+        for one, chance in measured
+    )
+    return Table(
+        "Right",
+        ("what", "right", "chance", "p against chance", "n"),
+        rows,
+        "A player that never looks gets no question right about two images with different answers.",
+    )
+
+
+def _stable(known: Sequence[Finding]) -> Table:
+    told = {
+        IMAGE: "the same question, another image, another right answer",
+        QUESTION: "another question on the same image, another right answer",
+        IDLE: "the same question, a change that does not matter",
+    }
+    rows = tuple((told.get(one.condition, "how much more often it changes when it must"), one, one.n) for one in known)
+    return Table(
+        "Says the same",
+        ("pair", "same answer", "n"),
+        rows,
+        "A player that sees changes its answer where the right one changes, and keeps it where a change does not "
+        "matter. One that always says the same looks stable everywhere.",
+    )
+
+
+def _by_kind(groups: Sequence[Group], seed: int) -> list[Table]:
+    """The same by what was changed and by the type of question, where there are several."""
+    tables = []
+    for title, kind in (("what was changed", _changed), ("type of question", _type)):
+        kinds: dict[str, list[Group]] = {}
+        for group in groups:
+            kinds.setdefault(kind(group[0]), []).append(group)
+        if 1 < len(kinds) <= 60:
+            rows = []
+            for name, some in sorted(kinds.items()):
+                whole = [(_all_right(ms), _chance(ms), c) for _, ms, c in some]
+                right, chance = _against_chance("group accuracy", whole, seed)
+                same = _same(some, IMAGE, seed)
+                rows.append((name or "unknown", right, chance if chance.n else "", same if same.n else "", len(some)))
+            tables.append(Table(f"By {title}", (title, "whole group", "chance", "same answer", "n"), tuple(rows)))
+    return tables
+
+
+def _changed(trial: AnsweredTrial) -> str:
+    change: Mapping[str, object] = trial.trial.notes.get("change", {})
+    return str(change.get("attribute", ""))
+
+
+def _type(trial: AnsweredTrial) -> str:
+    return trial.example.question_type or trial.example.answer_type
+
+
+def _figure(measured: Sequence[tuple[Finding, Finding]]) -> Figure:
+    names = tuple(one.name for one, _ in measured)
+    series = [
+        Series(
+            "right",
+            names,
+            tuple(one.value for one, _ in measured),
+            tuple(one.low for one, _ in measured),
+            tuple(one.high for one, _ in measured),
+        )
+    ]
+    if any(not math.isnan(chance.value) for _, chance in measured):
+        series.append(Series("chance", names, tuple(chance.value for _, chance in measured)))
+    return Figure("Right, one at a time and together", "bar", tuple(series), y_label="accuracy")
+
+
+def _worst(groups: Sequence[Group]) -> tuple[Failure, ...]:
+    """Pairs that got the same answer where the right ones differ, one of them right."""
+    found = []
+    for trial, members, _ in groups:
+        for first, second in (*contrasts(members, IMAGE), *contrasts(members, QUESTION)):
+            if measure.alike(first.answer, second.answer) == 1.0 and first.score != second.score:
+                wrong = min(first, second, key=lambda one: one.score)
+                found.append(Failure(trial.example.id, wrong.name, abs(first.score - second.score)))
+                break
+    return tuple(sorted(found, key=lambda failure: -failure.loss)[: measure.WORST])
