@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pfungst.cli.examine import Images, Json, SkipBad
+from pfungst.cli.examine import DryRun, Images, Json, SkipBad
 
 
 def play(
@@ -62,6 +62,7 @@ def play(
     skip_bad: SkipBad = False,
     on: Annotated[str, typer.Option("--on", help="Where mini-games run: local, processes, ray ...")] = "local",
     workers: Annotated[int | None, typer.Option(help="Mini-games at once [one per core].")] = None,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Let an adversary move the objects of scenes until the player is fooled, while the right answer stays the same.
@@ -90,6 +91,16 @@ def play(
     about_data = data_options(images, skip_bad)
     recipe = Recipe.of(player, data, options, about_data, limit, open_questions)
     folder = out or Path("runs") / f"{api.slug(player)}-game-{adversary}-{size}"
+    if dry_run:
+        from pfungst.cli.examine import print_plan
+        from pfungst.planning import plan
+
+        planned = plan(
+            player, data, [game], folder, seed=seed, limit=limit, open_questions=open_questions,
+            data_options=about_data, player_options=options,
+        )  # fmt: skip
+        print_plan(planned, as_json)
+        return
     if not as_json:
         most, each = game.most_queries(), game.queries_each()
         print(f"at most {most:,} questions to {player}: {seeds} x {size} x {each}, and repetitions")

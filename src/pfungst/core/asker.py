@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -34,6 +35,8 @@ TELL_EVERY_SECONDS = 0.1
 PATIENCE = 5
 """Failures in a row after which a player is considered down."""
 
+_ASKING_NOBODY: ContextVar[bool] = ContextVar("asking_nobody", default=False)
+
 Source = Callable[[], tuple[Player, Sequence[Example]]]
 """Makes the player and its examples where the work runs. For other processes it must be importable by name."""
 
@@ -48,6 +51,20 @@ class Place:
     """Pieces of work at once; None: one per core."""
     source: Source | None = None
     """Makes player and examples in another process; needed for any place but `local`."""
+
+
+class NobodyAsked(PfungstError):
+    """A player would have had to be asked where nobody may be."""
+
+
+@contextmanager
+def asking_nobody() -> Iterator[None]:
+    """Inside it no player is asked, whoever wants to: NobodyAsked is raised where the store does not know an answer."""
+    token = _ASKING_NOBODY.set(True)
+    try:
+        yield
+    finally:
+        _ASKING_NOBODY.reset(token)
 
 
 class Asker:
@@ -181,7 +198,7 @@ class Asker:
             try:
                 self._ask_together(items, known, tell)
                 return
-            except (BudgetSpent, PlayerDied):
+            except (BudgetSpent, NobodyAsked, PlayerDied):
                 raise
             except PfungstError as error:
                 if tolerate == 0:
@@ -209,13 +226,15 @@ class Asker:
     ) -> None:
         try:
             self._ask_together([item], known, tell)
-        except (BudgetSpent, PlayerDied):
+        except (BudgetSpent, NobodyAsked, PlayerDied):
             raise
         except PfungstError as error:
             self._give_up(item[1], error, tolerate)
 
     def _batches(self, items: Sequence[tuple[str, Query]]) -> Iterator[list[tuple[str, Query, Answer]]]:
         """Answers in batches, each stored before it is yielded."""
+        if items and _ASKING_NOBODY.get():
+            raise NobodyAsked(f"{self.player.name} would have to be asked {len(items):,} questions first.")
         allowed = items if self.budget is None else items[: max(0, self.budget - self.asked)]
         for batch in _ask_all(self.player, allowed):
             if self.store is not None:

@@ -209,6 +209,31 @@ class MeteredPlayer(Protocol):
     def usage(self) -> object: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What asking a player may take."""
+
+    price_in: float = 0.0
+    """Price of a million input tokens."""
+    price_out: float = 0.0
+    """Price of a million output tokens."""
+    most_output: int | None = None
+    """Tokens of the longest reply, None where there is no limit."""
+    at_once: int = 1
+    """Queries under way at the same time."""
+
+
+@runtime_checkable
+class PromptedPlayer(Protocol):
+    """A player that tells beforehand what it will be sent for a query, and on which terms. Default: the question and
+    its choices, for nothing."""
+
+    @property
+    def terms(self) -> Terms: ...
+
+    def prompt(self, query: Query) -> str: ...
+
+
 @runtime_checkable
 class TalkingPlayer(Protocol):
     """A player whose replies may be sentences. It names the matcher that reads them unless the user names another.
@@ -514,3 +539,10 @@ class SearchingProbe(Protocol):
     """
 
     def search(self, asker: Asker, data: Dataset, seed: int) -> Iterator[Trial]: ...
+
+
+@runtime_checkable
+class BoundedProbe(Protocol):
+    """A searching probe that knows the most queries it can put."""
+
+    def most_queries(self) -> int: ...

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from urllib.parse import urlsplit
 
 from pfungst.core import Answer, PfungstError, PlayerError, Query
+from pfungst.core.types import Terms
 from pfungst.players.api_options import NOT_ANSWER, OpenAIOptions
 from pfungst.players.chat_api import Chat
 from pfungst.players.dispatch import Dispatcher
@@ -64,13 +65,22 @@ class OpenAIPlayer:
             raise PlayerError(f"Each server is named once, but these were: {', '.join(servers.names)}.")
         self.name = self.options.name or model
         self.chat = Chat(model, self.options, DataURLs())
-        ahead = self.options.concurrency * len(addresses)
-        self._dispatcher = Dispatcher(self.name, self.chat, servers, self.options, ahead)
+        self._at_once = self.options.concurrency * len(addresses)
+        self._dispatcher = Dispatcher(self.name, self.chat, servers, self.options, self._at_once)
         settings = {name: value for name, value in asdict(self.options).items() if name not in NOT_ANSWER}
         where = self.options.version or (servers.names[0] if len(addresses) == 1 else sorted(servers.names))
         self.fingerprint = f"openai-1-{digest(where, model, settings)}"
-        self.batch_size = self.options.batch_size or 4 * ahead
+        self.batch_size = self.options.batch_size or 4 * self._at_once
         self.samples = self.options.temperature is None or self.options.temperature > 0
+
+    @property
+    def terms(self) -> Terms:
+        options = self.options
+        return Terms(options.price_in, options.price_out, options.max_tokens, self._at_once)
+
+    def prompt(self, query: Query) -> str:
+        """What is sent in words, the system message first."""
+        return f"{self.options.system}\n{self.chat.text(query)}".lstrip()
 
     @property
     def usage(self) -> Usage:

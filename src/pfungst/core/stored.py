@@ -1,0 +1,65 @@
+"""A look into the answer store of a run, without writing a byte."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pfungst.core.errors import PfungstError
+
+
+@dataclass(frozen=True, slots=True)
+class Typical:
+    """Means over the stored replies of a player; None where no reply says."""
+
+    replies: int = 0
+    """Replies that say how many tokens they took."""
+    input_tokens: float | None = None
+    output_tokens: float | None = None
+    seconds: float | None = None
+
+
+def stored_keys(run: Path, keys: Iterable[str]) -> set[str]:
+    """Those of the keys that the run has an answer to."""
+    found: set[str] = set()
+    with _opened(run) as db:
+        if db is None:
+            return found
+        wanted = list(keys)
+        for start in range(0, len(wanted), 500):
+            part = wanted[start : start + 500]
+            marks = ",".join("?" * len(part))
+            found.update(key for (key,) in db.execute(f"SELECT key FROM answers WHERE key IN ({marks})", part))
+    return found
+
+
+def typical(run: Path, fingerprint: str) -> Typical:
+    """What a reply of this player took so far."""
+    with _opened(run) as db:
+        columns = {row[1] for row in db.execute("PRAGMA table_info(answers)")} if db is not None else set()
+        if db is None or "input_tokens" not in columns:  # a store of version 1
+            return Typical()
+        row = db.execute(
+            "SELECT count(input_tokens), avg(input_tokens), avg(output_tokens), avg(seconds) FROM answers "
+            "WHERE player = ?",
+            (fingerprint,),
+        ).fetchone()
+        return Typical(*row)
+
+
+@contextmanager
+def _opened(run: Path) -> Iterator[sqlite3.Connection | None]:
+    path = (run / "answers.sqlite").absolute()
+    if not path.exists():
+        yield None
+        return
+    # Where nobody is writing, SQLite is told so: it would put files of its own beside the store otherwise.
+    mode = "mode=ro" if path.with_name(path.name + "-wal").exists() else "immutable=1"
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True)) as db:
+            yield db
+    except sqlite3.Error as error:
+        raise PfungstError(f"{path}: the answer store cannot be read ({error}).") from error

@@ -1,0 +1,239 @@
+"""What an exam would ask, and what that would take: nobody is asked, and the run folder is not touched."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pfungst.api import DEFAULT_PROBES, _load, slug
+from pfungst.core import Asker, Dataset, Example, PartialPlayer, Player, Probe, Progress, Query
+from pfungst.core.asker import NobodyAsked, asking_nobody
+from pfungst.core.images import Image, image_size
+from pfungst.core.stored import Typical, stored_keys, typical
+from pfungst.core.types import (
+    BoundedProbe,
+    DataCheckingProbe,
+    PreparingProbe,
+    PromptedPlayer,
+    SearchingProbe,
+    Terms,
+    no_progress,
+    reads_images,
+)
+
+CHARACTERS_A_TOKEN = 4
+"""Of English text, with the tokenisers of today's models."""
+PIXELS_A_TOKEN = 28
+"""Side of the square of pixels that a token of an image stands for, as in Qwen2-VL; other models differ by up to a
+factor of two."""
+IMAGES_MEASURED = 500
+"""Images whose size is looked up; all others count as their mean."""
+
+
+@dataclass(frozen=True)
+class ProbePlan:
+    """What one probe asks."""
+
+    probe: str
+    queries: int
+    new: int
+    """Not yet in the run folder, and not asked by a probe before it."""
+    at_most: bool = False
+    """A probe that searches may stop earlier."""
+    problem: str = ""
+    """Why its queries cannot be counted."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an exam would take."""
+
+    player: str
+    data: str
+    run: Path
+    probes: tuple[ProbePlan, ...]
+    queries: int
+    """Distinct queries of all probes together."""
+    stored: int
+    """Of these, answered already."""
+    to_ask: int
+    at_most: bool
+    input_tokens: int
+    output_tokens: int | None
+    cost: float | None
+    """In the currency of the prices; None without prices."""
+    seconds: float | None
+    """None where no reply has told how long one takes."""
+    how: tuple[str, ...]
+    """What the numbers rest on, in sentences."""
+
+
+def plan(
+    player: Player | Callable[..., str] | str,
+    data: Dataset | Sequence[Example] | str | Path = "world",
+    probes: Sequence[Probe | str] | None = None,
+    out: str | Path | None = None,
+    *,
+    seed: int = 0,
+    limit: int | None = None,
+    only: Sequence[str] = (),
+    open_questions: bool = False,
+    data_options: Mapping[str, Any] | None = None,
+    player_options: Mapping[str, Any] | None = None,
+    max_queries: int | None = None,
+    progress: Progress = no_progress,
+) -> Plan:
+    """What `pfungst.examine` with the same arguments would ask and take."""
+    from pfungst.data.selection import select
+    from pfungst.players import resolve
+    from pfungst.probes import get_probe
+
+    whole = _load(data, data_options or {})
+    chosen = resolve(player, data=whole, **(player_options or {}))
+    part = select(whole, limit, only, open_questions)
+    run = Path(out) if out is not None else Path("runs") / f"{slug(chosen.name)}-{slug(whole.name)}"
+    if probes is None:
+        seen = any(example.image is not None for example in part)
+        probes = DEFAULT_PROBES if seen and not isinstance(chosen, PartialPlayer) else DEFAULT_PROBES[:1]
+    parts = [get_probe(probe) if isinstance(probe, str) else probe for probe in probes]
+    with asking_nobody():
+        counted = _Counting(chosen, part, run, seed, progress)
+        rows = tuple(counted.probe(probe) for probe in parts)
+    return counted.plan(rows, max_queries)
+
+
+class _Counting:
+    """Goes through the queries of the probes once."""
+
+    def __init__(self, player: Player, data: Dataset, run: Path, seed: int, progress: Progress) -> None:
+        self._player = player
+        self._asker = Asker(player)
+        self._data = data
+        self._run = run
+        self._seed = seed
+        self._progress = progress
+        self._known: dict[str, bool] = {}
+        """Key -> whether it is stored."""
+        self._tokens = _Tokens(player)
+        self._searching = 0
+        """Queries of searches, at most, beyond those counted one by one."""
+
+    def probe(self, probe: Probe) -> ProbePlan:
+        if isinstance(probe, DataCheckingProbe):
+            probe.check_data(self._data)
+        try:
+            if isinstance(probe, PreparingProbe):
+                probe.prepare(self._data, self._seed, self._progress)
+            queries = {query.key(self._asker.fingerprint): query for query in self._queries(probe)}
+        except NobodyAsked as error:
+            return ProbePlan(probe.name, 0, 0, problem=f"Not counted: {error}")
+        fresh = [key for key in queries if key not in self._known]
+        stored = stored_keys(self._run, fresh)
+        for key in fresh:
+            self._known[key] = key in stored
+            if key not in stored:
+                self._tokens.add(queries[key])
+        new = len(fresh) - len(stored)
+        if isinstance(probe, SearchingProbe):
+            most = max(len(queries), probe.most_queries() if isinstance(probe, BoundedProbe) else 0)
+            self._searching += most - len(queries)
+            return ProbePlan(probe.name, most, new + most - len(queries), at_most=True)
+        return ProbePlan(probe.name, len(queries), new)
+
+    def _queries(self, probe: Probe) -> Iterator[Query]:
+        for trial in probe.trials(self._data, self._seed):
+            for variant in trial.variants:
+                yield self._asker.visible(variant.query, variant.example_id or trial.example_id)
+
+    def plan(self, rows: tuple[ProbePlan, ...], max_queries: int | None) -> Plan:
+        stored = sum(self._known.values())
+        to_ask = sum(row.new for row in rows)
+        if max_queries is not None:
+            to_ask = min(to_ask, max_queries)
+        terms = self._player.terms if isinstance(self._player, PromptedPlayer) else Terms()
+        seen = typical(self._run, self._asker.fingerprint)
+        tokens_in, how_in = self._tokens.expected(to_ask, seen)
+        tokens_out, how_out = _output(to_ask, terms, seen)
+        priced = bool(terms.price_in or terms.price_out) and tokens_out is not None
+        return Plan(
+            player=self._player.name,
+            data=self._data.name,
+            run=self._run,
+            probes=rows,
+            queries=len(self._known) + self._searching,
+            stored=stored,
+            to_ask=to_ask,
+            at_most=any(row.at_most for row in rows),
+            input_tokens=tokens_in,
+            output_tokens=tokens_out,
+            cost=(tokens_in * terms.price_in + (tokens_out or 0) * terms.price_out) / 1e6 if priced else None,
+            seconds=to_ask * seen.seconds / terms.at_once if seen.seconds is not None else None,
+            how=(*how_in, *how_out, *_timed(seen, terms)),
+        )
+
+
+class _Tokens:
+    """Tokens of queries, by the length of their text and the size of their image."""
+
+    def __init__(self, player: Player) -> None:
+        self._player = player
+        self._looks = reads_images(player)
+        self._sizes: dict[str, int] = {}
+        self._count = self._text = self._images = self._measured = self._image = 0
+
+    def add(self, query: Query) -> None:
+        self._count += 1
+        text = self._player.prompt(query) if isinstance(self._player, PromptedPlayer) else _plain(query)
+        self._text += math.ceil(len(text.encode("utf-8", "surrogatepass")) / CHARACTERS_A_TOKEN)
+        if query.image is not None and self._looks:
+            self._images += 1
+            tokens = self._of(query.image)
+            if tokens is not None:
+                self._measured += 1
+                self._image += tokens
+
+    def _of(self, image: Image) -> int | None:
+        name = image.digest
+        if name not in self._sizes:
+            if len(self._sizes) >= IMAGES_MEASURED:
+                return None
+            width, height = image_size(image)
+            self._sizes[name] = math.ceil(width / PIXELS_A_TOKEN) * math.ceil(height / PIXELS_A_TOKEN)
+        return self._sizes[name]
+
+    def expected(self, queries: int, seen: Typical) -> tuple[int, list[str]]:
+        """Input tokens of so many queries, and what the number rests on."""
+        if seen.input_tokens is not None:
+            return round(queries * seen.input_tokens), [
+                f"Input: {seen.input_tokens:,.0f} tokens a query, the mean of {seen.replies:,} stored replies."
+            ]
+        if not self._count:
+            return 0, []
+        images = self._image / self._measured * self._images if self._measured else 0.0
+        mean = (self._text + images) / self._count
+        how = f"Input: estimated, {mean:,.0f} tokens a query; a token is {CHARACTERS_A_TOKEN} characters of text"
+        square = f" or {PIXELS_A_TOKEN} x {PIXELS_A_TOKEN} pixels of an image" if self._images else ""
+        unsure = ", for which models differ by a factor of two" if self._images else ""
+        return round(queries * mean), [f"{how}{square}{unsure}."]
+
+
+def _plain(query: Query) -> str:
+    return "\n".join((query.question, *query.choices))
+
+
+def _output(queries: int, terms: Terms, seen: Typical) -> tuple[int | None, list[str]]:
+    if seen.output_tokens is not None:
+        how = f"Output: {seen.output_tokens:,.1f} tokens a query, the mean of {seen.replies:,} stored replies."
+        return round(queries * seen.output_tokens), [how]
+    if terms.most_output is not None:
+        return queries * terms.most_output, [f"Output: at most {terms.most_output:,} tokens a query; most need fewer."]
+    return None, []
+
+
+def _timed(seen: Typical, terms: Terms) -> list[str]:
+    if seen.seconds is None:
+        return ["Time: unknown until some replies are stored; run a few first, with --limit 10."]
+    return [f"Time: {seen.seconds:.2f} s a reply, the mean of those stored, {terms.at_once} at once."]
