@@ -3,36 +3,96 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pfungst.cli.examine import Json
 
+if TYPE_CHECKING:
+    from pfungst.report.leaderboard import Leaderboard
+
 
 def compare(
-    first: Annotated[Path, typer.Argument(help="A run folder.")],
-    second: Annotated[Path, typer.Argument(help="Another run on the same data set.")],
+    runs: Annotated[list[Path], typer.Argument(help="Two run folders or more, on the same data set.")],
+    html: Annotated[Path | None, typer.Option(help="Write the comparison as a page to this file.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Compare two runs on the examples both have: paired difference, interval, test, flips."""
-    from pfungst.cli.show import print_json, print_table
-    from pfungst.report.card import format_finding, format_p
-    from pfungst.report.compare import compare as compare_runs
+    """Compare runs on the examples all have: paired differences, intervals, tests, flips, ranks."""
+    from pfungst.cli.show import print_json, progress_bar
+    from pfungst.report.compare import compare as compare_two
+    from pfungst.report.leaderboard import leaderboard
 
-    rows = compare_runs(first, second)
+    two = compare_two(*runs) if len(runs) == 2 else None
+    board = None
+    if two is None or html is not None:
+        with progress_bar() as progress:
+            board = leaderboard(runs, progress=progress)
+    if html is not None and board is not None:
+        _write(board, html)
     if as_json:
-        print_json(rows)
+        if two is not None and html is None:
+            print_json(two)
+        else:
+            named = {"runs": [{"name": run.name, "folder": run.path} for run in board.runs]} if board else {}
+            print_json({**named, "columns": board.columns if board else (), "page": html, "pairs": two})
         return
+    if two is not None:
+        _print_two(runs, two)
+    elif board is not None:
+        _print_board(board)
+    if html is not None:
+        print(f"\n{html}")
+
+
+def _write(board: Leaderboard, html: Path) -> None:
+    import sys
+
+    from pfungst.api import load_again
+    from pfungst.core import PfungstError
+    from pfungst.report.compare_html import write_comparison
+
+    first = board.runs[0]
+    try:
+        data = load_again(first.config, first.path)
+    except PfungstError as error:
+        print(f"pfungst: the page will have no images: {error}", file=sys.stderr)
+        data = None
+    write_comparison(board, html, data)
+
+
+def _print_board(board: Leaderboard) -> None:
+    from pfungst.cli.show import print_table
+    from pfungst.report.card import format_cell
+    from pfungst.report.compare_html import board_rows, verdict
+
+    columns, rows = board_rows(board)
+    marks = [[column.marks(at) for column in board.columns] for at in range(len(rows))]
+    marked = [
+        [row[0], *(format_cell(cell) + (" *" if mark else "") for cell, mark in zip(row[1:], line, strict=True))]
+        for row, line in zip(rows, marks, strict=True)
+    ]
+    print_table("Leaderboard", columns, marked)
+    print("*: the best of a column, or not significantly worse than it (paired test, Holm over the pairs of a column)")
+    print(f"\n{verdict(board)}")
+
+
+def _print_two(runs: list[Path], rows: object) -> None:
+    from pfungst.cli.show import print_table
+    from pfungst.core.files import jsonable
+    from pfungst.report.card import format_finding, format_p
+    from pfungst.report.compare import Comparison
+
+    assert isinstance(rows, list) and all(isinstance(row, Comparison) for row in rows)
     columns = ("probe", "variant", "first", "second", "difference", "p", "r>w", "w>r", "w>w'", "n")
     print_table(
-        f"first: {first}\nsecond: {second}",
+        f"first: {runs[0]}\nsecond: {runs[1]}",
         columns,
         [
             (
                 row.probe,
                 row.variant,
-                *(format_finding(_as_dict(one)) for one in (row.first, row.second, row.difference)),
+                *(format_finding(jsonable(one)) for one in (row.first, row.second, row.difference)),
                 format_p(row.p),
                 row.flips.right_to_wrong,
                 row.flips.wrong_to_right,
@@ -45,10 +105,3 @@ def compare(
     tests = " / ".join(dict.fromkeys(row.test for row in rows))
     print(f"difference: first minus second on the same questions, 95% interval; p: {tests} over this table;")
     print("r>w, w>r, w>w': from first to second right to wrong, wrong to right, wrong to another wrong answer")
-
-
-def _as_dict(interval: object) -> dict[str, object]:
-    from pfungst.core.files import jsonable
-
-    found: dict[str, object] = jsonable(interval)
-    return found

@@ -1,0 +1,216 @@
+"""compare.html: many runs on one page, self-contained, in the style of the report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pfungst.core import Dataset
+from pfungst.core.files import jsonable, write_atomic
+from pfungst.report.card import format_finding, format_p
+from pfungst.report.cases import MOST_WORDS
+from pfungst.report.leaderboard import Column, Leaderboard
+from pfungst.report.page import FigureBlock, TableBlock, drawn_block, figure_block, render, table_block
+from pfungst.report.pairing import shared_ids
+from pfungst.report.ranks import draw_ranks
+from pfungst.report.thumbnails import Thumbnails
+
+PER_PAIR = 12
+"""Examples shown for each column, pair of runs and direction."""
+MOST_CASES = 400
+MOST_PAIRS = 28
+"""Pairs in a table; beyond it every run stands against the best one only."""
+
+
+def write_comparison(board: Leaderboard, out: str | Path, data: Dataset | None = None, seed: int = 0) -> Path:
+    """Write the comparison as one HTML file. `data` brings the images of the cases."""
+    names = [run.name for run in board.runs]
+    images = Thumbnails()
+    cases, total = _cases(board, seed)
+    examples = {example.id: example for example in data or ()}
+    for case in cases:
+        example = examples.get(case["id"])
+        case["image"] = images.of(case["image_id"] or case["id"], example.image if example else None)
+    several = len(names) > 2
+    html = render(
+        "compare.html",
+        names=names,
+        data=board.runs[0].config["data"],
+        verdict=verdict(board),
+        board=_board_block(board),
+        columns=board.columns,
+        figure=_figure(board, names),
+        ranks=[_rank_block(column, names) for column in board.columns] if several else [],
+        pairs=[_pair_block(column, names) for column in board.columns],
+        cases=cases,
+        total=total,
+        images=images.all(),
+        folders=[(run.name, str(run.path)) for run in board.runs],
+        options=sorted({case["column"] for case in cases}),
+    )
+    path = Path(out)
+    write_atomic(path, html)
+    return path
+
+
+def verdict(board: Leaderboard) -> str:
+    """Who leads, and how surely, in two sentences."""
+    names = [run.name for run in board.runs]
+    clean = board.columns[0]
+    tied = [names[at] for at in range(len(names)) if at != clean.best and clean.ties_with_best(at)]
+    first = (
+        f"{names[clean.best]} leads with {format_finding(jsonable(clean.scores[clean.best]))} on {clean.name} questions"
+    )
+    first += f", not significantly ahead of {_join(tied)}." if tied else ", significantly ahead of every other."
+    disturbed = [one for one in board.columns[1:] if not one.removes and one.probe != "control"]
+    if not disturbed:
+        return first
+    leads = [one.name for one in disturbed if one.best != clean.best and not one.ties_with_best(clean.best)]
+    if leads:
+        return f"{first} Under {_join(leads)} another run is significantly better."
+    kept = [one.name for one in disturbed if one.best == clean.best]
+    told = f"it has the best score under {_join(kept)}" if kept else "it has the best score under none"
+    return f"{first} Of {len(disturbed)} disturbances {told}, and nowhere is another run significantly better."
+
+
+def _join(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def board_rows(board: Leaderboard) -> tuple[list[str], list[list[Any]]]:
+    """The leaderboard as a table: columns, and a row a run with findings as cells."""
+    rows = []
+    for at, run in enumerate(board.runs):
+        rows.append([run.name, *(jsonable(column.scores[at]) for column in board.columns)])
+    return ["run", *(column.name for column in board.columns)], rows
+
+
+def _board_block(board: Leaderboard) -> TableBlock:
+    columns, rows = board_rows(board)
+    note = (
+        "Accuracy with 95% intervals, on the questions that all runs have. Marked: the best of a column, and what is "
+        "not significantly worse (paired test, Holm over the pairs of a column). Below each accuracy: the drop from "
+        "the same run's clean score."
+    )
+    return table_block({"title": "Leaderboard", "columns": columns, "rows": rows, "note": note}, "compare")
+
+
+def _figure(board: Leaderboard, names: Sequence[str]) -> FigureBlock:
+    series = [
+        {
+            "name": name,
+            "x": [column.name for column in board.columns],
+            "y": [_known(column.scores[at].value) for column in board.columns],
+            "low": [_known(column.scores[at].low) for column in board.columns],
+            "high": [_known(column.scores[at].high) for column in board.columns],
+        }
+        for at, name in enumerate(names)
+    ]
+    kind = "bar" if len(board.columns) * len(names) <= 40 else "line"
+    return figure_block(
+        {"title": "Accuracy by probe", "kind": kind, "series": series, "x_label": "", "y_label": "accuracy"}, "compare"
+    )
+
+
+def _known(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _rank_block(column: Column, names: Sequence[str]) -> FigureBlock:
+    title = f"Mean rank, {column.name}"
+    drawing = draw_ranks(title, names, column.ranks, column.groups)
+    rows = [[name, rank] for name, rank in zip(names, column.ranks, strict=True)]
+    return drawn_block(
+        title, (drawing,), ("run", "mean rank"), rows, "compare", f"Friedman test: p {_p(column.friedman)}."
+    )
+
+
+def _p(value: float) -> str:
+    told = format_p(value)
+    return told if told.startswith("<") else f"= {told}"
+
+
+def _pair_block(column: Column, names: Sequence[str]) -> TableBlock:
+    pairs = column.pairs
+    note = f"First minus second on the same questions; p: {_join(list(dict.fromkeys(one.test for one in pairs)))}."
+    if len(pairs) > MOST_PAIRS:
+        pairs = tuple(one for one in pairs if column.best in (one.first, one.second))
+        note += " Only pairs with the best run are shown; p is corrected over all."
+    rows = [[names[one.first], names[one.second], jsonable(one.difference), format_p(one.p),
+             "yes" if one.differs else "no"] for one in pairs]  # fmt: skip
+    columns = ["first", "second", "difference", "p (Holm)", "significant"]
+    return table_block({"title": f"Paired differences, {column.name}", "columns": columns, "rows": rows, "note": note},
+                       "compare")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Place:
+    """An example under one variant of a column, with who is right: `1`, `0`, or `?` where the truth is unknown."""
+
+    column: Column
+    variant: str
+    key: str
+    right: str
+
+
+def _cases(board: Leaderboard, seed: int) -> tuple[list[dict[str, Any]], int]:
+    """Examples on which runs disagree, sampled by column, pair and direction; and how many there are."""
+    rng = np.random.default_rng(seed)
+    chosen: dict[tuple[str, str, str], _Place] = {}
+    total = 0
+    for column in board.columns:
+        if column.probe == "control" and column.name != "clean":
+            continue  # the same questions as in the clean column
+        places = _places(board, column)
+        total += len(places)
+        for a, b in permutations(range(len(board.runs)), 2):
+            some = [one for one in places if one.right[a] == "1" and one.right[b] == "0"]
+            for at in rng.permutation(len(some))[:PER_PAIR]:
+                one = some[at]
+                chosen.setdefault((column.name, one.variant, one.key), one)
+    kept = list(chosen.values())
+    if len(kept) > MOST_CASES:
+        kept = [kept[at] for at in sorted(rng.permutation(len(kept))[:MOST_CASES])]
+    return [_told(board, one) for one in kept], total
+
+
+def _places(board: Leaderboard, column: Column) -> list[_Place]:
+    found = []
+    rows = [run.rows(column.probe) for run in board.runs]
+    for variant in column.variants:
+        for key in shared_ids(board.runs, column.probe, variant):
+            scores = [row[variant][key]["score"] for row in rows]
+            right = "".join("?" if score != score else "1" if score > 0 else "0" for score in scores)
+            if "1" in right and "0" in right:
+                found.append(_Place(column, variant, key, right))
+    return found
+
+
+def _told(board: Leaderboard, place: _Place) -> dict[str, Any]:
+    rows: list[Mapping[str, Any]] = [run.rows(place.column.probe)[place.variant][place.key] for run in board.runs]
+    asked = [row["question"] for row in rows]
+    return {
+        "id": place.key,
+        "image_id": rows[0]["image_id"],
+        "column": place.column.name,
+        "variant": place.variant,
+        "right": place.right,
+        "question": asked[0][:MOST_WORDS] or "(no question)",
+        "target": next((row["target"] for row in rows if row["target"] is not None), None),
+        "answers": [
+            {
+                "name": run.name,
+                "answer": row["answer"][:MOST_WORDS],
+                "score": None if math.isnan(row["score"]) else row["score"],
+                "unread": False,
+                "asked": row["question"][:MOST_WORDS] if row["question"] != asked[0] else "",
+            }
+            for run, row in zip(board.runs, rows, strict=True)
+        ],
+    }

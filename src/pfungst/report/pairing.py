@@ -1,0 +1,118 @@
+"""Several runs on the same questions: what may be compared, and the rows that are."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pfungst.core import PfungstError, read_config
+from pfungst.scores import same_answer
+
+COLUMNS = ("example_id", "image_id", "variant", "question", "answer", "score", "target")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A run that is compared with others."""
+
+    path: Path
+    name: str
+    """Of its player; with the folder's where several runs are of one player."""
+    config: Mapping[str, Any]
+
+    @property
+    def probes(self) -> list[str]:
+        return [one["name"] for one in self.config["probes"]]
+
+    @cached_property
+    def _kept(self) -> dict[str, dict[str, dict[str, Any]]]:
+        return {}
+
+    def rows(self, probe: str) -> dict[str, dict[str, Any]]:
+        """variant -> example id -> row, of a probe; an unknown score is NaN."""
+        if probe not in self._kept:
+            self._kept[probe] = _read(self.path, probe)
+        return self._kept[probe]
+
+
+def read_runs(paths: Sequence[str | Path]) -> tuple[list[Compared], list[str]]:
+    """The runs, and the probes that all of them have. PfungstError where they cannot be compared.
+
+    Runs of exams must be on the same data set. Imported runs bring their questions with them, each its own: there the
+    questions are told by their ids, and those with the same right answer are compared.
+    """
+    folders = [Path(path) for path in paths]
+    if len(folders) < 2:
+        raise PfungstError("Name two runs or more to compare them.")
+    for folder, count in Counter(folder.resolve() for folder in folders).items():
+        if count > 1:
+            raise PfungstError(f"{folder} is named {count} times: compare it with other runs.")
+    configs = [read_config(folder) for folder in folders]
+    names = [config["player"]["name"] for config in configs]
+    named = [
+        name if names.count(name) == 1 else f"{name} ({folder.name})"
+        for name, folder in zip(names, folders, strict=True)
+    ]
+    if len(set(named)) < len(named):
+        named = [f"{name} ({folder})" for name, folder in zip(names, folders, strict=True)]
+    runs = [Compared(*one) for one in zip(folders, named, configs, strict=True)]
+    first = runs[0]
+    for other in runs[1:]:
+        _check(first, other)
+    shared = [probe for probe in first.probes if all(probe in other.probes for other in runs[1:])]
+    if not shared:
+        raise PfungstError(f"{' and '.join(str(folder) for folder in folders)} have no probe in common.")
+    return runs, shared
+
+
+def _check(first: Compared, other: Compared) -> None:
+    ours, theirs = first.config["data"], other.config["data"]
+    if ours["metric"] != theirs["metric"]:
+        raise PfungstError(
+            f"The runs were scored by different metrics ({ours['metric']}, {theirs['metric']}). Rescore one of them "
+            "first."
+        )
+    imported = "logs" in first.config or "logs" in other.config
+    if ours["fingerprint"] != theirs["fingerprint"] and not imported:
+        raise PfungstError(
+            f"The runs are on different data sets ({ours['name']}, {theirs['name']}): only answers to the same "
+            "questions can be compared."
+        )
+
+
+def shared_ids(runs: Sequence[Compared], probe: str, variant: str) -> list[str]:
+    """The examples that all runs have in a variant, with the same right answer. PfungstError where most of those with
+    the same id have another one: then they are other questions."""
+    rows = [run.rows(probe).get(variant, {}) for run in runs]
+    both = [key for key in rows[0] if all(key in other for other in rows[1:])]
+    ids = [key for key in both if _same([one[key]["target"] for one in rows])]
+    if 2 * len(ids) < len(both):
+        raise PfungstError(
+            f"{runs[0].path} and the other runs are on different data sets: of {len(both):,} questions with the same "
+            f"id {len(both) - len(ids):,} have another right answer."
+        )
+    return ids
+
+
+def _same(targets: Iterable[str | None]) -> bool:
+    known = [target for target in targets if target is not None]
+    return all(target == known[0] or same_answer(target, known[0]) for target in known[1:])
+
+
+def _read(run: Path, probe: str) -> dict[str, dict[str, Any]]:
+    import pyarrow.parquet as pq
+
+    path = run / "trials" / f"{probe}.parquet"
+    if not path.exists():
+        raise PfungstError(f"{run} has no trials of the probe {probe}: run the exam to its end.")
+    found: dict[str, dict[str, Any]] = {}
+    rows: Sequence[dict[str, Any]] = pq.read_table(path, columns=list(COLUMNS)).to_pylist()
+    for row in rows:
+        row["score"] = math.nan if row["score"] is None else row["score"]
+        found.setdefault(row["variant"], {})[row["example_id"]] = row
+    return found
