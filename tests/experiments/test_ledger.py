@@ -175,6 +175,16 @@ def _findings_polished(folder: Path) -> None:
     commit()
 
 
+def _history_rewritten(folder: Path) -> None:
+    """The digest is made to fit."""
+    commit()
+    _changed_protocol(folder)
+    run = folder / "run.json"
+    run.write_text(json.dumps({**json.loads(run.read_text()), "protocol": digest(folder)}))
+    write_pages(folder.parent, Path("docs"))
+    commit()
+
+
 def _deleted(folder: Path) -> None:
     commit()
     for file in folder.iterdir():
@@ -209,7 +219,8 @@ def _half(folder: Path) -> None:
         (_not_run, "the status is 'not run', but there are findings"),
         (_other_page, "squares.md differs from the ledger: run `make results`"),
         (_page_of_nothing, "cubes.md has no result in"),
-        (_findings_polished, "findings.json was changed after it was filed"),
+        (_findings_polished, "findings.json was changed after the result was filed"),
+        (_history_rewritten, "protocol.toml was changed after the result was filed"),
         (_deleted, "protocol.toml was deleted; results stay"),
         (_place, "it names a folder of one machine, '/home/me/numbers.'"),
         (_misspelt, "has no entry 'metrik'. Did you mean metric"),
@@ -226,6 +237,7 @@ def test_pages_quote_tables_and_numbers(folder: Path) -> None:
     page.write_text("Text.\n\n<!-- result: squares 1 -->\nold\n<!-- end of result -->\n")
     filed(folder)
     assert "old" not in page.read_text() and "| 4 | 16 |" in page.read_text() and "Text." in page.read_text()
+    assert "[Protocol and run](results/squares.md)" in page.read_text()
     link = '[{}](results/squares.md "{}")'
     right = (("9", "tables/0/rows/0/1"), ("16.0", "squares/4"), ("25%", "rate"), ("a square, 9", "tables/0/rows/0/1"))
     for said, place in right:

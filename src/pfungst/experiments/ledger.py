@@ -11,6 +11,7 @@ results/README.md says how to add one. `pages` makes docs/results from these fil
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import tomllib
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ from pfungst.core.types import Table
 
 STATUSES = ("yes", "no", "mixed", "described", "not run")
 LARGEST = 1_000_000
-"""Bytes of a findings.json: the ledger keeps numbers, not answers."""
+"""Characters of a findings.json: the ledger keeps numbers, not answers."""
 
 
 @dataclass(frozen=True)
@@ -148,10 +149,11 @@ def _check(result: Result) -> None:
             f"the protocol was changed after its findings were filed: its digest is now {digest(folder)}.",
             "Put it back; what is asked differently gets a name and a folder of its own.",
         )
-    _check_findings(folder / "findings.json", result.findings)
+    check_findings(folder / "findings.json", result.findings)
 
 
-def _check_findings(file: Path, findings: Mapping[str, Any]) -> None:
+def check_findings(file: Path, findings: Mapping[str, Any]) -> None:
+    """Whether these findings may stand in the ledger; `file` is named in the sentence that says why not."""
     tables = findings.get("tables")
     if not isinstance(tables, list) or not tables:
         raise DataError.at(file, "", "there is no table in it: `tables` is a list of title, columns, rows and note.")
@@ -163,7 +165,7 @@ def _check_findings(file: Path, findings: Mapping[str, Any]) -> None:
             if len(row) != len(columns):
                 where = f"table {number}, row {row_number}"
                 raise DataError.at(file, where, f"the row has {len(row)} cells for {len(columns)} columns.")
-    text = file.read_text(encoding="utf-8")
+    text = json.dumps(findings, ensure_ascii=False)
     if len(text) > LARGEST:
         raise DataError.at(file, "", f"the file has {len(text):,} characters; the ledger keeps at most {LARGEST:,}.")
     if found := re.search(r"(?<![\w.$}])/(?:home|root|tmp|work|Users|mnt)/[^\s\"]*", text):

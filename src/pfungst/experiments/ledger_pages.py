@@ -13,6 +13,7 @@ and a number in a link is compared with the value that the link's title names, a
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -73,7 +74,8 @@ def _wanted(root: Path, docs: Path) -> dict[Path, str]:
 
         def filled(match: re.Match[str], path: Path = path) -> str:
             table = _table(by_name, match[2], int(match[3]), path)
-            return f"{match[1]}\n{_bare(table)}\n{match[4]}"
+            place = os.path.relpath(docs / "results" / f"{match[2]}.md", path.parent).replace(os.sep, "/")
+            return f"{match[1]}\n{_bare(table)}\n[Protocol and run]({place})\n{match[4]}"
 
         wanted[path] = _BLOCK.sub(filled, text)
     return wanted
@@ -82,7 +84,8 @@ def _wanted(root: Path, docs: Path) -> dict[Path, str]:
 def _pages(docs: Path) -> list[Path]:
     """Pages written by people."""
     readme = docs.parent / "README.md"
-    return [*sorted(docs.glob("*.md")), *([readme] if readme.exists() else [])]
+    written = (path for path in sorted(docs.rglob("*.md")) if path.parent != docs / "results")
+    return [*written, *([readme] if readme.exists() else [])]
 
 
 def page(result: Result) -> str:
@@ -230,20 +233,26 @@ def _is(said: str, number: float) -> bool:
 
 
 def _rewritten(root: Path) -> Iterator[str]:
-    """Results that were deleted, or whose findings were changed, after they had been committed."""
-    words = ["git", "log", "--no-renames", "--diff-filter=MD", "--name-status", "--format=", "--relative", "--", "."]
+    """Results that were deleted or changed after they had been filed, as the history tells."""
+    words = ["git", "log", "--reverse", "--no-renames", "--name-status", "--format=", "--relative", "--", "."]
     try:
         told = subprocess.run(words, cwd=root, capture_output=True, text=True, check=False).stdout
     except OSError:
         return
-    for line in dict.fromkeys(told.splitlines()):
+    filed: set[str] = set()
+    wrong: dict[str, str] = {}
+    for line in told.splitlines():
         change, _, file = line.partition("\t")
-        if file.count("/") != 1 or not file.endswith(("findings.json", "protocol.toml")):
+        name, _, part = file.partition("/")
+        if part not in ("findings.json", "protocol.toml"):
             continue
         if change == "D" and not (root / file).exists():
-            yield f"{root / file} was deleted; results stay, the negative ones too."
-        elif change == "M" and file.endswith("findings.json"):
-            yield f"{root / file} was changed after it was filed; run it again under another name."
+            wrong[file] = "was deleted; results stay, the negative ones too."
+        elif change == "M" and name in filed:
+            wrong[file] = "was changed after the result was filed; run it again under another name."
+        if part == "findings.json":
+            filed.add(name)
+    yield from (f"{root / file} {problem}" for file, problem in wrong.items())
 
 
 def _differs(path: Path, text: str) -> bool:

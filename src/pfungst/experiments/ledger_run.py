@@ -21,7 +21,7 @@ from pfungst.core.settings import parse_settings, read_settings
 from pfungst.core.types import Progress, no_progress
 from pfungst.experiments.base import Experiment, get_experiment, perform
 from pfungst.experiments.environment import noted
-from pfungst.experiments.ledger import LARGEST, Protocol, digest, read_protocol
+from pfungst.experiments.ledger import LARGEST, Protocol, check_findings, digest, read_protocol
 
 WHERE = ("device", "jobs")
 """Fields of a configuration that say where the work is done: a protocol may be carried out elsewhere."""
@@ -67,11 +67,12 @@ def file_result(folder: Path, out: Path) -> Path:
         **read_json(out / "run.json"),
     }
     text = _without_places(json.dumps(jsonable(findings), ensure_ascii=False), protocol, out)
-    if len(text) > LARGEST * 0.8:  # the layout of the file adds to it
-        left = json.loads(text)
-        kept["left_out"] = sorted(set(left) - {"tables", "figures"})
-        text = json.dumps({name: left[name] for name in ("tables", "figures") if name in left})
-    write_json(folder / "findings.json", json.loads(text))
+    numbers = json.loads(text)
+    if len(text) > LARGEST:
+        kept["left_out"] = sorted(set(numbers) - {"tables", "figures"})
+        numbers = {name: numbers[name] for name in ("tables", "figures") if name in numbers}
+    check_findings(out, numbers)
+    write_json(folder / "findings.json", numbers)
     write_json(folder / "run.json", kept)
     return folder
 
