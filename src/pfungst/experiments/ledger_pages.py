@@ -101,7 +101,7 @@ def page(result: Result) -> str:
         lines += [f"Made by an earlier program, before protocols were kept. {protocol.made_by.strip()}", ""]
     elif run.get("protocol_commit"):
         lines += [f"Committed before the run ({run['protocol_commit'][:10]}).", ""]
-    lines += ["| | |", "|---|---|", *(f"| {_cell(name)} | {_cell(text)} |" for name, text in facts), ""]
+    lines += ["| | |", "|---|---|", *(f"| {_cell(name)} | {_cell(text)} |" for name, text in facts if text), ""]
     if run:
         lines += ["## Run", "", "| | |", "|---|---|"]
         lines += [f"| {_cell(name)} | {_cell(text)} |" for name, text in _of_run(run)]
@@ -180,7 +180,7 @@ def _bare(table: Table) -> str:
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|") or "–"
+    return " ".join(text.split()).replace("|", "\\|")
 
 
 def _table(results: Mapping[str, Result], name: str, number: int, path: Path) -> Table:
