@@ -180,7 +180,7 @@ def test_the_truth_lies_in_the_corrected_interval_at_least_about_as_often_as_it_
 
 
 def test_uncorrected_the_same_truth_would_be_missed() -> None:
-    # What the correction is for: a lenient judge calls 88% of 60% right, and the raw interval excludes the truth.
+    # What the correction is for: a lenient judge calls 87% right where 60% are, and the raw interval excludes the truth.
     rng = np.random.default_rng(0)
     truth = rng.random(1000) < 0.6
     called = np.where(truth, rng.random(1000) < 0.98, rng.random(1000) < 0.7)

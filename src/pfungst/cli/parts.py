@@ -19,6 +19,7 @@ def parts() -> dict[str, list[tuple[str, ...]]]:
     from pfungst.experiments import EXPERIMENTS
     from pfungst.logs import LOGS
     from pfungst.players import available
+    from pfungst.players.judging import Judge, ReplyReader
     from pfungst.probes import PROBES
     from pfungst.probes.game.adversaries import ADVERSARIES
     from pfungst.probes.noise import RANKERS
@@ -34,8 +35,8 @@ def parts() -> dict[str, list[tuple[str, ...]]]:
         "players": list(available().items()),
         "models": _models(),
         "data": _of(FORMATS),
-        "matchers": _of(MATCHERS),
-        "metrics": _told(METRICS),
+        "matchers": [*_of(MATCHERS), ("judge", _line(ReplyReader))],
+        "metrics": [*_told(METRICS), ("judge", _line(Judge))],
         "logs": _of(LOGS),
         "exports": _of(EXPORTS),
         "rankers": _of(RANKERS),
@@ -60,6 +61,10 @@ def settings(kind: str, name: str) -> list[Setting]:
     registries = {"probes": PROBES, "adversaries": ADVERSARIES, "rankers": RANKERS, "rephrasers": REPHRASERS}
     if kind in registries:
         return describe_settings(registries[kind].get(name), ("argument", "name"))
+    if name == "judge" and kind in ("metrics", "matchers"):
+        from pfungst.players.judging import JudgeSettings, ReaderSettings
+
+        return describe_settings(JudgeSettings if kind == "metrics" else ReaderSettings)
     if kind == "players":
         return options_of(name)
     if kind == "data":

@@ -8,9 +8,9 @@ answers that it calls wrong), and from these an accuracy a that it measured is c
     true drop     = drop / (sensitivity + specificity - 1)        the same judge in both conditions
 
 The interval carries the uncertainty of all three: each is drawn from its posterior under Jeffreys' prior, and the
-percentiles of the corrected values are taken. In simulations its coverage is at least that of Lang and Reiczigel's
-(2014) closed form, and it serves drops as well. Several questions about one image count as fewer: counts are divided by
-the design effect.
+percentiles of the corrected values are taken. Unlike the closed form of Lang and Reiczigel (2014), with which
+benchmarks/judge_interval.py compares it, this serves drops as well. Several questions about one image count as fewer:
+counts are divided by the design effect.
 """
 
 from __future__ import annotations

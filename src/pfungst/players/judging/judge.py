@@ -54,6 +54,8 @@ class Judge:
             if query is not None:
                 for one in self._takes(query):
                     queries[one.key(self.player.fingerprint)] = one
+        if not queries:
+            return
         with AnswerStore(folder / STORE) as store:
             asker = Asker(self.player, store, progress=progress)
             most = self.settings.max_errors
@@ -70,10 +72,10 @@ class Judge:
                 ) from error
             self.failures += asker.failures
         self._asked.update(queries)
-        if queries and not any(isinstance(verdict(self._said[key].text), bool) for key in queries if key in self._said):
-            first = next((self._said[key].text for key in queries if key in self._said), "")
+        if not any(isinstance(verdict(said.text), bool) for said in self._said.values()):
+            first = next((said.text for said in self._said.values()), "")
             raise PlayerError(
-                f"The judge {self.player.name} gave no verdict in {len(queries):,} judgements. It was asked for one "
+                f"The judge {self.player.name} gave no verdict in {len(self._said):,} judgements. It was asked for one "
                 f"word and said, for example, {first!r:.200}. Choose another judge, or give it more to say: "
                 "max_tokens=N behind the judge."
             )

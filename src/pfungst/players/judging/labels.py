@@ -71,7 +71,8 @@ def _labels(path: Path, rows: Any) -> Iterator[Label]:
                 continue
             if word not in _RIGHT | _WRONG:
                 raise Bad(f"the label {word!r} is neither right nor wrong (1 and 0 will do).")
-            id_ = cells.identifier(cells.first(row, COLUMNS["id"]), "id")
+            # In an exported table a text that a spreadsheet would run has an apostrophe in front.
+            id_ = re.sub(r"^'(?=[=+@-])", "", cells.identifier(cells.first(row, COLUMNS["id"]), "id"))
             texts = {name: _text(row, name) for name in ("probe", "condition", "reply")}
         except Bad as problem:
             raise DataError.at(path, where, str(problem)) from None
