@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.api import Run, reading_notes, slug
-from pfungst.core import Answer, DataError, Dataset, Exam, Example, PfungstError, Progress, UsageError
+from pfungst.core import Answer, DataError, Dataset, Exam, Example, PfungstError, Probe, Progress, UsageError
 from pfungst.core.files import write_atomic
 from pfungst.core.types import no_progress
+from pfungst.logs.contrast import contrasts
 from pfungst.logs.grouping import Grouped, group
 from pfungst.logs.records import Record
 from pfungst.logs.source import stem
@@ -54,6 +55,7 @@ def import_logs(
     from pfungst.data import load
     from pfungst.players.recorded import LoggedPlayer
     from pfungst.probes.conditions import Conditions
+    from pfungst.probes.contrast import Contrast
     from pfungst.report import write_report
     from pfungst.scores import get_metric
     from pfungst.scores.matchers import get_matcher
@@ -77,7 +79,10 @@ def import_logs(
     whole = replace(whole, name=about, metric=metric or _metric(whole, truth))
     reading = matcher or "lenient"
     player = LoggedPlayer(model, answers, f"logs-1-{_digest(grouped, whole)}", reading)
-    probe = Conditions(grouped.conditions, (*again, *grouped.repeats), tuple(missing))
+    probes: list[Probe] = [Conditions(grouped.conditions, (*again, *grouped.repeats), tuple(missing))]
+    contrast = Contrast("data", tuple(missing))
+    if contrast.finds(whole):
+        probes.append(contrast)
     config = {
         "pfungst": _version(),
         "python": platform.python_version(),
@@ -92,12 +97,12 @@ def import_logs(
         },
     }
     exam = Exam(
-        player, whole, [probe], get_metric(whole.metric), path, seed, config, progress, matcher=get_matcher(reading)
+        player, whole, probes, get_metric(whole.metric), path, seed, config, progress, matcher=get_matcher(reading)
     )
     examined = exam.run()
     write_report(path, whole)
     notes = (*grouped.notes, *_told(grouped, whole, missing), *reading_notes(examined, whole.metric, reading))
-    return Run(path, examined.findings, notes, examined.problems)
+    return Run(path, examined.findings, notes, examined.problems, judge=examined.judge)
 
 
 def _write_questions(path: Path, content: bytes) -> None:
@@ -113,8 +118,11 @@ def _questions(grouped: Grouped) -> tuple[dict[str, Answer], list[str], list[str
     answers: dict[str, Answer] = {}
     rows: list[str] = []
     missing: list[str] = []
+    named = {id_: group for log in grouped.logs for id_, group in contrasts(log).items()}
     for key, id_, record, example in _members(grouped):
         row = _row(key, id_, record, example)
+        if id_ == key and (group := example.contrast if example is not None else named.get(record.id)):
+            row["contrast_group"] = group
         rows.append(json.dumps(row, ensure_ascii=False) + "\n")
         if record.reply is None:
             missing.append(id_)

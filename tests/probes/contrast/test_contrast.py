@@ -14,6 +14,8 @@ import pytest
 import pfungst
 from pfungst.core import Answer, AnsweredTrial, Dataset, Example, Findings, ProbeError, Query
 from pfungst.core.files import jsonable
+from pfungst.logs import read_log
+from pfungst.logs.contrast import contrasts
 from pfungst.probes import check_probe, get_probe
 from pfungst.probes.check import broken_contracts
 from pfungst.probes.contrast import Contrast
@@ -243,3 +245,43 @@ def test_recorded_answers_can_be_contrasted(tmp_path: Path) -> None:
     )
     assert value(run.findings[0], "accuracy") == 0.5 and value(run.findings[0], "group accuracy") == 0.0
     assert not math.isnan(value(run.findings[0], "same answer", "another image"))
+
+
+def test_an_imported_log_of_pairs_is_contrasted_without_a_data_set(tmp_path: Path) -> None:
+    """VLMEvalKit's own rule for HallusionBench: a figure (or a question) of a set counts if all its rows are right."""
+    rows = [
+        (f"VD_illusion_1_{number}_{figure}_{question}", f"Is it {question}?", "Yes" if figure == question else "No",
+         f"{number}_{figure}.png", "Yes, it is." if number or figure == question else "No.")
+        for number in range(3) for figure in (0, 1) for question in (0, 1)
+    ]  # fmt: skip
+    lines = "".join("\t".join(row) + "\n" for row in rows)
+    log = tmp_path / "GPT_HallusionBench.tsv"
+    log.write_text("index\tquestion\tanswer\timage_path\tprediction\n" + lines)
+    run = pfungst.import_logs(log, tmp_path / "run")
+    found = next(one for one in run.findings if one.probe == "contrast")
+    figures: dict[str, list[bool]] = {}
+    for id_, _, target, _, said in rows:
+        figures.setdefault(id_.rpartition("_")[0], []).append(said.startswith(target))
+    assert value(found, "image accuracy") == pytest.approx(sum(map(all, figures.values())) / len(figures))
+    assert value(found, "group accuracy") == pytest.approx(1 / 3)
+    again = pfungst.rescore(tmp_path / "run")
+    assert [one.probe for one in again.findings] == ["conditions", "contrast"] and not again.problems
+
+
+@pytest.mark.parametrize(
+    ("name", "ids", "expected"),
+    [
+        ("m_MMVP", ["1", "2", "3", "4"], ["0", "0", "1", "1"]),
+        ("m_NaturalBenchDataset", ["0", "1", "2", "3", "4"], ["0", "0", "0", "0", "1"]),
+        ("m_MME", ["1", "2", "3"], ["c/a.png", "c/a.png", "c/b.png"]),
+        ("m_MMStar", ["1", "2"], []),
+    ],
+)
+def test_logs_tell_their_pairs_by_the_name_of_the_data_set(
+    tmp_path: Path, name: str, ids: list[str], expected: list[str]
+) -> None:
+    images = ["a.png", "a.png", "b.png", "b.png", "c.png"]
+    lines = [f"{id_}\tIs it?\tYes\tc\t{image}\tYes\n" for id_, image in zip(ids, images, strict=False)]
+    log = tmp_path / f"{name}.tsv"
+    log.write_text("index\tquestion\tanswer\tcategory\timage_path\tprediction\n" + "".join(lines))
+    assert list(contrasts(read_log(log)).values()) == expected

@@ -42,9 +42,13 @@ class Contrast:
     """Ids of examples that were not answered."""
     name: str = "contrast"
 
-    def check_data(self, data: Dataset) -> None:
+    def finds(self, data: Dataset) -> bool:
         """Whether there is anything to contrast."""
-        if next(self._groups(data, 0), None) is None and not self._made(data):
+        return next(self._groups(data, 0), None) is not None or self._made(data)
+
+    def check_data(self, data: Dataset) -> None:
+        """Raises ProbeError where there is nothing to contrast."""
+        if not self.finds(data):
             told = {
                 "": f"{data.name} has neither contrast groups nor scenes and programs to make them from. To pair the "
                 "same question about two images, say contrast:by=question.",
