@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import pfungst
 from pfungst.cli.app import app
 from pfungst.core import Answer, Dataset, Exam, Example, PfungstError
 from pfungst.probes.control import Control
 from pfungst.report.answers import Chosen, answers
+from tests.conftest import png
 
 
 class Wavering:
@@ -52,3 +54,32 @@ def test_the_command_says_when_there_is_more(run: Path) -> None:
     assert len(found["answers"]) == 2 and found["complete"] is False
     assert "first 2 answers" in CliRunner().invoke(app, ["show", str(run), "--most", "2"]).stdout
     assert "No answer fits" in CliRunner().invoke(app, ["show", str(run), "--id", "none"]).stdout
+
+
+def test_answers_are_chosen_by_flip_and_words(run: Path) -> None:
+    assert {row["example_id"] for row in answers(run, Chosen(flip="right to wrong"))} == {"1", "3", "5"}
+    assert list(answers(run, Chosen(flip="wrong to right"))) == []
+    assert {row["example_id"] for row in answers(run, Chosen(text="HOW 5"))} == {"5"}
+    with pytest.raises(PfungstError, match="no flip called 'sideways'. There are: right to wrong"):
+        list(answers(run, Chosen(flip="sideways")))
+
+
+def test_images_are_links_in_the_terminal_and_files_in_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PFUNGST_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for n in range(2):
+        (folder / f"{n}.png").write_bytes(png(100 * n).read())
+    rows = [{"id": f"q{n}", "question": "Is it?", "image": f"{n}.png", "answer": "yes"} for n in range(2)]
+    (folder / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = tmp_path / "run"
+    pfungst.examine("oracle", folder / "data.jsonl", ["control", "blind"], out)
+    shown = json.loads(CliRunner().invoke(app, ["show", str(out), "--probe", "blind", "--id", "q1", "--json"]).stdout)
+    files = {row["variant"]: row["image_file"] for row in shown["answers"]}
+    # The variants that take the image away, or show another, have no link to it.
+    assert files["clean"] == str(folder / "1.png")
+    assert files["blank image"] is files["question only"] is files["other image"] is None
+    piped = CliRunner().invoke(app, ["show", str(out), "--probe", "control"]).stdout
+    assert str(folder / "0.png") in piped
+    without = CliRunner().invoke(app, ["show", str(out), "--probe", "control", "--no-images"]).stdout
+    assert "0.png" not in without

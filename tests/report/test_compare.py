@@ -1,13 +1,21 @@
 """Comparing two runs, on answers that are known."""
 
+import json
 from dataclasses import dataclass, replace
 
 import pytest
+from typer.testing import CliRunner
 
+import pfungst
+from pfungst.cli.app import app
 from pfungst.core import Answer, Exam, PfungstError
+from pfungst.core.stats import Interval, holm
 from pfungst.probes.blind import Blind
 from pfungst.probes.control import Control
+from pfungst.report.answers import answers
 from pfungst.report.compare import compare
+from pfungst.report.compare_html import write_comparison
+from pfungst.report.leaderboard import Pair, groups_of, leaderboard
 from tests.conftest import squares
 
 
@@ -67,3 +75,104 @@ def test_runs_without_a_probe_in_common_are_refused(tmp_path):
     data = squares(8, 1)
     with pytest.raises(PfungstError, match="no probe in common"):
         compare(run(tmp_path, "a", 4, data), run(tmp_path, "b", 4, data, (Blind(),)))
+
+
+def test_a_leaderboard_tests_every_pair_and_joins_what_does_not_differ(tmp_path):
+    data = squares(40, 1)
+    paths = [run(tmp_path, name, right, data) for name, right in (("c", 12), ("a", 40), ("b", 36), ("d", 10))]
+    board = leaderboard(paths)
+    assert [one.name for one in board.runs] == ["a", "b", "c", "d"]
+    clean = board.columns[0]
+    assert clean.name == "clean" and [round(score.value, 3) for score in clean.scores] == [1, 0.9, 0.3, 0.25]
+    # Exact McNemar of every pair, 4:0, 28:0, 30:0, 24:0, 26:0 and 2:0, corrected by Holm.
+    raw = [2 / 2**lost for lost in (4, 28, 30, 24, 26, 2)]
+    assert [pair.p for pair in clean.pairs] == pytest.approx(holm(raw))
+    assert clean.groups == ((0, 1), (2, 3))
+    assert clean.ties_with_best(1) and not clean.ties_with_best(2)
+    # Of 40 questions 10 are right for all four, 2 for three, 24 for two, 4 for one.
+    assert clean.ranks == pytest.approx(
+        ((10 * 2.5 + 2 * 2 + 24 * 1.5 + 4) / 40, (10 * 2.5 + 2 * 2 + 24 * 1.5 + 4 * 3) / 40,
+         (10 * 2.5 + 2 * 2 + 24 * 3.5 + 4 * 3) / 40, (10 * 2.5 + 2 * 4 + 24 * 3.5 + 4 * 3) / 40)
+    )  # fmt: skip
+    assert clean.friedman == pytest.approx(friedman(paths))
+
+
+def friedman(paths):
+    """The same test from the scores themselves."""
+    from scipy.stats import friedmanchisquare
+
+    scores = [[row["score"] for row in answers(path) if row["variant"] == "clean"] for path in paths]
+    return friedmanchisquare(*scores).pvalue
+
+
+def test_groups_are_the_longest_stretches_without_a_difference():
+    def pair(first, second, p):
+        return Pair(first, second, Interval(0, 0, 0, 1, 1, ""), p, "")
+
+    # 0 and 2 differ, as 1 and 3 do; 3 differs from all but 2.
+    pairs = [pair(0, 1, 0.5), pair(0, 2, 0.01), pair(0, 3, 0.01), pair(1, 2, 0.5), pair(1, 3, 0.01), pair(2, 3, 0.5)]
+    assert groups_of([1.0, 2.0, 3.0, 4.0], pairs) == ((0, 1), (1, 2), (2, 3))
+    assert groups_of([1.0, 2.0], [pair(0, 1, 0.01)]) == ()
+
+
+def test_the_columns_are_the_headlines_of_the_probes(tmp_path):
+    data = squares(8, 2)
+    paths = [run(tmp_path, name, right, data, (Control(), Blind())) for name, right in (("a", 8), ("b", 3))]
+    board = leaderboard(paths)
+    assert [(one.name, one.variants, one.removes) for one in board.columns] == [
+        ("clean", ("clean",), False),
+        ("control", ("again",), False),
+        ("blind", ("question only",), True),
+    ]
+    assert [drop.value for drop in board.columns[2].drops] == [1.0, 3 / 8]
+
+
+def test_imported_runs_are_compared_by_ids_and_right_answers(tmp_path):
+    def log(name, answers, targets):
+        rows = [
+            {"question_id": f"q{n}", "question": f"{name} asks {n}?", "prediction": said, "answer": target}
+            for n, (said, target) in enumerate(zip(answers, targets, strict=True))
+        ]
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return pfungst.import_logs(path, tmp_path / f"run-{name}", name=name).path
+
+    truth = ["red", "blue", "green", "red"]
+    first, second = log("one", ["red", "blue", "red", "red"], truth), log("two", ["red", "red", "red", "red"], truth)
+    (row,) = compare(first, second)
+    assert (row.first.value, row.second.value, row.flips.right_to_wrong) == (0.75, 0.5, 1)
+    assert [one.name for one in leaderboard([first, second]).runs] == ["one", "two"]
+    with pytest.raises(PfungstError, match="4 have another right answer"):
+        compare(first, log("other", truth, ["dog", "cat", "cow", "pig"]))
+
+
+def test_a_run_is_not_compared_with_itself_or_alone(tmp_path):
+    path = run(tmp_path, "a", 4, squares(8, 1))
+    with pytest.raises(PfungstError, match="named 2 times"):
+        leaderboard([path, path])
+    with pytest.raises(PfungstError, match="two runs or more"):
+        leaderboard([path])
+
+
+def test_the_page_holds_board_pairs_ranks_and_who_is_right(tmp_path):
+    data = squares(12, 1)
+    hostile = "<script>alert(1)</script>"
+    paths = [run(tmp_path, name, right, data) for name, right in (("a", 12), ("b", 6), ("c", 2))]
+    board = leaderboard(paths)
+    board = replace(board, runs=(replace(board.runs[0], name=hostile), *board.runs[1:]))
+    html = write_comparison(board, tmp_path / "compare.html", data).read_text()
+    assert hostile not in html and html.count("<script>") == 1
+    for words in ("3 runs compared", "Leaderboard", "Mean rank, clean", "Paired differences, clean", "10 answers on"):
+        assert words in html
+    # b is wrong on 6 to 11, c on 2 to 11.
+    assert html.count('data-right="110"') == 4 and html.count('data-right="100"') == 6
+
+
+def test_the_command_prints_a_board_and_writes_a_page(tmp_path):
+    data = squares(8, 1)
+    paths = [str(run(tmp_path, name, right, data)) for name, right in (("a", 8), ("b", 4), ("c", 2))]
+    told = CliRunner().invoke(app, ["compare", *paths, "--html", str(tmp_path / "page.html")])
+    assert told.exit_code == 0 and "a leads with 100.0%" in told.stdout and (tmp_path / "page.html").exists()
+    found = json.loads(CliRunner().invoke(app, ["compare", *paths, "--json"]).stdout)
+    assert [one["name"] for one in found["runs"]] == ["a", "b", "c"]
+    assert [score["value"] for score in found["columns"][0]["scores"]] == [1, 0.5, 0.25]

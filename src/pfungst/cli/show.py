@@ -13,6 +13,8 @@ from pfungst.core import Progress
 from pfungst.core.files import jsonable
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pfungst.core import Table
 
 
@@ -55,11 +57,19 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
         table.add_column(name, overflow="fold")
     for row in rows:
         # Text objects: what comes from a data set must not be read as markup.
-        table.add_row(*(Text(str(cell)) for cell in row))
+        table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
     console = Console()
     if not console.is_terminal:
         console.width = max(console.width, Console(width=10_000).measure(table).maximum)
     console.print(table)
+
+
+def link(file: Path) -> Any:
+    """A cell that opens a file: one word in a terminal, its path in a file or pipe."""
+    from rich.console import Console
+    from rich.text import Text
+
+    return Text("image", style=f"link {file.as_uri()}") if Console().is_terminal else Text(str(file))
 
 
 def show_table(table: Table) -> None:

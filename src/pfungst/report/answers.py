@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +10,11 @@ from typing import Any
 
 from pfungst.core import PfungstError, read_config
 from pfungst.core.exam import labelled
+from pfungst.report.kinds import KINDS, kind_of
 
 COLUMNS = (
     "example_id", "image_id", "variant", "question", "choices", "answer", "score", "target", "answer_type",
-    "question_type", "raw", "unread",
+    "question_type", "raw", "unread", "image",
 )  # fmt: skip
 
 
@@ -28,6 +30,10 @@ class Chosen:
     """Only examples with a wrong answer (score 0) in some variant."""
     unread: bool = False
     """Only examples with a reply that could not be read."""
+    flip: str = ""
+    """Only examples whose answer fared so: one of `kinds.KINDS`, such as `right to wrong`."""
+    text: str = ""
+    """Only examples in whose questions, replies, choices, right answer or id these words stand."""
 
 
 def answers(run: Path, chosen: Chosen | None = None, label: str = "") -> Iterator[dict[str, Any]]:
@@ -39,7 +45,12 @@ def answers(run: Path, chosen: Chosen | None = None, label: str = "") -> Iterato
     probes = [probe["name"] for probe in read_config(run)["probes"]]
     if chosen.probe and chosen.probe not in probes:
         raise PfungstError(f"{run} has no probe {chosen.probe}; its probes are: {', '.join(probes)}.")
-    for probe in [chosen.probe] if chosen.probe else probes:
+    if chosen.flip and chosen.flip not in KINDS:
+        raise PfungstError(f"There is no flip called {chosen.flip!r}. There are: {', '.join(KINDS)}.")
+    wanted = [chosen.probe] if chosen.probe else probes
+    removing = removing_probes(run, wanted, label) if chosen.flip else frozenset()
+    words = chosen.text.casefold().split()
+    for probe in wanted:
         for rows in _examples(run, probe, label):
             if chosen.kind and chosen.kind not in (rows[0]["answer_type"], rows[0]["question_type"]):
                 continue
@@ -47,8 +58,28 @@ def answers(run: Path, chosen: Chosen | None = None, label: str = "") -> Iterato
                 continue
             if chosen.unread and not any(row["unread"] for row in rows):
                 continue
+            if chosen.flip and chosen.flip != _flip(rows, probe in removing):
+                continue
+            if words and not _holds(rows, words):
+                continue
             if not chosen.wrong or any(row["score"] == 0 for row in rows):
                 yield from ({"probe": probe, **row} for row in rows)
+
+
+def _flip(rows: Sequence[dict[str, Any]], removes: bool) -> str:
+    scores = [math.nan if row["score"] is None else row["score"] for row in rows]
+    found = kind_of(scores, [row["answer"] for row in rows], removes)
+    return "" if found is None else found[0]
+
+
+def _holds(rows: Sequence[dict[str, Any]], words: Sequence[str]) -> bool:
+    texts = (
+        text
+        for row in rows
+        for text in (row["example_id"], row["question"], row["raw"], row["target"], *(row["choices"] or ()))
+    )
+    whole = "\n".join(text for text in texts if text).casefold()
+    return all(word in whole for word in words)
 
 
 def _examples(run: Path, probe: str, label: str) -> Iterator[list[dict[str, Any]]]:

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pfungst.core import Dataset, read_config
+from pfungst.core import Dataset, Example, read_config
 from pfungst.core.exam import labelled
 from pfungst.core.files import write_atomic
 from pfungst.report.answers import removing_probes
 from pfungst.report.card import CARD_COLUMNS, card_rows, number
-from pfungst.report.cases import MOST_WORDS, Case, Sample, sample_cases, with_replies
+from pfungst.report.cases import MOST_WORDS, PER_KIND, Case, Sample, sample_cases, with_replies
 from pfungst.report.drawings import Tools, draw_case
 from pfungst.report.findings import read_extras, read_findings, read_judge
 from pfungst.report.names import slug
@@ -22,6 +22,8 @@ from pfungst.report.summary import COLUMNS, TITLE, Row, draw_narrow, draw_wide, 
 
 MOST_OPTIONS = 200
 """Choices of a filter; beyond it the words of the question find more."""
+MOST_BYTES = 9_500_000
+"""Of a report: with fewer cases of a kind where it would be larger."""
 MOST_CONFIG = 60_000
 """Characters of the configuration that are shown."""
 
@@ -31,11 +33,31 @@ def write_report(run: Path, data: Dataset | None = None, label: str = "") -> Pat
 
     label: of a second reading of the run, see `pfungst.rescore`; it is part of the file's name.
     """
-    config = read_config(run)
-    findings = read_findings(run, label)
+    config, findings = read_config(run), read_findings(run, label)
+    examples = {example.id: example for example in data or ()}
+    per_kind = PER_KIND
+    while True:
+        html = _page(run, config, findings, examples, label, per_kind)
+        if len(html) <= MOST_BYTES or per_kind == 1:
+            break
+        per_kind //= 2
+    path = labelled(run / "report.html", label)
+    write_atomic(path, html)
+    return path
+
+
+def _page(
+    run: Path,
+    config: Mapping[str, Any],
+    findings: Sequence[Mapping[str, Any]],
+    examples: Mapping[str, Example],
+    label: str,
+    per_kind: int,
+) -> bytes:
+    """The report with at most so many cases of one kind and probe."""
     removing = removing_probes(run, [one["probe"] for one in findings], label)
-    sample = sample_cases(run, findings, removing, label, config["seed"])
-    tools = Tools(run, examples={example.id: example for example in data or ()})
+    sample = sample_cases(run, findings, removing, label, config["seed"], per_kind)
+    tools = Tools(run, examples=examples)
     stem = slug(config["player"]["name"])[:40] or "player"
     judge = read_judge(run, label)
     told = [*findings, *([{**judge, "probe": "The judge"}] if judge is not None else [])]
@@ -46,7 +68,7 @@ def write_report(run: Path, data: Dataset | None = None, label: str = "") -> Pat
         drawings = (draw_wide(rows), draw_narrow(rows))
         summary = drawn_block(TITLE, drawings, COLUMNS, table_rows(rows), stem, _reading(rows))
     cases = [_case(case, tools) for case in with_replies(sample.cases, run)]
-    html = render(
+    return render(
         "report.html",
         config=config,
         config_text=_config_text(config),
@@ -67,9 +89,6 @@ def write_report(run: Path, data: Dataset | None = None, label: str = "") -> Pat
             "question_type": _options([one["case"].clean["question_type"] for one in cases]),
         },
     )
-    path = labelled(run / "report.html", label)
-    write_atomic(path, html)
-    return path
 
 
 def _section(

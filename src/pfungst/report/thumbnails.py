@@ -13,8 +13,8 @@ from pfungst.report.page import data_url
 
 LONGEST = 480
 """Longest side of an image in a report, pixels."""
-MOST = 4_000_000
-"""Characters of all images together."""
+MOST, LEAST = 4_000_000, 10_000
+"""Characters of all images together; with less room than the second no further one is tried."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,9 @@ class Thumbnails:
         return [one for one in self.kept.values() if one is not None]
 
     def _make(self, image: Image | PIL.Image.Image) -> Thumbnail | None:
+        if self.room < LEAST:
+            self.left_out += 1
+            return None
         try:
             picture = as_rgb(image).copy()
         except PfungstError:
