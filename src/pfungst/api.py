@@ -25,6 +25,7 @@ from pfungst.core import (
     read_config,
 )
 from pfungst.core.exam import Examined, labelled
+from pfungst.core.progress import shown_in
 from pfungst.core.types import matcher_of, no_progress, notes_of
 
 DEFAULT_PROBES = ("control", "blind")
@@ -42,6 +43,8 @@ class Run:
     """What could not be finished, in sentences; the same call tries it again."""
     label: str = ""
     """Of a second reading by another metric or matcher: part of the names of its files."""
+    judge: Findings | None = None
+    """How far the judge can be trusted, where a judge was the metric."""
 
     @property
     def report(self) -> Path:
@@ -112,7 +115,7 @@ def examine(
     probes: probes or their specs (`blind`, `name:key=value`); `control` and `blind` by default, only `control` for
         recorded answers, which know nothing of a disturbance, and for data without images.
     out: the run folder, by default runs/PLAYER-DATA. Running into the same folder again resumes.
-    metric: how answers are judged, by default what the data set names.
+    metric: how answers are judged, by default what the data set names; `judge:PLAYER` lets a player judge them.
     matcher: how replies are read into answers, by default what the player names: `lenient` for models that chat; the
         text of all others is the answer.
     limit, only: the first so many examples, or those of these ids. Pools (basic questions, decoys) are still drawn from
@@ -155,14 +158,15 @@ def examine(
         seen = any(example.image is not None for example in part)
         probes = DEFAULT_PROBES if seen and not isinstance(chosen, PartialPlayer) else DEFAULT_PROBES[:1]
     parts = [get_probe(probe) if isinstance(probe, str) else probe for probe in probes]
-    exam = Exam(
-        chosen, part, parts, get_metric(part.metric), path, seed, config, progress, max_queries, place,
-        get_matcher(reading) if reading else None, max_errors,
-    )  # fmt: skip
-    examined = exam.run()
+    with shown_in(path, progress) as shown:
+        exam = Exam(
+            chosen, part, parts, get_metric(part.metric), path, seed, config, shown, max_queries, place,
+            get_matcher(reading) if reading else None, max_errors,
+        )  # fmt: skip
+        examined = exam.run()
     write_report(path, part)
     notes = (*notes_of(chosen), *reading_notes(examined, part.metric, reading))
-    return Run(path, examined.findings, notes, examined.problems)
+    return Run(path, examined.findings, notes, examined.problems, judge=examined.judge)
 
 
 def rescore(
@@ -180,6 +184,7 @@ def rescore(
     metric, matcher: judge the same answers by another metric, read the same replies by another matcher. The numbers are
         written beside the old ones, to findings-METRIC.json, findings-MATCHER.json or findings-METRIC-MATCHER.json.
     """
+    import pfungst.players  # noqa: F401  judges are players
     from pfungst.probes import PROBES
     from pfungst.report import write_report
     from pfungst.scores import get_metric
@@ -196,14 +201,17 @@ def rescore(
         was["name"], was["fingerprint"], was.get("reads_scenes", False), was.get("reads_ids", False), _missing(path)
     )
     reading = matcher or config.get("matcher", "")
-    label = "-".join(slug(name) for name in (metric, matcher) if name)
+    score, reader = get_metric(part.metric), get_matcher(reading) if reading else None
+    # A judge's own name is shorter than its spec, which holds an address.
+    named = [getattr(made, "label", name) for name, made in ((metric, score), (matcher, reader)) if name]
+    label = "-".join(map(slug, named))
     exam = Exam(
-        player, part, probes, get_metric(part.metric), path, config["seed"], config, progress,
-        matcher=get_matcher(reading) if reading else None, label=label,
+        player, part, probes, score, path, config["seed"], config, progress, matcher=reader, label=label,
     )  # fmt: skip
     examined = exam.run()
     write_report(path, part, label)
-    return Run(path, examined.findings, reading_notes(examined, part.metric, reading), examined.problems, label)
+    notes = reading_notes(examined, part.metric, reading)
+    return Run(path, examined.findings, notes, examined.problems, label, examined.judge)
 
 
 def _missing(run: Path) -> int:
@@ -216,12 +224,15 @@ def reading_notes(examined: Examined, metric: str, matcher: str) -> tuple[str, .
     """What a reader of the numbers must know about how they came about."""
     from pfungst.scores.spelling import spelling_gap
 
-    gap = spelling_gap((example for example, _ in examined.clean), (answer for _, answer in examined.clean), metric)
-    notes = [gap.sentence] if gap.sentence else []
+    notes = []
+    if examined.judge is None:
+        gap = spelling_gap((example for example, _ in examined.clean), (answer for _, answer in examined.clean), metric)
+        notes += [gap.sentence] if gap.sentence else []
     if examined.unread:
+        verb = "count as wrong" if examined.judge is None else "were judged as they were said"
         notes.append(
-            f"{examined.unread:,} of {examined.total:,} replies could not be read by the matcher {matcher} and count "
-            "as wrong. `pfungst show RUN --unread` lists them."
+            f"{examined.unread:,} of {examined.total:,} replies could not be read by the matcher {matcher} and {verb}. "
+            "`pfungst show RUN --unread` lists them."
         )
     if examined.failed:
         question, error = examined.failed[0]

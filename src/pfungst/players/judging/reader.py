@@ -44,7 +44,7 @@ class ReplyReader:
     @property
     def label(self) -> str:
         """Names a second reading by this matcher."""
-        return f"judge-{self.player.name}"
+        return f"reader-{self.player.name}"
 
     def prepare(self, answers: Sequence[tuple[Example, Answer]], folder: Path, progress: Progress) -> None:
         """Ask about every reply that the run folder does not know yet. A player that fails stops the run: a reply must
