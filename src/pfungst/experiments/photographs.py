@@ -58,7 +58,7 @@ ROWS: dict[str, Row] = {
     "ban": Row("ban", True, {"word_size": 64, "hidden": 96, "glimpses": 2}),
 }  # fmt: skip
 """Small, so that the weights of all nine take some 16 MB. The first six are those of the noise papers."""
-FIT = FitConfig(epochs=30, batch=256, weight_decay=0.01, schedule="constant", average=0.99, patience=6)
+FIT = FitConfig(epochs=30, batch=512, weight_decay=0.01, schedule="constant", average=0.99, patience=6)
 SUFFIX = "-vqa2"
 
 
@@ -74,9 +74,9 @@ class PhotographsConfig:
     """Features of lstm-qi and hiecoatt."""
     large: str = "efficientnet-lite2"
     """Features of all others."""
-    rates: tuple[float, ...] = (7e-4, 2e-3)
+    rates: tuple[float, ...] = (1e-3, 3e-3)
     """Learning rates to choose from."""
-    dropouts: tuple[float, ...] = (0.3, 0.5)
+    dropouts: tuple[float, ...] = (0.4,)
     """Dropouts to choose from."""
     seeds: int = option(5, free=True)
     """Runs of every model and twin with the settings that were chosen."""

@@ -7,13 +7,14 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.utils.parametrize import is_parametrized
 
 from pfungst.compute import Shard
 from pfungst.core import Dataset
@@ -35,6 +36,7 @@ WORDS_READ = 64
 noise probe appends make them longer."""
 _ARRAY_WORDS = 26
 _ASKED_AT_ONCE = 512
+_SPREAD = 0.5
 
 
 def splits(train: Dataset, test: Dataset, share: float) -> dict[str, Dataset]:
@@ -85,7 +87,11 @@ def _place(out: Path, backbone: str) -> Path:
 
 @dataclass(frozen=True)
 class Blind:
-    """The same questions and answers with an image that says nothing: one cell of zeros."""
+    """The same questions and answers with an image that says nothing: one cell, the same for all.
+
+    It holds ones: with zeros, what a model multiplies the question by would begin near 0, and the twin would learn
+    later than it could.
+    """
 
     data: ArrayData
     channels: int
@@ -95,13 +101,25 @@ class Blind:
 
     def batch(self, rows: NDArray[np.int64]) -> Batch:
         batch = self.data.batch(rows)
-        nothing = torch.zeros(len(batch), self.channels, 1, 1, device=batch.question.device)
+        nothing = torch.ones(len(batch), self.channels, 1, 1, device=batch.question.device)
         return dataclasses.replace(batch, image=nothing)
 
 
-@lru_cache(maxsize=1)
+_kept: dict[tuple[Path, bool, str], tuple[Prepared, dict[str, ArrayData]]] = {}
+"""The arrays that this process used last."""
+
+
 def _loaded(place: Path, looks: bool, device: str) -> tuple[Prepared, dict[str, ArrayData]]:
-    """The arrays of a backbone on the device: runs of one process share them."""
+    """The arrays of a backbone on the device: runs of one process share them, and there is room for one at a time."""
+    if (place, looks, device) not in _kept:
+        _kept.clear()
+        if device.startswith("cuda"):
+            torch.cuda.empty_cache()
+        _kept[place, looks, device] = _load(place, looks, device)
+    return _kept[place, looks, device]
+
+
+def _load(place: Path, looks: bool, device: str) -> tuple[Prepared, dict[str, ArrayData]]:
     prepared = Prepared.load(place)
     parts = frozenset({"question", "answer", *(["image"] if looks else [])})
     found = {
@@ -130,6 +148,7 @@ def learn(shard: Shard, path: Path, *, out: Path, device: str, fit_config: FitCo
     config = dataclasses.replace(fit_config, rate=cell["rate"], seed=cell["seed"])
     config = dataclasses.replace(config, check_every=config.per_epoch(len(data[TRAIN])))
     model = build(row.model, sizes, _config(row.model, row.sizes, cell["dropout"]), seed=config.seed)
+    start_looking(model.to(device), data[TRAIN].batch(_sample(len(data[TRAIN]))).to(device))
     fitted = fit(model, data[TRAIN], validation=data[HELD], config=config, device=device)
     _round(model)
     with full_precision():
@@ -160,6 +179,37 @@ def learn(shard: Shard, path: Path, *, out: Path, device: str, fit_config: FitCo
 def _config(model: str, sizes: Mapping[str, int], dropout: float) -> Any:
     chosen = get_config(model, "features", **sizes, dropout=dropout)
     return get_config(model, chosen, classifier_dropout=dropout) if hasattr(chosen, "classifier_dropout") else chosen
+
+
+def _sample(count: int) -> NDArray[np.int64]:
+    return np.random.default_rng(0).permutation(count)[:_ASKED_AT_ONCE]
+
+
+@torch.no_grad()
+def start_looking(model: Model, batch: Batch) -> None:
+    """Let every layer that looks at the image begin with outputs of mean 0 and spread 1/2 over the images of a batch.
+
+    Backbones differ in the scale of their features. Where it is small, models that multiply image and question learn
+    the question first, and some never more than that. A layer that sees nothing is left as it is.
+    """
+    channels = model.sizes.image[0]
+    model.eval()
+    for layer in [part for part in model.modules() if isinstance(part, nn.Linear)]:
+        if layer.in_features not in (channels, 2 * channels):
+            continue
+        given: list[Tensor] = []
+        hook = layer.register_forward_pre_hook(lambda module, inputs, given=given: given.append(inputs[0]))  # type: ignore[misc]
+        model(batch)
+        hook.remove()
+        seen = given[0].reshape(-1, layer.in_features)
+        spread = (seen @ layer.weight.T).std(0).mean()
+        if spread > 0:
+            weight = layer.weight * (_SPREAD / spread)
+            if is_parametrized(layer, "weight"):
+                layer.weight = weight  # type: ignore[assignment]
+            else:
+                layer.weight.copy_(weight)
+            layer.bias.copy_(-(weight @ seen.mean(0)))
 
 
 @torch.no_grad()
