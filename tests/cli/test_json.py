@@ -56,8 +56,8 @@ CHEAP: dict[str, tuple[str, ...]] = {
 }
 """Command -> lines that it takes; what the earlier ones write is there for the later."""
 
-LONG = {"train", "harden", "results run", "results file"}
-"""Their --json is parsed in tests/training and tests/experiments, where there is something to train on."""
+LONG = {"train", "harden", "results run", "results file", "serve"}
+"""Their --json is parsed in tests/training, tests/experiments and tests/web, where there is what they need."""
 
 
 @pytest.mark.parametrize("words", LEAVES, ids=" ".join)

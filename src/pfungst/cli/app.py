@@ -22,6 +22,7 @@ from pfungst.cli import (
     reproduce,
     rescore,
     results,
+    serve,
     show_run,
     train,
     world,
@@ -52,6 +53,7 @@ app.command("audit")(audit.audit)
 app.command("play")(play.play)
 app.command("games")(games.games)
 app.command("train")(train.train)
+app.command("serve")(serve.serve)
 app.command("list")(list_.list_parts)
 app.add_typer(data.app, name="data")
 app.add_typer(world.app, name="world")

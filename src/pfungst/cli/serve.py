@@ -1,0 +1,53 @@
+"""pfungst serve"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pfungst.cli.examine import Json
+
+
+def serve(
+    runs: Annotated[list[Path] | None, typer.Argument(help="Run folders, or folders of run folders [runs].")] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on; others than loopback need a token.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port; 0 takes any free one.")] = 8907,
+    token: Annotated[
+        str, typer.Option(envvar="PFUNGST_TOKEN", help="Needed for everything beyond reading [made where needed].")
+    ] = "",
+    player: Annotated[
+        list[str] | None, typer.Option("--player", help="A player that visitors may ask. Repeatable.")
+    ] = None,
+    data: Annotated[str, typer.Option("--data", "-d", help="Data set of the live game and the questions.")] = "world",
+    as_json: Json = False,
+) -> None:
+    """Explore runs in the browser: live progress, every answer, questions of your own, the live game.
+
+    Ends with Ctrl-C. With --json the address is printed as JSON.
+    """
+    import secrets
+    import sys
+
+    from pfungst.cli.show import print_json
+    from pfungst.web import WebSettings
+    from pfungst.web import serve as run_server
+    from pfungst.web.settings import PLAYERS, is_loopback
+
+    sys.path.insert(0, "")  # the user's own module stands in the working folder
+    if not token and not is_loopback(host):
+        token = secrets.token_urlsafe(24)
+    settings = WebSettings(tuple(runs or [Path("runs")]), host, port, token, tuple(player or PLAYERS), data)
+
+    def ready(address: str) -> None:
+        if as_json:
+            print_json({"address": address, "token": token or None})
+        else:
+            print(f"The explorer is at {address}")
+            if token:
+                print(f"Asking, playing and writing notes need the token {token}")
+            print("Stop it with Ctrl-C.")
+        sys.stdout.flush()
+
+    run_server(settings, ready)

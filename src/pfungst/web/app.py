@@ -1,0 +1,174 @@
+"""The application: its addresses, and the pages that only read. Ask, game and notes bring routes of their own."""
+
+from __future__ import annotations
+
+import hmac
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route, Router
+
+from pfungst.core import Image, PfungstError
+from pfungst.report.page import static as report_static
+from pfungst.web import views
+from pfungst.web.desk import Desk
+from pfungst.web.forms import Actions, Form
+from pfungst.web.pictures import LARGE, SMALL
+from pfungst.web.runs import NotHere
+from pfungst.web.security import FOREIGN_POLICY, App, Guard, Refused, allowed_hosts
+from pfungst.web.sessions import Session, Sessions
+from pfungst.web.settings import WebSettings
+from pfungst.web.site import HERE, Site
+from pfungst.web.wanted import Wanted
+
+OURS = {"explorer.css": "text/css", "explorer.js": "text/javascript", "game.js": "text/javascript",
+        "icon.svg": "image/svg+xml"}  # fmt: skip
+"""Files of ours beside the report's style."""
+HEADINGS = {404: "Not here", 403: "Not allowed", 413: "Too large", 500: "Something went wrong"}
+WAIT_AFTER_WRONG_TOKEN = 1.0
+
+
+class Explorer:
+    """Pages for visitors, drawn from a site."""
+
+    def __init__(self, settings: WebSettings) -> None:
+        if not settings.is_local and not settings.token:
+            raise PfungstError(
+                f"A server on {settings.host} can be reached by others, so it needs a token: give one, or let "
+                "`pfungst serve` make one."
+            )
+        self.settings = settings
+        self.site = Site(settings)
+        self.desk = Desk(settings)
+        self.sessions = Sessions(f"pfungst_{settings.port}")
+        self.actions = Actions(self.sessions, bool(settings.token))
+
+    def app(self) -> App:
+        """The application, guarded."""
+        from pfungst.web import ask_pages, game_pages, live, note_pages
+
+        routes = [
+            Route("/", self._runs),
+            Route("/run", self._run),
+            Route("/answers", self._answers),
+            Route("/example", self._example),
+            Route("/image", self._image),
+            Route("/moved", self._moved),
+            Route("/report", self._report),
+            Route("/static/{name}", _static),
+            Route("/sign-in", lambda request: self.page(request, "sign_in.html", here="sign-in")),
+            self.actions.action("/sign-in", self._sign_in, open_to_all=True),
+            *live.routes(self),
+            *note_pages.routes(self),
+            *ask_pages.routes(self),
+            *game_pages.routes(self),
+        ]
+
+        @asynccontextmanager
+        async def lifespan(_: Any) -> AsyncIterator[None]:
+            yield
+            self.site.close()
+
+        # The bare router: Starlette's application would answer errors itself, before the guard sees them.
+        inner = Router(routes, lifespan=lifespan, default=_no_page)
+        largest = {"/": self.settings.max_form, "/ask/upload": self.settings.max_upload + self.settings.max_form}
+        hosts = allowed_hosts(self.settings.host)
+        return Guard(inner, self.sessions, hosts, largest, self._error)
+
+    def page(self, request: Request, template: str, status: int = 200, **context: Any) -> Response:
+        """A page for this visitor."""
+        return HTMLResponse(self.html(request.state.session, template, **context), status)
+
+    def html(self, session: Session, template: str, **context: Any) -> str:
+        return self.site.render(
+            template, form_token=self.sessions.form_token(session), may_write=self.may_write(session), **context
+        )
+
+    def may_write(self, session: Session) -> bool:
+        return session.may_write or not self.settings.token
+
+    def _error(self, status: int, sentence: str, session: Session) -> bytes:
+        heading = HEADINGS.get(status, "This did not work")
+        return self.html(session, "error.html", here="", status=status, heading=heading, sentence=sentence).encode()
+
+    def _runs(self, request: Request) -> Response:
+        return self.page(request, "runs.html", **views.runs_page(self.site))
+
+    def _run(self, request: Request) -> Response:
+        return self.page(request, "run.html", **views.run_page(self.site, self._named(request)))
+
+    def _answers(self, request: Request) -> Response:
+        ids = request.query_params.getlist("run")
+        return self.page(request, "answers.html", **views.answers_page(self.site, ids, Wanted.of(request.query_params)))
+
+    def _example(self, request: Request) -> Response:
+        query = request.query_params
+        at = query.get("at", "")
+        number = int(at) if at.isascii() and at.isdecimal() and len(at) < 12 else None
+        found = views.example_page(
+            self.site, self._named(request), query.get("id", ""), Wanted.of(query), number, query.getlist("with")
+        )
+        return self.page(request, "example.html", **found)
+
+    def _image(self, request: Request) -> Response:
+        image = self.site.pictures.image(self._named(request), request.query_params.get("id", ""))
+        return self.image(request, image, SMALL if request.query_params.get("size") == "small" else LARGE)
+
+    def _moved(self, request: Request) -> Response:
+        from pfungst.web.moves import moved_scene
+
+        found = moved_scene(self._named(request), request.query_params.get("id", ""))
+        if found is None:
+            raise NotHere("This image is not there.")
+        return self.image(request, found.image(request.query_params.get("which", "")), LARGE)
+
+    def image(self, request: Request, image: Image, side: int) -> Response:
+        """An image for the browser, which may keep it and ask whether it is still the same."""
+        tag = f'"{image.digest[:40]}-{side}"'
+        headers = {"etag": tag, "cache-control": "private, max-age=600"}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        content, kind = self.site.pictures.encoded(image, side)
+        return Response(content, media_type=kind, headers=headers)
+
+    def _report(self, request: Request) -> Response:
+        file = self._named(request).file("report.html")
+        if file is None:
+            raise NotHere("This run has no report.")
+        return FileResponse(file, media_type="text/html", headers={"content-security-policy": FOREIGN_POLICY})
+
+    def _named(self, request: Request) -> Any:
+        return self.site.runs.get(request.query_params.get("run", ""))
+
+    def _sign_in(self, form: Form) -> Response:
+        given = form.text("token")
+        if not self.settings.token or not hmac.compare_digest(given.encode(), self.settings.token.encode()):
+            time.sleep(WAIT_AFTER_WRONG_TOKEN)  # guessing is slow
+            raise Refused(403, "This is not the token of this server.")
+        # A new session: one that somebody may have planted before gets no rights.
+        answer = RedirectResponse("/", 303)
+        answer.headers["set-cookie"] = self.sessions.header(self.sessions.new(may_write=True), False)
+        return answer
+
+
+def make_app(settings: WebSettings) -> App:
+    """The explorer as an ASGI application."""
+    return Explorer(settings).app()
+
+
+def _static(request: Request) -> Response:
+    name = request.path_params["name"]
+    kept = {"cache-control": "max-age=300"}
+    if name == "style.css":
+        return Response(report_static("style.css"), media_type="text/css", headers=kept)
+    if name not in OURS:
+        raise NotHere("There is no such file.")
+    return Response((HERE / "static" / name).read_text("utf-8"), media_type=OURS[name], headers=kept)
+
+
+async def _no_page(scope: Any, receive: Any, send: Any) -> None:
+    raise NotHere("There is no such page.")

@@ -1,0 +1,72 @@
+"""The scenes of a game that fooled its player, from the run folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from pfungst.core import PfungstError
+from pfungst.web.runs import RunFolder
+from pfungst.world.images import SceneImage
+from pfungst.world.renderers.plan import plan_view
+from pfungst.world.scene import Scene
+
+
+@dataclass(frozen=True)
+class MovedScene:
+    """A scene before and after; `plan` is an SVG from above."""
+
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+
+    @property
+    def plan(self) -> str:
+        return plan_view(self.after, 300, moved_from=self.before)
+
+    def image(self, which: str) -> SceneImage:
+        scene = self.after if which == "after" else self.before
+        width, height = scene.get("image_size") or (320, 240)
+        return SceneImage(scene, int(width), int(height))
+
+
+def moved_scene(run: RunFolder, example_id: str) -> MovedScene | None:
+    """The scene that fooled the player of this run about an example; None where none did."""
+    file = run.file("game", "moves.parquet")
+    if file is None:
+        return None
+    status = file.stat()
+    return _all(run, status.st_size, status.st_mtime_ns).get(example_id)
+
+
+@lru_cache(maxsize=16)
+def _all(run: RunFolder, size: int, modified: int) -> dict[str, MovedScene]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = ["example_id", "scene", "after", "query", "camera"]
+    try:
+        rows = pq.read_table(run.path / "game" / "moves.parquet", columns=columns, filters=[("fooled", "=", True)])
+        found: dict[str, MovedScene] = {}
+        for row in sorted(rows.to_pylist(), key=lambda row: row["query"]):
+            if row["example_id"] not in found:
+                found[row["example_id"]] = _scene(row)
+    except (OSError, pa.ArrowException, ValueError, KeyError, TypeError, PfungstError):
+        return {}
+    return found
+
+
+def _scene(row: Mapping[str, Any]) -> MovedScene:
+    before = json.loads(row["scene"])
+    if row["camera"]:
+        before.setdefault("camera", list(row["camera"]))
+    places = list(zip(row["after"][::2], row["after"][1::2], strict=True))
+    objects = [
+        {**thing, "3d_coords": [x, y, thing["3d_coords"][2]]}
+        for thing, (x, y) in zip(before["objects"], places, strict=True)
+    ]
+    after = {name: value for name, value in before.items() if name != "relationships"} | {"objects": objects}
+    Scene.of(before), Scene.of(after)
+    return MovedScene(before, after)

@@ -1,0 +1,117 @@
+"""The images of examples, from the data set that a run names; loaded when somebody first looks."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from pfungst.api import load_again, part_again
+from pfungst.core import Dataset, Example, Image, PfungstError
+from pfungst.core.images import as_rgb
+from pfungst.web.runs import NotHere, RunFolder
+
+SMALL, LARGE = 240, 960
+"""Longest side of an image in a list and on a page of its own, pixels."""
+_KEPT = 600
+"""Encoded images in memory."""
+
+
+class Pictures:
+    """Data sets of runs, and the images of their examples as browsers show them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loading: dict[str, threading.Lock] = {}
+        self._data: dict[str, Dataset | PfungstError] = {}
+        self._examples: dict[str, Mapping[str, Example]] = {}
+        self._encoded: OrderedDict[tuple[str, int], tuple[bytes, str]] = OrderedDict()
+
+    def data(self, run: RunFolder) -> Dataset:
+        """The data set that a run names; PfungstError where it cannot be had."""
+        config = run.config()
+        about = config["data"]
+        key = json.dumps([str(about.get("spec")), about.get("options"), about.get("limit"), about.get("only"),
+                          about.get("open"), about.get("fingerprint"), "{run}" in str(about.get("spec")) and run.id],
+                         sort_keys=True, default=str)  # fmt: skip
+        with self._lock:
+            lock = self._loading.setdefault(key, threading.Lock())
+        with lock:
+            if key not in self._data:
+                self._data[key] = _load(config, run)
+        found = self._data[key]
+        if isinstance(found, PfungstError):
+            raise found
+        return found
+
+    def example(self, run: RunFolder, example_id: str) -> Example | None:
+        """The example of this id; None where the data set of the run cannot be had or does not have it."""
+        try:
+            data = self.data(run)
+        except PfungstError:
+            return None
+        key = f"{id(data)}"
+        if key not in self._examples:
+            self._examples[key] = {example.id: example for example in data}
+        return self._examples[key].get(example_id)
+
+    def why_none(self, run: RunFolder) -> str:
+        """Why a run has no images, in a sentence; empty where it has."""
+        try:
+            data = self.data(run)
+        except PfungstError as error:
+            return str(error)
+        return "" if any(example.image is not None for example in data) else "The data set of this run has no images."
+
+    def image(self, run: RunFolder, example_id: str) -> Image:
+        example = self.example(run, example_id)
+        if example is None or example.image is None:
+            raise NotHere("This image is not there.")
+        return example.image
+
+    def encoded(self, image: Image, side: int) -> tuple[bytes, str]:
+        """The image for a browser, at most `side` pixels long: bytes and type. Whatever the file was, what goes out
+        was decoded and encoded here."""
+        key = (image.digest, side)
+        with self._lock:
+            if key in self._encoded:
+                self._encoded.move_to_end(key)
+                return self._encoded[key]
+        made = encode(image, side)
+        with self._lock:
+            self._encoded[key] = made
+            while len(self._encoded) > _KEPT:
+                self._encoded.popitem(last=False)
+        return made
+
+
+def encode(image: Image, side: int) -> tuple[bytes, str]:
+    """A copy for the eye: PNG where nothing has to be made smaller and the image is small, else JPEG."""
+    picture = as_rgb(image)
+    exact = max(picture.size) <= side and picture.width * picture.height <= 320 * 320
+    if not exact:
+        picture = picture.copy()
+        picture.thumbnail((side, side))
+    buffer = io.BytesIO()
+    if exact:
+        picture.save(buffer, format="PNG", compress_level=1)
+        return buffer.getvalue(), "image/png"
+    picture.save(buffer, format="JPEG", quality=88)
+    return buffer.getvalue(), "image/jpeg"
+
+
+def _load(config: Mapping[str, Any], run: RunFolder) -> Dataset | PfungstError:
+    try:
+        data = load_again(config, run.path)
+        fingerprint = config["data"].get("fingerprint")
+        if fingerprint and data.fingerprint and data.fingerprint != fingerprint:
+            return PfungstError("The data set has changed since this run: its images may be others, and are not shown.")
+        return part_again(replace(data), config)
+    except PfungstError as error:
+        return error
+    except Exception as error:  # a data set may come from a package of somebody else's
+        return PfungstError(f"The data set of this run cannot be loaded ({type(error).__name__}).")

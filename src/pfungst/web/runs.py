@@ -1,0 +1,160 @@
+"""The run folders that are shown, and how far each is.
+
+A name in a URL is looked up here and never becomes part of a path, so no URL leads out of the folders that were named
+on the command line. Links inside them are not followed out either.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pfungst.api import slug
+from pfungst.core import PfungstError, read_config
+from pfungst.core.progress import PROGRESS_FILE
+
+RESCAN_SECONDS = 1.0
+QUIET_SECONDS = 60.0
+"""An exam that has told nothing for so long may have been killed."""
+_DEEPEST = 4
+_MOST_FOLDERS = 20_000
+
+
+class NotHere(PfungstError):
+    """A run, example or image that is not there."""
+
+    status = 404
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """One run folder."""
+
+    id: str
+    """Its name in URLs: letters, digits, dots, dashes."""
+    path: Path
+    name: str
+    """Its name for people: the path below the folder that was named."""
+
+    def file(self, *parts: str) -> Path | None:
+        """A file of the run; None where it is not there, or is a link that leads out of the run folder."""
+        path = self.path.joinpath(*parts)
+        try:
+            real, home = path.resolve(strict=True), self.path.resolve(strict=True)
+        except OSError:
+            return None
+        return path if real.is_file() and real.is_relative_to(home) else None
+
+    def trials(self) -> list[Path]:
+        """The files of trials, one a probe."""
+        try:
+            names = sorted(entry.name for entry in (self.path / "trials").iterdir())
+        except OSError:
+            return []
+        files = [self.file("trials", name) for name in names if name.endswith(".parquet") and not name.startswith(".")]
+        return [file for file in files if file is not None]
+
+    def config(self) -> dict[str, Any]:
+        if self.file("exam.json") is None:
+            raise NotHere(f"The run {self.name} has no exam.json.")
+        return read_config(self.path)
+
+
+@dataclass(frozen=True)
+class State:
+    """How far a run is."""
+
+    state: str
+    """`running`, `quiet` (it has told nothing for a while), `finished` or `unfinished`."""
+    what: str = ""
+    done: int = 0
+    total: int = 0
+    age: float = 0.0
+    """Seconds since it last told something."""
+
+
+class Runs:
+    """The runs below some folders, looked up again at most once a second."""
+
+    def __init__(self, roots: Sequence[Path]) -> None:
+        self._roots = tuple(roots)
+        self._lock = threading.Lock()
+        self._found: dict[str, RunFolder] = {}
+        self._at = -1e9
+
+    def all(self) -> list[RunFolder]:
+        with self._lock:
+            if time.monotonic() - self._at > RESCAN_SECONDS:
+                self._found = {run.id: run for run in _scan(self._roots)}
+                self._at = time.monotonic()
+            return list(self._found.values())
+
+    def get(self, name: str) -> RunFolder:
+        for run in self.all():
+            if run.id == name:
+                return run
+        raise NotHere("There is no such run. It may have been moved or deleted.")
+
+    def refresh(self) -> None:
+        """Look again at the next call."""
+        self._at = -1e9
+
+
+def state_of(run: RunFolder) -> State:
+    """How far a run is, from the files that an exam keeps."""
+    finished = run.file("findings.json") is not None
+    told = run.file(PROGRESS_FILE)
+    if told is None:
+        return State("finished" if finished else "unfinished")
+    try:
+        age = max(0.0, time.time() - told.stat().st_mtime)
+        known = json.loads(told.read_bytes())
+        what, done, total = str(known["what"]), int(known["done"]), int(known["total"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return State("finished" if finished else "unfinished")
+    return State("running" if age < QUIET_SECONDS else "quiet", what, done, total, age)
+
+
+def _scan(roots: Sequence[Path]) -> list[RunFolder]:
+    found: dict[Path, RunFolder] = {}
+    names: set[str] = set()
+    seen = 0
+    for root in roots:
+        waiting = [(root, 0)]
+        while waiting and seen < _MOST_FOLDERS:
+            folder, depth = waiting.pop()
+            seen += 1
+            if (folder / "exam.json").is_file():
+                real = folder.resolve()
+                if real not in found:
+                    name = folder.name or real.name if folder == root else folder.relative_to(root).as_posix()
+                    found[real] = RunFolder(_id(name, str(real), names), folder, name)
+                continue
+            if depth < _DEEPEST:
+                waiting += [(child, depth + 1) for child in _folders(folder)]
+    return sorted(found.values(), key=lambda run: run.name)
+
+
+def _folders(folder: Path) -> list[Path]:
+    try:
+        return sorted(
+            child
+            for child in folder.iterdir()
+            if child.is_dir() and not child.is_symlink() and not child.name.startswith(".")
+        )
+    except OSError:
+        return []
+
+
+def _id(name: str, path: str, taken: set[str]) -> str:
+    made = slug(name)
+    if made in taken or made != name:
+        made = f"{made[:40]}-{hashlib.sha256(path.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+    taken.add(made)
+    return made

@@ -1,0 +1,85 @@
+"""What all pages share: runs, index, images, notes, players, and the templates they are drawn with."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from pfungst.core import PfungstError
+from pfungst.report.card import format_cell, format_finding, format_p, number
+from pfungst.web.index import Index
+from pfungst.web.notes import Notes
+from pfungst.web.pictures import Pictures
+from pfungst.web.runs import Runs
+from pfungst.web.settings import WebSettings
+from pfungst.web.wanted import is_right
+
+HERE = Path(__file__).parent
+
+
+class Links:
+    """Addresses of pages. A static copy has others, see `bundle`."""
+
+    static = False
+
+    def __call__(self, page: str, /, **query: Any) -> str:
+        """The address of `runs`, `run`, `answers`, `example`, `image`, `static/NAME` ... with a query."""
+        asked = {name: value for name, value in query.items() if value not in ("", None, ())}
+        path = "/" if page == "runs" else f"/{quote(page)}"
+        return path + (f"?{urlencode(asked, doseq=True)}" if asked else "")
+
+
+@dataclass
+class Site:
+    """One server, or one static copy."""
+
+    settings: WebSettings
+    links: Any = field(default_factory=Links)
+
+    def __post_init__(self) -> None:
+        for folder in self.settings.runs:
+            if not folder.is_dir():
+                raise PfungstError(f"{folder} is not a folder. Name a run folder, or a folder of run folders.")
+        self.runs = Runs(self.settings.runs)
+        self.pictures = Pictures()
+        self.notes = Notes(self.settings.notes_file)
+        self._folder = tempfile.TemporaryDirectory(prefix="pfungst-explorer-")
+
+    @cached_property
+    def index(self) -> Index:
+        return Index(Path(self._folder.name))
+
+    def close(self) -> None:
+        if "index" in self.__dict__:
+            self.index.close()
+        self._folder.cleanup()
+
+    @cached_property
+    def _templates(self) -> Any:
+        import jinja2
+
+        environment = jinja2.Environment(
+            autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+            loader=jinja2.FileSystemLoader(HERE / "templates"),
+        )  # fmt: skip
+        environment.globals.update(
+            link=self.links, is_right=is_right, number=number, finding=format_finding, p_value=format_p,
+            cell=format_cell, is_static=self.links.static,
+        )  # fmt: skip
+        environment.filters.update(percent=_percent, thousands=lambda n: f"{n:,}")
+        return environment
+
+    def render(self, template: str, **context: Any) -> str:
+        shared: Mapping[str, Any] = {"form_token": "", "may_write": False, "needs_token": bool(self.settings.token)}
+        text: str = self._templates.get_template(template).render({**shared, **context})
+        return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None or math.isnan(value) else f"{100 * value:.1f}%"

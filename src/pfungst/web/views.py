@@ -1,0 +1,305 @@
+"""What stands on the pages that only read: runs, one run, answers, one example. The server and the static copy share
+them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from pfungst.core import PfungstError
+from pfungst.report.findings import read_findings
+from pfungst.report.plots import draw
+from pfungst.report.summary import draw_narrow, draw_wide, summary_rows, verdict
+from pfungst.web.reading import FLIPS, LOST
+from pfungst.web.runs import NotHere, RunFolder, State, state_of
+from pfungst.web.site import Site
+from pfungst.web.wanted import OUTCOMES, PAGE, SORTS, Wanted
+
+MOST_BESIDE = 6
+"""Players side by side on one example."""
+MOST_SAMPLED = 20
+
+
+@dataclass(frozen=True)
+class RunCard:
+    """A run as lists show it."""
+
+    id: str
+    name: str
+    player: str
+    data: str
+    fingerprint: str
+    examples: int
+    metric: str
+    state: State
+    answers: int
+    unread: int
+    findings: tuple[dict[str, Any], ...]
+    problem: str = ""
+
+    @property
+    def card(self) -> dict[str, dict[str, Any]]:
+        return {one["probe"]: one for one in self.findings}
+
+
+def card_of(site: Site, run: RunFolder) -> RunCard:
+    """What is known about a run; a damaged one says what is wrong with it."""
+    try:
+        config = run.config()
+        player, data = str(config["player"]["name"]), config["data"]
+        about = (str(data["name"]), str(data.get("fingerprint", "")), int(data["examples"]), str(data["metric"]))
+    except (PfungstError, KeyError, TypeError, ValueError) as error:
+        told = str(error) if isinstance(error, PfungstError) else "Its exam.json is not the configuration of an exam."
+        return RunCard(run.id, run.name, run.name, "–", "", 0, "", State("unfinished"), 0, 0, (), told)
+    facets = site.index.facets(run)
+    findings, problem, unread = _findings(run)
+    problem = " ".join(part for part in (problem, site.index.problem(run)) if part)
+    count = sum(facet.count for facet in facets)
+    return RunCard(run.id, run.name, player, about[0], about[1], about[2], about[3], state_of(run), count, unread,
+                   findings, problem)  # fmt: skip
+
+
+def _findings(run: RunFolder) -> tuple[tuple[dict[str, Any], ...], str, int]:
+    file = run.file("findings.json")
+    if file is None:
+        return (), "", 0
+    status = file.stat()
+    return _read_findings(run, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=512)
+def _read_findings(run: RunFolder, size: int, modified: int) -> tuple[tuple[dict[str, Any], ...], str, int]:
+    try:
+        found = read_findings(run.path)
+        needed = {"probe", "rows", "verdict", "clean", "disturbed", "drop", "figures"}
+        if not all(isinstance(one, dict) and needed <= one.keys() for one in found):
+            return (), "Its findings.json is not one of this version.", 0
+        whole = json.loads((run.path / "findings.json").read_bytes())
+        unread = sum(int(count) for count in (whole.get("unread") or {}).values())
+    except (PfungstError, ValueError, TypeError, AttributeError):
+        return (), "Its findings.json cannot be read.", 0
+    return tuple(found), "", unread
+
+
+def runs_page(site: Site) -> dict[str, Any]:
+    cards = [card_of(site, run) for run in site.runs.all()]
+    probes = list(dict.fromkeys(one["probe"] for card in cards for one in card.findings))
+    probes.sort(key=lambda probe: probe != "control")
+    same: dict[str, list[RunCard]] = {}
+    for card in cards:
+        if card.fingerprint and card.answers:
+            same.setdefault(card.fingerprint, []).append(card)
+    sets = [
+        {"data": some[0].data, "ids": [card.id for card in some], "names": [card.player for card in some]}
+        for some in same.values()
+        if len(some) > 1
+    ]
+    return {"here": "runs", "runs": cards, "probes": probes, "sets": sets, "home": site.settings.home.name,
+            "answers": sum(card.answers for card in cards)}  # fmt: skip
+
+
+def run_page(site: Site, run: RunFolder) -> dict[str, Any]:
+    from markupsafe import Markup
+
+    card = card_of(site, run)
+    facets = site.index.facets(run)
+    summary, told = [], ""
+    if card.findings:
+        try:
+            rows = summary_rows(card.findings, _removing(run, card))
+            told = verdict(card.player, rows, card.findings)
+            summary = [Markup(draw_wide(rows)), Markup(draw_narrow(rows))] if rows else []
+        except (KeyError, TypeError, ValueError):
+            card = card_of(site, run)
+    sections = [_section(one, facets) for one in sorted(card.findings, key=lambda one: one["probe"] != "control")]
+    return {
+        "here": "run", "run": card, "verdict": told, "summary": summary, "sections": sections, "flips": FLIPS,
+        "has_report": run.file("report.html") is not None,
+        "sample": _sample(run) if not card.answers else [],
+    }  # fmt: skip
+
+
+def _removing(run: RunFolder, card: RunCard) -> frozenset[str]:
+    from pfungst.report.answers import removing_probes
+
+    try:
+        return removing_probes(run.path, [one["probe"] for one in card.findings])
+    except PfungstError:
+        return frozenset()
+
+
+def _section(one: Mapping[str, Any], facets: Sequence[Any]) -> dict[str, Any]:
+    from markupsafe import Markup
+
+    probe = one["probe"]
+    variants = list(dict.fromkeys(facet.variant for facet in facets if facet.probe == probe))
+    flips: dict[str, dict[str, int]] = {}
+    for facet in facets:
+        if facet.probe == probe and facet.flip:
+            counts = flips.setdefault(facet.variant, {})
+            counts[facet.flip] = counts.get(facet.flip, 0) + facet.count
+    plots = []
+    for figure in one["figures"]:
+        try:
+            plots.append((figure["title"], Markup(draw(figure))))
+        except (KeyError, TypeError, ValueError):
+            continue
+    numbers = [{**number, **_behind(number, probe, variants)} for number in one["rows"]]
+    return {"probe": probe, "anchor": probe, "verdict": one["verdict"], "numbers": numbers, "plots": plots,
+            "flips": flips}  # fmt: skip
+
+
+def _behind(number: Mapping[str, Any], probe: str, variants: Sequence[str]) -> dict[str, Any]:
+    """Which answers are behind a number: the query of their page, and words for the link."""
+    condition = number.get("condition") or ""
+    wanted = {"probe": probe}
+    if condition in variants:
+        wanted["variant"] = condition
+    elif condition:
+        return {"wanted": {"probe": probe}, "words": "answers of the probe"}
+    if number["name"] == "drop" and condition:
+        return {"wanted": {**wanted, "flip": LOST}, "words": LOST}
+    return {"wanted": wanted, "words": "answers"}
+
+
+def _sample(run: RunFolder) -> list[dict[str, Any]]:
+    """Some answers of a run that is still going on. The key of the store is a hash: its first rows are a random
+    sample."""
+    file = run.file("answers.sqlite")
+    if file is None:
+        return []
+    try:
+        store = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=1)
+        try:
+            rows = store.execute(
+                "SELECT question, choices, coalesce(raw, text) FROM answers LIMIT ?", (MOST_SAMPLED,)
+            ).fetchall()
+        finally:
+            store.close()
+        return [{"question": row[0], "choices": json.loads(row[1]), "reply": row[2]} for row in rows]
+    except (sqlite3.Error, ValueError):
+        return []
+
+
+def answers_page(site: Site, ids: Sequence[str], wanted: Wanted, limited: int = 0) -> dict[str, Any]:
+    runs = site.runs.all()
+    cards = {run.id: card_of(site, run) for run in runs}
+    chosen = [run for run in runs if run.id in ids] if ids else runs
+    if ids and not chosen:
+        raise NotHere("There is no such run. It may have been moved or deleted.")
+    places = site.notes.places(wanted.tag) if wanted.tag else None
+    page = site.index.page(chosen, wanted, places)
+    notes = {note.place: note.tags for note in site.notes.all()} if not site.links.static else {}
+    tags = {(p.run, p.probe, p.example_id, p.variant): names for p, names in notes.items()}
+    for row in page.rows:
+        row["tags"] = tags.get((row["run"], row["probe"], row["example_id"], row["variant"]), ())
+        row["has_image"] = bool(row["image"]) and not row["image"].startswith("name:")
+    last = min(page.pages, limited or page.pages)
+    words = [wanted.outcome and OUTCOMES[wanted.outcome][0], wanted.flip, wanted.probe, wanted.variant, wanted.kind]
+    return {
+        "here": "answers",
+        "runs": list(cards.values()),
+        "chosen": [cards[run.id] for run in chosen],
+        "ids": [run.id for run in chosen] if ids else [],
+        "names": {id_: card.player for id_, card in cards.items()},
+        "wanted": wanted,
+        "page": page,
+        "last": last,
+        "limited": limited * PAGE if 0 < limited * PAGE < page.total else 0,
+        "heading": ", ".join(word for word in words if word).capitalize() or "Answers",
+        "problems": [cards[run.id].problem for run in chosen if cards[run.id].problem],
+        "options": _options(site, chosen, wanted),
+        "back": wanted.query(page=wanted.page),
+    }
+
+
+def _options(site: Site, runs: Sequence[RunFolder], wanted: Wanted) -> dict[str, list[tuple[str, str]]]:
+    """What can be chosen: only what is there, with how often."""
+    facets = [facet for run in runs for facet in site.index.facets(run)]
+    named = {"probe": "probe", "variant": "variant", "kind": "answer_type", "question": "question_type", "flip": "flip"}
+    found: dict[str, list[tuple[str, str]]] = {}
+    for field, column in named.items():
+        counts: dict[str, int] = {}
+        for facet in facets:
+            if field == "probe" or not wanted.probe or facet.probe == wanted.probe:
+                value = getattr(facet, column)
+                counts[value] = counts.get(value, 0) + facet.count
+        found[field] = [(value, f"{value} ({count:,})") for value, count in counts.items() if value]
+    found["flip"].sort(key=lambda one: FLIPS.index(one[0]))
+    found["outcome"] = [(name, words) for name, (words, _) in OUTCOMES.items()]
+    found["sort"] = [(name, words) for name, (words, *_) in SORTS.items()]
+    found["tag"] = [(tag, f"{tag} ({count})") for tag, count in site.notes.tags().items()]
+    return found
+
+
+def example_page(
+    site: Site, run: RunFolder, example_id: str, wanted: Wanted, at: int | None = None, beside: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Everything that was asked and said about an example, of one player or of several side by side."""
+    card = card_of(site, run)
+    rows = site.index.example(run, example_id)
+    if not rows:
+        raise NotHere("This run has no answer about such an example.")
+    others = [one for one in site.runs.all() if one.id != run.id and _same_data(site, card, one)]
+    chosen = [one for one in others if one.id in beside][: MOST_BESIDE - 1]
+    columns = [(card, rows)] + [(card_of(site, one), site.index.example(one, example_id)) for one in chosen]
+    probes: dict[str, list[dict[str, Any]]] = {}
+    notes = site.notes.of(run.id, example_id) if not site.links.static else {}
+    for number, (_, some) in enumerate(columns):
+        for row in some:
+            variants = probes.setdefault(row["probe"], [])
+            known = next((one for one in variants if one["name"] == row["variant"]), None)
+            if known is None:
+                known = {"name": row["variant"], "question": row["question"], "choices": row["choices"] or [],
+                         "rows": [None] * len(columns), "note": notes.get((row["probe"], row["variant"])),
+                         "here": False}  # fmt: skip
+                variants.append(known)
+            if known["rows"][number] is None:
+                known["rows"][number] = row
+            known["here"] |= number == 0 and row["number"] == at
+    example = site.pictures.example(run, example_id)
+    before, after = site.index.neighbours(run, wanted, at) if at is not None and not wanted.tag else (None, None)
+    first = min(rows, key=lambda row: (row["probe"] != "control", row["place"], row["number"]))
+    return {
+        "here": "example", "run": card, "id": example_id, "first": first,
+        "probes": probes, "columns": [one for one, _ in columns], "others": [card_of(site, one) for one in others],
+        "beside": [one.id for one in chosen], "back": wanted.query(page=wanted.page), "before": before, "after": after,
+        "has_image": example is not None and example.image is not None,
+        "no_image": site.pictures.why_none(run) if example is None or example.image is None else "",
+        "playable": example is not None and example.scene is not None and example.program is not None,
+        "human": list(dict.fromkeys(example.answers)) if example is not None and len(example.answers) > 1 else [],
+        "numbers": {one["probe"]: _headlines(one) for one in card.findings},
+        "drawings": _moved(site, run, example_id) if "game" in probes else {},
+    }  # fmt: skip
+
+
+def _headlines(one: Mapping[str, Any]) -> list[dict[str, Any]]:
+    found = [one["clean"], one["disturbed"], one["drop"]]
+    return [{"unit": "%", "condition": "", **number} for number in found if number]
+
+
+def _same_data(site: Site, card: RunCard, other: RunFolder) -> bool:
+    try:
+        return bool(card.fingerprint) and str(other.config()["data"].get("fingerprint")) == card.fingerprint
+    except (PfungstError, KeyError, AttributeError):
+        return False
+
+
+def _moved(site: Site, run: RunFolder, example_id: str) -> dict[str, Any]:
+    """The scene that fooled the player, before and after, where a game has one."""
+    from markupsafe import Markup
+
+    from pfungst.web.moves import moved_scene
+
+    found = moved_scene(run, example_id)
+    if found is None:
+        return {}
+    images = [
+        (words, site.links("moved", run=run.id, id=example_id, which=which))
+        for words, which in (("before", "before"), ("after: the right answer is the same", "after"))
+    ]
+    return {"game": {"images": images, "plan": Markup(found.plan)}}
