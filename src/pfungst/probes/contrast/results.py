@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from pfungst.core import Answer, AnsweredTrial, Failure, Figure, Finding, Findings, Series, Table
-from pfungst.core.stats import bootstrap, compare_paired
 from pfungst.probes import measure
+from pfungst.probes.contrast.overlap import Units
 from pfungst.scores import same_answer
 
 IDLE = "idle"
@@ -47,19 +47,35 @@ class Said:
         return 0.5 if self.target.strip().lower() in _YES_NO else math.nan
 
 
-Group = tuple[AnsweredTrial, list[Said], str]
-"""A trial, the members of its group, and its cluster."""
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A trial and the members of its group."""
+
+    trial: AnsweredTrial
+    members: list[Said]
+    images: tuple[str, ...]
+
+    @classmethod
+    def of(cls, trial: AnsweredTrial) -> Group:
+        images = tuple(dict.fromkeys(image for image in trial.trial.notes.get("images", ()) if image))
+        return cls(trial, members_of(trial), images or (measure.cluster(trial),))
+
+
+Unit = tuple[float, float, int]
+"""Right or wrong, what chance gives, and the group (by number)."""
 
 
 def read(name: str, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
     """The findings of answered contrast trials."""
-    groups = [(trial, members_of(trial), cluster) for trial, cluster in zip(trials, _clusters(trials), strict=True)]
-    single = _against_chance("accuracy", [(one.score, one.chance, c) for _, ms, c in groups for one in ms], seed)
-    by_question = _against_chance("question accuracy", _units(groups, lambda one: one.question), seed)
-    by_image = _against_chance("image accuracy", _units(groups, lambda one: one.image), seed)
-    by_group = _against_chance("group accuracy", [(_all_right(ms), _chance(ms), c) for _, ms, c in groups], seed)
-    same = [_same(groups, what, seed) for what in (IMAGE, QUESTION)]
-    idle = _idle(groups, seed)
+    groups = [Group.of(trial) for trial in trials]
+    units = Units.of([group.images for group in groups])
+    singles = [(one.score, one.chance, at) for at, group in enumerate(groups) for one in group.members]
+    single = _against_chance("accuracy", singles, units, seed)
+    by_question = _against_chance("question accuracy", _parts(groups, lambda one: one.question), units, seed)
+    by_image = _against_chance("image accuracy", _parts(groups, lambda one: one.image), units, seed)
+    by_group = _against_chance("group accuracy", _whole(groups), units, seed)
+    same = [_same(groups, what, units, seed) for what in (IMAGE, QUESTION)]
+    idle = _idle(groups, units, seed)
     measured = [one for one in (single, by_question, by_image, by_group) if one[0].n]
     known = [one for one in (*same, *idle) if one.n]
     rows = (*(one for pair in measured for one in pair if not math.isnan(one.value)), *known)
@@ -101,53 +117,56 @@ def contrasts(members: Sequence[Said], what: str) -> list[tuple[Said, Said]]:
     return pairs
 
 
-def _against_chance(name: str, units: Sequence[tuple[float, float, str]], seed: int) -> tuple[Finding, Finding]:
+def _against_chance(name: str, found: Sequence[Unit], units: Units, seed: int) -> tuple[Finding, Finding]:
     """The share of units that are right, tested against what guessing gives, and that."""
-    values, chances, clusters = [one[0] for one in units], [one[1] for one in units], [one[2] for one in units]
-    found = measure.finding(name, bootstrap(values, clusters, seed=seed))
+    values, chances = [one[0] for one in found], [one[1] for one in found]
+    some = units.pick([one[2] for one in found])
+    right = measure.finding(name, some.mean(values, seed))
     known = [chance for value, chance in zip(values, chances, strict=True) if value == value and chance == chance]
     chance = Finding("chance", _mean(known), len(known), condition=name, how="guessing among the answers offered")
     if known:
-        paired = compare_paired(values, chances, clusters, seed=seed)
-        found = replace(found, p=paired.p, how=f"{found.how}; against chance: {paired.how}")
-    return found, chance
+        _, p, test = some.difference(values, chances, seed)
+        right = replace(right, p=p, how=f"{right.how}; against chance: {test}")
+    return right, chance
 
 
-def _units(groups: Sequence[Group], part: Callable[[Said], int]) -> list[tuple[float, float, str]]:
-    """Right or wrong, chance and cluster of every question (or image) with two members or more."""
+def _parts(groups: Sequence[Group], part: Callable[[Said], int]) -> list[Unit]:
+    """Every question (or image) with two members or more."""
     units = []
-    for _, members, cluster in groups:
+    for at, group in enumerate(groups):
         parts: dict[int, list[Said]] = {}
-        for one in members:
+        for one in group.members:
             parts.setdefault(part(one), []).append(one)
-        units += [(_all_right(some), _chance(some), cluster) for some in parts.values() if len(some) > 1]
+        units += [(_all_right(some), _chance(some), at) for some in parts.values() if len(some) > 1]
     return units
 
 
-def _same(groups: Sequence[Group], what: str, seed: int) -> Finding:
+def _whole(groups: Sequence[Group]) -> list[Unit]:
+    return [(_all_right(group.members), _chance(group.members), at) for at, group in enumerate(groups)]
+
+
+def _same(groups: Sequence[Group], what: str, units: Units, seed: int) -> Finding:
     """How often two members that must be answered differently get the same answer."""
     pairs = [
-        (measure.alike(first.answer, second.answer), cluster)
-        for _, members, cluster in groups
-        for first, second in contrasts(members, what)
+        (measure.alike(first.answer, second.answer), at)
+        for at, group in enumerate(groups)
+        for first, second in contrasts(group.members, what)
     ]
-    interval = bootstrap([same for same, _ in pairs], [cluster for _, cluster in pairs], seed=seed)
+    interval = units.pick([at for _, at in pairs]).mean([same for same, _ in pairs], seed)
     return measure.finding("same answer", interval, what)
 
 
-def _idle(groups: Sequence[Group], seed: int) -> list[Finding]:
+def _idle(groups: Sequence[Group], units: Units, seed: int) -> list[Finding]:
     """What becomes of an answer when something changes that does not matter, and how much more often it changes when it
     must: 0 for a player that does not see the difference, 1 for one that sees nothing else."""
-    found = [
-        (measure.alike(trial.answers[0], trial.of(IDLE)[0]), measure.alike(trial.answers[0], trial.answers[1]), c)
-        for trial, _, c in groups
-        if trial.trial.variants[-1].name == IDLE
-    ]
-    clusters = [cluster for *_, cluster in found]
-    kept, moved = [one[0] for one in found], [one[1] for one in found]
-    stays = measure.finding("same answer", bootstrap(kept, clusters, seed=seed), IDLE)
-    paired = compare_paired(kept, moved, clusters, seed=seed)
-    return [stays, measure.finding("sensitivity", paired.difference, "", paired.p, paired.how)]
+    having = [at for at, group in enumerate(groups) if group.trial.trial.variants[-1].name == IDLE]
+    said = [groups[at].trial for at in having]
+    kept = [measure.alike(trial.answers[0], trial.of(IDLE)[0]) for trial in said]
+    moved = [measure.alike(trial.answers[0], trial.answers[1]) for trial in said]
+    some = units.pick(having)
+    sees, p, test = some.difference(kept, moved, seed)
+    stays = measure.finding("same answer", some.mean(kept, seed), IDLE)
+    return [stays, measure.finding("sensitivity", sees, "", p, test)]
 
 
 def _all_right(members: Sequence[Said]) -> float:
@@ -163,25 +182,6 @@ def _chance(members: Sequence[Said]) -> float:
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else math.nan
-
-
-def _clusters(trials: Sequence[AnsweredTrial]) -> list[str]:
-    """Groups that share an image belong to one cluster, over however many groups."""
-    parents: dict[str, str] = {}
-
-    def root(image: str) -> str:
-        while parents.setdefault(image, image) != image:
-            parents[image] = parents[parents[image]]
-            image = parents[image]
-        return image
-
-    firsts = []
-    for trial in trials:
-        images = [image for image in trial.trial.notes.get("images", ()) if image] or [measure.cluster(trial)]
-        firsts.append(images[0])
-        for image in images[1:]:
-            parents[root(image)] = root(images[0])
-    return [root(first) for first in firsts]
 
 
 # --- in words and tables ----------------------------------------------------------------------------------------------
@@ -258,13 +258,13 @@ def _by_kind(groups: Sequence[Group], seed: int) -> list[Table]:
     for title, kind in (("what was changed", _changed), ("type of question", _type)):
         kinds: dict[str, list[Group]] = {}
         for group in groups:
-            kinds.setdefault(kind(group[0]), []).append(group)
+            kinds.setdefault(kind(group.trial), []).append(group)
         if 1 < len(kinds) <= 60:
             rows = []
             for name, some in sorted(kinds.items()):
-                whole = [(_all_right(ms), _chance(ms), c) for _, ms, c in some]
-                right, chance = _against_chance("group accuracy", whole, seed)
-                same = _same(some, IMAGE, seed)
+                units = Units.of([group.images for group in some])
+                right, chance = _against_chance("group accuracy", _whole(some), units, seed)
+                same = _same(some, IMAGE, units, seed)
                 rows.append((name or "unknown", right, chance if chance.n else "", same if same.n else "", len(some)))
             tables.append(Table(f"By {title}", (title, "whole group", "chance", "same answer", "n"), tuple(rows)))
     return tables
@@ -298,10 +298,10 @@ def _figure(measured: Sequence[tuple[Finding, Finding]]) -> Figure:
 def _worst(groups: Sequence[Group]) -> tuple[Failure, ...]:
     """Pairs that got the same answer where the right ones differ, one of them right."""
     found = []
-    for trial, members, _ in groups:
-        for first, second in (*contrasts(members, IMAGE), *contrasts(members, QUESTION)):
+    for group in groups:
+        for first, second in (*contrasts(group.members, IMAGE), *contrasts(group.members, QUESTION)):
             if measure.alike(first.answer, second.answer) == 1.0 and first.score != second.score:
                 wrong = min(first, second, key=lambda one: one.score)
-                found.append(Failure(trial.example.id, wrong.name, abs(first.score - second.score)))
+                found.append(Failure(group.trial.example.id, wrong.name, abs(first.score - second.score)))
                 break
     return tuple(sorted(found, key=lambda failure: -failure.loss)[: measure.WORST])
