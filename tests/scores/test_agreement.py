@@ -84,6 +84,20 @@ def test_agreement_counts_what_people_say_and_what_the_judge_calls_it() -> None:
         agreement([True, True], [True], [1])
 
 
+def test_labels_of_one_image_count_as_fewer() -> None:
+    people, judge = [True] * 40 + [False] * 40, ([True] * 4 + [False]) * 8 + ([False] * 4 + [True]) * 8
+    alone = agreement(judge, people, range(80))
+    # Four labels of each image, all called alike: worth about one.
+    ordered = sorted(judge[:40]) + sorted(judge[40:])
+    together = agreement(ordered, people, [n // 4 for n in range(80)])
+    assert together.sensitivity.value == alone.sensitivity.value == 0.8
+    assert alone.worth_right == 1.0 and together.worth_right < 0.3
+    assert together.sensitivity.low < alone.sensitivity.low - 0.1
+    scores = [1.0] * 60 + [0.0] * 40
+    wide, narrow = (corrected_accuracy(scores, range(100), one) for one in (together, alone))
+    assert wide.high - wide.low > 1.2 * (narrow.high - narrow.low)
+
+
 def test_rogan_gladen_by_hand() -> None:
     # Of 100 answers 70 are right: a judge with 0.9 and 0.8 calls 63 + 6 = 69 right.
     assert rogan_gladen(0.69, 0.9, 0.8) == pytest.approx(0.70)
@@ -100,8 +114,8 @@ def test_a_corrected_accuracy_is_a_share_inside_its_interval_or_unknown(
 ) -> None:
     judge = judged(min(a, right), right, min(b, wrong), wrong)
     found = corrected_accuracy([float(one) for one in scores], range(len(scores)), judge)
-    if judge.no_correction:
-        assert math.isnan(found.value) and judge.no_correction in found.how
+    if judge.no_correction or "do not allow" in found.how:
+        assert math.isnan(found.value) and math.isnan(found.low) and judge.no_correction in found.how
         return
     assert 0 <= found.low <= found.value <= found.high <= 1 and found.low < found.high
     assert found.low <= found.at_least <= found.value <= found.at_most <= found.high
@@ -119,6 +133,15 @@ def test_a_perfect_judge_changes_no_accuracy_and_no_drop(pairs: list[tuple[bool,
     assert drop.value == pytest.approx(np.mean(clean) - np.mean(disturbed), abs=1e-12)
     swapped = corrected_drop(disturbed, clean, range(len(pairs)), judge)
     assert swapped.value == pytest.approx(-drop.value, abs=1e-12)
+
+
+def test_what_the_labels_do_not_allow_is_not_corrected() -> None:
+    # Of right answers it calls three in ten right, and here 100 of 100.
+    found = corrected_accuracy([1.0] * 100, range(100), judged(30, 100, 100, 100))
+    assert math.isnan(found.value) and "do not allow what it said here" in found.how
+    # Two of two may be: the interval says how little that means.
+    few = corrected_accuracy([1.0] * 2, range(2), judged(30, 100, 100, 100))
+    assert few.value == few.high == 1.0 and few.low < 0.6
 
 
 def test_missing_judgements_are_left_out() -> None:
@@ -180,7 +203,7 @@ def test_the_truth_lies_in_the_corrected_interval_at_least_about_as_often_as_it_
 
 
 def test_uncorrected_the_same_truth_would_be_missed() -> None:
-    # What the correction is for: a lenient judge calls 87% right where 60% are, and the raw interval excludes the truth.
+    # What the correction is for: a lenient judge calls 87% right where 60% are.
     rng = np.random.default_rng(0)
     truth = rng.random(1000) < 0.6
     called = np.where(truth, rng.random(1000) < 0.98, rng.random(1000) < 0.7)

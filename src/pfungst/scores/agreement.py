@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,9 @@ from pfungst.core.stats import Interval, bootstrap, design_effect
 DRAWS = 4000
 MOST_USELESS = 0.025
 """Largest share of draws in which the judge is no better than a coin: beyond it nothing can be corrected."""
+
+LEAST_POSSIBLE = 0.01
+"""Smallest share of corrected draws that are possible, an accuracy from 0 to 1: below it the labels do not fit."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -46,6 +49,9 @@ class Agreement:
     kappa: Interval
     sensitivity: Interval
     specificity: Interval
+    worth_right: float = 1.0
+    worth_wrong: float = 1.0
+    """What a label of a right and of a wrong answer is worth: less than 1 where several belong to one image."""
 
     @property
     def n(self) -> int:
@@ -74,8 +80,9 @@ class Agreement:
 
     def draws(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Specificity and sensitivity + specificity - 1, (DRAWS,) each, from their posterior."""
-        specificity = rng.beta(self.wrong_called_wrong + 0.5, self.wrong_called_right + 0.5, DRAWS)
-        sensitivity = rng.beta(self.right_called_right + 0.5, self.right_called_wrong + 0.5, DRAWS)
+        right, wrong = self.worth_right, self.worth_wrong
+        specificity = rng.beta(wrong * self.wrong_called_wrong + 0.5, wrong * self.wrong_called_right + 0.5, DRAWS)
+        sensitivity = rng.beta(right * self.right_called_right + 0.5, right * self.right_called_wrong + 0.5, DRAWS)
         return specificity, sensitivity + specificity - 1
 
 
@@ -85,6 +92,10 @@ def agreement(judge: Sequence[bool], people: Sequence[bool], clusters: Sequence[
         raise ValueError(f"{len(judge)} judgements but {len(people)} labels")
     counts = [sum((h, j) == cell for h, j in zip(people, judge)) for cell in _CELLS]
     same = [float(j == h) for j, h in zip(judge, people)]
+    worth = []
+    for word in (True, False):
+        some = [(float(j), image) for j, h, image in zip(judge, people, clusters, strict=True) if bool(h) == word]
+        worth.append(_effective([j for j, _ in some], [image for _, image in some]) / len(some) if some else 1.0)
     return Agreement(
         counts[0],
         counts[1],
@@ -92,27 +103,32 @@ def agreement(judge: Sequence[bool], people: Sequence[bool], clusters: Sequence[
         counts[3],
         bootstrap(same, clusters, seed=seed),
         cohen_kappa(judge, people, clusters, seed=seed),
-        proportion(counts[0], counts[0] + counts[1]),
-        proportion(counts[3], counts[2] + counts[3]),
+        proportion(counts[0], counts[0] + counts[1], worth[0]),
+        proportion(counts[3], counts[2] + counts[3], worth[1]),
+        worth[0],
+        worth[1],
     )
 
 
 _CELLS = ((True, True), (True, False), (False, True), (False, False))
 
 
-def proportion(hits: int, n: int, level: float = 0.95) -> Interval:
-    """A share with its exact interval (Clopper and Pearson, 1934); NaN of nothing."""
+def proportion(hits: int, n: int, worth: float = 1.0, level: float = 0.95) -> Interval:
+    """A share with its exact interval (Clopper and Pearson, 1934); NaN of nothing.
+
+    worth: what one of the n counts for, less than 1 where several belong to one image.
+    """
     from scipy.stats import beta
 
-    how = "exact (Clopper-Pearson)"
+    how = "exact (Clopper-Pearson)" + (f", {n} worth {worth * n:.1f}" if worth < 1 else "")
     if n == 0:
         return Interval(math.nan, math.nan, math.nan, 0, 0, how)
 
     def low(alpha: float) -> float:
-        return float(beta.ppf(alpha, hits, n - hits + 1)) if hits else 0.0
+        return float(beta.ppf(alpha, worth * hits, worth * (n - hits) + 1)) if hits else 0.0
 
     def high(alpha: float) -> float:
-        return float(beta.ppf(1 - alpha, hits + 1, n - hits)) if hits < n else 1.0
+        return float(beta.ppf(1 - alpha, worth * hits + 1, worth * (n - hits))) if hits < n else 1.0
 
     two, one = (1 - level) / 2, 1 - level
     return Interval(hits / n, low(two), high(two), n, n, how, low(one), high(one))
@@ -182,7 +198,7 @@ def corrected_accuracy(
     useful = youden > 0
     drawn = (measured + specificity - 1)[useful] / youden[useful]
     value = rogan_gladen(right, judge.sensitivity.value, judge.specificity.value)
-    return _interval(value, np.clip(drawn, 0.0, 1.0), n, groups, _HOW)
+    return _corrected(value, drawn, (0.0, 1.0), n, groups)
 
 
 def corrected_drop(
@@ -204,11 +220,33 @@ def corrected_drop(
     _, youden = judge.draws(rng)
     useful = youden > 0
     value = float(differences.mean()) / (judge.sensitivity.value + judge.specificity.value - 1)
-    corrected = np.clip((drawn[:, 0] - drawn[:, 1])[useful] / youden[useful], -1.0, 1.0)
-    return _interval(min(1.0, max(-1.0, value)), corrected, n, groups, _HOW)
+    corrected = (drawn[:, 0] - drawn[:, 1])[useful] / youden[useful]
+    return _corrected(min(1.0, max(-1.0, value)), corrected, (-1.0, 1.0), n, groups)
 
 
 _HOW = "Rogan-Gladen, posterior of accuracy, sensitivity and specificity, Jeffreys' prior"
+
+
+def _corrected(value: float, drawn: Floats, bounds: tuple[float, float], n: int, groups: int) -> Interval:
+    """The interval of corrected draws, some of which may be beyond what is possible.
+
+    Cut off at the bound they say how far the interval reaches that way; left out, how far it reaches the other way. The
+    wider of both is taken.
+    """
+    possible = drawn[(drawn >= bounds[0]) & (drawn <= bounds[1])]
+    if len(possible) < LEAST_POSSIBLE * len(drawn):
+        why = (
+            "the judge's error rates on the labelled answers do not allow what it said here; label answers of this run"
+        )
+        return Interval(math.nan, math.nan, math.nan, n, groups, f"no correction: {why}")
+    one, two = (_interval(value, some, n, groups, _HOW) for some in (possible, np.clip(drawn, *bounds)))
+    return replace(
+        one,
+        low=min(one.low, two.low),
+        high=max(one.high, two.high),
+        at_least=min(one.at_least, two.at_least),
+        at_most=max(one.at_most, two.at_most),
+    )
 
 
 def _none(n: int, groups: int, judge: Agreement) -> Interval:
@@ -223,8 +261,9 @@ def _known(values: Floats, clusters: Sequence[Any]) -> tuple[Floats, list[Any]]:
 
 def _effective(values: Sequence[float], clusters: Sequence[Any]) -> float:
     """How many independent values these are worth: n over the design effect; one a cluster where all are alike."""
-    effect = design_effect(values, clusters)
-    return float(len(set(clusters))) if math.isnan(effect) else len(values) / max(1.0, effect)
+    groups = len(set(clusters))
+    effect = design_effect(values, clusters) if groups < len(values) else 1.0
+    return float(groups) if math.isnan(effect) else len(values) / max(1.0, effect)
 
 
 def _interval(value: float, drawn: Floats, n: int, groups: int, how: str) -> Interval:
