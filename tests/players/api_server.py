@@ -26,17 +26,20 @@ class Exchange:
     @property
     def prompt(self) -> str:
         content = self.body["messages"][-1]["content"]
-        return content if isinstance(content, str) else content[-1]["text"]
+        return content if isinstance(content, str) else next(part["text"] for part in content if "text" in part)
 
     @property
     def image_url(self) -> str | None:
         content = self.body["messages"][-1]["content"]
-        return None if isinstance(content, str) else content[0]["image_url"]["url"]
+        parts = () if isinstance(content, str) else content
+        return next((part["image_url"]["url"] for part in parts if "image_url" in part), None)
 
     def say(self, text: Any, **more: Any) -> None:
         choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
         choice.update(more)
-        self.json({"choices": [choice], "usage": {"prompt_tokens": 100, "completion_tokens": 2}})
+        about = {"id": "1", "object": "chat.completion", "created": 0, "model": self.body["model"]}
+        usage = {"prompt_tokens": 100, "completion_tokens": 2, "total_tokens": 102}
+        self.json({**about, "choices": [choice], "usage": usage})
 
     def json(self, value: Any, status: int = 200, headers: dict[str, str] | None = None) -> None:
         self.send(json.dumps(value).encode(), status, headers)

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pfungst.core import UsageError
-from pfungst.players.letters import LETTERS_PROMPT
-
-SHORT_PROMPT = "{question}\nAnswer in one word or a short phrase."
+from pfungst.players.letters import LETTERS_PROMPT, SHORT_PROMPT, check_prompts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +35,7 @@ class OpenAIOptions:
     extra: Mapping[str, Any] | None = None
     """Further fields of the request, as JSON."""
     concurrency: int = 8
-    """Requests under way at the same time, at most."""
+    """Requests under way at the same time, at most, at each address."""
     timeout: float = 120.0
     """Seconds for one reply, whole."""
     connect_timeout: float = 10.0
@@ -47,9 +45,9 @@ class OpenAIOptions:
     backoff: float = 0.5
     """Seconds before the first retry; doubles with each, up to 30."""
     max_wait: float = 120.0
-    """Longest Retry-After that is waited for; a server that asks for more ends the run."""
+    """Longest Retry-After that is waited for; a server that asks for more is down."""
     breaker: int = 0
-    """Failures in a row, over all questions, after which the server is dead. 0: max(10, 2 x concurrency)."""
+    """Failures in a row, over all questions, after which a server is down. 0: max(10, 2 x concurrency)."""
     price_in: float = 0.0
     """Price of a million prompt tokens."""
     price_out: float = 0.0
@@ -70,8 +68,7 @@ class OpenAIOptions:
         for option in ("timeout", "connect_timeout"):
             if not getattr(self, option) > 0:
                 raise UsageError(f"The option {option} of an API player must be more than 0 seconds.")
-        if "{question}" not in self.prompt or "{options}" not in self.choices_prompt:
-            raise UsageError("The option prompt must contain {question}, and choices_prompt {question} and {options}.")
+        check_prompts(self.prompt, self.choices_prompt)
         if self.budget is not None and not (self.price_in or self.price_out):
             raise UsageError("The option budget needs prices: set price_in and price_out (for a million tokens).")
 

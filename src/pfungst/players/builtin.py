@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 from pfungst.core import Dataset, MissingExtra, Player, PlayerError
@@ -13,6 +14,7 @@ from pfungst.players.huggingface.options import HuggingFaceOptions
 from pfungst.players.recorded import RecordedPlayer
 from pfungst.players.reference import FlakyPlayer, OraclePlayer, PriorPlayer, RandomPlayer
 from pfungst.players.registry import options_of, register
+from pfungst.players.wrapped_options import InspectOptions, LmmsOptions
 from pfungst.probes.rephrase.generators import REPHRASERS
 from pfungst.scores import matchers, metrics
 from pfungst.scores.matchers import Matcher
@@ -101,11 +103,31 @@ def _hf(argument: str, *, data: Dataset | None = None, options: HuggingFaceOptio
 
 @register("openai", options=OpenAIOptions)
 def _openai(argument: str, *, data: Dataset | None = None, options: OpenAIOptions) -> Player:
-    """A model behind an OpenAI-compatible server: openai:MODEL@http://host:port/v1."""
+    """A model behind OpenAI-compatible servers: openai:MODEL@http://host:port/v1, or several addresses with commas."""
+    if find_spec("aiohttp") is None:
+        raise PlayerError("The player 'openai' needs the package aiohttp: pip install aiohttp.")
     from pfungst.players.openai import OpenAIPlayer, split_address
 
     model, url = split_address(argument)
     return OpenAIPlayer(model, url, options)
+
+
+@register("inspect", options=InspectOptions)
+def _inspect(argument: str, *, data: Dataset | None = None, options: InspectOptions) -> Player:
+    """A model of inspect_ai: inspect:PROVIDER/MODEL. Needs pip install 'pfungst[inspect]'."""
+    from pfungst.players.inspect_model import InspectPlayer
+
+    return InspectPlayer(argument, options)
+
+
+@register("lmms", options=LmmsOptions)
+def _lmms(argument: str, *, data: Dataset | None = None, options: LmmsOptions) -> Player:
+    """A model of lmms-eval: lmms:NAME, its arguments with --option args=... Needs pip install 'pfungst[lmms]'."""
+    if not argument:
+        raise PlayerError("Say which model of lmms-eval: lmms:qwen2_5_vl, lmms:llava_hf ...")
+    from pfungst.players.lmms_model import LmmsPlayer
+
+    return LmmsPlayer(argument, options)
 
 
 @register("zoo")
@@ -113,8 +135,6 @@ def _zoo(
     argument: str, *, data: Dataset | None = None, device: str = "cpu", batch_size: int | None = None, regions: str = ""
 ) -> Player:
     """A model of the zoo: zoo:film with the package's weights, zoo:FOLDER with yours."""
-    from importlib.util import find_spec
-
     if find_spec("torch") is None:
         raise MissingExtra("The zoo", "torch")
     from pfungst.players.zoo import load

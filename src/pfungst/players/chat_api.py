@@ -10,7 +10,7 @@ from typing import Any
 
 from pfungst.core import Answer, PlayerDied, Query
 from pfungst.players.api_options import OpenAIOptions
-from pfungst.players.letters import fill, lettered
+from pfungst.players.letters import in_words
 from pfungst.players.patience import retry_after
 from pfungst.players.png import DataURLs
 
@@ -56,9 +56,7 @@ class Chat:
 
     def text(self, query: Query) -> str:
         """What is asked, in words."""
-        if query.choices:
-            return lettered(query.question, query.choices, self._options.choices_prompt)
-        return fill(self._options.prompt, question=query.question)
+        return in_words(query, self._options.prompt, self._options.choices_prompt)
 
     def body(self, query: Query, digest: str | None = None) -> Body:
         """The request as JSON. `digest` is that of the image, where it is known already."""

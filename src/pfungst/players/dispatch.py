@@ -10,7 +10,6 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 
@@ -20,6 +19,7 @@ from pfungst.core import Answer, PfungstError, PlayerError, Query
 from pfungst.players.api_options import OpenAIOptions
 from pfungst.players.background import Background
 from pfungst.players.chat_api import Body, Chat, Fatal, Passing, Refused
+from pfungst.players.ordering import by_image
 from pfungst.players.patience import Backoff
 from pfungst.players.servers import Meter, Server, Servers
 
@@ -292,18 +292,3 @@ class _Call:
             elif not self._stopping:
                 self._ready.append(one)
         self._go_on()
-
-
-def by_image(queries: Sequence[Query], digests: dict[int, str]) -> list[int]:
-    """Positions with those of one image together: it is encoded once, and servers that keep the beginning of a prompt
-    read it once. `digests` takes what was found out on the way, by the id of the image object."""
-    groups: dict[str, list[int]] = {}
-    for index, query in enumerate(queries):
-        image, name = query.image, ""
-        if image is not None and id(image) in digests:
-            name = digests[id(image)]
-        elif image is not None:
-            with suppress(PfungstError):  # told when the image is needed
-                name = digests[id(image)] = image.digest
-        groups.setdefault(name, []).append(index)
-    return [index for group in groups.values() for index in group]

@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from pfungst.core import Query, UsageError
+
+SHORT_PROMPT = "{question}\nAnswer in one word or a short phrase."
+"""Default template of an open question."""
 LETTERS_PROMPT = "{question}\n{options}\nAnswer with the letter of the right option only."
 """Default template; `{question}` and `{options}` are filled in."""
 
@@ -27,3 +31,16 @@ def lettered(question: str, choices: Sequence[str], template: str = LETTERS_PROM
 def fill(template: str, **values: str) -> str:
     """Put values in for `{name}`. Unlike `str.format` it leaves other braces alone, in template and values."""
     return _FIELD.sub(lambda match: values.get(match[1], match[0]), template)
+
+
+def in_words(query: Query, prompt: str, choices_prompt: str) -> str:
+    """What a model is asked: the question by the one template, a multiple choice by the other."""
+    if query.choices:
+        return lettered(query.question, query.choices, choices_prompt)
+    return fill(prompt, question=query.question)
+
+
+def check_prompts(prompt: str, choices_prompt: str) -> None:
+    """Raise UsageError where a template would lose what is asked."""
+    if "{question}" not in prompt or "{options}" not in choices_prompt:
+        raise UsageError("The option prompt must contain {question}, and choices_prompt {question} and {options}.")
