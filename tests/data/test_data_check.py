@@ -150,6 +150,12 @@ def test_options_that_are_letters_of_others_are_counted(tmp_path: Path) -> None:
     assert [value for note, value in load(path).notes.items() if "letter of another" in note] == [2]
 
 
+def test_columns_that_may_hold_the_answer_are_named(tmp_path: Path) -> None:
+    path = make.write(tmp_path / "mine.jsonl", json.dumps({"question": "a?", "gold": "b", "source": "x"}) + "\n")
+    assert "nothing was read from the columns gold, source. Name it: ?answer=COLUMN." in str(check(path))
+    assert "nothing was read" not in str(check(f"{path}?answer=gold"))
+
+
 def test_questions_that_speak_of_no_image_are_fit(tmp_path: Path) -> None:
     assert check(make.write(tmp_path / "mine.jsonl", json.dumps({"question": "a?", "answer": "b"}) + "\n")).ok
 

@@ -87,6 +87,8 @@ def test_mmbench_of_the_hub(tmp_path: Path) -> None:
     row |= {"answer": "B", "category": "sky", "L2-category": "x", "source": "s", "split": "dev", "image": stored(1)}
     row["D"] = None
     data = load(parquet(tmp_path / "dev.parquet", [row]))
+    spelt = load(parquet(tmp_path / "nan" / "dev.parquet", [{**row, "hint": "nan", "C": "nan", "D": "nan"}]))
+    assert (spelt[0].question, spelt[0].choices) == ("Which?", ("sun", "moon"))
     assert (data[0].id, data[0].question, data[0].choices) == ("241", "Look up.\nWhich?", ("sun", "moon"))
     assert (data[0].target, data[0].question_type, data.metric) == ("moon", "sky", "choice")
 
@@ -177,9 +179,10 @@ def test_naturalbench_for_lmms_eval(tmp_path: Path) -> None:
     assert (data[0].id, data[0].question, data[0].target, pictures(data)) == ("0", "Is it?", "Yes", [encoded(1)])
 
 
-def test_mmvp_as_released(tmp_path: Path) -> None:
+@pytest.mark.parametrize("index", ["Index", "lndex"])
+def test_mmvp_as_released(tmp_path: Path, index: str) -> None:
     make.picture(tmp_path / "MMVP Images" / "1.jpg")
-    header = "Index,Question,Options,Correct Answer\n"
+    header = f"{index},Question,Options,Correct Answer\n"
     make.write(tmp_path / "Questions.csv", header + "1,Are the wings open?,(a) Open (b) Closed,(b)\n")
     data = load(tmp_path)
     assert (data[0].id, data[0].choices, data[0].target) == ("1", ("Open", "Closed"), "Closed")

@@ -64,6 +64,8 @@ class CheckReport:
     error: str | None = None
     """Why reading stopped early, where a file is damaged."""
     skip_bad: bool = False
+    unread_columns: tuple[str, ...] = ()
+    """Columns of a table that nothing was read from."""
     text_only: bool = False
     """No images are wanted (`?images=none`)."""
     notes: Mapping[str, Any] = field(default_factory=dict)
@@ -162,6 +164,7 @@ def check(
         bad=tuple(bad),
         error=error,
         skip_bad=skip_bad,
+        unread_columns=tuple(job.unread_columns),
         text_only=job.text_only,
         notes=dict(job.notes),
     )
@@ -245,6 +248,9 @@ def _sentences(report: CheckReport) -> Iterator[str]:
             yield f"  ... and {report.bad_records - MAX_SHOWN:,} more (--json lists them)."
     if report.error is not None:
         yield f"Reading stopped: {report.error}"
+    if report.unread_columns and report.examples and not report.labelled:
+        names = ", ".join(report.unread_columns[:MANY])
+        yield f"No right answer was found, and nothing was read from the columns {names}. Name it: ?answer=COLUMN."
     if report.no_images:
         yield report.no_images
     yield "Fit for use." if report.ok else "Not fit for use as it is."

@@ -64,6 +64,8 @@ class Job:
     """The user said that no images are wanted."""
     image_column: str = ""
     """The column of a table that names or holds the images."""
+    unread_columns: dict[str, None] = field(default_factory=dict)
+    """Columns of a table that nothing was read from."""
     reading: str = ""
     """The split that the examples handed on at the moment belong to."""
     notes: dict[str, Any] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from typing import Any
 NAMES: Mapping[str, tuple[str, ...]] = {
     "question": ("question", "query", "sent", "Question", "text"),
     "hint": ("hint",),
-    "id": ("id", "question_id", "qa_id", "questionId", "uid", "qid", "index", "Index"),
+    "id": ("id", "question_id", "qa_id", "questionId", "uid", "qid", "index", "Index", "lndex"),
     "image": ("image", "image_path", "image_file", "file_name", "img", "Image", "image_name", "img_name", "filename"),
     "image_id": ("image_id", "imageId", "img_id", "image_source"),
     "answers": ("answers", "direct_answers"),
@@ -113,8 +113,8 @@ def _narrow(row: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
 
 
 def _pair(row: Mapping[str, Any]) -> str:
-    """MMVP counts its rows from 1, two of them a pair."""
-    number = str(row.get("Index")).strip().removesuffix(".0")
+    """MMVP counts its rows from 1, two of them a pair. Its release spells the column `lndex`."""
+    number = str(row.get("Index", row.get("lndex"))).strip().removesuffix(".0")
     return str((int(number) - 1) // 2) if number.isdecimal() else ""
 
 
@@ -135,7 +135,7 @@ LAYOUTS = (
     Layout(
         "MMVP",
         frozenset({"Question", "Options", "Correct Answer"}),
-        columns={"answer": ("Correct Answer",), "image_id": ("Index",)},
+        columns={"answer": ("Correct Answer",), "image_id": ("Index", "lndex")},
         contrast=_pair,
     ),
     Layout(

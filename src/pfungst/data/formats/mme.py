@@ -16,7 +16,6 @@ from pfungst.data.files import File
 from pfungst.data.job import Format, Found, Job
 from pfungst.data.lines import lines
 
-_LINE = re.compile(r"\s*([^\t]*\S)\s*\t\s*(yes|no)\s*\.?\s*", re.IGNORECASE)
 _APART = re.compile(r"questions_answers_YN(_\w+)?", re.IGNORECASE)
 
 
@@ -32,7 +31,7 @@ class Mme(Format):
         if file.suffix != ".txt":
             return 0.0
         asked = [line for line in head.splitlines() if line.strip()][:2]
-        return 0.8 if asked and all(_LINE.fullmatch(line) for line in asked) else 0.0
+        return 0.8 if asked and all(_asked(line) for line in asked) else 0.0
 
     def read(self, job: Job) -> Iterator[Found]:
         files = sorted((_category(file), file.stem, file) for file in job.files if self.claims(file, file.head()))
@@ -48,6 +47,13 @@ class Mme(Format):
                     yield from job.example((file, number), _example, job, category, stem, number, line)
 
 
+def _asked(line: str) -> tuple[str, str] | None:
+    """The question of a line and its answer; None where it is no such line."""
+    question, *rest = line.strip().split("\t")
+    said = rest[0].strip().rstrip(".").capitalize() if len(rest) == 1 else ""
+    return (question.strip(), said) if question.strip() and said in ("Yes", "No") else None
+
+
 def _category(file: File) -> str:
     *_, above, folder = ("", *file.folder.replace("\\", "/").split("/"))
     return above if _APART.fullmatch(folder) else folder
@@ -59,14 +65,14 @@ def _translated(file: File) -> bool:
 
 
 def _example(job: Job, category: str, stem: str, number: int, line: str) -> Example:
-    found = _LINE.fullmatch(line)
+    found = _asked(line)
     if found is None:
         raise Bad("the line is not a question, a tab, and Yes or No.")
-    target = job.share(found[2].capitalize())
+    question, target = found
     image_id = job.share(f"{category}/{stem}")
     return Example(
         id=f"{image_id}:{number}",
-        question=checked(found[1], "the question"),
+        question=checked(question, "the question"),
         image=job.images.within(stem, category),
         image_id=image_id,
         answers=(target,),

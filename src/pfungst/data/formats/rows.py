@@ -50,6 +50,8 @@ from pfungst.data.job import UNREAD, Job
 from pfungst.logs import cells
 
 SEVERAL = "questions with several images, of which the first is shown"
+_NAN = "nan"
+"""An empty cell as MMBench on the hub spells it."""
 _MOST_NAMED = 30
 _OF_IMAGES = re.compile(r"image|img|picture|photo|figure|jpe?g|png", re.IGNORECASE)
 
@@ -123,7 +125,9 @@ class Rows:
     def _shape(self, row: Mapping[str, Any]) -> _Shape:
         names = tuple(row)
         if names not in self._shapes:
-            self._shapes[names] = _Shape.of(names, self._job.options)
+            shape = self._shapes[names] = _Shape.of(names, self._job.options)
+            read = {*shape.layout.has, *shape.options, *(one for columns in shape.columns.values() for one in columns)}
+            self._job.unread_columns.update(dict.fromkeys(one for one in names if one not in read))
         return self._shapes[names]
 
     def example(self, row: Mapping[str, Any], id_: str, picture: Callable[[], Image] | None = None) -> Example:
@@ -146,7 +150,7 @@ class Rows:
             # options that cannot be told apart stay in the question, and the letters are what is chosen from
             choices, lettered = choices or ("A", "B", "C", "D"), True
         hint = get("hint")
-        if isinstance(hint, str) and hint.strip():
+        if isinstance(hint, str) and hint.strip() not in ("", _NAN):
             question = checked(hint, "the hint").strip() + "\n" + question
         target = get("target")
         if target is not None:
@@ -255,7 +259,8 @@ class Rows:
             return inside or self._list(value, "choices"), bool(inside)
         if not columns:
             return (), False
-        letters = {letter: row.get(column) for letter, column in zip(ascii_uppercase, columns, strict=True)}
+        cell = {column: None if row.get(column) == _NAN else row.get(column) for column in columns}
+        letters = {letter: cell[column] for letter, column in zip(ascii_uppercase, columns, strict=True)}
         return tuple(checked(one, "an option") for one in cells.option_columns(letters, answer)), True
 
     def _answer(self, answer: object, choices: Sequence[str], lettered: bool) -> str:
