@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt
 
-.PHONY: exam test quick slow cover lint bench results docs clean
+.PHONY: exam test quick slow cover lint bench results docs browser screenshots clean
 
 .venv/exam.stamp: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -51,6 +51,16 @@ results: .venv/dev.stamp
 
 docs: .venv/dev.stamp
 	$(BIN)/mkdocs build --strict
+
+# A browser for the tests that need one; without it they are skipped.
+browser: .venv/dev.stamp
+	command -v chromium || command -v chromium-browser || command -v google-chrome \
+		|| (test "$$(id -u)" = 0 && apt-get update && apt-get install --yes chromium) \
+		|| $(BIN)/playwright install chromium
+
+# The screenshots of README and docs, taken by the browser tests.
+screenshots: browser
+	PFUNGST_SCREENSHOTS=docs/images $(BIN)/python -m pytest tests/browser -q -n 0 -p no:cacheprovider
 
 clean:
 	rm -rf .venv site runs .mypy_cache .ruff_cache .pytest_cache .coverage*

@@ -20,7 +20,7 @@ def image_files(rows: Iterable[Mapping[str, Any]], data: Dataset) -> list[Path |
     rows = list(rows)
     ids = {row["example_id"] for row in rows}
     images = {example.id: example.image for example in data if example.id in ids}
-    own = {}
+    own: dict[tuple[str, str], str | None] = {}
     for row in rows:
         own.setdefault((row["probe"], row["example_id"]), row["image"])
     return [
