@@ -224,7 +224,7 @@ def reading_notes(examined: Examined, metric: str, matcher: str) -> tuple[str, .
     """What a reader of the numbers must know about how they came about."""
     from pfungst.scores.spelling import spelling_gap
 
-    notes = []
+    notes = [*examined.notes]
     if examined.judge is None:
         gap = spelling_gap((example for example, _ in examined.clean), (answer for _, answer in examined.clean), metric)
         notes += [gap.sentence] if gap.sentence else []

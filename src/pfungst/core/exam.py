@@ -36,6 +36,7 @@ from pfungst.core.types import (
     SearchingProbe,
     Trial,
     no_progress,
+    notes_of,
     reads_ids,
     reads_scenes,
 )
@@ -116,8 +117,14 @@ class Exam:
         total = sum(len(row) for rows in keys.values() for row in rows)
         return Examined(
             tuple(findings), tuple(asker.problems), sum(unread.values()), total, _longest(said), left_out,
-            tuple(failed), judge,
+            tuple(failed), judge, self._judges_notes(),
         )  # fmt: skip
+
+    def _judges_notes(self) -> tuple[str, ...]:
+        """What the players that judge and read used."""
+        asking: tuple[object, ...] = (self.score, self.matcher)
+        players = [part.player for part in asking if isinstance(part, AskingPart)]
+        return tuple(f"{player.name}, the judge: {note}" for player in players for note in notes_of(player))
 
     def _write_config(self) -> None:
         path = self.out / "exam.json"
@@ -265,6 +272,8 @@ class Examined:
     """Queries without an answer: the question, and what went wrong."""
     judge: Findings | None = None
     """How far the judge can be trusted, where a judge was the metric."""
+    notes: tuple[str, ...] = ()
+    """What judges used."""
 
 
 def labelled(path: Path, label: str) -> Path:

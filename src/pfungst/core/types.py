@@ -437,6 +437,9 @@ class AskingPart(Protocol):
     """A metric or matcher that asks a player of its own: a judge. The exam shows it all answers of a probe before it
     wants the first of them scored or read."""
 
+    @property
+    def player(self) -> Player: ...
+
     def prepare(self, answers: Sequence[tuple[Example, Answer]], folder: Path, progress: Progress) -> None:
         """Ask what has not been asked before; `folder` is the run folder, where what was said is kept."""
         ...

@@ -276,6 +276,8 @@ def _verdict(
             told.append(
                 f"Corrected for its errors, {corrected[0].condition} is {measure.with_interval(corrected[0])} right."
             )
+        else:
+            told += [f"N{row.how[1:]}." for row in accuracies if row.how.startswith("no correction: ")][:1]
         if people.sentence:
             told.append(people.sentence)
     return " ".join(told)

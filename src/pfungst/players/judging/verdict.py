@@ -11,13 +11,15 @@ NEITHER, BOTH = "neither word", "both words"
 
 _CAPITALS = re.compile(rf"\b(?:{WRONG}|{RIGHT})\b")
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
-_PART = re.compile(r"[\n.!?:;,]+|\s[-–—]+\s")
+_PART = re.compile(r"[\n.!?:;,()]+|\s[-–—]+\s")
+_EDGES = re.compile(r"\A[\W_]+|[\W_]+\Z")
 _HEDGED = re.compile(r"\b(?:not|never|neither|nor|if|unless|would|could|should|might|hardly|reference)\b|n't\b", re.I)
 _CALLED = re.compile(
     rf"\b(?:reply|response|answer|it|this|verdict|judge?ment|grade)\s+(?:is|was)\s+[\"']?({WRONG}|{RIGHT})\b"
     rf"|\A\s*({WRONG}|{RIGHT})\s+(?:because|since)\b",
     re.I,
 )
+_SAID = re.compile(r"\b(?:reply|response)\s+is\s+((?:in)?correct)[\s.!]*\Z", re.I)
 
 
 def verdict(reply: str) -> bool | str:
@@ -44,13 +46,15 @@ def verdict(reply: str) -> bool | str:
 
 def _alone(text: str) -> list[str]:
     """The words that are a sentence, a line or a clause of their own, in any case."""
-    parts = (part.strip(" \t\"'()[]{}*_`-–—").upper() for part in _PART.split(text))
+    parts = (_EDGES.sub("", part).upper() for part in _PART.split(text))
     return [part for part in parts if part in (RIGHT, WRONG)]
 
 
 def _called(text: str) -> list[str]:
-    """The words in capitals that a sentence gives to the reply, or begins with and goes on to explain."""
-    sentences = [sentence for sentence in _SENTENCE.split(text) if not _HEDGED.search(sentence)]
-    return [
-        word for sentence in sentences for pair in _CALLED.findall(sentence) for word in pair if word in (RIGHT, WRONG)
-    ]
+    """The words that a sentence gives to the reply, in capitals or at its end, or that it begins with and explains."""
+    found = []
+    for sentence in _SENTENCE.split(text):
+        if not _HEDGED.search(sentence):
+            found += [word for pair in _CALLED.findall(sentence) for word in pair if word in (RIGHT, WRONG)]
+            found += [word.upper() for word in _SAID.findall(sentence)]
+    return found
