@@ -107,9 +107,11 @@ def print_plan(plan: Plan, as_json: bool) -> None:
     if as_json:
         print_json(asdict(plan))
         return
-    rows = [(row.probe, _count(row.queries, row.at_most), _count(row.new, row.at_most)) for row in plan.probes]
-    rows = [(*row, told.problem) for row, told in zip(rows, plan.probes, strict=True)]
-    print_table(f"{plan.player} on {plan.data}", ("probe", "queries", "to ask", ""), rows)
+    rows = [
+        (row.probe, row.problem or _count(row.queries, row.at_most), _count(row.new, row.at_most))
+        for row in plan.probes
+    ]
+    print_table(f"{plan.player} on {plan.data}", ("probe", "queries", "to ask"), rows)
     taken = {
         "queries": _count(plan.queries, plan.at_most),
         "already stored": f"{plan.stored:,}",

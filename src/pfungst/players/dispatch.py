@@ -188,7 +188,7 @@ class _Call:
             self._came.append((asked.index, answer))
         finally:
             server.under_way -= 1
-            self._tasks.discard(asyncio.current_task())  # type: ignore[arg-type]
+            self._tasks.discard(asyncio.current_task())
             for call in list(home.calls):  # a place at a server is free: for another call as well
                 call._go_on()
 
@@ -208,8 +208,9 @@ class _Call:
                 )
             )
             return
-        due = time.monotonic() + max(self._home.backoff.delay(asked.tries - 1), failure.wait or 0.0)
-        # It keeps its place at that server while it waits: a server that fails is asked less.
+        # It keeps its place at that server while it waits: a server that fails is asked less. A server that asks for
+        # time is closed as long as it says; another may be asked before.
+        due = time.monotonic() + self._home.backoff.delay(asked.tries - 1)
         server.under_way += 1
         heapq.heappush(self._later, (due, next(self._number), asked))
 

@@ -101,7 +101,8 @@ class LmmsPlayer:
         if len(replies) != len(queries):
             raise PlayerError(f"{self.name} was asked {len(queries)} questions and gave {len(replies)} answers.")
         seconds = (time.monotonic() - began) / max(1, len(queries))
-        return [self._read(*unwrap_generation_output(reply), seconds) for reply in replies]
+        said = (unwrap_generation_output(reply) for reply in replies)
+        return [self._read(text, tokens, seconds) for text, tokens in said]
 
     def _arguments(self, doc: _Doc, index: int) -> tuple[Any, ...]:
         settings = {

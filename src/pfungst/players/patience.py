@@ -103,7 +103,7 @@ class Limit:
         self._before: tuple[float, float] | None = None
         """Limit and replies a second before a trial with fewer; None where no trial is under way."""
         self._skip = False
-        self._open_window(0.0)
+        self._began, self._count, self._seconds = 0.0, 0, 0.0
 
     @property
     def now(self) -> int:
@@ -113,8 +113,8 @@ class Limit:
         """A reply came at `now` (monotonic seconds) after so many seconds."""
         if self._before is None:
             self._limit = min(float(self._ceiling), self._limit + 1 / max(1.0, self._limit))
-        if not self._count:
-            self._began = now - seconds
+        if not self._count:  # nothing may have been asked for a while
+            self._began = max(self._began, now - seconds)
         self._count += 1
         self._seconds += seconds
         if self._count >= max(self.WINDOW, self.now):
