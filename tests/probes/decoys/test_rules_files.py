@@ -1,6 +1,7 @@
 """The rules as numbers, Eq. 2, and decoys on disk."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import typer
@@ -59,13 +60,15 @@ def test_question_fit_and_image_fit_tell_the_kinds_apart(encoder):
 
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
 def test_a_written_set_is_read_back_as_multiple_choice(encoder, tmp_path, ending):
-    made = build(made_up(60), ("qou", "iou", "qou@10"), encoder=encoder)
+    data = made_up(60)
+    data = replace(data, examples=[replace(data[0], contrast="pair"), *data.examples[1:]])
+    made = build(data, ("qou", "iou", "qou@10"), encoder=encoder)
     path = tmp_path / f"set.{ending}"
     assert write(made, path) == 0
     back = load(path)
     assert back.metric == "choice" and [e.choices for e in back] == list(made.all_choices("QoU+IoU"))
-    assert [(e.id, e.question, e.target, e.image_id) for e in back] == [
-        (e.id, e.question, e.target, e.image_id) for e in made.examples
+    assert [(e.id, e.question, e.target, e.image_id, e.contrast) for e in back] == [
+        (e.id, e.question, e.target, e.image_id, e.contrast) for e in made.examples
     ]
     weaker = load(f"{path}?choices=choices_qou_10")
     assert [e.choices for e in weaker] == list(made.all_choices("QoU@10"))

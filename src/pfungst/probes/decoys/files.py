@@ -91,6 +91,7 @@ def _rows(decoys: DecoySet, variant: str) -> Iterator[dict[str, Any]]:
             "answer_type": storable(example.answer_type),
             "question_type": storable(example.question_type),
             "group": storable(example.group) or None,
+            "contrast_group": storable(example.contrast) or None,
             "choices": [storable(one) for one in by_name[variant]],
             **{column(name): [storable(one) for one in by_name[name]] for name in names},
             **{f"decoys_{_plain(kind)}": int(count[number]) for kind, (count, _) in found.items()},
