@@ -1,6 +1,7 @@
 """The scorers of Eq. 1 and the audit, on data sets whose shortcuts are known."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from typer.testing import CliRunner
 from pfungst.cli import audit as command
 from pfungst.core import PfungstError
 from pfungst.experiments.audit import ScorerConfig, audit, split_by_image
-from pfungst.experiments.audit_features import grid_features, table_of
+from pfungst.experiments.audit_features import grid_features, grids_of, table_of
 from pfungst.experiments.audit_scorers import Task, right, train
 from pfungst.experiments.decoys import transfer
 from tests.conftest import png
@@ -122,3 +123,46 @@ def test_the_command_prints_the_table_and_verdicts(tmp_path):
     assert json.loads((tmp_path / "audit.json").read_text())["variants"][0] == "Orig"
     with pytest.raises(PfungstError, match="no scorer"):
         CliRunner().invoke(app, [str(source), "--models", "XA"], catch_exceptions=False)
+
+
+def seen(count, start=0):
+    """The shade of the image and the question decide together: how light, or how dark, is it?"""
+    rng = np.random.default_rng(start)
+    names = ("black", "grey", "white", "silver")
+    examples = []
+    for number in range(start, start + count):
+        shade, asks = int(rng.integers(4)), int(rng.integers(2))
+        target = names[shade if asks else 3 - shade]
+        one = triplet(number, ("what w1", "what w2")[asks], target, choices=tuple(sorted(names)))
+        examples.append(replace(one, image=png(80 * shade + number % 7)))
+    return examples
+
+
+def test_models_that_look_at_cells_have_rows_and_learn_what_needs_both():
+    how = ScorerConfig(hidden=24, epochs=20, batch=24, rate=6e-3, dropout=0.0, decay=0.0, held_out=0.0)
+    models = ("QA", "HieCoAtt", "Attention")
+    found = audit(seen(144), seen(60, 1000), kinds=(), encoder=random_words(), models=models, config=how)
+    assert [row[0] for row in found.table()[1]] == ["Chance", "Eq. 2", "position", "MLP-QA", "HieCoAtt", "Attention"]
+    assert found.accuracy("Orig", "MLP-QA").value < 0.5
+    for model in ("HieCoAtt", "Attention"):
+        assert found.accuracy("Orig", model).value > 0.6, model
+
+
+def test_features_that_are_single_vectors_leave_out_models_that_look_at_cells():
+    def mean(image):
+        return np.asarray(image.pil(), np.float32).mean((0, 1))
+
+    how = ScorerConfig(hidden=8, epochs=1)
+    models = ("IA", "HieCoAtt")
+    found = audit(seen(60), kinds=(), encoder=random_words(), models=models, config=how, features=mean)
+    assert {one.model for one in found.cells} == {"Eq. 2", "position", "MLP-IA"}
+    assert any("need feature maps" in sentence for sentence in found.warnings)
+
+
+def test_the_grid_has_the_numbers_of_its_table():
+    images = [png(shade) for shade in (0, 120, 250)]
+    grids, table = grids_of(images, grid_features), table_of(images)
+    assert grids.shape == (3, 14, 8, 8)
+    assert np.allclose(np.sort(grids.ravel()), np.sort(table.ravel()))
+    # Channels are mean and spread of red, green, blue, then the edges; the mean of red stands first in the table.
+    assert np.allclose(grids[:, 0], table[:, : 3 * 64].reshape(3, 8, 8, 3)[..., 0])

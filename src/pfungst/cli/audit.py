@@ -13,7 +13,9 @@ from pfungst.cli.examine import Images, Json, SkipBad
 def audit(
     data: Annotated[str, typer.Argument(help="The data set; with --test, its training split.")],
     test: Annotated[str | None, typer.Option(help="The split to test on [a random 30% of the images].")] = None,
-    kinds: Annotated[str, typer.Option(help="Kinds of decoys to audit beside the data set's own.")] = "qou,iou",
+    kinds: Annotated[
+        str, typer.Option(help="Kinds of decoys to audit beside the data set's own choices; `none` for these alone.")
+    ] = "qou,iou",
     k: Annotated[int, typer.Option("--k", "-k", help="Decoys of each kind.")] = 3,
     fallback: Annotated[
         str,
@@ -34,9 +36,13 @@ def audit(
     human: Annotated[
         list[str] | None, typer.Option(help="Accuracy of people in percent, SET=NUMBER, for the table. Repeatable.")
     ] = None,
-    models: Annotated[str, typer.Option(help="Scorers to train, of A,QA,IA,IQA; `none` for statistics only.")] = (
-        "A,QA,IA,IQA"
-    ),
+    models: Annotated[
+        str,
+        typer.Option(
+            help="What to train: Q (open questions, by the question alone), A, QA, IA, IQA, HieCoAtt, Attention "
+            "(choices, by what the letters say); `none` for statistics only."
+        ),
+    ] = "Q,A,QA,IA,IQA",
     hidden: Annotated[int, typer.Option(help="Neurons of the hidden layer.")] = 8192,
     epochs: Annotated[int, typer.Option(help="Most epochs of training.")] = 20,
     device: Annotated[str, typer.Option(help="Where scorers are trained: cpu, cuda ...")] = "cpu",
@@ -52,18 +58,19 @@ def audit(
     from pfungst.cli.show import print_json, print_table, progress_bar
     from pfungst.core.files import jsonable, write_json
     from pfungst.data import load
-    from pfungst.experiments.audit import ScorerConfig
     from pfungst.experiments.audit import audit as run
+    from pfungst.experiments.audit_config import SEES, ScorerConfig, find_models
     from pfungst.experiments.audit_features import image_features
 
-    wanted = [] if models == "none" else [name.strip().upper() for name in models.split(",") if name.strip()]
+    wanted = find_models([name.strip() for name in models.split(",") if name.strip()])
     options = data_options(images, skip_bad)
     train = load(data, limit=limit, **options)
     asked = load(test, limit=limit, **options) if test else None
-    sees = features != "none" and any("I" in inputs for inputs in wanted)
+    sees = features != "none" and any(SEES[name] in ("the image alone", "everything") for name in wanted)
+    chosen = [kind.strip() for kind in kinds.split(",") if kind.strip() not in ("", "none")]
     with progress_bar() as progress:
         found = run(
-            train, asked, kinds=[kind.strip() for kind in kinds.split(",") if kind.strip()], k=k, seed=seed,
+            train, asked, kinds=chosen, k=k, seed=seed,
             fallback=fallback, balanced=balanced, encoder=f"words:{vectors}" if vectors else None,
             features=image_features(features, device) if sees else None,
             config=ScorerConfig(hidden=hidden, epochs=epochs, seed=seed, device=device), models=wanted,
@@ -72,11 +79,18 @@ def audit(
     if out is not None:
         write_json(out, found)
     if as_json:
-        print_json({**jsonable(found), "verdicts": found.verdicts()})
+        about_open = found.open.verdict() if found.open is not None else None
+        print_json({**jsonable(found), "verdicts": found.verdicts(), "open_verdict": about_open})
         return
-    columns, rows = found.table()
-    print_table(f"{found.name}: {found.train} questions to train on, {found.test} to test on", columns, rows)
-    for sentence in found.verdicts():
+    title = f"{found.name}: {found.train} questions to train on, {found.test} to test on"
+    if found.open is not None:
+        print_table(f"{title}. Open questions, metric {found.open.metric}", *found.open.table())
+    if found.variants:
+        print_table(f"{title}. Picking the target", *found.table())
+    if found.metric and found.variants:
+        print_table(f"The same by the metric {found.metric}: the picked answer against all human answers",
+                    *found.table(vqa=True))  # fmt: skip
+    for sentence in ([found.open.verdict()] if found.open is not None else []) + found.verdicts():
         print(sentence)
     for sentence in found.warnings:
         print(f"Note: {sentence}")

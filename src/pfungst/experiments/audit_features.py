@@ -42,7 +42,7 @@ class Pooled:
     """The mean of a backbone's feature map over the image: float32 (channels,)."""
 
     def __init__(self, backbone: Any) -> None:
-        self._backbone = backbone
+        self.backbone = backbone
         self.fingerprint = f"mean of {backbone.fingerprint}"
 
     def __call__(self, image: Image) -> Floats:
@@ -53,9 +53,9 @@ class Pooled:
         rows = []
         for start in range(0, len(images), BATCH):
             part = images[start : start + BATCH]
-            rows.append(np.asarray(self._backbone.extract(part), np.float32).mean((2, 3)))
+            rows.append(np.asarray(self.backbone.extract(part), np.float32).mean((2, 3)))
             progress("reading images", start + len(part), len(images))
-        return np.concatenate(rows) if rows else np.zeros((0, self._backbone.shape[0]), np.float32)
+        return np.concatenate(rows) if rows else np.zeros((0, self.backbone.shape[0]), np.float32)
 
 
 def grid_features(image: Image) -> Floats:
@@ -101,6 +101,22 @@ def table_of(images: Sequence[Image], features: Features = grid_features, progre
     np.save(buffer, result)
     write_atomic(path, buffer.getvalue())
     return result
+
+
+def grids_of(images: Sequence[Image], features: Features, progress: Progress = no_progress) -> npt.NDArray[Any] | None:
+    """Feature maps of the images, (images, channels, height, width), where the features are the mean of such maps, or
+    the grid; None for any other function. Those of a backbone are kept in its cache."""
+    if features is grid_features:
+        table = table_of(images, features, progress)
+        cells = GRID * GRID
+        parts = np.split(table, [3 * cells, 6 * cells], axis=1)
+        return np.concatenate([part.reshape(len(table), GRID, GRID, -1) for part in parts], -1).transpose(0, 3, 1, 2)
+    backbone = getattr(features, "backbone", None)
+    if backbone is None:
+        return None
+    from pfungst.models.features import FeatureCache
+
+    return FeatureCache(backbone).get(images, progress)
 
 
 def _one_by_one(images: Sequence[Image], features: Features, progress: Progress) -> Floats:

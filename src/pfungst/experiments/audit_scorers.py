@@ -7,7 +7,7 @@ so every distinct answer and question is one "word" whose vector is fixed.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,14 +17,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from pfungst.core import Image
+from pfungst.core import Answer, Example, Image, NamedImage
 from pfungst.core.types import Progress, no_progress
-from pfungst.experiments.audit import ScorerConfig
-from pfungst.experiments.audit_features import Features, Floats, grid_features, table_of
+from pfungst.experiments.audit_config import ScorerConfig
+from pfungst.experiments.audit_features import Features, Floats, grid_features, grids_of, table_of
 from pfungst.models import Batch, Model, Sizes, build
 from pfungst.models.batch import PAD
 from pfungst.probes.decoys import DecoySet
-from pfungst.training import FitConfig, fit
+from pfungst.training import Data, FitConfig, fit
 
 INPUTS = ("A", "QA", "IA", "IQA")
 Longs = npt.NDArray[np.int64]
@@ -127,43 +127,55 @@ def train(
     scorer = Scorer(inputs, _model(tables, inputs, config, start), scales, config, 0)
     model, seen = scorer.model, _Seen(task, scorer)
     seen.give_words(model)
-    learnt, held = (seen.only(rows) for rows in _hold_out(task, config))
+    learnt, held = (seen.only(rows) for rows in hold_out(task.image, config))
+    untuned = float(picks_of(model, held)[:, 0].mean()) if start is not None and len(held) else -1.0
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    epoch, accuracy = fit_scorer(model, learnt, held, config, progress)
+    if accuracy <= untuned:
+        model.load_state_dict(before)
+        return scorer
+    return replace(scorer, epoch=epoch)
+
+
+def fit_scorer(
+    model: Model, learnt: Data, held: Data, config: ScorerConfig, progress: Progress = no_progress
+) -> tuple[int, float]:
+    """Train a model that scores choices, the target first; the epoch that was best on `held`, and its accuracy."""
 
     def check(model: Model) -> dict[str, float]:
-        return {"accuracy": float(_right(model, held).mean())}
+        return {"accuracy": float(picks_of(model, held)[:, 0].mean())}
 
     each = FitConfig(batch=config.batch).per_epoch(len(learnt))
     how = FitConfig(
         epochs=config.epochs, batch=config.batch, rate=config.rate, weight_decay=config.decay, schedule="constant",
         warmup=0.0, clip=0.0, check_every=each, log_every=each, seed=config.seed,
     )  # fmt: skip
-    untuned = check(model)["accuracy"] if start is not None and len(held) else -1.0
-    before = {name: value.clone() for name, value in model.state_dict().items()}
     ended = fit(model, learnt, config=how, check=check if len(held) else None, device=config.device, progress=progress)
-    if ended.accuracy <= untuned:
-        model.load_state_dict(before)
-        return scorer
-    return replace(scorer, epoch=ended.best_step // each if len(held) else config.epochs)
+    return ended.best_step // each if len(held) else config.epochs, ended.accuracy
+
+
+def picks(scorer: Scorer, task: Task) -> npt.NDArray[np.float64]:
+    """(n, C) 1 for the candidate with the highest score, 1/ties for each of several, else 0."""
+    seen = _Seen(task, scorer)
+    seen.give_words(scorer.model)
+    return picks_of(scorer.model, seen)
 
 
 def right(scorer: Scorer, task: Task) -> npt.NDArray[np.float64]:
     """1 where the target has the highest score, 1/ties where it shares it, else 0: (n,)."""
-    seen = _Seen(task, scorer)
-    seen.give_words(scorer.model)
-    return _right(scorer.model, seen)
+    return np.asarray(picks(scorer, task)[:, 0])
 
 
 @torch.no_grad()
-def _right(model: Model, seen: _Seen, batch: int = 1024) -> npt.NDArray[np.float64]:
-    result = np.zeros(len(seen))
+def picks_of(model: Model, data: Data, batch: int = 1024) -> npt.NDArray[np.float64]:
+    """(n, C) what a model picks, shared between equals: the target stands first and must not win every tie."""
+    result = []
     model.eval()
-    for at in range(0, len(seen), batch):
-        rows = np.arange(at, min(at + batch, len(seen)))
-        scores = model(seen.batch(rows)).logits
-        # The target stands first, so the largest score alone would give it every tie.
-        best = scores == scores.max(1, keepdim=True).values
-        result[rows] = (best[:, 0] / best.sum(1)).cpu().numpy()
-    return result
+    for at in range(0, len(data), batch):
+        scores = model(data.batch(np.arange(at, min(at + batch, len(data))))).logits
+        best = (scores == scores.max(1, keepdim=True).values).double()
+        result.append((best / best.sum(1, keepdim=True)).cpu().numpy())
+    return np.concatenate(result) if result else np.zeros((0, 1))
 
 
 def _model(tables: dict[str, Floats], inputs: str, config: ScorerConfig, start: Scorer | None) -> Model:
@@ -203,14 +215,14 @@ def _scale(table: Floats) -> tuple[Floats, Floats]:
     return mean, np.where(std > 1e-6, std, 1).astype(np.float32)
 
 
-def _hold_out(task: Task, config: ScorerConfig) -> tuple[Longs, Longs]:
-    """Training questions, and those of some images to choose the epoch by."""
-    images = np.unique(task.image)
+def hold_out(image: Longs, config: ScorerConfig) -> tuple[Longs, Longs]:
+    """Training questions, and those of some images to choose the epoch by. image: (n,) of each question."""
+    images = np.unique(image)
     count = round(config.held_out * len(images))
     if count < 1 or count >= len(images):
-        return np.arange(len(task)), np.zeros(0, np.int64)
+        return np.arange(len(image)), np.zeros(0, np.int64)
     chosen = np.random.default_rng(config.seed).choice(images, count, replace=False)
-    held = np.isin(task.image, chosen)
+    held = np.isin(image, chosen)
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 
@@ -239,19 +251,37 @@ class Tasks:
         encoder: Any,
         features: Features | None = grid_features,
         progress: Progress = no_progress,
+        grids: bool = False,
     ) -> None:
+        """grids: keep the feature maps of the images too, for models that look at their cells."""
         self.decoys = decoys
         self._answers = vectors_of(decoys.split.book.texts, encoder)
         self._questions = vectors_of(decoys.split.questions, encoder)
         seen: dict[int, Image] = {}
         for number, example in zip(decoys.split.image.tolist(), decoys.examples, strict=True):
-            if example.image is not None:
+            if example.image is not None and not isinstance(example.image, NamedImage):
                 seen.setdefault(number, example.image)
         images = len(decoys.split.by_image.starts) - 1
-        self.images = None
+        self.images: Floats | None = None
+        self.grids: npt.NDArray[Any] | None = None
         if features is not None and len(seen) == images:
-            self.images = table_of([seen[number] for number in range(images)], features, progress)
+            shown = [seen[number] for number in range(images)]
+            self.grids = grids_of(shown, features, progress) if grids else None
+            if self.grids is None or features is grid_features:
+                self.images = table_of(shown, features, progress)
+            else:  # The mean of the maps that are there already: the images need not be looked at twice.
+                self.images = np.asarray(self.grids.mean((2, 3), dtype=np.float32))
         self.without_image = images - len(seen)
+
+    def worth(self, variant: str, judge: Callable[[Example, Answer], float]) -> Floats:
+        """(n, C) What a metric gives for each candidate of `of`; 0 where there is none."""
+        task, _ = self.of(variant)
+        texts = self.decoys.split.book.texts
+        kept = [one for number, one in enumerate(self.decoys.examples) if self.decoys.distinct(variant, number)]
+        result = np.zeros(task.candidates.shape, np.float32)
+        for at, (example, row) in enumerate(zip(kept, task.candidates.tolist(), strict=True)):
+            result[at] = [judge(example, Answer(texts[one])) if one >= 0 else 0.0 for one in row]
+        return result
 
     def of(self, variant: str) -> tuple[Task, list[str]]:
         """The task of a choice set, and the images of its questions. Questions without a decoy are left out."""

@@ -12,10 +12,10 @@ from pfungst.core import Table, UsageError
 from pfungst.core.files import jsonable
 from pfungst.core.stats import Interval, bootstrap, compare_paired
 from pfungst.core.types import Progress, no_progress
+from pfungst.experiments.audit_config import ScorerConfig, find_models
 from pfungst.experiments.base import Experiment, claim, kept, option
 
 if TYPE_CHECKING:
-    from pfungst.experiments.audit import ScorerConfig
     from pfungst.experiments.audit_scorers import Task
 
 SPLITS = {"daquar": ("all", ""), "cocoqa": ("train", "test"), "vqa2": ("train", "val")}
@@ -72,13 +72,11 @@ class DecoysConfig:
         for construction in self.constructions:
             if construction not in CONSTRUCTIONS:
                 raise UsageError(f"Decoys are made {', '.join(CONSTRUCTIONS)}, not {construction!r}.")
-        from pfungst.experiments.audit import check_models
-
-        check_models(self.scorers)
+        self.scorers  # noqa: B018  names that do not exist are refused at once
 
     @property
     def scorers(self) -> tuple[str, ...]:
-        return () if self.models == ("none",) else tuple(name.upper() for name in self.models)
+        return find_models(self.models)
 
     @property
     def encoder(self) -> str | None:
@@ -89,8 +87,6 @@ class DecoysConfig:
 
     @property
     def training(self) -> ScorerConfig:
-        from pfungst.experiments.audit import ScorerConfig
-
         return ScorerConfig(self.hidden, self.epochs, self.batch, seed=self.seed, device=self.device)
 
 
@@ -216,7 +212,6 @@ def transfer(
     source, target, test: tasks whose vectors and image features come from the same encoder and feature function.
     groups: the image of every test question, for the intervals.
     """
-    from pfungst.experiments.audit import ScorerConfig
     from pfungst.experiments.audit_scorers import right, train
 
     config = config or ScorerConfig(seed=seed)

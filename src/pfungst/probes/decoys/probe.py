@@ -138,7 +138,8 @@ class Decoys:
         from pfungst.probes.decoys.files import read_sets
 
         stored = read_sets(Path(self.made))
-        sets, sources = {}, {}
+        sets: dict[str, Sets] = {}
+        sources: dict[str, Sources] = {}
         for example in data:
             if example.id in stored:
                 target, choices, sources[example.id] = stored[example.id]

@@ -149,6 +149,15 @@ class AnswerRule:
         right, wrong = self.targets.get(name, 0), self.decoys.get(name, 0.0)
         return right / (right + wrong) if right + wrong else 0.5
 
+    def picks(self, examples: Sequence[Example]) -> list[npt.NDArray[np.float64]]:
+        """What the rule picks of the choices of each example: 1 for one, shares of it for several equal ones."""
+        found = []
+        for one in examples:
+            scores = np.asarray([self.probability(choice) for choice in one.choices])
+            best = (scores == scores.max(initial=-1.0)).astype(np.float64)
+            found.append(best / max(1.0, best.sum()))
+        return found
+
     def right(self, examples: Sequence[Example]) -> list[float]:
         """1 where the rule picks the target, 1/ties where it shares the first place, else 0; one an example."""
         return [
