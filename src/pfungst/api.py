@@ -129,7 +129,7 @@ def examine(
     from pfungst.data.selection import select
     from pfungst.players import resolve
     from pfungst.probes import get_probe
-    from pfungst.report import write_report
+    from pfungst.report import add_looks, write_report
     from pfungst.scores import get_metric
     from pfungst.scores.matchers import get_matcher
 
@@ -164,6 +164,7 @@ def examine(
             get_matcher(reading) if reading else None, max_errors,
         )  # fmt: skip
         examined = exam.run()
+    add_looks(path, chosen, part)
     write_report(path, part)
     notes = (*notes_of(chosen), *reading_notes(examined, part.metric, reading))
     return Run(path, examined.findings, notes, examined.problems, judge=examined.judge)

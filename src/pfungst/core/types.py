@@ -120,8 +120,8 @@ class Player(Protocol):
     """Anything that answers questions about images.
 
     A player may also be any of the following: `ScenePlayer`, `BatchedPlayer`, `StreamingPlayer`, `SamplingPlayer`,
-    `PartialPlayer`, `MeteredPlayer`, `NotingPlayer`. Each adds one attribute; a player without it gets the default
-    named there.
+    `PartialPlayer`, `MeteredPlayer`, `NotingPlayer`, `LookingPlayer`. Each adds one attribute; a player without it
+    gets the default named there.
     """
 
     @property
@@ -249,6 +249,15 @@ class NotingPlayer(Protocol):
 
     @property
     def notes(self) -> Sequence[str]: ...
+
+
+@runtime_checkable
+class LookingPlayer(Protocol):
+    """A player that can tell where it looks. Default: no maps in the report."""
+
+    def look(self, queries: Sequence[Query]) -> Mapping[str, Any]:
+        """Maps by name, torch tensors with a row a query; those whose names end in `picture` lie over the image."""
+        ...
 
 
 DEFAULT_BATCH = 32

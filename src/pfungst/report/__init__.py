@@ -2,5 +2,6 @@
 
 from pfungst.report.card import card_rows, format_finding
 from pfungst.report.html import write_report
+from pfungst.report.looking import add_looks
 
-__all__ = ["card_rows", "format_finding", "write_report"]
+__all__ = ["add_looks", "card_rows", "format_finding", "write_report"]

@@ -65,11 +65,12 @@ def looks(player: ZooPlayer, examples: Sequence[Example]) -> list[Look]:
         weights = _word_weights(maps, i, len(words))
         right = one.target is not None and plain_answer(answer.text) == plain_answer(one.target)
         pairs = tuple(zip(words, weights, strict=True))
-        found.append(Look(one.question, answer.text, right, pairs, _picture_weights(maps, i)))
+        found.append(Look(one.question, answer.text, right, pairs, picture_weights(maps, i)))
     return found
 
 
-def _picture_weights(maps: Mapping[str, Any], i: int) -> NDArray[np.float64] | None:
+def picture_weights(maps: Mapping[str, Any], i: int) -> NDArray[np.float64] | None:
+    """Where in the image query `i` looks, (H, W) in [0, 1], from the maps of a player; None where they do not say."""
     drawn = [v[i].double().numpy() for k, v in maps.items() if k.endswith(("picture", "pairs")) and v.ndim >= 3]
     drawn = [one.reshape(-1, *one.shape[-2:]).mean(0) for one in drawn if one.ndim >= 2]
     if not drawn:

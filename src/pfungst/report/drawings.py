@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pfungst.core import Example, PfungstError
+from pfungst.core import Dataset, Example, Image, PfungstError, read_config
 from pfungst.core.registry import Registry
+from pfungst.core.types import PreparingProbe, SearchingProbe
 from pfungst.report.cases import Case
 from pfungst.report.page import environment
 from pfungst.report.plan import draw_plan, is_moved
-from pfungst.report.thumbnails import Thumbnails
+from pfungst.report.thumbnails import Thumbnail, Thumbnails
 
 DRAWINGS = Registry(
     "drawing",
@@ -30,13 +31,73 @@ _SENTENCE = re.compile(r"[^?.!]+[?.!]*")
 _TURN = re.compile(r".+, turn \d+")
 
 
+MOST_ANEW = 2000
+"""Examples of a data set from which variants are made anew as in the exam; of a larger one, from those needed alone."""
+MOST_SEEN = 4
+"""Images of one case."""
+
+
 @dataclass(frozen=True)
 class Tools:
     """What a drawing may use."""
 
     run: Path
     images: Thumbnails = field(default_factory=Thumbnails)
-    examples: Mapping[str, Example] = field(default_factory=dict)
+    data: Dataset | None = None
+
+    @cached_property
+    def examples(self) -> Mapping[str, Example]:
+        return {example.id: example for example in self.data or ()}
+
+    def seen(self, case: Case, cases: Sequence[Case]) -> list[tuple[str, Thumbnail]]:
+        """The images that the variants of a case showed, where they differ: the clean one first.
+
+        A run keeps what was said, not what was drawn: the probe makes its variants anew, and an image counts if its
+        digest is the one that the answer was given to. `cases`: all of the page, to make a probe's variants once.
+        """
+        digests = list(dict.fromkeys(row["image"] for row in (case.clean, case.disturbed, *case.rows) if row["image"]))
+        if len(digests) < 2 or self.data is None:
+            return []
+        made = self._made(case.probe, cases)
+        names = {row["image"]: f"{row['variant']}: {row['answer'] or '(no answer)'}" for row in reversed(case.rows)}
+        found = [(names[one], self.images.of(one, made[one])) for one in digests if one in made][:MOST_SEEN]
+        return [(name, image) for name, image in found if image is not None]
+
+    @cached_property
+    def _kept(self) -> dict[str, dict[str, Image]]:
+        return {}
+
+    def _made(self, probe: str, cases: Sequence[Case]) -> dict[str, Image]:
+        """Digest -> image of the variants of a probe's cases."""
+        if probe not in self._kept:
+            mine = [case for case in cases if case.probe == probe]
+            wanted = {row["image"] for case in mine for row in case.rows}
+            self._kept[probe] = {}
+            for image in self._anew(probe, mine):
+                if image.digest in wanted:
+                    self._kept[probe].setdefault(image.digest, image)
+        return self._kept[probe]
+
+    def _anew(self, probe: str, cases: Sequence[Case]) -> Iterator[Image]:
+        from pfungst.probes import PROBES
+
+        config = read_config(self.run)
+        settings = next(one["settings"] for one in config["probes"] if one["name"] == probe)
+        ids = {case.example_id for case in cases}
+        assert self.data is not None
+        data = self.data
+        if len(data) > MOST_ANEW:
+            groups = {data_group(self.examples[one]) for one in ids if one in self.examples} - {""}
+            data = data.subset([one for one in data if one.id in ids or data_group(one) in groups])
+        try:
+            maker = PROBES.get(probe)(**settings)
+            if isinstance(maker, PreparingProbe | SearchingProbe):
+                return  # it would rank, or play, again
+            for trial in maker.trials(data, config["seed"]):
+                if trial.example_id in ids:
+                    yield from (one.query.image for one in trial.variants if one.query.image is not None)
+        except (PfungstError, TypeError):
+            return  # a probe of another version, or data that are no longer there: the page does without
 
     @cached_property
     def moves(self) -> dict[str, dict[str, Any]]:
@@ -49,6 +110,11 @@ class Tools:
             return {row["example_id"]: row for row in fooled_rows(read_moves(self.run).filter(pc.field("fooled")))}
         except PfungstError:
             return {}
+
+
+def data_group(example: Example) -> str:
+    """The group whose members an example is asked together with, empty for none."""
+    return example.contrast or example.group
 
 
 def draw_case(case: Case, tools: Tools) -> Any:

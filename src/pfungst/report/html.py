@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pfungst.core import Dataset, Example, read_config
+from pfungst.core import Dataset, read_config
 from pfungst.core.exam import labelled
 from pfungst.core.files import write_atomic
 from pfungst.report.answers import removing_probes
@@ -16,6 +16,7 @@ from pfungst.report.card import CARD_COLUMNS, card_rows, number
 from pfungst.report.cases import MOST_WORDS, PER_KIND, Case, Sample, sample_cases, with_replies
 from pfungst.report.drawings import Tools, draw_case
 from pfungst.report.findings import read_extras, read_findings, read_judge
+from pfungst.report.looking import draw_looks, read_looks
 from pfungst.report.names import slug
 from pfungst.report.page import data_url, drawn_block, figure_block, render, table_block
 from pfungst.report.summary import COLUMNS, TITLE, Row, draw_narrow, draw_wide, summary_rows, table_rows, verdict
@@ -34,10 +35,9 @@ def write_report(run: Path, data: Dataset | None = None, label: str = "") -> Pat
     label: of a second reading of the run, see `pfungst.rescore`; it is part of the file's name.
     """
     config, findings = read_config(run), read_findings(run, label)
-    examples = {example.id: example for example in data or ()}
     per_kind = PER_KIND
     while True:
-        html = _page(run, config, findings, examples, label, per_kind)
+        html = _page(run, config, findings, data, label, per_kind)
         if len(html) <= MOST_BYTES or per_kind == 1:
             break
         per_kind //= 2
@@ -50,14 +50,14 @@ def _page(
     run: Path,
     config: Mapping[str, Any],
     findings: Sequence[Mapping[str, Any]],
-    examples: Mapping[str, Example],
+    data: Dataset | None,
     label: str,
     per_kind: int,
 ) -> bytes:
     """The report with at most so many cases of one kind and probe."""
     removing = removing_probes(run, [one["probe"] for one in findings], label)
     sample = sample_cases(run, findings, removing, label, config["seed"], per_kind)
-    tools = Tools(run, examples=examples)
+    tools = Tools(run, data=data)
     stem = slug(config["player"]["name"])[:40] or "player"
     judge = read_judge(run, label)
     told = [*findings, *([{**judge, "probe": "The judge"}] if judge is not None else [])]
@@ -67,7 +67,8 @@ def _page(
     if rows:
         drawings = (draw_wide(rows), draw_narrow(rows))
         summary = drawn_block(TITLE, drawings, COLUMNS, table_rows(rows), stem, _reading(rows))
-    cases = [_case(case, tools) for case in with_replies(sample.cases, run)]
+    looks = read_looks(run)
+    cases = [_case(case, tools, looks, sample.cases) for case in with_replies(sample.cases, run)]
     return render(
         "report.html",
         config=config,
@@ -123,13 +124,15 @@ def _card(findings: Sequence[Mapping[str, Any]], stem: str) -> Any:
     return replace(table_block(table, stem), rows=rows)
 
 
-def _case(case: Case, tools: Tools) -> dict[str, Any]:
+def _case(case: Case, tools: Tools, looks: Mapping[str, Any], cases: Sequence[Case]) -> dict[str, Any]:
     example = tools.examples.get(case.example_id)
     shown = [case.clean] if case.disturbed is case.clean else [case.clean, case.disturbed]
     return {
         "case": case,
         "image": tools.images.of(case.clean["image"] or case.example_id, example.image if example else None),
         "drawing": draw_case(case, tools),
+        "seen": tools.seen(case, cases) if case.probe != "game" else [],
+        "looks": draw_looks(case, looks, example, tools.images),
         "told": [_told(row, case.extra.get(row["key"], {})) for row in shown],
     }
 

@@ -1,0 +1,85 @@
+"""What a case shows besides words: the images its variants had, where the player looked, the plan of a moved scene."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from pfungst.core import Answer, Exam
+from pfungst.probes.blind import Blind
+from pfungst.probes.control import Control
+from pfungst.report import add_looks, write_report
+from pfungst.report.plan import SIDE, draw_plan
+from tests.conftest import squares
+
+
+class Yes:
+    name, fingerprint = "yes", "yes"
+
+    def answer(self, queries):
+        return [Answer("yes") for _ in queries]
+
+
+def examined(player, out, probes=(Control(), Blind()), data=None):
+    data = data or squares(6, 1)
+    Exam(player, data, probes, lambda e, a: float(a.text == e.target), out).run()
+    return data
+
+
+def test_variants_that_saw_other_images_are_shown_with_them(tmp_path):
+    data = examined(Yes(), tmp_path)
+    html = write_report(tmp_path, data).read_text()
+    for words in ("clean: yes", "blank image: yes", "other image: yes"):
+        assert f"<figcaption>{words}</figcaption>" in html
+    # Six squares are asked about and one grey image: each is in the page once.
+    assert html.count("<image ") == 7
+
+
+def test_an_image_that_is_not_what_was_asked_about_is_not_shown(tmp_path):
+    data = examined(Yes(), tmp_path)
+    others = squares(7, 1)
+    changed = [replace(one, image=other.image) for one, other in zip(data, others[1:], strict=True)]
+    html = write_report(tmp_path, replace(data, examples=changed)).read_text()
+    assert "other image: yes</figcaption>" not in html and "clean: yes</figcaption>" not in html
+    assert "blank image: yes</figcaption>" in html
+
+
+class Looking(Yes):
+    def look(self, queries):
+        import torch
+
+        return {"picture": torch.eye(4).repeat(len(queries), 1, 1), "words": torch.ones(len(queries), 3)}
+
+
+class Blinking(Yes):
+    def look(self, queries):
+        raise RuntimeError("no maps today")
+
+
+def test_where_a_player_looks_is_kept_and_drawn(tmp_path):
+    pytest.importorskip("torch")
+    data = examined(Looking(), tmp_path)
+    add_looks(tmp_path, Looking(), data)
+    looks = json.loads((tmp_path / "looks.json").read_text())
+    assert next(iter(looks.values()))[0] == [1.0, 0.0, 0.0, 0.0]
+    assert "where it looks, clean: yes" in write_report(tmp_path, data).read_text()
+
+
+def test_a_player_that_fails_to_tell_loses_no_report(tmp_path, caplog):
+    data = examined(Blinking(), tmp_path)
+    add_looks(tmp_path, Blinking(), data)
+    assert "no attention maps: no maps today" in caplog.text and not (tmp_path / "looks.json").exists()
+    add_looks(tmp_path, Yes(), data)
+    assert write_report(tmp_path, data).exists()
+
+
+def test_a_plan_has_an_arrow_for_each_moved_object_from_where_it_stood():
+    thing = {"shape": "cube", "size": "large", "material": "metal", "color": "red"}
+    before = [(0.0, 0.0), (2.0, -1.0), (-2.0, 1.0)]
+    svg = draw_plan([thing, {**thing, "shape": "sphere"}, thing], before, [(1.0, 2.0), (2.0, -1.0), (-2.0, 1.005)])
+    (arrow,) = re.findall(r'class="arrow" x1="([-.0-9]+)" y1="([-.0-9]+)" x2="([-.0-9]+)" y2="([-.0-9]+)"', svg)
+    x1, y1, x2, y2 = map(float, arrow)
+    # x grows to the right, y upwards, and (0, 0) is the middle.
+    assert (x1, y1) == (SIDE / 2, SIDE / 2) and x2 > x1 and y2 < y1
+    assert "Plan view: 1 of 3 objects moved" in svg and svg.count("<rect") == 2 + 3
