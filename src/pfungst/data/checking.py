@@ -90,7 +90,8 @@ class CheckReport:
             told = f"Not one of the {self.missing_images:,} images was found."
         else:
             return ""
-        return f"{told} Say where they are: --images FOLDER, or ask without: --images none."
+        drawn = " or have them drawn from the scenes: ?render=yes," if self.format == "clevr" else ""
+        return f"{told} Say where they are: --images FOLDER,{drawn} or ask without: --images none."
 
     def as_dict(self) -> dict[str, Any]:
         """For `--json`."""

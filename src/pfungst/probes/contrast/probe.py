@@ -35,9 +35,9 @@ ONE_OBJECT = (
 class Contrast:
     """Questions whose right answers differ: question, image and group accuracy, and how often the same is said."""
 
-    by: Literal["", "data", "world", "question"] = ""
-    """Where groups come from: the data set's own (`data`), one object changed (`world`), or the same question about two
-    images in any data set (`question`). By default the first of `data` and `world` that there is."""
+    by: Literal["any", "data", "world", "question"] = "any"
+    """Where groups come from: the data set's own (`data`), one object changed (`world`), the same question about two
+    images in any data set (`question`), or the first of `data` and `world` that there is (`any`)."""
     missing: tuple[str, ...] = ()
     """Ids of examples that were not answered."""
     name: str = "contrast"
@@ -50,7 +50,7 @@ class Contrast:
         """Raises ProbeError where there is nothing to contrast."""
         if not self.finds(data):
             told = {
-                "": f"{data.name} has neither contrast groups nor scenes and programs to make them from. To pair the "
+                "any": f"{data.name} has neither contrast groups nor scenes and programs to make them from. To pair the "
                 "same question about two images, say contrast:by=question.",
                 "data": f"{data.name} names no groups whose right answers differ.",
                 "world": f"no example of {data.name} has a scene and a program.",
@@ -86,7 +86,7 @@ class Contrast:
 
     def _made(self, data: Dataset) -> bool:
         """Whether groups may be made from scenes."""
-        return self.by in ("", "world") and any(one.scene is not None and one.program is not None for one in data)
+        return self.by in ("any", "world") and any(one.scene is not None and one.program is not None for one in data)
 
 
 def _trial(members: Sequence[Member], keeps: str) -> Trial:
