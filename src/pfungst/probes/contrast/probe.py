@@ -50,8 +50,8 @@ class Contrast:
         """Raises ProbeError where there is nothing to contrast."""
         if not self.finds(data):
             told = {
-                "any": f"{data.name} has neither contrast groups nor scenes and programs to make them from. To pair the "
-                "same question about two images, say contrast:by=question.",
+                "any": f"{data.name} has neither contrast groups nor scenes and programs to make them from. To pair "
+                "the same question about two images, say contrast:by=question.",
                 "data": f"{data.name} names no groups whose right answers differ.",
                 "world": f"no example of {data.name} has a scene and a program.",
                 "question": f"{data.name} asks no question about two images with different right answers.",
