@@ -164,7 +164,8 @@ def test_cocoqa_lines_belong_together(tmp_path: Path, end: str) -> None:
     data = load(make.cocoqa(tmp_path, end))
     first, second, third = data
     assert (first.id, first.question, first.target, first.image_id) == ("test-1", "what is on the table", "cup", "73")
-    assert [e.answer_type for e in data] == ["object", "number", "color"]
+    assert [e.question_type for e in data] == ["object", "number", "color"]
+    assert [e.answer_type for e in data] == ["other", "number", "other"]
     assert (second.target, third.image_id) == ("two", "99")
     assert data.metric == "exact"
     assert load(tmp_path, split="train")[0].image_id == "42"
@@ -223,6 +224,7 @@ def test_daquar_tables_give_the_same_shape(tmp_path: Path) -> None:
         ("eval-1", "what is on the table", "cup, plate", "image3"),
         ("eval-2", "how many chairs are there", "6", "image5"),
     ]
+    assert [e.answer_type for e in data] == ["other", "number"]
     assert load(tmp_path, split="test").examples == data.examples
     assert len(load(tmp_path, split="all")) == 4
 

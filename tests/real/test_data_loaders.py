@@ -76,6 +76,7 @@ def test_the_whole_cocoqa_loads(shared_data: Path, split: str, count: int) -> No
     assert [e.image_id for e in data] == (folder / "img_ids.txt").read_text().split()
     words = {"0": "object", "1": "number", "2": "color", "3": "location"}
     assert [e.question_type for e in data] == [words[one] for one in (folder / "types.txt").read_text().split()]
+    assert {(e.question_type == "number", e.answer_type) for e in data} == {(True, "number"), (False, "other")}
     assert data.metric == "exact"
 
 
@@ -89,6 +90,7 @@ def test_daquar_loads_with_its_photographs(shared_data: Path) -> None:
     assert [e.question for e in evaluation] == [row["question"].strip() for row in rows]
     assert [e.target for e in evaluation] == [row["answer"] for row in rows]
     assert any("," in (example.target or "") for example in evaluation)
+    assert Counter(e.answer_type for e in data) == {"other": 10_775, "number": 1_693}
     first = evaluation[0]
     assert first.image is not None
     assert first.image.read() == (shared_data / "daquar" / "images" / f"{first.image_id}.jpg").read_bytes()

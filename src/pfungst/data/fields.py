@@ -134,3 +134,19 @@ def answer_text(value: object, what: str) -> str:
 def most_frequent(answers: Sequence[str]) -> str | None:
     """The answer most people gave; of equally frequent ones the first."""
     return Counter(answers).most_common(1)[0][0] if answers else None
+
+
+_NUMBER_WORDS = {
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
+}  # fmt: skip
+
+
+def answer_type(target: str | None) -> str:
+    """`yes/no`, `number` or `other`, as VQA has it, of data that does not say; empty without an answer."""
+    if target is None:
+        return ""
+    word = target.lower()
+    if word in ("yes", "no"):
+        return "yes/no"
+    return "number" if word.isdecimal() or word in _NUMBER_WORDS else "other"

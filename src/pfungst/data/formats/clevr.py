@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import DataError, Example, Image
-from pfungst.data.fields import Bad, answer_text, checked, kind, name, optional_text, record, text
+from pfungst.data.fields import Bad, answer_text, answer_type, checked, kind, name, optional_text, record, text
 from pfungst.data.files import File, Listing, list_folder
 from pfungst.data.images import ImageFinder
 from pfungst.data.job import Format, Found, Job, canonical
@@ -123,7 +123,7 @@ class Clevr(Format):
                     "question": text(of, "question"),
                     "answers": () if target is None else (target,),
                     "target": target,
-                    "answer_type": _answer_type(target),
+                    "answer_type": answer_type(target),
                     "question_type": optional_text(of, "template_kind") or (program[-1]["function"] if program else ""),
                     "program": program,
                     "choices": _choices(of.get("choices"), target),
@@ -237,14 +237,6 @@ def _choices(value: object, target: str | None) -> tuple[str, ...]:
     if target is not None and target not in choices:
         raise Bad(f'the answer {target!r} is not among the "choices".')
     return choices
-
-
-def _answer_type(target: str | None) -> str:
-    if target is None:
-        return ""
-    if target in ("yes", "no"):
-        return "yes/no"
-    return "number" if target.isdigit() else "other"
 
 
 class Programs:

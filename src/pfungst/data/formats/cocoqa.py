@@ -1,8 +1,8 @@
 """COCO-QA: questions made from captions, four files of equal length for each split.
 
 `train/` and `test/` hold `questions.txt`, `answers.txt`, `img_ids.txt` and `types.txt` (0 object, 1 number, 2 color,
-3 location), one line per question. The images of the training questions are COCO train2014, those of the test
-questions val2014.
+3 location), one line per question. These four are question types; the answer types are VQA's. The images of the
+training questions are COCO train2014, those of the test questions val2014.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 
 from pfungst.core import DataError, Example
-from pfungst.data.fields import Bad, checked, whole
+from pfungst.data.fields import Bad, answer_type, checked, whole
 from pfungst.data.files import File
 from pfungst.data.job import Format, Found, Job, split_of
 from pfungst.data.lines import lines
@@ -93,6 +93,6 @@ def _example(
         image_id=job.share(str(image_number)),
         answers=() if target is None else (target,),
         target=target,
-        answer_type=kind,
+        answer_type=("number" if kind == "number" else "other") if kind else answer_type(target),
         question_type=kind,
     )

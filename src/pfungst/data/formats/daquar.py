@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Literal
 
 from pfungst.core import DataError, Example
-from pfungst.data.fields import Bad, checked
+from pfungst.data.fields import Bad, answer_type, checked
 from pfungst.data.files import File
 from pfungst.data.job import Format, Found, Job, split_of
 from pfungst.data.lines import lines, table
@@ -137,4 +137,5 @@ def _example(job: Job, id_: str, question: str, answer: str, image_id: str) -> E
         image_id=job.share(image_id),
         answers=(target,),
         target=target,
+        answer_type=answer_type(target),
     )
