@@ -62,7 +62,8 @@ def _page(
     judge = read_judge(run, label)
     told = [*findings, *([{**judge, "probe": "The judge"}] if judge is not None else [])]
     anchors = _anchors([one["probe"] for one in told])
-    rows = summary_rows(findings, removing)
+    again = [name for one in config["probes"] for name in one["settings"].get("again") or ()]
+    rows = summary_rows(findings, removing, again)
     summary = None
     if rows:
         drawings = (draw_wide(rows), draw_narrow(rows))

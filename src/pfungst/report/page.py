@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -21,6 +22,9 @@ from pfungst.report.exports.tables import csv_bytes
 from pfungst.report.names import slug
 from pfungst.report.plots import EMPTY, draw, figure_rows
 from pfungst.report.svg import alone
+
+_P = re.compile(r"p( \(|$)")
+"""Names of columns that hold p-values: `p`, `p (Holm)`."""
 
 
 def render(template: str, **values: Any) -> bytes:
@@ -128,6 +132,11 @@ class TableBlock:
     def is_number(self, column: int) -> bool:
         """Whether a column holds numbers, which are not wrapped."""
         return any(isinstance(row[column], int | float | Mapping) for row in self.rows if column < len(row))
+
+    def text(self, cell: Any, column: int) -> str:
+        """A cell in words; a p-value is rounded as everywhere."""
+        is_p = column < len(self.columns) and _P.match(self.columns[column])
+        return format_p(cell) if is_p and isinstance(cell, float) else format_cell(cell)
 
 
 def table_block(table: Mapping[str, Any], stem: str) -> TableBlock:

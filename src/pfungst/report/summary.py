@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pfungst.core.stats import holm
@@ -30,10 +30,8 @@ class Row:
     """Whether the probe takes the evidence away: there a large drop is as it should be."""
     p: float = math.nan
     """Of the drop, after Holm's correction over the probes that keep the right answer."""
-
-    @property
-    def is_control(self) -> bool:
-        return self.probe == "control"
+    is_control: bool = False
+    """Whether nothing is disturbed: the control, or a condition that repeats the clean one."""
 
     @property
     def lost(self) -> bool:
@@ -41,20 +39,47 @@ class Row:
         return self.drop is not None and (self.drop["value"] or 0.0) > 0 and self.p < SIGNIFICANT
 
 
-def summary_rows(findings: Sequence[Mapping[str, Any]], removing: Collection[str]) -> list[Row]:
-    """The probes that measured something: the control first, those that take evidence away last."""
-    rows = [
-        Row(one["probe"], one["clean"], one["disturbed"], one["drop"], one["probe"] in removing)
-        for one in findings
-        if one["clean"] is not None and one["clean"]["value"] is not None
-    ]
+def summary_rows(
+    findings: Sequence[Mapping[str, Any]], removing: Collection[str], again: Collection[str] = ()
+) -> list[Row]:
+    """The probes that measured something: the control first, those that take evidence away last.
+
+    Conditions that somebody else made are rows of their own. again: those of them that repeat the clean one.
+    """
+    rows: list[Row] = []
+    for one in findings:
+        if one["clean"] is None or one["clean"]["value"] is None:
+            continue
+        apart = _conditions(one, again) if one["probe"] == "conditions" else []
+        whole = Row(one["probe"], one["clean"], one["disturbed"], one["drop"], one["probe"] in removing,
+                    is_control=one["probe"] == "control")  # fmt: skip
+        rows += apart or [whole]
     rows.sort(key=lambda row: (not row.is_control, row.removes))
-    tested = [at for at, row in enumerate(rows) if row.drop is not None and not row.is_control and not row.removes]
-    known = [(rows[at].drop or {}).get("p") for at in tested]
-    for at, p in zip(tested, holm([math.nan if one is None else one for one in known]), strict=True):
-        one = rows[at]
-        rows[at] = Row(one.probe, one.clean, one.disturbed, one.drop, one.removes, p)
+    tested = [
+        at for at, row in enumerate(rows) if row.drop and math.isnan(row.p) and not row.is_control and not row.removes
+    ]
+    known = [_nan((rows[at].drop or {}).get("p")) for at in tested]
+    for at, p in zip(tested, holm(known), strict=True):
+        rows[at] = replace(rows[at], p=p)
     return rows
+
+
+def _conditions(one: Mapping[str, Any], again: Collection[str]) -> list[Row]:
+    """A row for each condition whose accuracy and drop the findings have."""
+    scores = {row["condition"]: row for row in one["rows"] if row["name"] == "accuracy"}
+    drops = {row["condition"]: row for row in one["rows"] if row["name"] == "drop"}
+    # The mean over all of them stands among the rows too; each alone says more.
+    names = [row["condition"] for row in one["rows"] if row["name"] == "answers changed"]
+    found = []
+    for name in names:
+        if name in scores and name in drops:
+            p = drops[name].get("p")  # corrected over the conditions already
+            found.append(Row(name, one["clean"], scores[name], drops[name], False, _nan(p), name in again))
+    return found
+
+
+def _nan(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
 def verdict(name: str, rows: Sequence[Row], findings: Sequence[Mapping[str, Any]]) -> str:
@@ -89,16 +114,19 @@ def _foundation(rows: Sequence[Row], findings: Sequence[Mapping[str, Any]]) -> s
         for row in rows
         if row.removes and row.disturbed is not None
     ][:1]
-    control = next((one for one in findings if one["probe"] == "control"), None)
-    if control is None:
-        parts.append("the control did not run, so sampling noise is unknown")
+    controls = {row.probe for row in rows if row.is_control}
+    changed = [
+        row
+        for one in findings
+        for row in one["rows"]
+        if row["name"] == "answers changed" and (one["probe"] == "control" or row["condition"] in controls)
+    ]
+    if changed:
+        parts.append(f"asked twice it changes {format_finding(changed[0])} of its answers")
+    elif controls:
+        parts.append("these are recorded answers, one a question, so sampling noise is unknown")
     else:
-        changed = next((one for one in control["rows"] if one["name"] == "answers changed"), None)
-        parts.append(
-            "these are recorded answers, one a question, so sampling noise is unknown"
-            if changed is None
-            else f"asked twice it changes {format_finding(changed)} of its answers"
-        )
+        parts.append("the control did not run, so sampling noise is unknown")
     told = _join(parts)
     return f"{told[0].upper()}{told[1:]}."
 
@@ -122,7 +150,8 @@ def table_rows(rows: Sequence[Row]) -> list[list[Any]]:
 
 def draw_wide(rows: Sequence[Row]) -> str:
     """Two panels: accuracy from clean to disturbed, and the drop with its interval."""
-    left, middle, from_, to, width = 138.0, 540.0, 604.0, 860.0, 1040.0
+    left = min(240.0, max(110.0, 8.0 * max(len(row.probe) for row in rows) + 12))
+    middle, from_, to, width = 540.0, 604.0, 860.0, 1040.0
     high = 34.0
     places, bottom = _places(rows, 64.0, high)
     accuracy = Scale((0.0, 1.0), (left, middle))
