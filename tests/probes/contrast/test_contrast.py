@@ -110,6 +110,8 @@ def test_open_questions_have_no_chance_level() -> None:
     found = Contrast().findings(answered(Dataset("open", examples), lambda example: "cat"), 0)
     assert not any(row.name == "chance" for row in found.rows)
     assert value(found, "question accuracy") == 0 and "chance" not in found.verdict
+    mixed = Contrast().findings(answered(Dataset("mixed", [*examples, *two_by_two(3)]), lambda example: "yes"), 0)
+    assert [row.condition for row in mixed.rows if row.name == "chance"] == ["image accuracy"]
 
 
 def test_unread_replies_are_not_the_same_answer() -> None:

@@ -2,7 +2,7 @@
 
 As NaturalBench counts: a *question* is right if it is answered right about all its images, an *image* if all questions
 about it are, a *group* if all of it is. Chance is what guessing among the answers offered gives: the product over the
-members of 1 / choices, or 1/2 where the right answer is yes or no; unknown for open questions.
+members of 1 / choices, or 1/2 where the right answer is yes or no. It is unknown where a question is open.
 """
 
 from __future__ import annotations
@@ -123,6 +123,7 @@ def _against_chance(name: str, found: Sequence[Unit], units: Units, seed: int) -
     some = units.pick([one[2] for one in found])
     right = measure.finding(name, some.mean(values, seed))
     known = [chance for value, chance in zip(values, chances, strict=True) if value == value and chance == chance]
+    known = known if len(known) == right.n else []  # the chance level of some would be taken for that of all
     chance = Finding("chance", _mean(known), len(known), condition=name, how="guessing among the answers offered")
     if known:
         _, p, test = some.difference(values, chances, seed)
