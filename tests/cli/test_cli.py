@@ -173,9 +173,9 @@ def test_a_question_is_looked_up_in_a_pool(folder, pfungst):
 def test_a_basic_question_dataset_is_written(folder, pfungst):
     words = ("--main", "data.jsonl", "--pool", "data.jsonl", "--k", "3", "--ranker", "rouge")
     pfungst("rank", *words, "--out", "bqd.json")
-    rows = json.loads((folder / "bqd.json").read_text())["questions"]
+    rows = json.loads((folder / "bqd.json").read_text())
     assert [row["question_id"] for row in rows] == [f"q{number}" for number in range(12)]
-    assert all(len(row["basic_questions"]) == 3 for row in rows)
+    assert all(len(row["basic"]) == 3 for row in rows)
 
 
 @pytest.mark.parametrize("code", ["import pfungst", "import pfungst, pfungst.core, pfungst.cli.app"])

@@ -105,10 +105,33 @@ def test_a_dataset_comes_back_as_it_was_written(tmp_path, ending):
         assert rows[text] == (tuple(POOL[i] for i in indices), tuple(scores.tolist()), gap)
 
 
+def test_json_has_the_layout_of_the_papers_authors(tmp_path):
+    main = [MainQuestion(text, str(i), f"image {i}", f"COCO_{i}.jpg") for i, text in enumerate(MAIN)]
+    write_bqd(tmp_path / "gbqd.json", main, POOL, ranking(), {})
+    rows = json.loads((tmp_path / "gbqd.json").read_text())
+    assert [(row["question_id"], row["question"], row["image_path"]) for row in rows] == [
+        (i, text, f"COCO_{i}.jpg") for i, text in enumerate(MAIN)
+    ]
+    assert rows[2]["basic"][1] == {"question": POOL[ranking().indices[2, 1]], "score": ranking().scores[2, 1]}
+
+
+def test_a_file_of_the_authors_is_read_with_its_holes_and_one_of_earlier_versions_too(tmp_path):
+    basic = [{"question": "How old is the truck?", "score": 0.295}, {"question": "How old is this car?", "score": 0.24}]
+    (tmp_path / "theirs.json").write_text(json.dumps([0, {"question": "How old is the car?", "basic": basic}]))
+    old = {"info": {}, "questions": [{"main_question": "How old is the car?", "basic_questions": basic, "gap": None}]}
+    (tmp_path / "old.json").write_text(json.dumps(old))
+    for name in ("theirs.json", "old.json"):
+        rows = BasicQuestions.read(tmp_path / name).rows
+        texts = ("How old is the truck?", "How old is this car?")
+        assert rows == {"How old is the car?": (texts, (0.295, 0.24), None)}
+
+
 def test_a_file_that_is_no_dataset_is_a_sentence(tmp_path):
     (tmp_path / "a.parquet").write_bytes(b"no")
     (tmp_path / "a.json").write_text('{"questions": [{"main_question": 3}]}')
-    for name in ("a.parquet", "a.json", "gone.parquet"):
+    (tmp_path / "b.json").write_text('[{"question": "Why?", "basic": ["How?"]}]')
+    (tmp_path / "c.json").write_text('["Why?"]')
+    for name in ("a.parquet", "a.json", "b.json", "c.json", "gone.parquet"):
         with pytest.raises(PfungstError, match="not a basic question dataset"):
             BasicQuestions.read(tmp_path / name)
 

@@ -1,6 +1,6 @@
 """Basic question datasets on disk: {image, main question, 21 x (basic question, score)}, as the papers' GBQD and YNBQD.
 
-Parquet by default, JSON on request. One row a main question:
+Parquet by default, on request JSON in the layout of the papers' authors. One row a main question:
 
 | column | type |
 |---|---|
@@ -9,6 +9,9 @@ Parquet by default, JSON on request. One row a main question:
 | basic_questions | list of string, best first |
 | scores | list of double |
 | gap | double, certified relative duality gap; null for rankers without certificate |
+
+The authors' files are a list of {question_id, question, image_path, basic: [{question, score}, ...]}; ours add image_id
+and gap to each. Their lists may hold a 0 where a question was never solved: it is passed over.
 """
 
 from __future__ import annotations
@@ -36,30 +39,32 @@ class MainQuestion:
     text: str
     id: str = ""
     image_id: str = ""
+    image: str = ""
+    """Name of the image's file, where it is known."""
 
 
 def write_bqd(
     path: Path, main: Sequence[MainQuestion], pool: Sequence[str], ranking: Ranking, about: dict[str, Any]
 ) -> None:
-    """Write a ranking; the ending of `path` chooses Parquet (.parquet) or JSON (.json). `about` is kept in the file."""
-    about = {"ranker": ranking.ranker, "settings": ranking.settings, **about}
+    """Write a ranking; the ending of `path` chooses Parquet (.parquet) or JSON (.json). Parquet keeps `about`, too."""
     if path.suffix == ".json":
         rows = [
             {
-                "question_id": one.id,
-                "image_id": one.image_id,
-                "main_question": one.text,
-                "basic_questions": [
+                "question_id": int(one.id) if one.id.isdecimal() else one.id,
+                "question": one.text,
+                "image_path": one.image or one.image_id,
+                "basic": [
                     {"question": pool[i], "score": score}
                     for i, score in zip(row.tolist(), scores.tolist(), strict=True)
                 ],
+                "image_id": one.image_id,
                 "gap": None if np.isnan(gap) else float(gap),
             }
             for one, row, scores, gap in zip(main, ranking.indices, ranking.scores, ranking.gaps, strict=True)
         ]
-        text = json.dumps({"info": about, "questions": rows}, ensure_ascii=False)
-        write_atomic(path, text.encode("utf-8", "replace"))
+        write_atomic(path, json.dumps(rows, ensure_ascii=False).encode("utf-8", "replace"))
     elif path.suffix == ".parquet":
+        about = {"ranker": ranking.ranker, "settings": ranking.settings, **about}
         write_atomic(path, _parquet(main, pool, ranking, about))
     else:
         raise PfungstError(f"{path}: a basic question dataset ends in .parquet or .json.")
@@ -119,15 +124,19 @@ def _read_parquet(path: Path) -> list[tuple[str, list[str], list[float], float |
 
 def _read_json(path: Path) -> list[tuple[str, list[str], list[float], float | None]]:
     try:
-        questions = json.loads(path.read_text("utf-8"))["questions"]
+        content = json.loads(path.read_text("utf-8"))
+        # Earlier versions wrote an object, with longer names.
+        main, basic = ("question", "basic") if isinstance(content, list) else ("main_question", "basic_questions")
+        rows = content if isinstance(content, list) else content["questions"]
         return [
             (
-                str(one["main_question"]),
-                [str(basic["question"]) for basic in one["basic_questions"]],
-                [float(basic["score"]) for basic in one["basic_questions"]],
-                one.get("gap"),
+                str(row[main]),
+                [str(one["question"]) for one in row[basic]],
+                [float(one["score"]) for one in row[basic]],
+                row.get("gap"),
             )
-            for one in questions
+            for row in rows
+            if row != 0
         ]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError.at(path, "", f"this is not a basic question dataset ({error!r}).") from error

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pfungst.core import Dataset, PfungstError, Progress
+from pfungst.core import Dataset, FileImage, Image, PfungstError, Progress, ZipImage
 from pfungst.probes.noise.bqd import MainQuestion, write_bqd
 from pfungst.probes.noise.cache import is_text, pool_questions
 from pfungst.probes.noise.pool import Pool
@@ -69,10 +69,16 @@ def read_source(spec: str, kind: str = "all", limit: int | None = None) -> Sourc
         data = load(spec)
         splits = dict(data.notes.get("splits", {}))
         chosen = [e for e in data if kind == "all" or e.answer_type == "yes/no"]
-        questions = [MainQuestion(e.question, e.id, e.image_id) for e in chosen]
+        questions = [MainQuestion(e.question, e.id, e.image_id, _file_name(e.image)) for e in chosen]
     if not questions:
         raise PfungstError(f"{spec} has no {'' if kind == 'all' else kind + ' '}questions.")
     return Source(spec, questions[:limit], splits)
+
+
+def _file_name(image: Image | None) -> str:
+    if isinstance(image, FileImage):
+        return image.path.name
+    return image.member if isinstance(image, ZipImage) else ""
 
 
 def rank_settings(
