@@ -204,7 +204,7 @@ def test_for_replies_without_letters_the_order_of_options_makes_no_difference(
      "*a", "wait ", "one hundred and ", "{\"answer\": ", "not red ", "A, ", "$x "],
 )  # fmt: skip
 def test_a_long_reply_is_read(piece: str) -> None:
-    """Where reading took the square of the length, or worse, this would not end; benchmarks/matchers.py has the times."""
+    """Where reading took the square of the length this would not end; benchmarks/matchers.py has the times."""
     reply = (piece * (160_000 // len(piece) + 1))[:160_000]
     for choices, kind in ((COLOURS, ""), ((), "number"), ((), "yes/no"), ((), "other")):
         read(reply, choices, kind)
