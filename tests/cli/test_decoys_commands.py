@@ -123,3 +123,46 @@ def test_reproduce_writes_tables_and_goes_on_where_it_was(tmp_path):
         run("reproduce", "decoys", "--data", data, "--sets", "vqa2")
     with pytest.raises(PfungstError, match="not 'other'"):
         run("reproduce", "decoys", "--data", data, "--sets", "cocoqa", "--constructions", "other")
+
+
+def vqa(folder, name, count, seed):
+    """Questions of VQA v2 with ten answers, three of which say something else."""
+    folder.mkdir(parents=True, exist_ok=True)
+    data = made_up(count, seed)
+    asked = [{"question_id": n, "image_id": 1000 * seed + n // 3, "question": e.question} for n, e in enumerate(data)]
+    said = [
+        {
+            "question_id": n, "image_id": 1000 * seed + n // 3, "question_type": "what", "answer_type": "other",
+            "multiple_choice_answer": e.target,
+            "answers": [{"answer": e.target if k < 7 else "something", "answer_id": k} for k in range(10)],
+        }
+        for n, e in enumerate(data)
+    ]  # fmt: skip
+    (folder / f"{name}_questions.json").write_text(json.dumps({"questions": asked}))
+    (folder / f"{name}_annotations.json").write_text(json.dumps({"annotations": said}))
+
+
+def test_reproduce_transfers_from_vqa_scores_by_its_protocol_and_keeps_the_choice_sets(tmp_path):
+    data, out = tmp_path / "data", tmp_path / "out"
+    coco(data / "cocoqa" / "train", 90, 0)
+    coco(data / "cocoqa" / "test", 60, 1)
+    vqa(data / "vqa2", "train", 90, 2)
+    vqa(data / "vqa2", "val", 60, 3)
+    (data / "glove").mkdir()
+    rows = (f"{word} {n % 7} {n % 5} {n % 11} 1" for n, word in enumerate(WORDS))
+    (data / "glove" / "small.txt").write_text("\n".join(rows))
+    small = ("--kinds", "qou,iou", "--models", "QA", "--hidden", 8, "--epochs", 1, "--constructions", "frequent")
+    found = parsed(run("reproduce", "decoys", "--data", data, *small, "--seeds", 2, "--out", out, "--json"))
+    assert [one["data"] for one in found["audits"]] == ["cocoqa", "vqa2"]
+    moved = found["transfer"][0]
+    assert (moved["source"], moved["target"], moved["inputs"]) == ("vqa2", "cocoqa", "QA")
+    assert moved["found"]["gain"]["n"] == 60 and "2 trainings" in moved["found"]["alone"]["how"]
+    text = (out / "tables.md").read_text()
+    assert "### VQA v2, frequent, VQA protocol" in text and "### COCO-QA, frequent, VQA protocol" not in text
+    assert "### VQA v2, open questions" in text and "### Transfer from VQA v2 to COCO-QA, QoU+IoU, MLP-QA" in text
+    cells = [one for one in found["audits"][1]["cells"] if one["model"] == "MLP-QA"]
+    assert all(one["vqa"]["value"] >= one["accuracy"]["value"] - 1e-9 for one in cells), "seven of ten are full marks"
+    kept = load(out / "sets" / "vqa2-frequent" / "test.parquet")
+    assert len(kept) == 60 and kept.metric == "choice" and all(len(one.choices) > 3 for one in kept)
+    with pytest.raises(PfungstError, match="none of the folders"):
+        run("reproduce", "decoys", "--data", tmp_path / "out")

@@ -45,11 +45,15 @@ def audit(
     ] = "Q,A,QA,IA,IQA",
     hidden: Annotated[int, typer.Option(help="Neurons of the hidden layer.")] = 8192,
     epochs: Annotated[int, typer.Option(help="Most epochs of training.")] = 20,
+    seeds: Annotated[int, typer.Option(help="Trainings of every scorer; intervals are then over these too.")] = 1,
     device: Annotated[str, typer.Option(help="Where scorers are trained: cpu, cuda ...")] = "cpu",
     seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
     limit: Annotated[int | None, typer.Option(help="Use only the first examples of each split, this many.")] = None,
     images: Images = None,
     skip_bad: SkipBad = False,
+    sets: Annotated[
+        Path | None, typer.Option(help="Write the choice sets to this folder: train.parquet and test.parquet.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the numbers to this file, as JSON.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -73,8 +77,8 @@ def audit(
             train, asked, kinds=chosen, k=k, seed=seed,
             fallback=fallback, balanced=balanced, encoder=f"words:{vectors}" if vectors else None,
             features=image_features(features, device) if sees else None,
-            config=ScorerConfig(hidden=hidden, epochs=epochs, seed=seed, device=device), models=wanted,
-            human=_human(human or []), name=train.name, progress=progress,
+            config=ScorerConfig(hidden=hidden, epochs=epochs, seed=seed, seeds=seeds, device=device), models=wanted,
+            human=_human(human or []), name=train.name, sets=sets, progress=progress,
         )  # fmt: skip
     if out is not None:
         write_json(out, found)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pfungst.core import Dataset, Example, ProbeError
@@ -19,6 +20,7 @@ from pfungst.experiments.audit_config import MODELS, Cell, ScorerConfig, find_mo
 from pfungst.experiments.audit_features import Features, grid_features
 from pfungst.experiments.audit_open import OpenAudit, audit_open, percent
 from pfungst.probes.decoys.building import K, build
+from pfungst.probes.decoys.files import write
 from pfungst.probes.decoys.rulebook import RuleScores, rules
 from pfungst.probes.decoys.sets import kind_name
 from pfungst.scores.metrics import get_metric
@@ -127,6 +129,7 @@ def audit(
     models: Sequence[str] = MODELS,
     human: Mapping[str, float] | None = None,
     name: str = "",
+    sets: Path | None = None,
     progress: Progress = no_progress,
 ) -> Audit:
     """Answer open questions from the questions alone; then train scorers on every choice set, each shown only some of
@@ -140,6 +143,7 @@ def audit(
     models: which to train, of `SEES`; with none, only the most common answers, Eq. 2 and the position of the target are
         tried.
     human: accuracy of people by choice set, shown beside the others.
+    sets: write the choice sets of both splits to this folder, as train.parquet and test.parquet.
     """
     models = find_models(models)
     config = config or ScorerConfig(seed=seed)
@@ -155,6 +159,9 @@ def audit(
     open_ = audit_open(train, test, metric, learn=learn, seed=seed, device=config.device, progress=progress)
     how: dict[str, Any] = {"encoder": encoder, "fallback": fallback, "balanced": balanced, "progress": progress}
     made = [build(part, kinds or ("random",), k, seed, **how) for part in (train, test)]
+    for part, decoys in zip(("train", "test"), made, strict=True):
+        if sets is not None and kinds:
+            write(decoys, sets / f"{part}.parquet")
     variants = tuple(one for one in made[0].variants if one in made[1].variants and (kinds or one == "Orig"))
     judge = get_metric(metric) if metric.startswith("vqa") and any(len(one.answers) > 1 for one in test) else None
     cells: list[Cell] = []

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from pfungst.core.types import Progress, no_progress
 from pfungst.experiments.audit_config import ScorerConfig
-from pfungst.experiments.audit_scorers import Longs, Tasks, fit_scorer, hold_out, picks_of
+from pfungst.experiments.audit_scorers import Longs, Task, Tasks, fit_scorer, hold_out, picks_of
 from pfungst.models import Batch, Model, Sizes, Vocabulary, build
 from pfungst.training.words import start_words
 
@@ -94,13 +94,12 @@ class Reading:
         words[~words.any(1), 0] = 1
         return np.concatenate([words, np.zeros((1, ANSWER_LENGTH), np.int64)])
 
-    def of(self, part: str, candidates: Longs, question: Longs, image: Longs) -> Looked:
-        """candidates (n, C): answer numbers, -1 for none."""
+    def of(self, part: str, task: Task) -> Looked:
+        """A task of the training (`train`) or the test questions (`test`)."""
         questions, answers = self._words[part]
-        return Looked(
-            questions[question], answers[candidates], image, self._grids[part], (self._scale[0], self._scale[1]),
-            self.device,
-        )  # fmt: skip
+        scale = (self._scale[0], self._scale[1])
+        words = questions[task.question], answers[task.candidates]
+        return Looked(*words, task.image, self._grids[part], scale, self.device)
 
 
 def train(

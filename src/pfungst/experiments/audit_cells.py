@@ -11,7 +11,7 @@ import numpy as np
 from pfungst.core import Answer, Example, MissingExtra
 from pfungst.core.stats import Interval, bootstrap, compare_paired
 from pfungst.core.types import Progress
-from pfungst.experiments.audit_config import SEES, Cell, ScorerConfig, row_name
+from pfungst.experiments.audit_config import SEES, Cell, ScorerConfig, over_seeds, row_name
 from pfungst.experiments.audit_features import Features, grid_features
 from pfungst.experiments.audit_open import Judge
 from pfungst.probes.decoys.building import find_encoder
@@ -97,35 +97,44 @@ def train_scorers(
     vectors = encoder.removeprefix("words:") if isinstance(encoder, str) and encoder.startswith("words:") else None
     looking = any(name in attention.NAMES for name in models)
     reading = attention.Reading(train, test, vectors, config.device) if looking else None
-    done, total = 0, len(variants) * len(models)
+    done, total = 0, len(variants) * len(models) * config.seeds
     for variant in variants:
         learnt, _ = train.of(variant)
         asked, groups = test.of(variant)
         worth = None if judge is None else test.worth(variant, judge)
         right: dict[str, Any] = {}
         for inputs in models:
-            name = f"{row_name(inputs)} on {variant}"
+            picks, epochs = [], []
+            for one in config.each():
+                name = f"{row_name(inputs)} on {variant}"
 
-            def told(what: str, step: int, steps: int, name: str = name, done: int = done) -> None:
-                progress(f"training scorers · {name}, step {step:,} of {steps:,}", done, total)
+                def told(what: str, step: int, steps: int, name: str = name, done: int = done) -> None:
+                    progress(f"training scorers · {name}, step {step:,} of {steps:,}", done, total)
 
-            if reading is not None and inputs in attention.NAMES:
-                seen = (reading.of(part, task.candidates, task.question, task.image)
-                        for part, task in (("train", learnt), ("test", asked)))  # fmt: skip
-                model, epoch = attention.train(reading, next(seen), inputs, config, told)
-                picks = attention.picks(model, next(seen))
-            else:
-                scorer = scorers.train(learnt, inputs, config, progress=told)
-                picks, epoch = scorers.picks(scorer, asked), scorer.epoch
-            right[inputs] = picks[:, 0]
-            by_vqa = None if worth is None else bootstrap((picks * worth).sum(1), groups, seed=seed)
-            note = f"sees {SEES[inputs]}; epoch {epoch} of {config.epochs}, hidden {config.hidden}"
-            accuracy = bootstrap(right[inputs], groups, seed=seed)
-            cells.append(Cell(variant, row_name(inputs), accuracy, note, by_vqa))
-            done += 1
-            progress("training scorers", done, total)
+                if reading is not None and inputs in attention.NAMES:
+                    seen = [reading.of(part, task) for part, task in (("train", learnt), ("test", asked))]
+                    model, epoch = attention.train(reading, seen[0], inputs, one, told)
+                    picks.append(attention.picks(model, seen[1]))
+                else:
+                    scorer = scorers.train(learnt, inputs, one, progress=told)
+                    epoch = scorer.epoch
+                    picks.append(scorers.picks(scorer, asked))
+                epochs.append(str(epoch))
+                done += 1
+                progress("training scorers", done, total)
+            right[inputs] = np.stack(picks)[:, :, 0]
+            by_vqa = None if worth is None else over_seeds([(one * worth).sum(1) for one in picks], groups, seed)
+            note = f"sees {SEES[inputs]}; epoch {', '.join(epochs)} of {config.epochs}, hidden {config.hidden}"
+            cells.append(Cell(variant, row_name(inputs), over_seeds(right[inputs], groups, seed), note, by_vqa))
         partial = [inputs for inputs in right if SEES[inputs] != "everything"]
         if partial and "IQA" in right:
             best = max(partial, key=lambda inputs: float(np.mean(right[inputs])))
-            gains[variant] = compare_paired(right["IQA"], right[best], groups, seed=seed).difference
+            gains[variant] = difference(right["IQA"], right[best], groups, seed)
     return cells, gains, warnings
+
+
+def difference(first: Any, second: Any, groups: Sequence[Any], seed: int) -> Interval:
+    """Mean of first minus second, both (trainings, questions), on the same questions and with the same seeds."""
+    if len(first) == 1:
+        return compare_paired(first[0], second[0], groups, seed=seed).difference
+    return over_seeds(first - second, groups, seed)

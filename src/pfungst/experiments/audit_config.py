@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
 
 from pfungst.core import UsageError
-from pfungst.core.stats import Interval
+from pfungst.core.stats import Interval, bootstrap, bootstrap_means
 
 SEES = {
     "Q": "the question, without choices",
@@ -37,7 +40,14 @@ class ScorerConfig:
     held_out: float = 0.1
     """Share of the training images kept to choose the epoch."""
     seed: int = 0
+    seeds: int = 1
+    """Trainings of every scorer, with `seed`, `seed` + 1 ...; intervals are then over images and trainings."""
     device: str = "cpu"
+
+    def each(self) -> Iterator[ScorerConfig]:
+        """One configuration a training."""
+        for number in range(self.seeds):
+            yield replace(self, seed=self.seed + number, seeds=1)
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,19 @@ class Cell:
     note: str = ""
     vqa: Interval | None = None
     """What the picked answers score by the metric of the data set, where that is VQA's and several people answered."""
+
+
+def over_seeds(scores: Any, clusters: Sequence[Any], seed: int = 0) -> Interval:
+    """Mean and 95% interval of scores (trainings, questions): images are drawn again, and trainings, both at once."""
+    scores = np.asarray(scores, np.float64)
+    if len(scores) == 1:
+        return bootstrap(scores[0], clusters, seed=seed)
+    means = bootstrap_means(scores, clusters, seed=seed)
+    chosen = np.random.default_rng([seed, 7]).integers(0, len(scores), means.shape)
+    low, high = np.quantile(np.take_along_axis(means, chosen, 1).mean(1), [0.025, 0.975])
+    whole = bootstrap(scores.mean(0), clusters, seed=seed)
+    how = f"{whole.how}, over images and {len(scores)} trainings"
+    return replace(whole, low=float(low), high=float(high), how=how, at_least=float("nan"), at_most=float("nan"))
 
 
 def row_name(name: str) -> str:

@@ -8,36 +8,37 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pfungst.core import Table, UsageError
+import numpy as np
+
+from pfungst.core import Example, NamedImage, Table, UsageError
 from pfungst.core.files import jsonable
-from pfungst.core.stats import Interval, bootstrap, compare_paired
+from pfungst.core.stats import Interval
 from pfungst.core.types import Progress, no_progress
-from pfungst.experiments.audit_config import ScorerConfig, find_models
+from pfungst.experiments.audit_config import SEES, ScorerConfig, find_models, over_seeds, row_name
 from pfungst.experiments.base import Experiment, claim, kept, option
 
 if TYPE_CHECKING:
+    from pfungst.experiments.audit_features import Features
     from pfungst.experiments.audit_scorers import Task
 
-SPLITS = {"daquar": ("all", ""), "cocoqa": ("train", "test"), "vqa2": ("train", "val")}
+SPLITS = {"daquar": ("all", ""), "cocoqa": ("train", "test"), "vqa2": ("train", "val"), "vqa2_photos": ("train", "val")}
 """Folder -> splits to train and to test on; DAQUAR's images are divided 70 to 30, as its own split is by question."""
-TITLES = {"daquar": "DAQUAR", "cocoqa": "COCO-QA", "vqa2": "VQA v2"}
+TITLES = {"daquar": "DAQUAR", "cocoqa": "COCO-QA", "vqa2": "VQA v2", "vqa2_photos": "VQA v2 with photographs"}
 CONSTRUCTIONS = ("frequent", "neutral", "balanced")
-SOURCE = "cocoqa"
-"""The data set that is transferred from."""
 
 
 @dataclass(frozen=True)
 class DecoysConfig:
-    """Tables 3 to 6 of the decoys paper: what can be answered without the image, the question, or both.
+    """Tables 1 and 3 to 6 of the decoys paper: what can be answered without the image, the question, or both.
 
     With the paper's hidden layer of 8,192 this takes minutes on a GPU and hours on a CPU: `--hidden 512 --models A,QA`
-    or `--models none` (Eq. 2 alone) are for a first look.
+    or `--models none` (Eq. 2 alone) are for a first look. OUT/sets holds the choice sets as Parquet files.
     """
 
     data: Path
-    """Folder with the folders daquar, cocoqa, vqa2 (any of them) and glove."""
-    sets: tuple[str, ...] = option(tuple(SPLITS), free=True)
-    """Which of them."""
+    """Folder with the folders daquar, cocoqa, vqa2, vqa2_photos (any of them) and glove."""
+    sets: tuple[str, ...] = option((), free=True)
+    """Which of them [all that are there]."""
     constructions: tuple[str, ...] = option(("frequent", "balanced"), free=True)
     """How decoys are made, of `frequent` (the paper's fallback), `neutral` and `balanced`."""
     kinds: tuple[str, ...] = ("qou", "iou", "random", "both")
@@ -46,33 +47,50 @@ class DecoysConfig:
     """File of word vectors [the first in DATA/glove, else the embedded encoder]."""
     features: str = "efficientnet-lite0"
     """What scorers see of an image, see `pfungst audit`."""
-    models: tuple[str, ...] = ("A", "QA", "IA", "IQA")
-    """Scorers to train, of A, QA, IA, IQA; `none` for the statistics alone."""
+    models: tuple[str, ...] = ("Q", "A", "QA", "IA", "IQA", "HieCoAtt", "Attention")
+    """What to train: Q (open questions), A, QA, IA, IQA, HieCoAtt, Attention; `none` for the statistics alone."""
     hidden: int = 8192
     """Neurons of the hidden layer."""
     epochs: int = 12
     """Most epochs of training."""
     batch: int = 512
     """Questions per step."""
-    transfer: bool = option(True, free=True)
-    """Whether Table 6 is made too, from COCO-QA to the others."""
+    transfer: str = option("", free=True)
+    """Data set that Table 6 transfers from [vqa2_photos, else vqa2, else cocoqa]; `none` for no table."""
     limit: int | None = None
     """Use only the first examples of each split, this many."""
     seed: int = 0
     """Seed of every random choice."""
+    seeds: int = 1
+    """Trainings of every scorer; intervals are then over images and trainings."""
     device: str = option("cpu", free=True)
     """Where scorers are trained, such as cpu or cuda."""
 
     def __post_init__(self) -> None:
-        for name in self.sets:
+        for name in (*self.sets, *([] if self.transfer in ("", "none") else [self.transfer])):
             if name not in SPLITS or not (self.data / name).is_dir():
                 raise UsageError(
                     f"{self.data / name} is not a folder with one of {', '.join(SPLITS)}: name others with --sets."
                 )
+        if not self.chosen:
+            raise UsageError(f"{self.data} has none of the folders {', '.join(SPLITS)}.")
         for construction in self.constructions:
             if construction not in CONSTRUCTIONS:
                 raise UsageError(f"Decoys are made {', '.join(CONSTRUCTIONS)}, not {construction!r}.")
-        self.scorers  # noqa: B018  names that do not exist are refused at once
+        find_models(self.models)
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """The data sets that are audited."""
+        return self.sets or tuple(name for name in SPLITS if (self.data / name).is_dir())
+
+    @property
+    def source(self) -> str:
+        """The data set that is transferred from, empty for none."""
+        if self.transfer == "none" or not {"QA", "IQA"} & set(self.scorers):
+            return ""
+        there = [name for name in ("vqa2_photos", "vqa2", "cocoqa") if name in self.chosen]
+        return self.transfer or (there[0] if there else "")
 
     @property
     def scorers(self) -> tuple[str, ...]:
@@ -87,7 +105,9 @@ class DecoysConfig:
 
     @property
     def training(self) -> ScorerConfig:
-        return ScorerConfig(self.hidden, self.epochs, self.batch, seed=self.seed, device=self.device)
+        return ScorerConfig(
+            self.hidden, self.epochs, self.batch, seed=self.seed, seeds=self.seeds, device=self.device
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -95,6 +115,7 @@ class DecoysResult:
     """What was found out, as JSON."""
 
     audits: tuple[dict[str, Any], ...]
+    open: tuple[dict[str, Any], ...]
     transfer: tuple[dict[str, Any], ...]
 
 
@@ -102,32 +123,45 @@ def run(config: DecoysConfig, out: Path, *, progress: Progress = no_progress) ->
     """Audit every data set with every construction, then transfer. OUT/NAME.json keeps what is finished."""
     claim(out, config)
     audits = [
-        kept(out / f"{name}-{construction}.json", partial(_audit, config, name, construction, progress))
-        for name in config.sets
+        kept(out / f"{name}-{construction}.json", partial(_audit, config, name, construction, out, progress))
+        for name in config.chosen
         for construction in config.constructions
     ]
-    moves = config.transfer and config.scorers and SOURCE in config.sets
-    targets = [name for name in config.sets if name != SOURCE] if moves else []
-    moved = [kept(out / f"transfer-{name}.json", partial(_transfer, config, name, progress)) for name in targets]
-    return DecoysResult(tuple(audits), tuple(moved))
+    source = config.source
+    targets = [name for name in config.chosen if source and name[:4] != source[:4]]
+    moved = [
+        kept(out / f"transfer-{source}-{name}.json", partial(_transfer, config, source, name, progress))
+        for name in targets
+    ]
+    asked = [kept(out / f"open-{name}.json", partial(_open, config, name, progress)) for name in config.chosen]
+    return DecoysResult(tuple(audits), tuple(asked), tuple(moved))
 
 
 def tables(result: DecoysResult) -> list[Table]:
-    """Tables 3 to 5, one for each data set and construction, then Table 6."""
-    made = [
-        Table(
-            f"{TITLES[one['data']]}, {one['construction']} ({one['train']:,} to train, {one['test']:,} to test)",
-            tuple(one["columns"]),
-            tuple(map(tuple, one["rows"])),
-            "\n".join([*one["verdicts"], *one["warnings"]]),
-        )
-        for one in result.audits
-    ]
-    if result.transfer:
-        columns = ("target", "trained on it alone", "COCO-QA alone", "fine-tuned", "gain")
-        rows = tuple((TITLES[moved["target"]], *moved["row"]) for moved in result.transfer)
-        made.append(Table("Transfer from COCO-QA, QoU+IoU, MLP-QA", columns, rows))
+    """Tables 3 to 5, one for each data set and construction, then Table 6; open questions once a data set."""
+    made = []
+    for one in result.audits:
+        title = f"{TITLES[one['data']]}, {one['construction']}"
+        counts = f"({one['train']:,} to train, {one['test']:,} to test)"
+        note = "\n".join([*one["verdicts"], *one["warnings"]])
+        made.append(Table(f"{title} {counts}", tuple(one["columns"]), _rows(one["rows"]), note))
+        if one["vqa"]["rows"]:
+            how = f"The picked answer against all human answers, metric {one['vqa']['metric']}."
+            columns, rows = tuple(one["vqa"]["columns"]), _rows(one["vqa"]["rows"])
+            made.append(Table(f"{title}, VQA protocol", columns, rows, how))
+    for one in result.open:
+        title = f"{TITLES[one['data']]}, open questions"
+        made.append(Table(title, tuple(one["columns"]), _rows(one["rows"]), one["verdict"]))
+    for moved in result.transfer:
+        source = TITLES[moved["source"]]
+        columns = ("target", "trained on it alone", f"{source} alone", "fine-tuned", "gain")
+        title = f"Transfer from {source} to {TITLES[moved['target']]}, QoU+IoU, {row_name(moved['inputs'])}"
+        made.append(Table(title, columns, ((TITLES[moved["target"]], *moved["row"]),)))
     return made
+
+
+def _rows(rows: Sequence[Sequence[Any]]) -> tuple[tuple[Any, ...], ...]:
+    return tuple(map(tuple, rows))
 
 
 def _load(config: DecoysConfig, name: str) -> tuple[Any, Any]:
@@ -141,46 +175,74 @@ def _load(config: DecoysConfig, name: str) -> tuple[Any, Any]:
     return split_by_image(whole, config.seed)
 
 
-def _audit(config: DecoysConfig, name: str, construction: str, progress: Progress) -> dict[str, Any]:
+def _audit(config: DecoysConfig, name: str, construction: str, out: Path, progress: Progress) -> dict[str, Any]:
     from pfungst.experiments.audit import audit
-    from pfungst.experiments.audit_features import image_features
 
     train, test = _load(config, name)
-    seen = any("I" in inputs for inputs in config.scorers) and train[0].image is not None
     balanced = construction == "balanced"
     found = audit(
         train, test, kinds=config.kinds, seed=config.seed, encoder=config.encoder,
         fallback="frequent" if balanced else construction, balanced=balanced,
-        features=image_features(config.features, config.device) if seen else None,
-        config=config.training, models=config.scorers, name=name, progress=progress,
+        features=_features(config, train), config=config.training,
+        models=[one for one in config.scorers if one != "Q"], name=name,
+        sets=out / "sets" / f"{name}-{construction}", progress=progress,
     )  # fmt: skip
     columns, rows = found.table()
+    by_vqa = found.table(vqa=True) if found.metric else ((), [])
     record: dict[str, Any] = jsonable(
         {
             "data": name, "construction": construction, "train": found.train, "test": found.test, "columns": columns,
             "rows": rows, "verdicts": found.verdicts(), "warnings": found.warnings, "cells": found.cells,
-            "rules": found.rules, "gains": found.gains,
+            "rules": found.rules, "gains": found.gains, "sources": found.about.get("counts"),
+            "vqa": {"metric": found.metric, "columns": by_vqa[0], "rows": by_vqa[1]},
         }
     )  # fmt: skip
     return record
 
 
-def _transfer(config: DecoysConfig, name: str, progress: Progress) -> dict[str, Any]:
-    """A row of Table 6, with MLP-QA, because COCO-QA's images are rarely at hand."""
+def _open(config: DecoysConfig, name: str, progress: Progress) -> dict[str, Any]:
+    """What the question alone gets on the open questions."""
+    from pfungst.experiments.audit_open import audit_open
+
+    train, test = _load(config, name)
+    metric = "vqa" if name.startswith("vqa") else "exact"
+    learn = "Q" in config.scorers
+    found = audit_open(train, test, metric, learn=learn, seed=config.seed, device=config.device, progress=progress)
+    if found is None:
+        return {"data": name, "columns": [], "rows": [], "verdict": "Training and test are about the same images."}
+    columns, rows = found.table()
+    record = {"data": name, "columns": columns, "rows": rows, "verdict": found.verdict(), "found": found}
+    return dict(jsonable(record))
+
+
+def _features(config: DecoysConfig, examples: Sequence[Example]) -> Features | None:
+    """What scorers see of the images, where there are images to see."""
+    from pfungst.experiments.audit_features import image_features
+
+    there = any(one.image is not None and not isinstance(one.image, NamedImage) for one in examples[:100])
+    looks = any(SEES[name] in ("the image alone", "everything") for name in config.scorers)
+    return image_features(config.features, config.device) if there and looks else None
+
+
+def _transfer(config: DecoysConfig, source: str, name: str, progress: Progress) -> dict[str, Any]:
+    """A row of Table 6: MLP-IQA where both data sets have images, else MLP-QA."""
     from pfungst.experiments.audit import percent
     from pfungst.experiments.audit_scorers import Tasks
     from pfungst.probes.decoys.building import build, find_encoder
 
     encoder = find_encoder(config.encoder)
+    first, (train, test) = _load(config, source)[0], _load(config, name)
+    features = _features(config, train) if _features(config, first) and "IQA" in config.scorers else None
+    inputs = "QA" if features is None else "IQA"
 
     def task(examples: Any) -> tuple[Task, list[str]]:
-        return Tasks(build(examples, seed=config.seed, encoder=encoder, progress=progress), encoder, None).of("QoU+IoU")
+        made = build(examples, seed=config.seed, encoder=encoder, progress=progress)
+        return Tasks(made, encoder, features, progress).of("QoU+IoU")
 
-    source, _ = task(_load(config, SOURCE)[0])
-    train, test = _load(config, name)
     asked, images = task(test)
-    found = transfer(source, task(train)[0], asked, images, "QA", config.training, config.seed, progress)
-    return {"target": name, "row": [percent(cell) for cell in (found.alone, found.before, found.after, found.gain)]}
+    found = transfer(task(first)[0], task(train)[0], asked, images, inputs, config.training, config.seed, progress)
+    row = [percent(cell) for cell in (found.alone, found.before, found.after, found.gain)]
+    return {"source": source, "target": name, "inputs": inputs, "row": row, "found": jsonable(found)}
 
 
 @dataclass(frozen=True)
@@ -212,19 +274,19 @@ def transfer(
     source, target, test: tasks whose vectors and image features come from the same encoder and feature function.
     groups: the image of every test question, for the intervals.
     """
+    from pfungst.experiments.audit_cells import difference
     from pfungst.experiments.audit_scorers import right, train
 
     config = config or ScorerConfig(seed=seed)
-    start = train(source, inputs, config, progress=progress)
-    alone = right(train(target, inputs, config, progress=progress), test)
-    before = right(start, test)
-    after = right(train(target, inputs, config, start, progress), test)
-    return Transfer(
-        bootstrap(alone, groups, seed=seed),
-        bootstrap(before, groups, seed=seed),
-        bootstrap(after, groups, seed=seed),
-        compare_paired(after, alone, groups, seed=seed).difference,
-    )
+    alone, before, after = [], [], []
+    for one in config.each():
+        start = train(source, inputs, one, progress=progress)
+        before.append(right(start, test))
+        alone.append(right(train(target, inputs, one, progress=progress), test))
+        after.append(right(train(target, inputs, one, start, progress), test))
+    gain = difference(np.stack(after), np.stack(alone), groups, seed)
+    found = [over_seeds(scores, groups, seed) for scores in (alone, before, after)]
+    return Transfer(found[0], found[1], found[2], gain)
 
 
 EXPERIMENT = Experiment("decoys", DecoysConfig, run, tables)
