@@ -14,7 +14,15 @@ from pfungst.players.registry import _MAKERS
 from pfungst.probes.measure import clean_query
 from pfungst.world import embedded
 
-ELSEWHERE = {"hf": "test_huggingface.py", "openai": "test_openai.py", "recorded": "below", "zoo": "below"}
+ELSEWHERE = {
+    "hf": "test_huggingface.py",
+    "inspect": "test_inspect_player.py",
+    "lmms": "test_lmms_player.py",
+    "openai": "test_openai.py",
+    "recorded": "below",
+    "vqabq": "test_vqabq_player.py",
+    "zoo": "below",
+}
 """Those that need an argument, and where they are checked."""
 
 

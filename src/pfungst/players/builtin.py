@@ -15,6 +15,7 @@ from pfungst.players.recorded import RecordedPlayer
 from pfungst.players.reference import FlakyPlayer, OraclePlayer, PriorPlayer, RandomPlayer
 from pfungst.players.registry import options_of, register
 from pfungst.players.wrapped_options import InspectOptions, LmmsOptions
+from pfungst.probes.noise.vqabq import THRESHOLDS
 from pfungst.probes.rephrase.generators import REPHRASERS
 from pfungst.scores import matchers, metrics
 from pfungst.scores.matchers import Matcher
@@ -83,6 +84,35 @@ def _flaky(argument: str, *, data: Dataset | None = None, seed: int = 0, **optio
     return FlakyPlayer(data, p, resolve(inner, data=data, **options) if inner else None, seed=seed)
 
 
+@register("vqabq")
+def _vqabq(
+    argument: str,
+    *,
+    data: Dataset | None = None,
+    pool: str = "",
+    pool_type: str = "all",
+    ranked: str = "",
+    encoder: str = "",
+    s1: float = THRESHOLDS[0],
+    s2: float = THRESHOLDS[1],
+    s3: float = THRESHOLDS[2],
+    words: int = 0,
+    tol: float = 1e-6,
+    **options: Any,
+) -> Player:
+    """Another player, asked with the basic questions that pass the thresholds (Algorithm 1): vqabq:SPEC."""
+    if not argument:
+        raise PlayerError("Say which player is asked with basic questions: vqabq:hiecoatt, for example.")
+    from pfungst.players.resolving import resolve
+    from pfungst.players.vqabq import VqabqPlayer
+    from pfungst.probes.noise.vqabq_probe import Vqabq
+
+    settings = Vqabq(
+        encoder=encoder, pool=pool, pool_type=pool_type, ranked=ranked, s1=s1, s2=s2, s3=s3, words=words, tol=tol
+    )
+    return VqabqPlayer(resolve(argument, data=data, **options), settings, data)
+
+
 @register("recorded")
 def _recorded(argument: str, *, data: Dataset | None = None, missing: str | None = None, name: str = "") -> Player:
     """Answers from a file, VQA results or a log of another tool: recorded:FILE. Needs the data set they belong to."""
@@ -104,8 +134,8 @@ def _hf(argument: str, *, data: Dataset | None = None, options: HuggingFaceOptio
 @register("openai", options=OpenAIOptions)
 def _openai(argument: str, *, data: Dataset | None = None, options: OpenAIOptions) -> Player:
     """A model behind OpenAI-compatible servers: openai:MODEL@http://host:port/v1, or several addresses with commas."""
-    if find_spec("aiohttp") is None:
-        raise PlayerError("The player 'openai' needs the package aiohttp: pip install aiohttp.")
+    if find_spec("httptools") is None:
+        raise PlayerError("The player 'openai' needs the package httptools: pip install httptools.")
     from pfungst.players.openai import OpenAIPlayer, split_address
 
     model, url = split_address(argument)

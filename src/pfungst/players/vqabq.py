@@ -1,0 +1,99 @@
+"""A player that answers by Algorithm 1 of Assessing the Robustness of VQA: it appends good basic questions (VQABQ)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from pfungst.core import Answer, Dataset, Player, PlayerError, Query
+from pfungst.core.types import batch_size, matcher_of, may_sample, reads_ids, reads_images, reads_scenes
+from pfungst.players.hashing import digest
+from pfungst.probes.noise.bqd import BasicQuestions
+from pfungst.probes.noise.cache import pool_questions
+from pfungst.probes.noise.partitions import append
+from pfungst.probes.noise.ranking import get_ranker, rank
+from pfungst.probes.noise.vqabq import count_appended
+from pfungst.probes.noise.vqabq_probe import Vqabq
+
+APPENDED = 3
+"""Most basic questions that Algorithm 1 appends."""
+
+
+class VqabqPlayer:
+    """Another player that is asked each question together with the basic questions whose scores pass the thresholds.
+
+    settings : those of the probe `vqabq`: the pool or a ranked file, ranker and thresholds
+    data : its questions are the pool where `settings` names none
+    """
+
+    def __init__(self, player: Player, settings: Vqabq, data: Dataset | None = None) -> None:
+        self._inner, self._settings = player, settings
+        self._stored: BasicQuestions | None = None
+        self._pool: list[str] = []
+        if settings.ranked:
+            self._stored = BasicQuestions.read(Path(settings.ranked))
+        elif settings.pool or data is not None:
+            self._pool = pool_questions(settings.pool, data or Dataset("", []), settings.pool_type, settings.pool_limit)
+        else:
+            raise PlayerError("The player 'vqabq' takes basic questions from a pool: give it one with pool=DATA.")
+        given = {"encoder": settings.encoder or None, "lam": settings.lam, "tol": settings.tol}
+        self._ranker = get_ranker(settings.ranker, **given)
+        self._asked: dict[str, str] = {}
+        rows = self._stored.rows if self._stored is not None else {}
+        ranked_by = "" if rows else getattr(self._ranker, "fingerprint", "")
+        self.name = f"vqabq:{player.name}"
+        self.fingerprint = f"vqabq-1-{digest(replace(settings, ranked=''), rows, self._pool, ranked_by)} " + str(
+            player.fingerprint
+        )
+        self.reads_scenes = reads_scenes(player)
+        self.reads_images = reads_images(player)
+        self.reads_ids = reads_ids(player)
+        self.batch_size = batch_size(player)
+        self.samples = may_sample(player)
+        self.matcher = matcher_of(player)
+
+    def answer(self, queries: Sequence[Query]) -> list[Answer]:
+        new = list(dict.fromkeys(query.question for query in queries if query.question not in self._asked))
+        # Nothing is similar to an empty question.
+        self._asked.update((text, text) for text in new if not text.strip())
+        if new := [text for text in new if text.strip()]:
+            self._asked.update(zip(new, self.questions(new), strict=True))
+        asked = [replace(query, question=self._asked[query.question]) for query in queries]
+        return list(self._inner.answer(asked))
+
+    def questions(self, main: Sequence[str]) -> list[str]:
+        """What the other player is asked for these main questions."""
+        rows = self._read(main) if self._stored is not None else self._rank(main)
+        scores = np.asarray([scores for _, scores in rows], dtype=np.float64).reshape(len(main), APPENDED)
+        counts = count_appended(scores, (self._settings.s1, self._settings.s2, self._settings.s3))
+        return [
+            append(text, basic[:count], self._settings.words)
+            for text, (basic, _), count in zip(main, rows, counts.tolist(), strict=True)
+        ]
+
+    def _rank(self, main: Sequence[str]) -> list[tuple[Sequence[str], Sequence[float]]]:
+        keep = self._settings.keep_main_questions
+        found = rank(main, self._pool, self._ranker, k=APPENDED, keep_main_questions=keep)
+        return [
+            ([self._pool[i] for i in row], scores)
+            for row, scores in zip(found.indices.tolist(), found.scores.tolist(), strict=True)
+        ]
+
+    def _read(self, main: Sequence[str]) -> list[tuple[Sequence[str], Sequence[float]]]:
+        assert self._stored is not None
+        rows: list[tuple[Sequence[str], Sequence[float]]] = []
+        for text in main:
+            if text not in self._stored.rows:
+                raise PlayerError(
+                    f"{self._settings.ranked} has no basic questions for {text!r:.80}: rank it first, or name a pool."
+                )
+            basic, scores, _ = self._stored.rows[text]
+            if len(basic) < APPENDED:
+                raise PlayerError(
+                    f"{self._settings.ranked} has fewer than {APPENDED} basic questions for {text!r:.80}."
+                )
+            rows.append((basic[:APPENDED], scores[:APPENDED]))
+        return rows
