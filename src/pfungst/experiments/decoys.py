@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pfungst.core import Example, NamedImage, Table, UsageError
+from pfungst.core import Dataset, Example, NamedImage, Table, UsageError
 from pfungst.core.files import jsonable
 from pfungst.core.stats import Interval
 from pfungst.core.types import Progress, no_progress
@@ -21,9 +21,22 @@ if TYPE_CHECKING:
     from pfungst.experiments.audit_features import Features
     from pfungst.experiments.audit_scorers import Task
 
-SPLITS = {"daquar": ("all", ""), "cocoqa": ("train", "test"), "vqa2": ("train", "val"), "vqa2_photos": ("train", "val")}
-"""Folder -> splits to train and to test on; DAQUAR's images are divided 70 to 30, as its own split is by question."""
-TITLES = {"daquar": "DAQUAR", "cocoqa": "COCO-QA", "vqa2": "VQA v2", "vqa2_photos": "VQA v2 with photographs"}
+SPLITS = {
+    "daquar": ("all", ""),
+    "cocoqa": ("train", "test"),
+    "okvqa": ("val", ""),
+    "vqa2": ("train", "val"),
+    "vqa2_photos": ("train", "val"),
+}
+"""Folder -> splits to train and to test on. Without a second the images are divided 70 to 30: DAQUAR's own split is by
+question, and of OK-VQA one split is enough."""
+TITLES = {
+    "daquar": "DAQUAR",
+    "cocoqa": "COCO-QA",
+    "okvqa": "OK-VQA",
+    "vqa2": "VQA v2",
+    "vqa2_photos": "VQA v2 with photographs",
+}
 CONSTRUCTIONS = ("frequent", "neutral", "balanced")
 
 
@@ -36,7 +49,7 @@ class DecoysConfig:
     """
 
     data: Path
-    """Folder with the folders daquar, cocoqa, vqa2, vqa2_photos (any of them) and glove."""
+    """Folder with the folders daquar, cocoqa, okvqa, vqa2, vqa2_photos (any of them) and glove."""
     sets: tuple[str, ...] = option((), free=True)
     """Which of them [all that are there]."""
     constructions: tuple[str, ...] = option(("frequent", "balanced"), free=True)
@@ -164,7 +177,7 @@ def _rows(rows: Sequence[Sequence[Any]]) -> tuple[tuple[Any, ...], ...]:
     return tuple(map(tuple, rows))
 
 
-def _load(config: DecoysConfig, name: str) -> tuple[Any, Any]:
+def _load(config: DecoysConfig, name: str) -> tuple[Dataset, Dataset]:
     from pfungst.data import load
     from pfungst.experiments.audit import split_by_image
 
@@ -172,7 +185,8 @@ def _load(config: DecoysConfig, name: str) -> tuple[Any, Any]:
     whole = load(config.data / name, split=train, limit=config.limit)
     if test:
         return whole, load(config.data / name, split=test, limit=config.limit)
-    return split_by_image(whole, config.seed)
+    first, second = split_by_image(whole, config.seed)
+    return whole.subset(first), whole.subset(second)
 
 
 def _audit(config: DecoysConfig, name: str, construction: str, out: Path, progress: Progress) -> dict[str, Any]:
@@ -205,9 +219,9 @@ def _open(config: DecoysConfig, name: str, progress: Progress) -> dict[str, Any]
     from pfungst.experiments.audit_open import audit_open
 
     train, test = _load(config, name)
-    metric = "vqa" if name.startswith("vqa") else "exact"
     learn = "Q" in config.scorers
-    found = audit_open(train, test, metric, learn=learn, seed=config.seed, device=config.device, progress=progress)
+    how: dict[str, Any] = {"seed": config.seed, "device": config.device, "progress": progress}
+    found = audit_open(train, test, test.metric, learn=learn, **how)
     if found is None:
         return {"data": name, "columns": [], "rows": [], "verdict": "Training and test are about the same images."}
     columns, rows = found.table()
