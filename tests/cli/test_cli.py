@@ -180,7 +180,7 @@ def test_a_basic_question_dataset_is_written(folder, pfungst):
 
 @pytest.mark.parametrize("code", ["import pfungst", "import pfungst, pfungst.core, pfungst.cli.app"])
 def test_heavy_packages_wait_until_they_are_needed(code):
-    heavy = "{'torch', 'transformers', 'ray', 'numba', 'pyarrow', 'scipy', 'PIL', 'numpy', 'aiohttp', 'jinja2'}"
+    heavy = "{'torch', 'transformers', 'ray', 'numba', 'pyarrow', 'scipy', 'PIL', 'numpy', 'httptools', 'jinja2'}"
     script = f"import sys\n{code}\nprint(sorted({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout == "[]\n"
 

@@ -340,11 +340,11 @@ def test_other_packages_bring_players_by_entry_points(tmp_path: Path, monkeypatc
     assert isinstance(registry.PLAYERS.others()["third"], EntryPoint)
 
 
-def test_listing_players_imports_neither_torch_nor_aiohttp() -> None:
+def test_listing_players_imports_neither_torch_nor_httptools() -> None:
     code = (
         "import sys; from pfungst.players import available, resolve; "
         "assert {'oracle', 'hf', 'openai', 'recorded'} <= set(available()); assert all(available().values()); "
-        "print([m for m in ('torch', 'transformers', 'aiohttp', 'numba', 'ray') if m in sys.modules])"
+        "print([m for m in ('torch', 'transformers', 'httptools', 'numba', 'ray') if m in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"

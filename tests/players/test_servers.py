@@ -52,7 +52,7 @@ def test_a_dead_server_is_left_and_the_others_answer_everything() -> None:
         assert len(player.answer(questions(50))) == 50
         assert alive.count == 50
     notes = " ".join(player.notes)
-    assert "gave 50 replies" in notes and "gave 0 replies" in notes and "Cannot connect" in notes
+    assert all(words in notes for words in ("gave 50 replies", "gave 0 replies", "no connection", "still down"))
     assert player.usage.answers == 50
 
 
@@ -74,7 +74,7 @@ def test_a_server_that_comes_back_is_asked_again() -> None:
     with serving(limping) as first, serving(steady) as second:
         player = asking([first.url, second.url], concurrency=1, breaker=3)
         assert len(player.answer(questions(120))) == 120
-    assert "it was left" in player.notes[0] and "not asked any more" not in player.notes[0]
+    assert "it was left" in player.notes[0] and "still down" not in player.notes[0]
     assert not player.notes[0].startswith(f"{first.url} gave 0 replies")
 
 

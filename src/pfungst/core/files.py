@@ -63,7 +63,7 @@ def cache_dir(name: str) -> Path:
 
 def storable(text: str) -> str:
     """Valid Unicode: a lone surrogate, which JSON can smuggle in, must not lose the record it stands in."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def jsonable(value: Any) -> Any:

@@ -49,5 +49,5 @@ _LATE = {
     "OpenAIPlayer": "openai",
 }
 
-# torch, transformers and aiohttp are slow to import, and not every exam needs them.
+# torch and transformers are slow to import, and not every exam needs them.
 __getattr__, __dir__ = lazy(__name__, _LATE)

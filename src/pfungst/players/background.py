@@ -40,7 +40,8 @@ class Background:
 
     def at_the_end(self, close: Closing) -> None:
         """Have this awaited there before the loop closes."""
-        self._closing.append(close)
+        if close not in self._closing:
+            self._closing.append(close)
 
 
 def _run(loop: asyncio.AbstractEventLoop, closing: list[Closing]) -> None:

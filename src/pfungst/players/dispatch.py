@@ -13,8 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count
 
-import aiohttp
-
 from pfungst.core import Answer, PfungstError, PlayerError, Query
 from pfungst.players.api_options import OpenAIOptions
 from pfungst.players.background import Background
@@ -55,7 +53,6 @@ class Dispatcher:
         self.background = Background(name)
         self.threads = ThreadPoolExecutor(_THREADS, thread_name_prefix=f"{name}-image")
         self.calls: list[_Call] = []
-        self._session: aiohttp.ClientSession | None = None
 
     def ask(self, queries: Sequence[Query]) -> Iterator[list[tuple[int, Answer]]]:
         """(position, answer) as they come, in any order, those that came together in one list; an error is raised after
@@ -73,18 +70,6 @@ class Dispatcher:
             self.background.call(call.end)
         if failures:
             raise next((error for error in failures if isinstance(error, Fatal)), failures[0])
-
-    def session(self) -> aiohttp.ClientSession:
-        """Connections that are kept between questions; made and used in the loop's thread."""
-        loop = asyncio.get_running_loop()
-        if self._session is None or self._session._loop is not loop:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(total=self.options.timeout, sock_connect=self.options.connect_timeout),
-            )
-            self.background.at_the_end(self._session.close)
-        return self._session
 
 
 class _Call:
@@ -112,6 +97,7 @@ class _Call:
     def begin(self) -> None:
         if not self._home.calls:
             self._home.servers.start_afresh()
+            self._home.background.at_the_end(self._home.servers.close)
         self._home.calls.append(self)
         self._go_on()
 
@@ -171,7 +157,7 @@ class _Call:
     async def _ask(self, asked: _Asked, server: Server) -> None:
         home = self._home
         try:
-            answer = await server.ask(home.session(), home.chat, asked.query, asked.body, home.meter)
+            answer = await server.ask(home.chat, asked.query, asked.body, home.meter)
         except Passing as failure:
             asked.failed_at = server
             asked.tries += 1

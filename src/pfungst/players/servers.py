@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-import ipaddress
 import math
+import ssl
 import time
-import urllib.request
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-import aiohttp
-from yarl import URL
-
 from pfungst.core import Answer, Query
 from pfungst.players.api_options import OpenAIOptions
 from pfungst.players.chat_api import Body, Chat, Fatal, Passing, Refused, one_line, tokens
+from pfungst.players.http import Connections, HTTPFailure, NoConnection, NoReply, TooLong
 from pfungst.players.patience import Limit, Usage
 
-_LONGEST_BODY = 16 << 20
 _FIRST_REST, _LONGEST_REST = 1.0, 60.0
 """Seconds after which a server that was left is tried again; doubled each time."""
 
@@ -35,11 +30,11 @@ class Server:
     def __init__(self, address: str, options: OpenAIOptions, key: str) -> None:
         parts = urlsplit(address)
         self.name = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
-        self._url = URL(self.name + "/chat/completions" + (f"?{parts.query}" if parts.query else ""))
+        url = self.name + "/chat/completions" + (f"?{parts.query}" if parts.query else "")
         self._options = options
         self._key = key
-        self._headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
-        self._proxy = _proxy(parts.scheme, parts.hostname or "")
+        headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
+        self._connections = Connections(url, headers, options.connect_timeout, options.timeout)
         self._breaker = options.breaker or max(10, 2 * options.concurrency)
         self._limit = Limit(options.concurrency)
         self._failures_in_a_row = 0
@@ -62,14 +57,17 @@ class Server:
     def load(self) -> float:
         return self.under_way / self._limit.now
 
+    async def close(self) -> None:
+        await self._connections.close()
+
     def start_afresh(self) -> None:
         self.down, self.open_at, self._failures_in_a_row, self._rest = "", 0.0, 0, _FIRST_REST
 
-    async def ask(self, session: aiohttp.ClientSession, chat: Chat, query: Query, body: Body, usage: Meter) -> Answer:
+    async def ask(self, chat: Chat, query: Query, body: Body, usage: Meter) -> Answer:
         """One request. What comes of it is counted here, and in `usage`."""
         sent = time.monotonic()
         try:
-            reply = chat.parse(await self._post(session, chat, query, body))
+            reply = chat.parse(await self._post(chat, query, body))
             usage.count(reply)
             now = time.monotonic()
             answer = chat.read(reply, now - sent)
@@ -84,31 +82,30 @@ class Server:
             self.start_afresh()
         return answer
 
-    async def _post(self, session: aiohttp.ClientSession, chat: Chat, query: Query, body: Body) -> bytes:
-        chunks, size = [], 0
+    async def _post(self, chat: Chat, query: Query, body: Body) -> bytes:
         try:
-            async with session.post(
-                self._url, data=b"".join(body), headers=self._headers, proxy=self._proxy, allow_redirects=False
-            ) as reply:
-                while chunk := await reply.content.readany():
-                    chunks.append(chunk)
-                    size += len(chunk)
-                    if size > _LONGEST_BODY:
-                        raise Passing("a reply of more than 16 MiB", alive=True)
-                payload = b"".join(chunks)
-                if self._key:
-                    payload = payload.replace(self._key.encode(), b"[key]")
-                if reply.status != 200:
-                    raise chat.refuse(reply.status, reply.headers, payload, query, self.name)
-                return payload
-        except TimeoutError as error:
-            # Not to be reached says that a server is away; not to reply in time, that it has too much to do.
-            connecting = isinstance(error, aiohttp.ConnectionTimeoutError)
-            within = self._options.connect_timeout if connecting else self._options.timeout
-            said = "no connection" if connecting else "no whole reply"
-            raise Passing(f"{said} within {within:g} s", pushed=not connecting) from None
-        except (aiohttp.ClientError, OSError, ValueError, asyncio.IncompleteReadError) as error:
-            raise Passing(one_line(f"{type(error).__name__}: {error}")) from None
+            reply = await self._connections.post(body)
+        except NoConnection:
+            raise Passing(f"no connection within {self._options.connect_timeout:g} s") from None
+        except NoReply:  # it is there, and has too much to do
+            raise Passing(f"no whole reply within {self._options.timeout:g} s", pushed=True) from None
+        except TooLong:
+            raise Passing("a reply of more than 16 MiB", alive=True) from None
+        except ssl.SSLCertVerificationError as error:
+            raise Refused(
+                f"The certificate of the server at {self.name} is not trusted ({one_line(error.verify_message)}). Name "
+                "a file of certificates that you trust with the environment variable SSL_CERT_FILE."
+            ) from None
+        except OSError as error:
+            raise Passing(f"no connection: {one_line(str(error))}") from None
+        except HTTPFailure as error:
+            raise Passing(one_line(str(error))) from None
+        payload = reply.body
+        if self._key:
+            payload = payload.replace(self._key.encode(), b"[key]")
+        if reply.status != 200:
+            raise chat.refuse(reply.status, reply.headers, payload, query, self.name)
+        return payload
 
     def _failed(self, failure: Exception, sent: float) -> None:
         now = time.monotonic()
@@ -161,7 +158,9 @@ class Server:
             said += f"; {self.failed.total():,} requests failed ({reason}{more})"
         if self.times_left:
             said += f"; it was left {self.times_left} time{'s' * (self.times_left > 1)}"
-            said += f" and is not asked any more: {self.down}" if self.down else ""
+            said += " and is still down" if self.down else ""
+        if self.open_at == math.inf:
+            said += f". {self.down}"
         return said if said.endswith(".") else f"{said}."
 
 
@@ -174,6 +173,10 @@ class Servers:
     @property
     def names(self) -> list[str]:
         return [server.name for server in self._all]
+
+    async def close(self) -> None:
+        for server in self._all:
+            await server.close()
 
     def pick(self, now: float, avoid: Server | None) -> Server | None:
         """Who is asked next, None if nobody has room. `avoid`: has just failed on this question."""
@@ -235,20 +238,3 @@ class Meter:
         budget = self._options.budget
         if budget is not None and self._spend >= budget:
             raise Fatal(f"The budget of {budget:g} is spent ({self.usage}). Answers already received are kept.")
-
-
-def _proxy(scheme: str, host: str) -> str | None:
-    """The proxy that the environment names; none on the way to this machine itself."""
-    if _is_loopback(host) or urllib.request.proxy_bypass(host):
-        return None
-    proxies = urllib.request.getproxies()
-    return proxies.get(scheme) or proxies.get("all")
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
