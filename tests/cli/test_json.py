@@ -34,6 +34,7 @@ CHEAP: dict[str, tuple[str, ...]] = {
     "compare": (RUN.format("a"), RUN.format("b"), "compare a b"),
     "show": (RUN.format("a"), "show a", "show a --id q3 --wrong"),
     "export": (RUN.format("a"), "export a --to csv"),
+    "bundle": (RUN.format("a"), "bundle a -o site"),
     "gate": (RUN.format("a"), "gate a --require control.drop<=0.5"),
     "import": ("import clean=said.jsonl --data data.jsonl -o imported",),
     "rank": (

@@ -6,6 +6,7 @@ import typer
 
 from pfungst.cli import (
     audit,
+    bundle,
     check,
     compare,
     data,
@@ -53,6 +54,7 @@ app.command("audit")(audit.audit)
 app.command("play")(play.play)
 app.command("games")(games.games)
 app.command("train")(train.train)
+app.command("bundle")(bundle.bundle)
 app.command("serve")(serve.serve)
 app.command("list")(list_.list_parts)
 app.add_typer(data.app, name="data")

@@ -23,7 +23,8 @@ from pfungst.web.security import FOREIGN_POLICY, App, Guard, Refused, allowed_ho
 from pfungst.web.sessions import Session, Sessions
 from pfungst.web.settings import WebSettings
 from pfungst.web.site import HERE, Site
-from pfungst.web.wanted import Wanted
+from pfungst.web.tagged import shown_image
+from pfungst.web.wanted import Place, Wanted
 
 OURS = {"explorer.css": "text/css", "explorer.js": "text/javascript", "game.js": "text/javascript",
         "icon.svg": "image/svg+xml"}  # fmt: skip
@@ -58,6 +59,7 @@ class Explorer:
             Route("/example", self._example),
             Route("/image", self._image),
             Route("/moved", self._moved),
+            Route("/shown", self._shown),
             Route("/report", self._report),
             Route("/static/{name}", _static),
             Route("/sign-in", lambda request: self.page(request, "sign_in.html", here="sign-in")),
@@ -125,6 +127,17 @@ class Explorer:
         if found is None:
             raise NotHere("This image is not there.")
         return self.image(request, found.image(request.query_params.get("which", "")), LARGE)
+
+    def _shown(self, request: Request) -> Response:
+        """The image that a variant showed, made again."""
+        run, query = self._named(request), request.query_params
+        row = self.site.index.row(
+            run, Place(run.id, query.get("probe", ""), query.get("id", ""), query.get("variant", ""))
+        )
+        image = shown_image(self.site, run, row)[0] if row is not None else None
+        if image is None:
+            raise NotHere("This image cannot be made again.")
+        return self.image(request, image, SMALL)
 
     def image(self, request: Request, image: Image, side: int) -> Response:
         """An image for the browser, which may keep it and ask whether it is still the same."""

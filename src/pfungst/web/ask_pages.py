@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from pfungst.core import Dataset, Example, Image, PfungstError
-from pfungst.web.asking import MINE, Asked, ask
+from pfungst.web.asking import Asked, ask, own_id
 from pfungst.web.desk import Seat, find_example
 from pfungst.web.forms import Form
 from pfungst.web.pictures import LARGE, SMALL, encode
@@ -102,20 +102,21 @@ class AskPages:
         target = given["target"] or None
         if choices and target is not None and target not in choices:
             choices = (*choices, target)
-        mine = Example(MINE, given["question"], target=target, answers=(target,) if target else (), choices=choices)
+        mine = Example("", given["question"], target=target, answers=(target,) if target else (), choices=choices)
         upload = form.files.get("image", b"")
         if upload:
             settings = self._explorer.settings
             image: Image = checked_image(upload, settings.max_upload, settings.max_pixels)
-            return replace(mine, image=image, image_id=image.digest[:16])
+            name = image.digest[:16]
+            return replace(mine, id=own_id(mine.question, target, name), image=image, image_id=name)
         if not id_:
             raise PfungstError("Choose an image: upload one, or name an example of the data set.")
         base = find_example(data, id_)
-        same = base.question == mine.question
+        if base.question == mine.question and base.target == target:
+            return replace(base, choices=choices)
         return replace(
-            mine, id=base.id if same else MINE, image=base.image, image_id=base.image_id, scene=base.scene,
-            program=base.program if same else None, answers=base.answers if same and target == base.target else
-            mine.answers, answer_type=base.answer_type if same else "",
+            mine, id=own_id(mine.question, target, base.image_id), image=base.image, image_id=base.image_id,
+            scene=base.scene, program=base.program if base.question == mine.question else None,
         )  # fmt: skip
 
     def _page(self, **given: Any) -> dict[str, Any]:

@@ -5,6 +5,8 @@ The question is an example like any other: the probes make their variants of it,
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,8 +16,6 @@ from pfungst.probes.measure import clean_query
 from pfungst.scores import get_metric, same_answer
 from pfungst.web.desk import Desk, Seat
 
-MINE = "mine"
-"""The id of a visitor's question."""
 BASIC_QUESTIONS = 7
 
 
@@ -56,6 +56,11 @@ class Asked:
     """The decoys stand beside the player's own answer, because the right one is not known."""
 
 
+def own_id(question: str, target: str | None, image: str) -> str:
+    """The id of a visitor's question. What the probes keep in caches goes by ids, so another question has another."""
+    return "mine-" + hashlib.sha256(json.dumps([question, target, image]).encode()).hexdigest()[:16]
+
+
 def ask(desk: Desk, seat: Seat, example: Example, data: Dataset) -> Asked:
     """Ask the question as it stands, with basic questions appended, in other words, and among decoys."""
     example = replace(example, group="", wording="")
@@ -65,7 +70,8 @@ def ask(desk: Desk, seat: Seat, example: Example, data: Dataset) -> Asked:
     parts = [_part(desk, seat, example, data, answer, title, about, probe) for title, about, probe in _probes(example)]
     target = example.target if example.target is not None else answer.text
     if target.strip():
-        judged = replace(example, target=target, answers=example.answers or (target,))
+        id_ = own_id(example.question, target, example.image_id) if example.target is None else example.id
+        judged = replace(example, id=id_, target=target, answers=example.answers or (target,))
         parts.append(_decoys(desk, seat, judged, data, answer))
     return Asked(example, clean, tuple(parts), example.target, example.target is None)
 
@@ -98,7 +104,8 @@ def _part(
     desk: Desk, seat: Seat, example: Example, data: Dataset, clean: Answer, title: str, about: str, probe: Probe
 ) -> Part:
     try:
-        trial = _trial(probe, example, data)
+        with desk.probing:
+            trial = _trial(probe, example, data)
         variants = trial.variants[1:]
         answers = desk.answers(seat, [variant.query for variant in variants], example.id)
     except PfungstError as error:
@@ -127,7 +134,7 @@ def _details(trial: Trial, example: Example, queries: Sequence[Query]) -> list[s
         appended = query.question.removeprefix(example.question).strip() if query.question != example.question else ""
         if not query.question.startswith(example.question):
             appended = ""
-        known = f" (similarity {float(scores[at]):.2f})" if appended and at < len(scores) else ""
+        known = f" (score {float(scores[at]):.2f})" if appended and at < len(scores) else ""
         found.append(appended + known)
     return found
 

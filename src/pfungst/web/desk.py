@@ -39,6 +39,8 @@ class Desk:
     def __init__(self, settings: WebSettings) -> None:
         self.settings = settings
         self._lock = threading.Lock()
+        self.probing = threading.Lock()
+        """Held while a probe makes its variants: what it keeps in the cache is written by one at a time."""
         self._making: dict[tuple[str, str], threading.Lock] = {}
         self._seats: dict[tuple[str, str], Seat] = {}
         self._said: OrderedDict[str, Answer] = OrderedDict()

@@ -7,6 +7,7 @@ earlier ones until then. The database is a temporary file; everything in it can 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ from pfungst.web.wanted import PAGE, Place, Wanted, condition
 _SHOWN = ", ".join(column for column in SCHEMA if column != "hay")
 _MOST_OF_ONE = 2000
 """Answers about one example that are shown."""
+_KEPT_SECONDS = 60.0
+"""How long a table is kept after it was replaced."""
 Signature = tuple[tuple[str, int, int], ...]
 
 
@@ -84,10 +87,9 @@ class Index:
         self._importing: dict[str, threading.Lock] = {}
         self._tables: dict[str, _Table] = {}
         self._made = 0
-        self._stopped = False
+        self._replaced: list[tuple[float, str]] = []
 
     def close(self) -> None:
-        self._stopped = True
         self._db.close()
 
     def facets(self, run: RunFolder) -> list[Facet]:
@@ -168,21 +170,21 @@ class Index:
         )
         return next(_dicts(found), None)
 
-    def neighbours(self, run: RunFolder, wanted: Wanted, at: int) -> tuple[dict[str, Any] | None, ...]:
+    def neighbours(
+        self, run: RunFolder, wanted: Wanted, at: int
+    ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
         """The answers before and after number `at` of a run, among those wanted: to walk from failure to failure."""
         source, values = self._source([run], wanted, None)
         if not source:
             return None, None
-        cursor = self._db.cursor()
-        ways = (("<", "DESC"), (">", "ASC"))
-        found = [
-            cursor.execute(
+        found: list[dict[str, Any] | None] = []
+        for sign, way in (("<", "DESC"), (">", "ASC")):
+            cursor = self._db.cursor().execute(
                 f"SELECT * FROM ({source.format(columns=_SHOWN)}) WHERE number {sign} ? ORDER BY number {way} LIMIT 1",
                 [*values, at],
             )
-            for sign, way in ways
-        ]
-        return tuple(next(_dicts(one), None) for one in found)
+            found.append(next(_dicts(cursor), None))
+        return found[0], found[1]
 
     def _source(
         self, runs: Sequence[RunFolder], wanted: Wanted, places: Sequence[Place] | None
@@ -258,20 +260,18 @@ class Index:
         with self._lock:
             before = self._tables.get(run.id)
             self._tables[run.id] = table
-        if before is not None and not self._stopped:
-            self._forget_later(before.name)
+            if before is not None:
+                self._replaced.append((time.monotonic(), before.name))
+        self._forget()
         return table
 
-    def _forget_later(self, name: str) -> None:
-        """Drop a table that has been replaced, once nobody can still be reading it."""
-
-        def drop() -> None:
-            if not self._stopped:
-                self._db.cursor().execute(f"DROP TABLE IF EXISTS {name}")
-
-        timer = threading.Timer(60, drop)
-        timer.daemon = True
-        timer.start()
+    def _forget(self) -> None:
+        """Drop tables that have been replaced, once nobody can still be reading them."""
+        with self._lock:
+            gone = [name for since, name in self._replaced if time.monotonic() - since > _KEPT_SECONDS]
+            self._replaced = [one for one in self._replaced if one[1] not in gone]
+        for name in gone:
+            self._db.cursor().execute(f"DROP TABLE IF EXISTS {name}")
 
 
 def _signature(files: Sequence[Path]) -> Signature:

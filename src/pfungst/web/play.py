@@ -16,7 +16,7 @@ from pfungst.core import Answer, Asker, Dataset, Example, PfungstError
 from pfungst.probes.game.adversaries import get_adversary
 from pfungst.probes.game.board import Board, Floats
 from pfungst.probes.game.enforcers import Enforcers
-from pfungst.probes.game.minigame import MiniGame, Move
+from pfungst.probes.game.minigame import UNASKED, MiniGame, Move
 from pfungst.probes.game.rules import GAMES, GameRules
 from pfungst.scores import same_answer
 from pfungst.web.desk import Desk, Seat
@@ -148,8 +148,9 @@ class _Shown(MiniGame):
     def step(self, which: Sequence[int], layouts: Sequence[npt.ArrayLike]) -> list[Move]:
         if self._stop.is_set():
             raise _Stopped
+        fresh = ~self.tried(0, np.asarray([np.asarray(one, dtype=np.float64) for one in layouts]))
         moves = super().step(which, layouts)
-        for move in moves:
+        for move in (move for move, new in zip(moves, fresh, strict=True) if new and move.status != UNASKED):
             self._told.put(
                 {"positions": move.positions.tolist(), "status": move.status, "answer": move.answer,
                  "confidence": move.confidence, "refused": move.refused_by, "query": move.query}

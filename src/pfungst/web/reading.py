@@ -23,10 +23,11 @@ SCHEMA = {
     "example_id": "VARCHAR", "image_id": "VARCHAR", "variant": "VARCHAR", "question": "VARCHAR", "choices": "VARCHAR[]",
     "image": "VARCHAR", "key": "VARCHAR", "answer": "VARCHAR", "confidence": "DOUBLE", "score": "DOUBLE",
     "target": "VARCHAR", "answer_type": "VARCHAR", "question_type": "VARCHAR", "reply": "VARCHAR", "unread": "BOOLEAN",
-    "clean_answer": "VARCHAR", "clean_score": "DOUBLE", "flip": "VARCHAR", "hay": "VARCHAR",
+    "clean_answer": "VARCHAR", "clean_score": "DOUBLE", "flip": "VARCHAR", "other_image": "BOOLEAN", "hay": "VARCHAR",
 }  # fmt: skip
 """Of the table of a run. `number` counts its rows, `trial` the trials of a probe, `place` the variants of a trial;
-`hay` is what is searched. Scores that are not known are null."""
+`other_image` says that another image was shown than for the clean question; `hay` is what is searched. Scores that are
+not known are null."""
 
 _NEEDED = ("example_id", "variant", "question", "answer", "score")
 _TEXTS = ("image_id", "image", "key", "answer_type", "question_type")
@@ -67,7 +68,7 @@ class _Walk:
         """Trials that have ended, and rows of the one that has not."""
         self._first: str | None = None
         self._id: str | None = None
-        self._clean: tuple[str, float] = ("", float("nan"))
+        self._clean: tuple[str, float, str] = ("", float("nan"), "")
         self._alike: dict[tuple[str, str], bool] = {}
 
     def widened(self, columns: dict[str, Any], size: int) -> Any:
@@ -87,8 +88,11 @@ class _Walk:
         clean, trial, place = self._trials(ids, variants)
         said = pc.take(pa.concat_arrays([pa.array([self._clean[0]], pa.string()), answers]), pa.array(clean))
         before = np.concatenate([[self._clean[1]], scores])[clean]
+        images = filled("image")
+        shown = pc.take(pa.concat_arrays([pa.array([self._clean[2]], pa.string()), images]), pa.array(clean))
         if clean[-1]:
-            self._clean = (answers[int(clean[-1]) - 1].as_py(), float(before[-1]))
+            at = int(clean[-1]) - 1
+            self._clean = (answers[at].as_py(), float(before[-1]), images[at].as_py())
         flips = self._flips(said, before, answers, scores, place)
         words = (ids, filled("question"), replies, answers, filled("target"))
         whole: dict[str, Any] = {
@@ -111,6 +115,7 @@ class _Walk:
             "clean_answer": said,
             "clean_score": pa.array(before, mask=np.isnan(before)),
             "flip": pa.array(flips, pa.string()),
+            "other_image": pc.not_equal(shown, images),
             "hay": pc.utf8_lower(pc.binary_join_element_wise(*words, " ")),
         }
         self._number += size

@@ -47,7 +47,7 @@ class RunFolder:
         path = self.path.joinpath(*parts)
         try:
             real, home = path.resolve(strict=True), self.path.resolve(strict=True)
-        except OSError:
+        except (OSError, RuntimeError):  # RuntimeError: links in a circle, in Python 3.11 and 3.12
             return None
         return path if real.is_file() and real.is_relative_to(home) else None
 

@@ -39,6 +39,8 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
+_DRAINED = 64_000_000
+"""Bytes of a request that is too large that are read before the answer."""
 SAFE = ("GET", "HEAD", "OPTIONS")
 _log = logging.getLogger("pfungst.web")
 
@@ -85,6 +87,7 @@ class Guard:
         except Refused as error:
             await answer.error(error.status, str(error))
         except _TooLarge:
+            await _drained(receive)
             await answer.error(413, "This is more than the server accepts in one request.")
         except PfungstError as error:
             await answer.error(getattr(error, "status", 400), str(error))
@@ -123,6 +126,16 @@ class Guard:
             return message
 
         return counted
+
+
+async def _drained(receive: Receive) -> None:
+    """Read on and forget: a visitor who is still sending would see a broken connection instead of the reason."""
+    left = _DRAINED
+    while left > 0:
+        message = await receive()
+        left -= len(message.get("body", b""))
+        if message["type"] != "http.request" or not message.get("more_body", False):
+            return
 
 
 class _Answer:

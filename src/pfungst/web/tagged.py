@@ -7,11 +7,14 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from pfungst.core import Example, Image, PfungstError
+from pfungst.core import Image, PfungstError
 from pfungst.web.moves import moved_scene
 from pfungst.web.notes import Note
 from pfungst.web.runs import NotHere, RunFolder
 from pfungst.web.site import Site
+
+_FEW = 5000
+"""Examples of a data set that a probe goes through once more to find an image it showed."""
 
 
 def tagged_lines(site: Site, tag: str = "") -> Iterator[str]:
@@ -35,7 +38,7 @@ def _row(site: Site, note: Note) -> dict[str, Any] | None:
     if row is None:
         return None
     example = site.pictures.example(run, place.example_id)
-    image, scene = _shown(site, run, row, example)
+    image, scene = shown_image(site, run, row)
     if image is None and row["image"]:
         return None
     found: dict[str, Any] = {
@@ -58,10 +61,9 @@ def _row(site: Site, note: Note) -> dict[str, Any] | None:
     return {name: value for name, value in found.items() if value not in (None, "", [], ())}
 
 
-def _shown(
-    site: Site, run: RunFolder, row: dict[str, Any], example: Example | None
-) -> tuple[Image | None, dict[str, Any] | None]:
+def shown_image(site: Site, run: RunFolder, row: dict[str, Any]) -> tuple[Image | None, dict[str, Any] | None]:
     """The very image that was shown, by its digest, and its scene; (None, None) where it cannot be had again."""
+    example = site.pictures.example(run, row["example_id"])
     if example is None or not row["image"]:
         return None, None
     if example.image is not None and example.image.digest == row["image"]:
@@ -84,7 +86,7 @@ def _variant_image(site: Site, run: RunFolder, row: dict[str, Any]) -> Image | N
         probe = PROBES.get(about["name"])(**about["settings"])
         data = site.pictures.data(run)
         example = next(one for one in data if one.id == row["example_id"])
-        for part in (data.subset([example]), data):
+        for part in (data.subset([example]), *([data] if len(data) <= _FEW else [])):
             for trial in probe.trials(part, config["seed"]):
                 if trial.example_id == example.id:
                     for variant in trial.variants:

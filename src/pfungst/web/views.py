@@ -255,12 +255,16 @@ def example_page(
             known = next((one for one in variants if one["name"] == row["variant"]), None)
             if known is None:
                 known = {"name": row["variant"], "question": row["question"], "choices": row["choices"] or [],
+                         "other_image": row["other_image"],
                          "rows": [None] * len(columns), "note": notes.get((row["probe"], row["variant"])),
                          "here": False}  # fmt: skip
                 variants.append(known)
             if known["rows"][number] is None:
                 known["rows"][number] = row
             known["here"] |= number == 0 and row["number"] == at
+    order = [str(one["probe"]) for one in card.findings]
+    order.sort(key=lambda probe: probe != "control")
+    probes = {probe: probes[probe] for probe in sorted(probes, key=lambda p: order.index(p) if p in order else 99)}
     example = site.pictures.example(run, example_id)
     before, after = site.index.neighbours(run, wanted, at) if at is not None and not wanted.tag else (None, None)
     first = min(rows, key=lambda row: (row["probe"] != "control", row["place"], row["number"]))

@@ -22,6 +22,15 @@
     addEventListener("pageshow", () => { for (const field of form.elements) field.disabled = false; });
   }
 
+  for (const form of document.querySelectorAll("form.ask")) {
+    form.addEventListener("submit", () => {
+      const button = form.querySelector("button");
+      button.textContent = "Asking …";
+      button.setAttribute("aria-busy", "true");
+    });
+    addEventListener("pageshow", () => { form.querySelector("button").textContent = "Ask"; });
+  }
+
   document.addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input, select, textarea, [tabindex], dialog")) return;
     const rel = { ArrowLeft: "prev", ArrowRight: "next" }[event.key];
@@ -30,7 +39,7 @@
   });
 
   const bars = [...document.querySelectorAll(".progress[data-run]")];
-  if (bars.length && location.protocol.startsWith("http") && !document.querySelector("[data-static]")) {
+  if (bars.length && location.protocol.startsWith("http") && !("static" in document.body.dataset)) {
     const events = new EventSource("/events");
     events.onmessage = (event) => {
       const states = JSON.parse(event.data);

@@ -214,7 +214,9 @@
           const event = JSON.parse(line);
           if (event.end) {
             part("search-told").textContent = event.sentence;
-            if (event.positions) { take(event.positions); by = name; moved(true); }
+            by = event.positions ? name : "hand";
+            take(event.positions ?? scene.start);
+            moved(true);
             continue;
           }
           count += 1;
@@ -229,7 +231,7 @@
           const said = item.appendChild(document.createElement("span"));
           said.textContent = ` ${words} `;
           said.className = event.status === "fooled" ? "wrong" : "";
-          item.scrollIntoView({ block: "nearest" });
+          list.scrollTop = list.scrollHeight;
           part("search-told").textContent = `${count} scenes tried …`;
           await new Promise((resolve) => setTimeout(resolve, 30));
         }

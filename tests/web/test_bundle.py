@@ -1,0 +1,51 @@
+"""The static copy: every link leads to a file, and it writes over nothing of the user's."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+
+import pytest
+
+from pfungst.core import PfungstError
+from pfungst.web import bundle
+
+
+@pytest.fixture(scope="module")
+def copy(made_runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("copy") / "site"
+    made = bundle([made_runs / "prior", made_runs / "world"], folder, most=40)
+    assert made.pages == len(list(folder.glob("*.html"))) and made.images == len(list((folder / "images").iterdir()))
+    return folder
+
+
+def test_every_link_leads_to_a_file_of_the_copy(copy: Path) -> None:
+    pages = list(copy.glob("*.html"))
+    assert len(pages) > 30
+    for page in pages:
+        for link in re.findall(r'(?:href|src)="([^"]*)"', page.read_text()):
+            place = html.unescape(link).partition("#")[0]
+            assert not place or (copy / place).is_file(), (page.name, link)
+            assert "://" not in link and not link.startswith("/")
+
+
+def test_the_copy_needs_no_server_and_runs_nothing_foreign(copy: Path) -> None:
+    for page in copy.glob("*.html"):
+        text = page.read_text()
+        assert "<form" not in text and "<script>alert" not in text and "form-token" not in text
+        assert "default-src 'none'" in text
+
+
+def test_a_long_list_says_that_it_is_cut(copy: Path) -> None:
+    whole = next(page for page in copy.glob("*.html") if re.fullmatch(r"answers-prior-[0-9a-f]{10}.html", page.name))
+    text = whole.read_text()
+    assert "180 answers" in text and "this copy holds the first 40" in text
+
+
+def test_a_folder_with_other_files_is_left_alone(made_runs: Path, tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(PfungstError, match="other files"):
+        bundle([made_runs], tmp_path)
+    with pytest.raises(PfungstError, match="no run"):
+        bundle([tmp_path], tmp_path / "new")

@@ -1,0 +1,125 @@
+"""The index holds what the files hold, whatever they are."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pfungst.core.stats import count_flips
+from pfungst.scores import same_answer
+from pfungst.web import Index, Runs, reading
+from pfungst.web.runs import RunFolder
+from pfungst.web.wanted import Wanted, condition
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[Index]:
+    (tmp_path / "index").mkdir()
+    made = Index(tmp_path / "index")
+    yield made
+    made.close()
+
+
+def write(run: Path, rows: list[dict[str, object]], probe: str = "p") -> RunFolder:
+    (run / "trials").mkdir(parents=True, exist_ok=True)
+    (run / "exam.json").write_text("{}")
+    names = ("example_id", "variant", "question", "answer", "score")
+    schema = pa.schema([(name, pa.string() if name != "score" else pa.float64()) for name in names])
+    pq.write_table(
+        pa.table({name: [row[name] for row in rows] for name in names}, schema), run / "trials" / f"{probe}.parquet"
+    )
+    return RunFolder(run.name, run, run.name)
+
+
+answer_words = st.sampled_from(["yes", "Yes.", "no", "2", "two", ""])
+scores = st.sampled_from([0.0, 0.0, 1.0, 0.3, math.nan])
+trials = st.lists(st.lists(st.tuples(answer_words, scores), min_size=1, max_size=5), min_size=1, max_size=12)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(trials=trials, rows_at_once=st.integers(1, 7))
+def test_changes_are_counted_as_everywhere(
+    trials: list[list[tuple[str, float]]], rows_at_once: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """However the rows fall into batches."""
+    folder = tmp_path_factory.mktemp("flips")
+    rows = [
+        {"example_id": f"e{number}", "variant": "clean" if not place else f"v{place}", "question": "?", "answer": said,
+         "score": score}
+        for number, trial in enumerate(trials) for place, (said, score) in enumerate(trial)
+    ]  # fmt: skip
+    run = write(folder / "run", rows)
+    index = Index(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "_ROWS", rows_at_once)
+        found = index.page([run], Wanted()).rows
+        facets = index.facets(run)
+    index.close()
+    pairs = [(trial[0], one) for trial in trials for one in trial[1:]]
+    flips = count_flips([a[1] for a, _ in pairs], [b[1] for _, b in pairs], [same_answer(a[0], b[0]) for a, b in pairs])
+    counts = {name: sum(facet.count for facet in facets if facet.flip == name) for name in reading.FLIPS}
+    assert counts[reading.LOST] == flips.right_to_wrong and counts[reading.WON] == flips.wrong_to_right
+    assert counts[reading.OTHER] == flips.wrong_to_other_wrong
+    assert [row["trial"] for row in found] == [n for n, trial in enumerate(trials) for _ in trial][:40]
+    assert [row["place"] for row in found] == [place for trial in trials for place in range(len(trial))][:40]
+
+
+def rows_of(count: int, word: str) -> list[dict[str, object]]:
+    return [
+        {"example_id": f"e{at}", "variant": "clean", "question": f"What? {at}", "answer": word, "score": float(at % 2)}
+        for at in range(count)
+    ]
+
+
+def test_a_file_that_is_replaced_is_read_again_without_a_pause(index: Index, tmp_path: Path) -> None:
+    run = write(tmp_path / "run", rows_of(3, "old"))
+    assert index.page([run], Wanted(text="old")).total == 3
+    write(tmp_path / "run", rows_of(5, "new"))
+    end = time.monotonic() + 30
+    while index.page([run], Wanted()).total != 5 and time.monotonic() < end:
+        time.sleep(0.01)
+    assert index.page([run], Wanted(text="new")).total == 5 and index.page([run], Wanted(text="old")).total == 0
+
+
+def test_a_damaged_file_is_named_and_the_others_are_shown(index: Index, tmp_path: Path) -> None:
+    run = write(tmp_path / "run", rows_of(3, "yes"))
+    (tmp_path / "run" / "trials" / "bad.parquet").write_bytes(b"nothing")
+    pq.write_table(pa.table({"example_id": ["a"]}), tmp_path / "run" / "trials" / "old.parquet")
+    assert index.page([run], Wanted()).total == 3
+    assert "bad" in index.problem(run) and "old" in index.problem(run) and "variant" in index.problem(run)
+
+
+def test_sorting_and_searching_agree_with_python(index: Index, tmp_path: Path) -> None:
+    run = write(tmp_path / "run", rows_of(100, "Yes"))
+    page = index.page([run], Wanted(text="WHAT? 1", outcome="wrong", sort="loss", page=1))
+    expected = [row for row in rows_of(100, "Yes") if "What? 1" in str(row["question"]) and row["score"] == 0]
+    assert page.total == len(expected) and page.mean == 0
+    assert {row["example_id"] for row in page.rows} == {row["example_id"] for row in expected}
+    assert index.page([run], Wanted(page=3)).rows[0]["example_id"] == "e80"
+    before, after = index.neighbours(run, Wanted(outcome="right"), 10)
+    assert before is not None and after is not None
+    assert (before["example_id"], after["example_id"]) == ("e9", "e11")
+
+
+def test_nothing_a_visitor_writes_becomes_sql() -> None:
+    evil = "'; DROP TABLE x; --"
+    where, values = condition(
+        Wanted.of(dict.fromkeys(("probe", "variant", "flip", "kind", "text", "sort", "outcome"), evil))
+    )
+    assert "DROP" not in where and values.count(evil) >= 4 and Wanted.of({"sort": evil}).order == ""
+
+
+def test_runs_of_one_name_in_two_folders_have_two_ids(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        write(tmp_path / folder / "run", rows_of(1, "x"))
+    found = Runs((tmp_path / "a", tmp_path / "b")).all()
+    assert len({run.id for run in found}) == 2
+    assert [run.id for run in Runs((tmp_path / "a" / "run",)).all()] == ["run"]

@@ -1,0 +1,161 @@
+"""The pages that only read: from runs to numbers to answers to examples, and back."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pfungst.core.progress import PROGRESS_FILE
+from pfungst.report.answers import Chosen, answers
+from tests.web.conftest import Served
+
+Find = Callable[[str], str]
+
+
+def links(page: str, start: str) -> list[str]:
+    return [html.unescape(one) for one in re.findall(r'href="([^"]+)"', page) if html.unescape(one).startswith(start)]
+
+
+def test_the_first_page_lists_every_run_with_its_drops(served: Served, run_id: Find) -> None:
+    page = served.page("/")
+    for start in ("prior", "sub", "world"):
+        assert f"/run?run={run_id(start)}" in page
+    assert "control" in page and "blind" in page
+
+
+def test_a_number_leads_to_the_answers_behind_it(served: Served, run_id: Find, made_runs: Path) -> None:
+    findings = json.loads((made_runs / "prior" / "findings.json").read_text())["findings"]
+    blind = next(one for one in findings if one["probe"] == "blind")
+    clean = next(one for one in blind["rows"] if one["name"] == "accuracy" and one["condition"] == "blank image")
+    page = served.page("/run", run=run_id("prior"))
+    found = links(page, "/answers")
+    wanted = next(one for one in found if "variant=blank+image" in one and "flip" not in one and "probe=blind" in one)
+    listed = served.client.get(served.address + wanted).text
+    assert f"{clean['n']} answers, accuracy <strong>{100 * clean['value']:.1f}%" in listed
+    example = next(one for one in links(listed, "/example") if "blank+image" in one)
+    shown = served.client.get(served.address + example).text
+    back = links(shown, "/answers")
+    assert any("variant=blank+image" in one for one in back), "the way back keeps the filter"
+
+
+@pytest.mark.parametrize("start", ["prior", "sub", "world"])
+def test_filters_find_what_the_run_folder_holds(served: Served, run_id: Find, made_runs: Path, start: str) -> None:
+    below = ((path.parent.relative_to(made_runs), path.parent) for path in made_runs.rglob("exam.json"))
+    run = next(path for name, path in below if str(name).startswith(start))
+    rows = list(answers(run, Chosen()))
+    total = re.search(r'<p class="lead">([\d,]+) answer', served.page("/answers", run=run_id(start)))
+    assert total is not None and int(total[1].replace(",", "")) == len(rows)
+    for query, fits in (
+        ({"outcome": "wrong"}, lambda row: row["score"] == 0),
+        ({"probe": "control", "variant": "again"}, lambda row: (row["probe"], row["variant"]) == ("control", "again")),
+        ({"text": "SQUARE 7"}, lambda row: "square 7" in row["question"].lower()),
+    ):
+        shown = re.search(r'<p class="lead">([\d,]+) answer', served.page("/answers", run=run_id(start), **query))
+        assert shown is not None and int(shown[1].replace(",", "")) == sum(map(fits, rows)), query
+
+
+def test_pages_hold_every_answer_once(served: Served, run_id: Find) -> None:
+    run = run_id("prior")
+    count = int(re.search(r"Page 1 of (\d+)", served.page("/answers", run=run))[1])  # type: ignore[index]
+    found = [
+        one for page in range(1, count + 1)
+        for one in re.findall(r'class="q"><a href="[^"]*at=(\d+)', served.page("/answers", run=run, page=page))
+    ]  # fmt: skip
+    assert len(found) == len(set(found)) == 30 * 2 + 30 * 4
+
+
+def test_several_players_stand_side_by_side_on_one_example(served: Served, run_id: Find) -> None:
+    page = served.page("/example", run=run_id("prior"), id="q5", **{"with": run_id("sub")})
+    head = re.search(r"<thead>.*?</thead>", page, re.DOTALL)
+    assert head is not None and "prior" in head[0] and "flaky" in head[0]
+    alone = served.page("/example", run=run_id("prior"), id="q5")
+    assert "flaky" not in re.search(r"<thead>.*?</thead>", alone, re.DOTALL)[0]  # type: ignore[index]
+    other = served.page("/example", run=run_id("world"), id="q0000", **{"with": run_id("prior")})
+    assert "Side by side" not in other, "another data set cannot be compared"
+
+
+def test_images_are_those_of_the_example_and_of_what_a_probe_showed(served: Served, run_id: Find) -> None:
+    import io
+
+    import PIL.Image
+
+    first = served.get("/image", run=run_id("prior"), id="q5")
+    assert first.headers["content-type"] == "image/png"
+    assert PIL.Image.open(io.BytesIO(first.content)).getpixel((0, 0)) == (40, 215, 40)
+    same = served.client.get(first.url, headers={"if-none-match": first.headers["etag"]})
+    assert same.status_code == 304
+    blank = served.get("/shown", run=run_id("prior"), id="q5", probe="blind", variant="blank image")
+    assert blank.status_code == 200 and blank.content != first.content
+    assert served.get("/image", run=run_id("prior"), id="nobody").status_code == 404
+
+
+def test_what_a_run_is_doing_comes_as_an_event(served: Served, run_id: Find, made_runs: Path) -> None:
+    run = run_id("world")
+    told = made_runs / "world" / PROGRESS_FILE
+    try:
+        with served.client.stream("GET", served.address + "/events") as events:
+            assert events.headers["content-type"].startswith("text/event-stream")
+            lines = (line for line in events.iter_lines() if line.startswith("data: "))
+            assert json.loads(next(lines)[6:])[run]["state"] == "finished"
+            told.write_text(json.dumps({"what": "asking", "done": 3, "total": 9}))
+            now = json.loads(next(lines)[6:])[run]
+        assert now == {"state": "running", "what": "asking", "done": 3, "total": 9}
+        assert 'value="3"' in served.page("/run", run=run)
+    finally:
+        told.unlink()
+
+
+def test_an_exam_tells_how_far_it_is_as_long_as_it_runs(tmp_path: Path) -> None:
+    from pfungst.core.progress import shown_in
+
+    seen = []
+    with shown_in(tmp_path, lambda *told: seen.append(told)) as tell:
+        tell("asking", 1, 7)
+        assert json.loads((tmp_path / PROGRESS_FILE).read_text()) == {"what": "asking", "done": 1, "total": 7}
+    assert seen == [("asking", 1, 7)] and not (tmp_path / PROGRESS_FILE).exists()
+
+
+def test_a_run_without_findings_shows_answers_so_far(served: Served, made_runs: Path) -> None:
+    import shutil
+
+    half = made_runs / "half"
+    try:
+        half.mkdir()
+        for name in ("exam.json", "answers.sqlite"):
+            shutil.copy(made_runs / "prior" / name, half / name)
+        page = ""
+        wait = threading.Event()
+        for _ in range(40):
+            if "/run?run=half" in served.page("/"):
+                page = served.page("/run", run="half")
+                break
+            wait.wait(0.1)
+        assert "Answers so far" in page and "Is square" in page
+    finally:
+        shutil.rmtree(half)
+
+
+def test_damaged_runs_are_named_and_do_no_harm(served: Served, tmp_path: Path, cache: None) -> None:
+    from pfungst.web import Runs, WebSettings
+    from pfungst.web.site import Site
+    from pfungst.web.views import runs_page
+
+    for name, content in (("a", "{"), ("b", "[]"), ("c", '{"player": 3, "data": [], "probes": 1, "seed": 0}')):
+        (tmp_path / name / "trials").mkdir(parents=True)
+        (tmp_path / name / "exam.json").write_text(content)
+        (tmp_path / name / "findings.json").write_text('{"findings": [{}]}')
+        (tmp_path / name / "trials" / "x.parquet").write_bytes(b"PAR1 not at all")
+    site = Site(WebSettings((tmp_path,)))
+    try:
+        assert len(Runs((tmp_path,)).all()) == 3
+        cards = runs_page(site)["runs"]
+        assert [bool(card.problem) for card in cards] == [True] * 3
+        assert site.render("runs.html", **runs_page(site))
+    finally:
+        site.close()
