@@ -34,6 +34,15 @@ def test_control_of_a_steady_player_finds_no_noise(data):
     assert "no sampling noise" in found.verdict
 
 
+def test_control_of_replies_nobody_can_read_says_so(data):
+    trials = [
+        replace(one, answers=tuple(replace(answer, unread=True) for answer in one.answers), scores=(0.0, 0.0))
+        for one in answered(Control(), data, lambda q, e: "hm")
+    ]
+    verdict = Control().findings(trials, 0).verdict
+    assert "no pair of replies that could be read" in verdict and "sampling noise" not in verdict
+
+
 def test_control_counts_every_change_of_mind(data):
     numbers = {example.id: index for index, example in enumerate(data)}
 

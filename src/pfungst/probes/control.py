@@ -40,6 +40,11 @@ class Control:
             return Findings(self.name, (clean,), verdict, clean, tables=tuple(_by_type(trials, seed)))
         if changed.value == 0:
             verdict = f"Asked twice, the player gave the same answer to all {changed.n} questions: no sampling noise."
+        elif changed.value != changed.value:
+            verdict = (
+                "Asked twice, the player gave no pair of replies that could be read: how often it changes its answer "
+                "is unknown. Look at the raw replies, or read them with another --matcher."
+            )
         else:
             verdict = (
                 f"Asked twice, the player changed {measure.with_interval(changed)} of its answers "
