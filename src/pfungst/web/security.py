@@ -54,7 +54,10 @@ class Refused(PfungstError):
 
 
 class _TooLarge(Exception):
-    pass
+    """`more`: whether some of the request is still to come."""
+
+    def __init__(self, more: bool) -> None:
+        self.more = more
 
 
 @dataclass(frozen=True)
@@ -86,8 +89,9 @@ class Guard:
             await self.app(scope, self._counted(scope, headers, receive), answer)
         except Refused as error:
             await answer.error(error.status, str(error))
-        except _TooLarge:
-            await _drained(receive)
+        except _TooLarge as error:
+            if error.more:
+                await _drained(receive)
             await answer.error(413, "This is more than the server accepts in one request.")
         except PfungstError as error:
             await answer.error(getattr(error, "status", 400), str(error))
@@ -114,7 +118,7 @@ class Guard:
         most = self.largest[max((prefix for prefix in self.largest if path.startswith(prefix)), key=len)]
         said = headers.get("content-length", "")
         if said and (not said.isdecimal() or int(said) > most):
-            raise _TooLarge
+            raise _TooLarge(more=True)
         seen = 0
 
         async def counted() -> Message:
@@ -122,7 +126,7 @@ class Guard:
             message = await receive()
             seen += len(message.get("body", b""))
             if seen > most:
-                raise _TooLarge
+                raise _TooLarge(message.get("more_body", False))
             return message
 
         return counted
