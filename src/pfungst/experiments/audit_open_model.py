@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -37,6 +37,8 @@ HELD_OUT = 0.1
 """Share of the training images that choose the epoch."""
 FIT = FitConfig(epochs=8, batch=256, rate=1.5e-2, weight_decay=1e-4, warmup=0.05)
 """Chosen on held-out training images of VQA v2."""
+LEAST_BATCH, STEPS = 16, 64
+"""Few questions are shown in smaller batches, so that an epoch has about so many steps."""
 Longs = npt.NDArray[np.int64]
 
 
@@ -124,8 +126,9 @@ def answer_from_words(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = Words(Sizes(len(known) + 2, len(answers), (1, 1, 1)), WordsConfig())
-    each = FIT.per_epoch(len(learnt))
-    config = FitConfig(**{**vars(FIT), "seed": seed, "check_every": each, "log_every": each})
+    how = replace(FIT, batch=min(FIT.batch, max(LEAST_BATCH, len(learnt) // STEPS)), seed=seed)
+    each = how.per_epoch(len(learnt))
+    config = replace(how, check_every=each, log_every=each)
 
     def told(what: str, step: int, steps: int) -> None:
         progress("learning from questions alone", step, steps)
