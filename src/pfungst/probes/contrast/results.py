@@ -196,9 +196,9 @@ def _verdict(single: Finding, group: tuple[Finding, Finding], same: Sequence[Fin
     told += "." if math.isnan(group[1].value) else f" (chance: {measure.percent(group[1].value)})."
     image, question = same
     if image.n:
-        told += f" Where the right answer changes with the image, the same is said in {measure.with_interval(image)}."
+        told += f" Where the right answer changes with the image, the answer stays in {measure.with_interval(image)}."
     if idle[0].n:
-        told += f" Where a change does not matter, it is in {measure.with_interval(idle[0])}."
+        told += f" Where a change does not matter, it stays in {measure.with_interval(idle[0])}."
     if question.n:
         told += (
             f" Of two questions about one image with different answers, both get the same in "
