@@ -18,11 +18,12 @@ Floats = NDArray[np.float64]
 
 
 def judge(
-    runs: Sequence[Mapping[str, Any]], test: Dataset, answers: Sequence[str], rows: Sequence[str]
+    runs: Sequence[Mapping[str, Any]], test: Dataset, answers: Sequence[str], twins: Mapping[str, str]
 ) -> dict[str, Any]:
     """Accuracies with intervals of all rows, from the answers that the runs gave.
 
     runs : one for each row, twin and seed, with `answers`, the number of the answer to every test question
+    twins : row -> the row whose twin is its own
     """
     known: dict[tuple[int, str], float] = {}
 
@@ -36,32 +37,42 @@ def judge(
 
     images = [example.image_id for example in test]
     types = np.array([example.answer_type for example in test])
-    found = {}
-    for row in rows:
-        mine = sorted((one for one in runs if one["row"] == row), key=lambda one: int(one["seed"]))
-        sees = np.array([scores(one["answers"]) for one in mine if not one["blind"]])
-        blind = np.array([scores(one["answers"]) for one in mine if one["blind"]])
-        first = next(one for one in mine if not one["blind"])
-        twin = next(one for one in mine if one["blind"])
+    order = sorted(runs, key=lambda one: int(one["seed"]))
+    places = {
+        (row, blind): [i for i, one in enumerate(order) if (one["row"], one["blind"]) == (row, blind)]
+        for row in {*twins, *twins.values()}
+        for blind in (False, True)
+    }
+    every = np.array([scores(one["answers"]) for one in order])
+    found: dict[str, dict[str, Any]] = {}
+    for row, other in twins.items():
+        first, alone = (order[places[key][0]] for key in ((row, False), (other, True)))
         found[row] = {
             "backbone": first["backbone"],
             "parameters": first["parameters"],
-            "seeds": len(sees),
-            "chosen": {name: first[name] for name in ("rate", "dropout")},
-            "chosen_blind": {name: twin[name] for name in ("rate", "dropout")},
-            "held": [one["held"] for one in mine if not one["blind"]],
-            "first": over_images_and_seeds(sees[:1], images),
-            "scores": {
-                name: {
-                    "sees": over_images_and_seeds(sees[:, here], _some(images, here)),
-                    "blind": over_images_and_seeds(blind[:, here], _some(images, here)),
-                    "worth": over_images_and_seeds((sees - blind)[:, here], _some(images, here)),
-                    "by_seed": sees[:, here].mean(1).tolist(),
-                }
-                for name, kind in TYPES.items()
-                for here in [types == kind if kind else np.ones(len(types), bool)]
-            },
+            "seeds": len(places[row, False]),
+            "rate": first["rate"],
+            "rate_of_twin": alone["rate"],
+            "held": [order[i]["held"] for i in places[row, False]],
+            "held_of_twin": [order[i]["held"] for i in places[other, True]],
+            "scores": {},
         }
+    for name, kind in TYPES.items():
+        here = types == kind if kind else np.ones(len(types), bool)
+        values = every[:, here]
+        # One draw of images for all: differences between columns are paired.
+        means = bootstrap_means(values, [image for image, wanted in zip(images, here, strict=True) if wanted])
+        for row, other in twins.items():
+            sees, blind = places[row, False], places[other, True]
+            found[row]["scores"][name] = {
+                "sees": _over_seeds(values[sees].mean(1), means[:, sees]),
+                "blind": _over_seeds(values[blind].mean(1), means[:, blind]),
+                "worth": _over_seeds(values[sees].mean(1) - values[blind].mean(1), means[:, sees] - means[:, blind]),
+                "by_seed": values[sees].mean(1).tolist(),
+                "by_seed_of_twin": values[blind].mean(1).tolist(),
+            }
+            if name == "All":
+                found[row]["first"] = _over_seeds(values[sees[:1]].mean(1), means[:, sees[:1]])
     frequent, sayable = answers[0], set(answers)
     best = [max((score(i, text) for text in sayable & set(one.answers)), default=0.0) for i, one in enumerate(test)]
     return {
@@ -73,16 +84,11 @@ def judge(
     }
 
 
-def over_images_and_seeds(scores: Floats, images: Sequence[str], draws: int = 2000) -> dict[str, float]:
-    """Mean of scores (seeds, questions) with a 95% interval: images are drawn again, and seeds, both at once."""
-    means = bootstrap_means(scores, images, draws=draws)
-    chosen = np.random.default_rng(1).integers(0, len(scores), size=(len(means), len(scores)))
+def _over_seeds(values: Floats, means: Floats) -> dict[str, float]:
+    """The mean over seeds (S,) with a 95% interval from means (draws, S) over images drawn again; seeds are, too."""
+    chosen = np.random.default_rng(1).integers(0, len(values), size=means.shape)
     low, high = np.quantile(np.take_along_axis(means, chosen, 1).mean(1), (0.025, 0.975))
-    return {"value": float(scores.mean()), "low": float(low), "high": float(high)}
-
-
-def _some(images: Sequence[str], here: NDArray[np.bool_]) -> list[str]:
-    return [image for image, wanted in zip(images, here, strict=True) if wanted]
+    return {"value": float(values.mean()), "low": float(low), "high": float(high)}
 
 
 def score_tables(result: Mapping[str, Any]) -> list[Table]:

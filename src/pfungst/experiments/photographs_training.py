@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ WORDS_READ = 64
 noise probe appends make them longer."""
 _ARRAY_WORDS = 26
 _ASKED_AT_ONCE = 512
-_SPREAD = 0.5
+_SPREAD, _NOTHING = 0.5, 1e-4
 
 
 def splits(train: Dataset, test: Dataset, share: float) -> dict[str, Dataset]:
@@ -190,7 +191,7 @@ def start_looking(model: Model, batch: Batch) -> None:
     """Let every layer that looks at the image begin with outputs of mean 0 and spread 1/2 over the images of a batch.
 
     Backbones differ in the scale of their features. Where it is small, models that multiply image and question learn
-    the question first, and some never more than that. A layer that sees nothing is left as it is.
+    the question first, and some never more than that. A layer that sees the same for all questions is left as it is.
     """
     channels = model.sizes.image[0]
     model.eval()
@@ -198,18 +199,23 @@ def start_looking(model: Model, batch: Batch) -> None:
         if layer.in_features not in (channels, 2 * channels):
             continue
         given: list[Tensor] = []
-        hook = layer.register_forward_pre_hook(lambda module, inputs, given=given: given.append(inputs[0]))  # type: ignore[misc]
+        hook = layer.register_forward_pre_hook(partial(_note, given))
         model(batch)
         hook.remove()
         seen = given[0].reshape(-1, layer.in_features)
         spread = (seen @ layer.weight.T).std(0).mean()
-        if spread > 0:
-            weight = layer.weight * (_SPREAD / spread)
-            if is_parametrized(layer, "weight"):
-                layer.weight = weight  # type: ignore[assignment]
-            else:
-                layer.weight.copy_(weight)
-            layer.bias.copy_(-(weight @ seen.mean(0)))
+        if spread < _NOTHING:
+            continue
+        weight = layer.weight * (_SPREAD / spread)
+        if is_parametrized(layer, "weight"):
+            layer.weight = weight  # type: ignore[assignment]
+        else:
+            layer.weight.copy_(weight)
+        layer.bias.copy_(-(weight @ seen.mean(0)))
+
+
+def _note(found: list[Tensor], module: nn.Module, given: tuple[Tensor, ...]) -> None:
+    found.append(given[0])
 
 
 @torch.no_grad()
