@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from pfungst.cli import audit as command
 from pfungst.core import PfungstError
 from pfungst.experiments.audit import ScorerConfig, audit, split_by_image
+from pfungst.experiments.audit_config import over_seeds
 from pfungst.experiments.audit_features import grid_features, grids_of, table_of
 from pfungst.experiments.audit_scorers import Task, right, train
 from pfungst.experiments.decoys import transfer
@@ -166,3 +167,24 @@ def test_the_grid_has_the_numbers_of_its_table():
     assert np.allclose(np.sort(grids.ravel()), np.sort(table.ravel()))
     # Channels are mean and spread of red, green, blue, then the edges; the mean of red stands first in the table.
     assert np.allclose(grids[:, 0], table[:, : 3 * 64].reshape(3, 8, 8, 3)[..., 0])
+
+
+def test_intervals_over_trainings_are_wider_where_trainings_differ():
+    rng = np.random.default_rng(0)
+    one = (rng.random(400) < 0.5).astype(float)
+    images = list(range(400))
+    alone, same = over_seeds([one], images), over_seeds([one, one, one], images)
+    assert (same.low, same.high) == pytest.approx((alone.low, alone.high), abs=0.01)
+    other = np.clip(one + (rng.random(400) < 0.4), 0, 1)
+    mixed = over_seeds([one, other, one], images)
+    assert mixed.value == pytest.approx(np.mean([one, other, one]))
+    assert mixed.high - mixed.low > 1.5 * (alone.high - alone.low) and "3 trainings" in mixed.how
+
+
+def test_several_trainings_are_those_of_several_seeds():
+    learnt, asked = task(0, lambda q, i: q), task(1, lambda q, i: q)
+    how = ScorerConfig(hidden=16, epochs=2, seed=5, seeds=2)
+    assert [one.seed for one in how.each()] == [5, 6]
+    both = [right(train(learnt, "QA", one), asked) for one in how.each()]
+    assert (both[0] == right(train(learnt, "QA", ScorerConfig(hidden=16, epochs=2, seed=5)), asked)).all()
+    assert (both[0] != both[1]).any()
