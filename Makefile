@@ -60,7 +60,7 @@ browser: .venv/dev.stamp
 
 # The screenshots of README and docs, taken by the browser tests.
 screenshots: browser
-	PFUNGST_SCREENSHOTS=docs/images $(BIN)/python -m pytest tests/browser -q -n 0 -p no:cacheprovider
+	PFUNGST_SCREENSHOTS=docs/images $(BIN)/python -m pytest tests/browser -q -n 0 --timeout 0
 
 clean:
 	rm -rf .venv site runs .mypy_cache .ruff_cache .pytest_cache .coverage*

@@ -24,7 +24,7 @@ def comparison(runs: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Pa
 )
 def test_no_rule_of_accessibility_is_broken(visit, violations, shoot, comparison, name, options) -> None:
     page = visit(comparison, **options)
-    shoot(page, f"compare-{name}")
+    shoot(page, "compare" if name == "light" else f"compare-{name}")
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     assert violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= options.get("width", 1280)

@@ -20,6 +20,7 @@ from pfungst.report.looking import draw_looks, read_looks
 from pfungst.report.names import slug
 from pfungst.report.page import data_url, drawn_block, figure_block, render, table_block
 from pfungst.report.summary import COLUMNS, TITLE, Row, draw_narrow, draw_wide, summary_rows, table_rows, verdict
+from pfungst.report.thumbnails import webp
 
 MOST_OPTIONS = 200
 """Choices of a filter; beyond it the words of the question find more."""
@@ -105,7 +106,7 @@ def _section(
         "figures": [figure_block(figure, stem) for figure in one["figures"]],
         "tables": [table_block(table, stem) for table in (*one["tables"], *extras["tables"])],
         "albums": {
-            title: [data_url("image/png", (run / path).read_bytes()) for path in paths]
+            title: [data_url("image/webp", webp(run / path)) for path in paths]
             for title, paths in extras["albums"].items()
         },
         "cases": sum(case["case"].probe == one["probe"] for case in cases),

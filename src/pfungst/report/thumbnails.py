@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import PIL.Image
 
@@ -56,7 +57,7 @@ class Thumbnails:
         except PfungstError:
             return None
         picture.thumbnail((LONGEST, LONGEST))
-        href = data_url("image/webp", _webp(picture))
+        href = data_url("image/webp", webp(picture))
         if len(href) > self.room:
             self.left_out += 1
             return None
@@ -64,7 +65,13 @@ class Thumbnails:
         return Thumbnail(f"i{len(self.kept)}", picture.width, picture.height, href)
 
 
-def _webp(picture: PIL.Image.Image) -> bytes:
+def webp(picture: PIL.Image.Image | Path) -> bytes:
+    """An image, or the image of a file, as WebP: a page holds many."""
+    if isinstance(picture, Path):
+        try:
+            picture = PIL.Image.open(picture).convert("RGB")
+        except (OSError, ValueError) as error:
+            raise PfungstError(f"{picture} cannot be read as an image ({error}).") from error
     buffer = io.BytesIO()
     picture.save(buffer, format="WEBP", quality=80)
     return buffer.getvalue()
