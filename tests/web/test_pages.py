@@ -93,6 +93,8 @@ def test_images_are_those_of_the_example_and_of_what_a_probe_showed(served: Serv
     blank = served.get("/shown", run=run_id("prior"), id="q5", probe="blind", variant="blank image")
     assert blank.status_code == 200 and blank.content != first.content
     assert served.get("/image", run=run_id("prior"), id="nobody").status_code == 404
+    other = served.get("/shown", run=run_id("prior"), id="q5", probe="blind", variant="other image")
+    assert other.headers["content-type"] == "image/png" and other.content not in (first.content, blank.content)
 
 
 def test_what_a_run_is_doing_comes_as_an_event(served: Served, run_id: Find, made_runs: Path) -> None:

@@ -129,14 +129,14 @@ class Explorer:
         return self.image(request, found.image(request.query_params.get("which", "")), LARGE)
 
     def _shown(self, request: Request) -> Response:
-        """The image that a variant showed, made again."""
+        """The image that a variant showed, made again; a drawing that says so where it cannot be."""
         run, query = self._named(request), request.query_params
         row = self.site.index.row(
             run, Place(run.id, query.get("probe", ""), query.get("id", ""), query.get("variant", ""))
         )
         image = shown_image(self.site, run, row)[0] if row is not None else None
         if image is None:
-            raise NotHere("This image cannot be made again.")
+            return Response((HERE / "static" / "gone.svg").read_text("utf-8"), media_type="image/svg+xml")
         return self.image(request, image, SMALL)
 
     def image(self, request: Request, image: Image, side: int) -> Response:

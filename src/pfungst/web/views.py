@@ -255,7 +255,7 @@ def example_page(
             known = next((one for one in variants if one["name"] == row["variant"]), None)
             if known is None:
                 known = {"name": row["variant"], "question": row["question"], "choices": row["choices"] or [],
-                         "other_image": row["other_image"],
+                         "other_image": row["other_image"], "no_image": not row["image"],
                          "rows": [None] * len(columns), "note": notes.get((row["probe"], row["variant"])),
                          "here": False}  # fmt: skip
                 variants.append(known)
