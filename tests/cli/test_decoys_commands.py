@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from pfungst.cli import audit, decoys, reproduce
 from pfungst.core import PfungstError
 from pfungst.data import load
-from pfungst.experiments.audit_features import Pooled, grid_features, image_features, table_of
+from pfungst.experiments.audit_features import Pooled, grid_features, grids_of, image_features, table_of
 from tests.conftest import png
 from tests.probes.decoys.conftest import WORDS, made_up
 
@@ -78,6 +78,18 @@ def test_a_backbone_is_asked_in_batches_and_pooled_over_the_picture():
     table = table_of(images, Pooled(Flat()))
     assert table.shape == (3, 1) and (np.diff(table[:, 0]) > 0).all() and Flat.asked == 1
     assert (Pooled(Flat())(images[1]) == table[1]).all()
+
+
+def test_feature_maps_are_kept_and_their_mean_needs_no_second_look():
+    class Own(Flat):
+        name, fingerprint = "own", "own 1"
+
+    images, features, before = [png(shade) for shade in (9, 99, 199)], Pooled(Own()), Flat.asked
+    maps = grids_of(images, features)
+    table = table_of(images, features, maps=maps)
+    assert maps.shape == (3, 1, 2, 2) and Flat.asked == before + 1
+    assert np.allclose(table, Pooled(Own()).many(images)) and (table_of(images, features) == table).all()
+    assert grids_of(images, lambda image: np.zeros(3, np.float32)) is None
 
 
 def test_features_go_by_name():

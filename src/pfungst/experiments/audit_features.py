@@ -80,10 +80,16 @@ def grid_features(image: Image) -> Floats:
     return np.concatenate([mean.ravel(), spread.ravel(), edges.ravel()]).astype(np.float32)
 
 
-def table_of(images: Sequence[Image], features: Features = grid_features, progress: Progress = no_progress) -> Floats:
+def table_of(
+    images: Sequence[Image],
+    features: Features = grid_features,
+    progress: Progress = no_progress,
+    maps: npt.NDArray[Any] | None = None,
+) -> Floats:
     """Features of the images, (images, dim); kept in the cache by the content of the images and the feature's name.
 
-    A feature with a method `many(images, progress)` is asked for all at once.
+    A feature with a method `many(images, progress)` is asked for all at once. maps: what `grids_of` made of the images;
+    then the mean is taken of these, and the images are not looked at twice.
     """
     name = f"{getattr(features, '__module__', '')}.{getattr(features, '__qualname__', repr(features))}"
     version = getattr(features, "fingerprint", name)
@@ -96,7 +102,12 @@ def table_of(images: Sequence[Image], features: Features = grid_features, progre
     except (OSError, ValueError, EOFError):
         pass
     many = getattr(features, "many", None)
-    result = _one_by_one(images, features, progress) if many is None else np.asarray(many(images, progress), np.float32)
+    if maps is not None and features is not grid_features:
+        result = np.asarray(maps.mean((2, 3), dtype=np.float32))
+    elif many is not None:
+        result = np.asarray(many(images, progress), np.float32)
+    else:
+        result = _one_by_one(images, features, progress)
     buffer = io.BytesIO()
     np.save(buffer, result)
     write_atomic(path, buffer.getvalue())

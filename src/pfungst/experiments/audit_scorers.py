@@ -267,10 +267,7 @@ class Tasks:
         if features is not None and len(seen) == images:
             shown = [seen[number] for number in range(images)]
             self.grids = grids_of(shown, features, progress) if grids else None
-            if self.grids is None or features is grid_features:
-                self.images = table_of(shown, features, progress)
-            else:  # The mean of the maps that are there already: the images need not be looked at twice.
-                self.images = np.asarray(self.grids.mean((2, 3), dtype=np.float32))
+            self.images = table_of(shown, features, progress, self.grids)
         self.without_image = images - len(seen)
 
     def worth(self, variant: str, judge: Callable[[Example, Answer], float]) -> Floats:
