@@ -50,7 +50,7 @@ def write_bqd(
     if path.suffix == ".json":
         rows = [
             {
-                "question_id": int(one.id) if one.id.isdecimal() else one.id,
+                "question_id": int(one.id) if one.id.isdecimal() and str(int(one.id)) == one.id else one.id,
                 "question": one.text,
                 "image_path": one.image or one.image_id,
                 "basic": [

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pfungst.core import Dataset, FileImage, Image, PfungstError, Progress, ZipImage
+from pfungst.core import Dataset, Example, FileImage, PfungstError, Progress, ZipImage
 from pfungst.probes.noise.bqd import MainQuestion, write_bqd
 from pfungst.probes.noise.cache import is_text, pool_questions
 from pfungst.probes.noise.pool import Pool
@@ -69,16 +69,17 @@ def read_source(spec: str, kind: str = "all", limit: int | None = None) -> Sourc
         data = load(spec)
         splits = dict(data.notes.get("splits", {}))
         chosen = [e for e in data if kind == "all" or e.answer_type == "yes/no"]
-        questions = [MainQuestion(e.question, e.id, e.image_id, _file_name(e.image)) for e in chosen]
+        questions = [main_question(example) for example in chosen]
     if not questions:
         raise PfungstError(f"{spec} has no {'' if kind == 'all' else kind + ' '}questions.")
     return Source(spec, questions[:limit], splits)
 
 
-def _file_name(image: Image | None) -> str:
-    if isinstance(image, FileImage):
-        return image.path.name
-    return image.member if isinstance(image, ZipImage) else ""
+def main_question(example: Example) -> MainQuestion:
+    """An example of a data set as a question to be disturbed."""
+    image = example.image
+    name = image.path.name if isinstance(image, FileImage) else image.member if isinstance(image, ZipImage) else ""
+    return MainQuestion(example.question, example.id, example.image_id, name)
 
 
 def rank_settings(
@@ -96,15 +97,17 @@ def build(
     pool: Sequence[str],
     settings: RankSettings,
     progress: Progress = lambda what, done, total: None,
+    also: Sequence[Path] = (),
 ) -> Path:
-    """Rank the pool for all main questions and write a basic question dataset.
+    """Rank the pool for all main questions and write a basic question dataset, to the files of `also` as well.
 
     Work is kept in OUT.parts until the file is complete, so a killed ranking goes on where it was.
     """
     from pfungst.compute import make_shards, run_shards
 
-    if out.suffix not in (".parquet", ".json"):
-        raise PfungstError(f"{out}: a basic question dataset ends in .parquet or .json.")
+    for file in (out, *also):
+        if file.suffix not in (".parquet", ".json"):
+            raise PfungstError(f"{file}: a basic question dataset ends in .parquet or .json.")
     texts = list(dict.fromkeys(one.text for one in main))
     ranker = get_ranker(settings.ranker, **{k: v for k, v in asdict(settings).items() if k not in ("ranker", "k")})
     rank([texts[0]], pool, ranker, k=settings.k, keep_main_questions=settings.keep_main_questions)  # fail early
@@ -132,7 +135,8 @@ def build(
         np.concatenate([part[name] for part in loaded])[order] for name in ("indices", "scores", "gaps")
     )
     about = {**asdict(settings), "pool": len(Pool.of(pool)), "encoder": _fingerprint(ranker)}
-    write_bqd(out, main, pool, Ranking(indices, scores, gaps, ranker.name), about)
+    for file in (*also, out):
+        write_bqd(file, main, pool, Ranking(indices, scores, gaps, ranker.name), about)
     shutil.rmtree(parts)
     return out
 
