@@ -9,20 +9,24 @@ import pytest
 
 from pfungst.core import BytesImage, Dataset, Example
 
+LONG = ("tests/real/", "tests/browser/")
+"""Folders that `make quick` leaves out as a whole."""
 SLOW = Path(__file__).with_name("slow.txt")
 """Tests that `make quick` leaves out; `make slow` writes it."""
 SECONDS = 0.15
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--quick", action="store_true", help="leave out the tests named in tests/slow.txt, and tests/real")
+    parser.addoption(
+        "--quick", action="store_true", help="leave out the tests named in tests/slow.txt, tests/real and tests/browser"
+    )
     parser.addoption("--write-slow", action="store_true", help=f"write tests/slow.txt: all that take {SECONDS} s")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--quick"):
         slow = set(SLOW.read_text("utf-8").split())
-        left_out = [item for item in items if _name(item.nodeid) in slow or item.nodeid.startswith("tests/real/")]
+        left_out = [item for item in items if _name(item.nodeid) in slow or item.nodeid.startswith(LONG)]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
 

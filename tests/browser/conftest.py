@@ -96,6 +96,7 @@ def shoot() -> Callable[..., None]:
 
     def take(page: Any, name: str, **options: Any) -> None:
         if SHOTS:
+            page.wait_for_timeout(1500)  # until all images are decoded and painted
             page.screenshot(path=Path(SHOTS) / f"{name}.png", **options)
 
     return take
@@ -117,5 +118,5 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
             patch.setenv("PFUNGST_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
         for player, probes in players.items():
             out = folder / player.partition(":")[0]
-            pfungst.examine(player, "world", list(probes), out, limit=200 if SHOTS else 24)
+            pfungst.examine(player, "world", list(probes), out, limit=400 if SHOTS else 24)
     return [folder / player.partition(":")[0] for player in players]

@@ -75,8 +75,8 @@ def verdict(board: Leaderboard) -> str:
     if leads:
         return f"{first} Under {_join(leads)} another run is significantly better."
     kept = [one.name for one in disturbed if one.best == clean.best]
-    told = f"it has the best score under {_join(kept)}" if kept else "it has the best score under none"
-    return f"{first} Of {len(disturbed)} disturbances {told}, and nowhere is another run significantly better."
+    told = f"It has the best score under {_join(kept)} too" if kept else "It has the best score under no disturbance"
+    return f"{first} {told}, and under none is another run significantly better."
 
 
 def _join(parts: Sequence[str]) -> str:

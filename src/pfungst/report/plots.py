@@ -59,7 +59,7 @@ def draw_alone(figure: Figure) -> str:
 
 def figure_rows(figure: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
     """The numbers that a figure draws, as the columns and rows of a table."""
-    columns = ["series", figure.get("x_label") or "x", figure.get("y_label") or "y", "low", "high"]
+    columns = ["series", _x_label(figure) or "x", figure.get("y_label") or "y", "low", "high"]
     rows = [[one["name"], *point] for one in figure["series"] for point in _points(one)]
     return columns, rows
 
@@ -90,7 +90,7 @@ def _upright(
     parts += painter(series, places, slot, scale, unit)
     if figure.get("y_label"):
         parts.append(text(4, top - 13, figure["y_label"], kind="axis-name"))
-    parts.append(text((LEFT + WIDTH - RIGHT) / 2, bottom + 39, figure.get("x_label", ""), "middle"))
+    parts.append(text((LEFT + WIDTH - RIGHT) / 2, bottom + 39, _x_label(figure), "middle"))
     return svg(WIDTH, HEIGHT + above, figure["title"], parts)
 
 
@@ -168,9 +168,14 @@ def _lying(
                 parts.append(whisker((scale(least), middle), (scale(most), middle)))
                 end = max(end, scale(most))
             parts.append(text(end + 7, middle + 4, number(y, unit), kind="value"))
-    names = " · ".join(name for name in (figure.get("y_label", ""), figure.get("x_label", "")) if name)
-    parts.append(text((left + right) / 2, bottom + 37, names, "middle"))
+    parts.append(text((left + right) / 2, bottom + 37, figure.get("y_label", ""), "middle"))
+    parts.append(text(left - 8, bottom + 17, short(_x_label(figure), left - 10), "end"))
     return svg(WIDTH, bottom + 46, figure["title"], parts)
+
+
+def _x_label(figure: Mapping[str, Any]) -> str:
+    """What stands side by side; bars without a name for it are conditions."""
+    return figure.get("x_label") or ("condition" if figure["kind"] == "bar" else "")
 
 
 def _label(x: Any) -> str:

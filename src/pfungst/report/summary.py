@@ -150,7 +150,7 @@ def table_rows(rows: Sequence[Row]) -> list[list[Any]]:
 
 def draw_wide(rows: Sequence[Row]) -> str:
     """Two panels: accuracy from clean to disturbed, and the drop with its interval."""
-    left = min(240.0, max(110.0, 8.0 * max(len(row.probe) for row in rows) + 12))
+    left = min(240.0, max(124.0, 8.0 * max(len(row.probe) for row in rows) + 12))
     middle, from_, to, width = 540.0, 604.0, 860.0, 1040.0
     high = 34.0
     places, bottom = _places(rows, 64.0, high)
