@@ -59,6 +59,8 @@ def judge(
         }
     for name, kind in TYPES.items():
         here = types == kind if kind else np.ones(len(types), bool)
+        if not here.any():
+            continue
         values = every[:, here]
         # One draw of images for all: differences between columns are paired.
         means = bootstrap_means(values, [image for image, wanted in zip(images, here, strict=True) if wanted])
@@ -95,12 +97,13 @@ def score_tables(result: Mapping[str, Any]) -> list[Table]:
     """What the models score, and what they lose without the image."""
     rows: Mapping[str, Any] = result["rows"]
     counts = result["questions"]
+    kinds = [name for name in TYPES if counts[name]]
     sees = Table(
         "VQA accuracy on photographs",
-        ("model", "features", *TYPES, "question only: All", "parameters", "seeds"),
+        ("model", "features", *kinds, "question only: All", "parameters", "seeds"),
         tuple(
             (
-                name, one["backbone"], *(_percent(one["scores"][kind]["sees"]) for kind in TYPES),
+                name, one["backbone"], *(_percent(one["scores"][kind]["sees"]) for kind in kinds),
                 _percent(one["scores"]["All"]["blind"]), f"{one['parameters']:,}", one["seeds"],
             )
             for name, one in rows.items()
@@ -112,10 +115,10 @@ def score_tables(result: Mapping[str, Any]) -> list[Table]:
     )  # fmt: skip
     worth = Table(
         "What the image is worth",
-        ("model", *TYPES, "is it worth anything?"),
+        ("model", *kinds, "is it worth anything?"),
         tuple(
             (
-                name, *(_points(one["scores"][kind]["worth"]) for kind in TYPES),
+                name, *(_points(one["scores"][kind]["worth"]) for kind in kinds),
                 _verdict(one["scores"]["All"]["worth"]),
             )
             for name, one in rows.items()
