@@ -3,9 +3,13 @@
 The server runs in a process of its own, on loopback. It answers after a fixed time, however many requests are under
 way. Ours is the whole path of an exam: images read and encoded, requests made, retries and limits, replies read, each
 answer in the store on disk before it is counted. The bare loop sends bodies that were made before and throws the
-replies away. Both run in this process, in turns; the ratio is that of the medians.
+replies away. Both run in this process, in turns; the ratio is that of the medians. Where inspect_ai or lmms-eval (with
+the package openai) is installed, its client is asked the same questions beside us.
 
     python benchmarks/asking.py [--questions 2000] [--rounds 3] [--latency 0 20 200] [--at-once 32 128 256]
+
+Goals: at least 95% of the bare loop at 20 and 200 ms, 40% at 0 ms, and at most 0.8 ms of processor time a question. Run
+it on an idle machine: with other work beside it, waiting for a processor is most of what is measured.
 """
 
 from __future__ import annotations
@@ -13,10 +17,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import multiprocessing
+import os
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -24,14 +30,15 @@ import aiohttp
 import numpy as np
 import PIL.Image
 
-from pfungst.core import Asker, BytesImage, Query
+from pfungst.core import Asker, BytesImage, Player, Query
 from pfungst.core.store import AnswerStore
 from pfungst.players.api_options import OpenAIOptions
 from pfungst.players.openai import OpenAIPlayer
 
 REPLY = (
     b'{"id": "1", "object": "chat.completion", "model": "m", "choices": [{"index": 0, "message": {"role": "assistant", '
-    b'"content": "red"}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 120, "completion_tokens": 1}}'
+    b'"content": "red"}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 120, "completion_tokens": 1, '
+    b'"total_tokens": 121}}'
 )
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(REPLY), REPLY)
 
@@ -112,6 +119,30 @@ def ours(port: int, asked: Sequence[Query], at_once: int, folder: Path) -> None:
         assert len(asker.fill(named)) == len(asked) == len(store) and player.usage.retries == 0
 
 
+def with_inspect(port: int, at_once: int) -> Player:
+    """inspect_ai's OpenAI provider, without a log or a store."""
+    from pfungst.players.inspect_model import InspectPlayer
+    from pfungst.players.wrapped_options import InspectOptions
+
+    url, args = f"http://127.0.0.1:{port}/v1", {"responses_api": False}
+    return InspectPlayer("openai/gpt-4o", InspectOptions(base_url=url, args=args, concurrency=at_once))
+
+
+def with_lmms(port: int, at_once: int) -> Player:
+    """lmms-eval's client of OpenAI-compatible servers, without a log or a store."""
+    from pfungst.players.lmms_model import LmmsPlayer
+    from pfungst.players.wrapped_options import LmmsOptions
+
+    args = f"model=m,base_url=http://127.0.0.1:{port}/v1,num_concurrent={at_once},timeout=60"
+    return LmmsPlayer("openai", LmmsOptions(args=args))
+
+
+def peers() -> dict[str, Callable[[int, int], Player]]:
+    """Those that are installed."""
+    known: dict[str, Callable[[int, int], Player]] = {"inspect_ai": with_inspect, "lmms_eval": with_lmms}
+    return {name: make for name, make in known.items() if find_spec(name) and find_spec("openai")}
+
+
 def timed(work: object) -> tuple[float, float]:
     wall, processor = time.perf_counter(), time.process_time()
     work()  # type: ignore[operator]
@@ -126,6 +157,7 @@ def main() -> None:
     arguments.add_argument("--latency", type=int, nargs="+", default=[0, 20, 200], help="milliseconds")
     arguments.add_argument("--at-once", type=int, nargs="+", default=[32, 128, 256])
     options = arguments.parse_args()
+    os.environ.setdefault("OPENAI_API_KEY", "none")  # the peers' clients insist on one
     asked = queries(options.questions, options.images)
     player = OpenAIPlayer("m", "http://127.0.0.1:1/v1")
     bodies = [b"".join(player.chat.body(query)) for query in asked]
@@ -133,7 +165,7 @@ def main() -> None:
     process = multiprocessing.get_context("spawn").Process(target=serve, args=(options.latency, theirs), daemon=True)
     process.start()
     try:
-        print(f"{'latency':>8} {'at once':>8} {'bare /s':>9} {'ours /s':>9} {'ratio':>6} {'bare ms':>8} {'ours ms':>8}")
+        print(f"{'latency':>8} {'at once':>8} {'who':>10} {'a second':>9} {'of bare':>8} {'processor ms':>13}")
         for latency, port in zip(options.latency, pipe.recv(), strict=True):
             for at_once in options.at_once:
                 row: dict[str, list[tuple[float, float]]] = {"bare": [], "ours": []}
@@ -141,13 +173,16 @@ def main() -> None:
                     row["bare"].append(timed(lambda p=port, n=at_once: asyncio.run(bare(p, bodies, n))))
                     with tempfile.TemporaryDirectory() as folder:
                         row["ours"].append(timed(lambda p=port, n=at_once, f=folder: ours(p, asked, n, Path(f))))
+                for name, make in peers().items():
+                    peer = make(port, at_once)
+                    row[name] = [timed(lambda peer=peer: peer.answer(asked))]
                 wall = {name: statistics.median(one[0] for one in times) for name, times in row.items()}
                 busy = {name: statistics.median(one[1] for one in times) for name, times in row.items()}
-                n = len(asked)
-                print(
-                    f"{latency:>5} ms {at_once:>8} {n / wall['bare']:>9,.0f} {n / wall['ours']:>9,.0f} "
-                    f"{wall['bare'] / wall['ours']:>6.0%} {1e3 * busy['bare'] / n:>8.2f} {1e3 * busy['ours'] / n:>8.2f}"
-                )
+                for name in row:
+                    print(
+                        f"{latency:>5} ms {at_once:>8} {name:>10} {len(asked) / wall[name]:>9,.0f} "
+                        f"{wall['bare'] / wall[name]:>8.0%} {1e3 * busy[name] / len(asked):>13.2f}"
+                    )
     finally:
         process.terminate()
         process.join()
