@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -180,3 +181,20 @@ def test_the_same_image_is_kept_once(tmp_path):
     page = Cases()
     page.feed(write_report(tmp_path, replace(data, name="d")).read_text())
     assert len(page.cases) == 8 and page.images == 2
+
+
+def test_without_a_known_truth_no_answer_is_shown_as_wrong(tmp_path):
+    class Wavering:
+        name, fingerprint = "w", "w"
+
+        def answer(self, queries):
+            return [Answer("yes" if query.take else "no") for query in queries]
+
+    data = squares(3, 1)
+    data = replace(data, examples=[replace(one, target=None, answers=()) for one in data])
+    Exam(Wavering(), data, [Control()], lambda e, a: NAN, tmp_path).run()
+    html = write_report(tmp_path, data).read_text()
+    assert html.count('<span class="unknown">') >= 6 and '<span class="wrong">' not in html
+    assert "changed, truth unknown" in html and "nan" not in re.sub(
+        r"<(script|style)>.*?</\1>", "", html, flags=re.DOTALL
+    )

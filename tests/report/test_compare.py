@@ -146,6 +146,27 @@ def test_imported_runs_are_compared_by_ids_and_right_answers(tmp_path):
         compare(first, log("other", truth, ["dog", "cat", "cow", "pig"]))
 
 
+def test_runs_without_a_condition_or_a_known_answer_in_common_are_refused(tmp_path):
+    row = {"question_id": "q", "question": "What?", "prediction": "red", "answer": "red"}
+    (tmp_path / "log.jsonl").write_text(json.dumps(row) + "\n")
+
+    def imported(name, *conditions):
+        logs = [f"{condition}={tmp_path / 'log.jsonl'}" for condition in conditions]
+        return pfungst.import_logs(logs, tmp_path / name, name=name).path
+
+    paths = [imported("a", "early", "late"), imported("b", "old", "new")]
+    with pytest.raises(
+        PfungstError, match="no condition of the probe conditions in common: .*a has early, late; .*b has"
+    ):
+        leaderboard(paths)
+    data = squares(4, 1)
+    unknown = replace(data, examples=[replace(one, target=None, answers=()) for one in data])
+    for name in ("c", "d"):
+        Exam(Says(name, {}), unknown, [Control()], lambda e, a: float("nan"), tmp_path / name).run()
+    with pytest.raises(PfungstError, match="no example with a known right answer"):
+        leaderboard([tmp_path / "c", tmp_path / "d"])
+
+
 def test_a_run_is_not_compared_with_itself_or_alone(tmp_path):
     path = run(tmp_path, "a", 4, squares(8, 1))
     with pytest.raises(PfungstError, match="named 2 times"):

@@ -184,13 +184,18 @@ def _read(folder: Path, light: Mapping[str, _Light], chosen: Sequence[tuple[str,
         done = 0
         for batch in pq.ParquetFile(folder / f"{probe}.parquet").iter_batches():
             inside = wanted[(wanted >= done) & (wanted < done + len(batch))]
-            rows.update(zip(inside.tolist(), batch.take(inside - done).to_pylist(), strict=True))
+            rows.update(zip(inside.tolist(), map(_plain, batch.take(inside - done).to_pylist()), strict=True))
             done += len(batch)
         for at, (kind, variant) in mine.items():
             start, end = spans[at]
             trial = [rows[row] for row in range(start, end)]
             shown = trial[:MOST_VARIANTS] + [row for row in trial[MOST_VARIANTS:] if row["variant"] == variant]
             yield Case(probe, kind, variant, tuple(shown))
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with None for numbers that are not known."""
+    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
 
 
 def with_replies(cases: Sequence[Case], run: Path) -> list[Case]:

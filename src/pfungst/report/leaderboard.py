@@ -88,6 +88,9 @@ def leaderboard(paths: Sequence[str | Path], *, seed: int = 0, progress: Progres
     runs, shared = read_runs(paths)
     removing = removing_probes(runs[0].path, shared)
     wanted = _wanted(runs, shared)
+    if not wanted:
+        told = "; ".join(f"{run.path} has {', '.join(run.rows(shared[0]))}" for run in runs)
+        raise PfungstError(f"The runs have no condition of the probe {shared[0]} in common: {told}.")
     order = _by_clean_score(runs, wanted[0])
     runs = [runs[at] for at in order]
     columns = []
@@ -98,7 +101,7 @@ def leaderboard(paths: Sequence[str | Path], *, seed: int = 0, progress: Progres
             columns.append(found)
     progress("comparing", len(wanted), len(wanted))
     if not columns:
-        raise PfungstError("The runs have no example in common: are they on the same data set?")
+        raise PfungstError("The runs have no example with a known right answer in common.")
     return Leaderboard(tuple(runs), tuple(columns))
 
 

@@ -112,7 +112,7 @@ def _foundation(rows: Sequence[Row], findings: Sequence[Mapping[str, Any]]) -> s
     parts = [
         f"with the evidence taken away ({row.probe}) it still scores {format_finding(row.disturbed)}"
         for row in rows
-        if row.removes and row.disturbed is not None
+        if row.removes and row.disturbed is not None and row.disturbed["value"] is not None
     ][:1]
     controls = {row.probe for row in rows if row.is_control}
     changed = [
