@@ -23,6 +23,8 @@ from pfungst.web.wanted import PAGE, Place, Wanted, condition
 _SHOWN = ", ".join(column for column in SCHEMA if column != "hay")
 _MOST_OF_ONE = 2000
 """Answers about one example that are shown."""
+_LOOK_SECONDS = 0.5
+"""How long a table is believed to be that of its files."""
 _KEPT_SECONDS = 60.0
 """How long a table is kept after it was replaced."""
 Signature = tuple[tuple[str, int, int], ...]
@@ -63,6 +65,8 @@ class _Table:
     signature: Signature
     facets: list[Facet]
     problem: str = ""
+    looked_at: float = 0.0
+    """When its files were last looked at."""
 
 
 class Index:
@@ -94,6 +98,10 @@ class Index:
 
     def facets(self, run: RunFolder) -> list[Facet]:
         return self._table(run).facets
+
+    def versions(self, runs: Sequence[RunFolder]) -> tuple[str, ...]:
+        """Names that change with what is known about these runs."""
+        return tuple(self._table(run).name for run in runs)
 
     def problem(self, run: RunFolder) -> str:
         """Why (some of) the trials of a run cannot be shown; empty where they can."""
@@ -213,11 +221,15 @@ class Index:
 
     def _table(self, run: RunFolder) -> _Table:
         """The table of a run; read where it was not, and brought up to date behind the reader's back."""
-        files = run.trials()
-        signature = _signature(files)
         with self._lock:
             known = self._tables.get(run.id)
             lock = self._importing.setdefault(run.id, threading.Lock())
+            if known is not None and time.monotonic() - known.looked_at < _LOOK_SECONDS:
+                return known
+            if known is not None:
+                known.looked_at = time.monotonic()
+        files = run.trials()
+        signature = _signature(files)
         if known is None:
             with lock:
                 known = self._tables.get(run.id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from typing import Any
 
 from pfungst.core import MissingExtra, PfungstError
 from pfungst.web.settings import WebSettings
@@ -15,7 +16,7 @@ def serve(settings: WebSettings, ready: Callable[[str], None] = lambda address: 
     Port 0 takes any free port.
     """
     try:
-        import uvicorn
+        import uvicorn  # noqa: F401
 
         from pfungst.web.app import make_app
     except ImportError as error:
@@ -24,10 +25,17 @@ def serve(settings: WebSettings, ready: Callable[[str], None] = lambda address: 
         raise MissingExtra("pfungst serve", "web") from None
     from dataclasses import replace
 
-    listening = _bound(settings.host, settings.port)
+    run_app(lambda port: make_app(replace(settings, port=port)), settings.host, settings.port, ready)
+
+
+def run_app(make: Callable[[int], Any], host: str, port: int, ready: Callable[[str], None]) -> None:
+    """Serve the ASGI application that `make` gives for a port, until interrupted."""
+    import uvicorn
+
+    listening = _bound(host, port)
     port = int(listening.getsockname()[1])
-    app = make_app(replace(settings, port=port))
-    name = f"[{settings.host}]" if ":" in settings.host else settings.host
+    app = make(port)
+    name = f"[{host}]" if ":" in host else host
     ready(f"http://{name}:{port}/")
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, timeout_keep_alive=30,

@@ -49,6 +49,10 @@ class Site:
         self.runs = Runs(self.settings.runs)
         self.pictures = Pictures()
         self.notes = Notes(self.settings.notes_file)
+        self.cards: dict[str, tuple[float, Any]] = {}
+        """What is known about runs, and since when; see `views.card_of`."""
+        self.options: dict[tuple[str, ...], dict[str, list[tuple[str, str]]]] = {}
+        """What can be chosen from the answers of some runs, see `views`."""
         self._folder = tempfile.TemporaryDirectory(prefix="pfungst-explorer-")
 
     @cached_property

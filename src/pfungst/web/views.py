@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,13 +16,14 @@ from pfungst.report.findings import read_findings
 from pfungst.report.plots import draw
 from pfungst.report.summary import draw_narrow, draw_wide, summary_rows, verdict
 from pfungst.web.reading import FLIPS, LOST
-from pfungst.web.runs import NotHere, RunFolder, State, state_of
+from pfungst.web.runs import RESCAN_SECONDS, NotHere, RunFolder, State, state_of
 from pfungst.web.site import Site
 from pfungst.web.wanted import OUTCOMES, PAGE, SORTS, Wanted
 
 MOST_BESIDE = 6
 """Players side by side on one example."""
 MOST_SAMPLED = 20
+_OPTIONS_KEPT = 200
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,16 @@ class RunCard:
 
 
 def card_of(site: Site, run: RunFolder) -> RunCard:
-    """What is known about a run; a damaged one says what is wrong with it."""
+    """What is known about a run; a damaged one says what is wrong with it. Looked at again after a second."""
+    at, card = site.cards.get(run.id, (-1e9, None))
+    if card is None or time.monotonic() - at > RESCAN_SECONDS:
+        card = _card(site, run)
+        site.cards[run.id] = (time.monotonic(), card)
+    found: RunCard = card
+    return found
+
+
+def _card(site: Site, run: RunFolder) -> RunCard:
     try:
         config = run.config()
         player, data = str(config["player"]["name"]), config["data"]
@@ -219,6 +230,16 @@ def answers_page(site: Site, ids: Sequence[str], wanted: Wanted, limited: int = 
 
 def _options(site: Site, runs: Sequence[RunFolder], wanted: Wanted) -> dict[str, list[tuple[str, str]]]:
     """What can be chosen: only what is there, with how often."""
+    known = (*site.index.versions(runs), wanted.probe)
+    if known not in site.options:
+        if len(site.options) > _OPTIONS_KEPT:
+            site.options.clear()
+        site.options[known] = _counted(site, runs, wanted)
+    tags = [(tag, f"{tag} ({count})") for tag, count in site.notes.tags().items()]
+    return {**site.options[known], "tag": tags}
+
+
+def _counted(site: Site, runs: Sequence[RunFolder], wanted: Wanted) -> dict[str, list[tuple[str, str]]]:
     facets = [facet for run in runs for facet in site.index.facets(run)]
     named = {"probe": "probe", "variant": "variant", "kind": "answer_type", "question": "question_type", "flip": "flip"}
     found: dict[str, list[tuple[str, str]]] = {}
@@ -232,7 +253,6 @@ def _options(site: Site, runs: Sequence[RunFolder], wanted: Wanted) -> dict[str,
     found["flip"].sort(key=lambda one: FLIPS.index(one[0]))
     found["outcome"] = [(name, words) for name, (words, _) in OUTCOMES.items()]
     found["sort"] = [(name, words) for name, (words, *_) in SORTS.items()]
-    found["tag"] = [(tag, f"{tag} ({count})") for tag, count in site.notes.tags().items()]
     return found
 
 
