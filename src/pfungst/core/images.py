@@ -10,7 +10,7 @@ import hashlib
 import io
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -241,10 +241,14 @@ class BytesImage:
     """An image already in memory, encoded."""
 
     data: bytes
+    _digest: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
+    """Found out when it is first asked for: every question about the image asks several times."""
 
     @property
     def digest(self) -> str:
-        return sha256(self.data)
+        if not self._digest:
+            self._digest.append(sha256(self.data))
+        return self._digest[0]
 
     def read(self) -> bytes:
         return self.data

@@ -57,6 +57,9 @@ class Example:
     on one image. It is the name of the group."""
 
 
+_JSON = json.JSONEncoder(ensure_ascii=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """All that a player gets to see."""
@@ -83,7 +86,7 @@ class Query:
             self.take,
             *([self.example_id] if self.example_id else ()),
         ]
-        return hashlib.sha256(json.dumps(seen, ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()
+        return hashlib.sha256(_JSON.encode(seen).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,8 +117,10 @@ class Connections:
         try:
             async with asyncio.timeout(self._connect_timeout):
                 if proxy is None:
+                    # A name may stand for several addresses, of which some do not answer.
+                    delay = None if _is_address(host) else 0.25
                     _, connection = await loop.create_connection(
-                        lambda: _Connection(loop), host, port, ssl=context, happy_eyeballs_delay=0.25
+                        lambda: _Connection(loop), host, port, ssl=context, happy_eyeballs_delay=delay
                     )
                     return connection
                 near = proxy.hostname or "", proxy.port or (443 if proxy.scheme == "https" else 80)
@@ -298,9 +300,12 @@ def _proxy_authorization(proxy: SplitResult) -> dict[str, str]:
 
 
 def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
+    return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
+
+
+def _is_address(host: str) -> bool:
     try:
-        return ipaddress.ip_address(host).is_loopback
+        ipaddress.ip_address(host)
     except ValueError:
         return False
+    return True
