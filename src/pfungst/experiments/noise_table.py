@@ -239,16 +239,18 @@ def _vqabq(result: Noised) -> list[Table]:
 def _rankings(result: Noised) -> Table:
     return Table(
         "Rankings",
-        ("", "pool", "time", "gap: median", "largest", "sha256"),
+        ("", "pool", "time", "gap: median", "largest", "shared", "sha256"),
         tuple(
             (
                 name, f"{one.pool:,}", f"{one.seconds:,.0f} s",
                 *("–" if gap is None else f"{gap:.1e}" for gap in (one.gap, one.largest_gap)),
+                f"{result.overlap[name]:.1f}",
                 next(iter(one.files.values()))["sha256"][:16],
             )
             for name, one in result.made.items()
         ),
-        f"Of {result.questions:,} main questions.",
+        f"Of {result.questions:,} main questions. Shared: of the 21 basic questions, those that the first ranker chose "
+        "over the same pool, too.",
     )  # fmt: skip
 
 
