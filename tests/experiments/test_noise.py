@@ -105,7 +105,9 @@ def test_the_tables_have_the_layout_of_the_papers_and_are_the_run_folders_number
     assert [row[2] for row in tables["VQABQ: Accuracy"].rows[:2]] == ["before", "after"]
     lost = {row[0]: row[3] for row in tables["What is cut off"].rows}
     kept = json.loads((out / "players" / "oracle" / "findings.json").read_text())
-    assert {one["probe"] for one in kept["findings"]} == {*result.players["oracle"]}
+    titles = {one["probe"]: one["tables"][0]["title"] for one in kept["findings"]}
+    assert {*titles} == {*result.players["oracle"]}
+    assert titles["ynbqd-rouge"] == "Accuracy by partition (rouge, pool: yes/no)"
     longest = [
         len(" ".join([main, *basic[start : start + 3]]).split())
         for main, (basic, *_) in BasicQuestions.read(out / "ranked" / "gbqd-lasso.parquet").rows.items()

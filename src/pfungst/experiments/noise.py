@@ -167,9 +167,15 @@ def _probes(config: NoiseStudy, made: Mapping[str, Made], folder: Path) -> list[
     from pfungst.probes.noise.probe import Noise
     from pfungst.probes.noise.vqabq_probe import Vqabq
 
-    first = str(folder / f"{_name('GBQD', config.rankers[0])}.parquet")
-    probes: list[Noise | Vqabq] = [Noise(ranked=str(folder / f"{name}.parquet"), name=name) for name in made]
-    return [*probes, Noise(ranked=first, words=config.words, name=CUT), Vqabq(ranked=first, name=VQABQ)]
+    def probe(name: str) -> Noise:
+        # Pool and ranker are named for the report; what is appended stands in the file.
+        pool, _, ranker = name.partition("-")
+        ranker = ranker if ranker in config.rankers else config.rankers[0]
+        return Noise(ranker, pool_type=POOLS[pool.upper()], ranked=str(folder / f"{name}.parquet"), name=name)
+
+    first = probe(_name("GBQD", config.rankers[0]))
+    cut = replace(first, words=config.words, name=CUT)
+    return [*map(probe, made), cut, Vqabq(first.ranker, ranked=first.ranked, name=VQABQ)]
 
 
 def _reads(player: Player) -> int | None:
