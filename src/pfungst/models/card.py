@@ -35,6 +35,7 @@ def card_text(record: Mapping[str, Any], title: str = "") -> str:
         f"- accuracy {card['accuracy']:.1%} (95% interval {card['low']:.1%} to {card['high']:.1%}, n = {card['n']}), "
         f"asked: {card.get('asked_on') or card['asked']}",
         *([f"- accuracy with held-out wordings {card['heldout']:.1%}"] if card.get("heldout") else []),
+        *([_worth(card["seeds"])] if card.get("seeds") else []),
         f"- {card['parameters']:,} parameters",
         f"- data: {named}",
         f"- {card['steps']} steps (ended by {card['ended']}), best at {card['best_step']}; "
@@ -44,3 +45,14 @@ def card_text(record: Mapping[str, Any], title: str = "") -> str:
         f"- versions: {', '.join(f'{k} {v}' for k, v in card['versions'].items())}; {card['made']}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _worth(seeds: Mapping[str, Any]) -> str:
+    """What the image is worth to a model that has a twin without one."""
+    every = seeds["scores"]["All"]
+    worth = {name: 100 * value for name, value in every["worth"].items()}
+    return (
+        f"- {'mean of ' if seeds['n'] > 1 else ''}{seeds['n']} seed{'s' if seeds['n'] > 1 else ''}: "
+        f"{every['sees']['value']:.1%}; the image is worth {worth['value']:+.1f} points (95% interval "
+        f"{worth['low']:.1f} to {worth['high']:.1f}) over a twin that learnt from the questions alone"
+    )

