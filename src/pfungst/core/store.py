@@ -106,7 +106,7 @@ class AnswerStore:
     def known(self, keys: Iterable[str]) -> dict[str, Answer]:
         """The stored answers among these keys."""
         found: dict[str, Answer] = {}
-        wanted = list(dict.fromkeys(keys))
+        wanted = list(dict.fromkeys(keys)) if self._db.execute("SELECT 1 FROM answers LIMIT 1").fetchone() else []
         for start in range(0, len(wanted), 500):
             part = wanted[start : start + 500]
             marks = ",".join("?" * len(part))
@@ -123,7 +123,7 @@ class AnswerStore:
                 storable(fingerprint),
                 query.image.digest if query.image is not None else None,
                 storable(query.question),
-                json.dumps(query.choices),
+                json.dumps(query.choices) if query.choices else "[]",
                 query.take,
                 storable(answer.text),
                 answer.confidence,

@@ -93,8 +93,8 @@ class Chat:
             raise Passing(f"a reply that is not an object: '{one_line(text)}'")
         return parsed
 
-    def read(self, reply: Mapping[str, Any], seconds: float) -> Answer:
-        """The reply as it was said; a matcher reads the answer in it."""
+    def read(self, reply: Mapping[str, Any], used: tuple[int | None, int | None], seconds: float) -> Answer:
+        """The reply as it was said; a matcher reads the answer in it. `used`: tokens in and out."""
         choices = reply.get("choices")
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
             raise Passing(f"a reply without choices: '{one_line(json.dumps(reply))}'")
@@ -111,15 +111,14 @@ class Chat:
         if text is None:
             raise Passing(f"a reply without text: '{one_line(json.dumps(choice))}'")
         plain, stop = text.strip(), choice.get("finish_reason")
-        prompt, completion = tokens(reply)
         return Answer(
             plain,
             confidence=_confidence(choice.get("logprobs")),
             raw=text if text != plain else None,
             thinking=_thinking(message if isinstance(message, dict) else {}),
             stop=stop if isinstance(stop, str) else "",
-            input_tokens=prompt,
-            output_tokens=completion,
+            input_tokens=used[0],
+            output_tokens=used[1],
             seconds=seconds,
         )
 
@@ -163,9 +162,11 @@ def tokens(reply: Mapping[str, Any]) -> tuple[int | None, int | None]:
     usage = reply.get("usage")
     if not isinstance(usage, dict):
         return None, None
-    counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
-    known = [int(n) if isinstance(n, int | float) and 0 <= n < 1e12 else None for n in counts]
-    return known[0], known[1]
+    return _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+
+
+def _count(number: Any) -> int | None:
+    return int(number) if isinstance(number, int | float) and 0 <= number < 1e12 else None
 
 
 def _error(text: str) -> tuple[str, str]:
@@ -195,8 +196,11 @@ def _text(message: dict[str, Any]) -> str | None:
 
 def _thinking(message: dict[str, Any]) -> str:
     """What reasoning models thought, under the names servers give it."""
-    found = (message.get(name) for name in ("reasoning_content", "reasoning", "thinking"))
-    return next((text for text in found if isinstance(text, str)), "")
+    for name in ("reasoning_content", "reasoning", "thinking"):
+        text = message.get(name)
+        if isinstance(text, str):
+            return text
+    return ""
 
 
 def _confidence(logprobs: Any) -> float | None:

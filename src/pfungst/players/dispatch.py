@@ -23,6 +23,8 @@ from pfungst.players.servers import Meter, Server, Servers
 
 _TOGETHER = 16
 """Questions that one thread prepares before it hands them over."""
+_GATHER_SECONDS = 0.003
+"""How long a reply may wait for others that are stored with it."""
 _THREADS = min(4, os.cpu_count() or 1)
 
 
@@ -169,8 +171,8 @@ class _Call:
         except Exception as error:
             self._fail(error)
         else:
-            if not self._came:  # handed over with all that come in this turn of the loop
-                asyncio.get_running_loop().call_soon(self._hand_over)
+            if not self._came:
+                asyncio.get_running_loop().call_later(_GATHER_SECONDS, self._hand_over)
             self._came.append((asked.index, answer))
         finally:
             server.under_way -= 1

@@ -6,8 +6,7 @@ import math
 import ssl
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from pfungst.core import Answer, Query
@@ -68,9 +67,10 @@ class Server:
         sent = time.monotonic()
         try:
             reply = chat.parse(await self._post(chat, query, body))
-            usage.count(reply)
+            used = tokens(reply)
+            usage.count(*used)
             now = time.monotonic()
-            answer = chat.read(reply, now - sent)
+            answer = chat.read(reply, used, now - sent)
         except (Passing, Refused, Fatal) as failure:
             failure.args = (self._clean(str(failure)),)
             self._failed(failure, sent)
@@ -226,12 +226,12 @@ class Meter:
     def usage(self) -> Usage:
         return Usage(self.requests, self.answers, self.retries, self._prompt, self._completion, self._spend)
 
-    def count(self, reply: Mapping[str, Any]) -> None:
+    def count(self, prompt: int | None, completion: int | None) -> None:
         """Add the tokens of a reply."""
-        prompt, completion = (number or 0 for number in tokens(reply))
-        self._prompt += prompt
-        self._completion += completion
-        self._spend += (prompt * self._options.price_in + completion * self._options.price_out) / 1e6
+        read, written = prompt or 0, completion or 0
+        self._prompt += read
+        self._completion += written
+        self._spend += (read * self._options.price_in + written * self._options.price_out) / 1e6
 
     def check(self) -> None:
         """Raise Fatal where the budget is spent."""
