@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -37,7 +38,7 @@ for number in itertools.count():
 
 
 def make_run(folder: Path, answers: int) -> None:
-    """A run folder of so many answers, over four probes, with questions of 12 to 25 words."""
+    """A run folder of so many answers, over four probes: one appends to the question, one rewords it, two leave it."""
     rng = np.random.default_rng(0)
     texts = np.array([" ".join(rng.choice(WORDS, 12)) + f" {number}?" for number in range(20_000)])
     (folder / "trials").mkdir(parents=True)
@@ -47,7 +48,10 @@ def make_run(folder: Path, answers: int) -> None:
         example, variant = number // len(VARIANTS), number % len(VARIANTS)
         question = texts[example % len(texts)].astype(object)
         more = texts[(example * 7 + variant) % len(texts)]
-        question = np.where(variant > 0, question + " " + more, question)
+        if probe == "noise":
+            question = np.where(variant > 0, question + " " + more, question)
+        elif probe == "rephrase":
+            question = np.where(variant > 0, more, question)
         said = rng.choice(["yes", "no", "red", "2", "3", "rubber"], each)
         table = pa.table({
             "example_id": [f"q{one:06d}" for one in example], "image_id": [f"i{one // 3}" for one in example],
@@ -122,6 +126,7 @@ def measure(answers: int, rounds: int) -> None:
                 while not (runs / "live" / "exam.json").exists():
                     time.sleep(0.1)
                 times: dict[str, list[float]] = {name: [] for name in REQUESTS}
+                before = processor_seconds(server.pid)
                 for _ in range(rounds):
                     for name, (path, query) in REQUESTS.items():
                         time.sleep(0.03)
@@ -129,11 +134,25 @@ def measure(answers: int, rounds: int) -> None:
                         visitor.get(address + path, params=query).raise_for_status()
                         times[name].append(time.perf_counter() - start)
                 assert writer.poll() is None, "the exam ended"
+                spent = processor_seconds(server.pid) - before
                 report(times, runs / "big")
+                if spent > 0:
+                    each = 1000 * spent / (rounds * len(REQUESTS))
+                    load = os.getloadavg()[0]
+                    print(f"processor time of the server: {each:.0f} ms a request; load of the machine: {load:.1f}")
         finally:
             for process in (writer, server):
                 process.terminate()
                 process.wait(20)
+
+
+def processor_seconds(process: int) -> float:
+    """What a process has used so far, all its threads together; 0 where the system does not say."""
+    try:
+        words = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def report(times: dict[str, list[float]], folder: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from pfungst.core.progress import PROGRESS_FILE
 from pfungst.report.answers import Chosen, answers
-from tests.web.conftest import Served
+from tests.web.conftest import HOSTILE, Served
 
 Find = Callable[[str], str]
 
@@ -143,21 +143,45 @@ def test_a_run_without_findings_shows_answers_so_far(served: Served, made_runs: 
         shutil.rmtree(half)
 
 
-def test_damaged_runs_are_named_and_do_no_harm(served: Served, tmp_path: Path, cache: None) -> None:
-    from pfungst.web import Runs, WebSettings
-    from pfungst.web.site import Site
-    from pfungst.web.views import runs_page
+def findings(**changes: object) -> str:
+    one: dict[str, object] = {"name": "accuracy", "value": 0.5, "n": 3, "low": None, "high": None, "condition": HOSTILE}
+    series = {"name": HOSTILE, "x": [HOSTILE], "y": [0.5]}
+    figure = {"title": HOSTILE, "kind": "bar", "x_label": HOSTILE, "series": [series, series]}
+    headline: dict[str, object] = {"clean": one, "disturbed": None, "drop": one}
+    whole = {"probe": HOSTILE, "verdict": HOSTILE, "rows": [one], **headline, "figures": [figure], "tables": []}
+    return json.dumps({"findings": [{**whole, **changes}]})
 
-    for name, content in (("a", "{"), ("b", "[]"), ("c", '{"player": 3, "data": [], "probes": 1, "seed": 0}')):
-        (tmp_path / name / "trials").mkdir(parents=True)
-        (tmp_path / name / "exam.json").write_text(content)
-        (tmp_path / name / "findings.json").write_text('{"findings": [{}]}')
-        (tmp_path / name / "trials" / "x.parquet").write_bytes(b"PAR1 not at all")
+
+@pytest.mark.parametrize(
+    ("exam", "found", "fits"),
+    [
+        ("{", "{}", False),
+        ("[]", "{}", False),
+        ('{"player": 3, "data": [], "probes": 1, "seed": 0}', "{}", False),
+        ("", '{"findings": [{}]}', False),
+        ("", '{"findings": 3}', False),
+        ("", findings(clean="x"), False),
+        ("", findings(rows=[{"name": "a", "n": 1, "value": "<script>"}]), False),
+        ("", findings(figures=[3, {"title": 3, "series": "x"}]), True),
+        ("", findings(), True),
+    ],
+)  # fmt: skip
+def test_damaged_runs_are_named_and_do_no_harm(tmp_path: Path, exam: str, found: str, fits: bool) -> None:
+    from pfungst.web import WebSettings
+    from pfungst.web.site import Site
+    from pfungst.web.views import run_page, runs_page
+
+    data = {"name": HOSTILE, "metric": HOSTILE, "examples": 3, "fingerprint": "x"}
+    good = json.dumps({"player": {"name": HOSTILE}, "data": data, "probes": [], "seed": 0})
+    run = tmp_path / "run"
+    (run / "trials").mkdir(parents=True)
+    (run / "exam.json").write_text(exam or good)
+    (run / "findings.json").write_text(found)
     site = Site(WebSettings((tmp_path,)))
     try:
-        assert len(Runs((tmp_path,)).all()) == 3
-        cards = runs_page(site)["runs"]
-        assert [bool(card.problem) for card in cards] == [True] * 3
-        assert site.render("runs.html", **runs_page(site))
+        page = site.render("runs.html", **runs_page(site))
+        page += site.render("run.html", **run_page(site, site.runs.all()[0]))
+        assert bool(runs_page(site)["runs"][0].problem) is not fits
+        assert "<script>alert" not in page and "<img src=x" not in page and "<script>" not in page
     finally:
         site.close()

@@ -20,7 +20,7 @@ from pfungst.web.reading import SCHEMA, batches
 from pfungst.web.runs import RunFolder
 from pfungst.web.wanted import PAGE, Place, Wanted, condition
 
-_SHOWN = ", ".join(column for column in SCHEMA if column != "hay")
+_SHOWN = ", ".join(column for column in SCHEMA if not column.endswith("_hay"))
 _MOST_OF_ONE = 2000
 """Answers about one example that are shown."""
 _LOOK_SECONDS = 0.5

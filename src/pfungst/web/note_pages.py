@@ -10,11 +10,11 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from pfungst.core import PfungstError
+from pfungst.web.cards import card_of
 from pfungst.web.forms import Form
 from pfungst.web.notes import LONGEST_NOTE, Note, parse_tags
 from pfungst.web.runs import NotHere
 from pfungst.web.tagged import tagged_lines
-from pfungst.web.views import card_of
 from pfungst.web.wanted import Place
 
 if TYPE_CHECKING:

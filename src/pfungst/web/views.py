@@ -5,18 +5,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from pfungst.core import PfungstError
-from pfungst.report.findings import read_findings
 from pfungst.report.plots import draw
 from pfungst.report.summary import draw_narrow, draw_wide, summary_rows, verdict
+from pfungst.web.cards import RunCard, card_of
 from pfungst.web.reading import FLIPS, LOST
-from pfungst.web.runs import RESCAN_SECONDS, NotHere, RunFolder, State, state_of
+from pfungst.web.runs import NotHere, RunFolder
 from pfungst.web.site import Site
 from pfungst.web.wanted import OUTCOMES, PAGE, SORTS, Wanted
 
@@ -24,76 +21,6 @@ MOST_BESIDE = 6
 """Players side by side on one example."""
 MOST_SAMPLED = 20
 _OPTIONS_KEPT = 200
-
-
-@dataclass(frozen=True)
-class RunCard:
-    """A run as lists show it."""
-
-    id: str
-    name: str
-    player: str
-    data: str
-    fingerprint: str
-    examples: int
-    metric: str
-    state: State
-    answers: int
-    unread: int
-    findings: tuple[dict[str, Any], ...]
-    problem: str = ""
-
-    @property
-    def card(self) -> dict[str, dict[str, Any]]:
-        return {one["probe"]: one for one in self.findings}
-
-
-def card_of(site: Site, run: RunFolder) -> RunCard:
-    """What is known about a run; a damaged one says what is wrong with it. Looked at again after a second."""
-    at, card = site.cards.get(run.id, (-1e9, None))
-    if card is None or time.monotonic() - at > RESCAN_SECONDS:
-        card = _card(site, run)
-        site.cards[run.id] = (time.monotonic(), card)
-    found: RunCard = card
-    return found
-
-
-def _card(site: Site, run: RunFolder) -> RunCard:
-    try:
-        config = run.config()
-        player, data = str(config["player"]["name"]), config["data"]
-        about = (str(data["name"]), str(data.get("fingerprint", "")), int(data["examples"]), str(data["metric"]))
-    except (PfungstError, KeyError, TypeError, ValueError) as error:
-        told = str(error) if isinstance(error, PfungstError) else "Its exam.json is not the configuration of an exam."
-        return RunCard(run.id, run.name, run.name, "–", "", 0, "", State("unfinished"), 0, 0, (), told)
-    facets = site.index.facets(run)
-    findings, problem, unread = _findings(run)
-    problem = " ".join(part for part in (problem, site.index.problem(run)) if part)
-    count = sum(facet.count for facet in facets)
-    return RunCard(run.id, run.name, player, about[0], about[1], about[2], about[3], state_of(run), count, unread,
-                   findings, problem)  # fmt: skip
-
-
-def _findings(run: RunFolder) -> tuple[tuple[dict[str, Any], ...], str, int]:
-    file = run.file("findings.json")
-    if file is None:
-        return (), "", 0
-    status = file.stat()
-    return _read_findings(run, status.st_size, status.st_mtime_ns)
-
-
-@lru_cache(maxsize=512)
-def _read_findings(run: RunFolder, size: int, modified: int) -> tuple[tuple[dict[str, Any], ...], str, int]:
-    try:
-        found = read_findings(run.path)
-        needed = {"probe", "rows", "verdict", "clean", "disturbed", "drop", "figures"}
-        if not all(isinstance(one, dict) and needed <= one.keys() for one in found):
-            return (), "Its findings.json is not one of this version.", 0
-        whole = json.loads((run.path / "findings.json").read_bytes())
-        unread = sum(int(count) for count in (whole.get("unread") or {}).values())
-    except (PfungstError, ValueError, TypeError, AttributeError):
-        return (), "Its findings.json cannot be read.", 0
-    return tuple(found), "", unread
 
 
 def runs_page(site: Site) -> dict[str, Any]:
@@ -124,8 +51,8 @@ def run_page(site: Site, run: RunFolder) -> dict[str, Any]:
             rows = summary_rows(card.findings, _removing(run, card))
             told = verdict(card.player, rows, card.findings)
             summary = [Markup(draw_wide(rows)), Markup(draw_narrow(rows))] if rows else []
-        except (KeyError, TypeError, ValueError):
-            card = card_of(site, run)
+        except (KeyError, TypeError, ValueError):  # findings of a third party's probe, without what a summary needs
+            summary, told = [], ""
     sections = [_section(one, facets) for one in sorted(card.findings, key=lambda one: one["probe"] != "control")]
     return {
         "here": "run", "run": card, "verdict": told, "summary": summary, "sections": sections, "flips": FLIPS,

@@ -101,8 +101,8 @@ def condition(wanted: Wanted) -> tuple[str, list[Any]]:
         parts.append(f"({OUTCOMES[wanted.outcome][1]})")
     for word in wanted.text.lower().split('"') if '"' in wanted.text else [wanted.text.lower()]:
         if word.strip():
-            parts.append("contains(hay, ?)")
-            values.append(word.strip())
+            parts.append("(contains(asked_hay, ?) OR contains(said_hay, ?))")
+            values += [word.strip()] * 2
     return " AND ".join(parts), values
 
 
