@@ -208,7 +208,7 @@ def start_looking(model: Model, batch: Batch) -> None:
             continue
         weight = layer.weight * (_SPREAD / spread)
         if is_parametrized(layer, "weight"):
-            layer.weight = weight  # type: ignore[assignment]
+            layer.weight = weight
         else:
             layer.weight.copy_(weight)
         layer.bias.copy_(-(weight @ seen.mean(0)))
