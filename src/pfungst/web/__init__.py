@@ -13,7 +13,7 @@ _HOMES = {
     "Index": "index",
     "Runs": "runs",
     "WebSettings": "settings",
-    "bundle": "bundle",
+    "bundle": "bundling",
     "make_app": "app",
     "serve": "serving",
 }

@@ -23,8 +23,8 @@ SCHEMA = {
     "example_id": "VARCHAR", "image_id": "VARCHAR", "variant": "VARCHAR", "question": "VARCHAR", "choices": "VARCHAR[]",
     "image": "VARCHAR", "key": "VARCHAR", "answer": "VARCHAR", "confidence": "DOUBLE", "score": "DOUBLE",
     "target": "VARCHAR", "answer_type": "VARCHAR", "question_type": "VARCHAR", "reply": "VARCHAR", "unread": "BOOLEAN",
-    "clean_answer": "VARCHAR", "clean_score": "DOUBLE", "flip": "VARCHAR", "other_image": "BOOLEAN", "asked_hay": "VARCHAR",
-    "said_hay": "VARCHAR",
+    "clean_answer": "VARCHAR", "clean_score": "DOUBLE", "flip": "VARCHAR", "other_image": "BOOLEAN",
+    "asked_hay": "VARCHAR", "said_hay": "VARCHAR",
 }  # fmt: skip
 """Of the table of a run. `number` counts its rows, `trial` the trials of a probe, `place` the variants of a trial;
 `other_image` says that another image was shown than for the clean question. The last two are what is searched, in small

@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 
 
 class Links:
-    """Addresses of pages. A static copy has others, see `bundle`."""
+    """Addresses of pages. A static copy has others, see `bundling`."""
 
     static = False
 

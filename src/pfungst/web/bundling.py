@@ -59,7 +59,7 @@ class _StaticLinks:
             return page
         if page in ("image", "moved"):
             return self._image(page, asked)
-        kept = {name: asked[name] for name in ("run", "id") if name in asked}
+        kept: dict[str, Any] = {name: asked[name] for name in ("run", "id") if name in asked}
         if page == "answers":
             kept = {"run": asked.get("run")} | {name: asked[name] for name in _FILTERS if name in asked}
         name = _name(page, kept)
