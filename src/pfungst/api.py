@@ -126,20 +126,15 @@ def examine(
         counted and shown; one more ends the run. Default: 10, or 1% of all queries if that is more.
     place: where probes that search, such as the game, do their work.
     """
-    from pfungst.data.selection import select
-    from pfungst.players import resolve
-    from pfungst.probes import get_probe
     from pfungst.report import add_looks, write_report
     from pfungst.scores import get_metric
     from pfungst.scores.matchers import get_matcher
 
     spec = str(data) if isinstance(data, str | Path) else None
-    whole = _load(data, data_options or {})
-    if metric is not None:
-        whole = replace(whole, metric=metric)
-    chosen = resolve(player, data=whole, **(player_options or {}))
-    part = select(whole, limit, only, open_questions)
-    path = Path(out) if out is not None else Path("runs") / f"{slug(chosen.name)}-{slug(whole.name)}"
+    chosen, part, parts, path = named(
+        player, data, probes, out, metric=metric, limit=limit, only=only, open_questions=open_questions,
+        data_options=data_options, player_options=player_options,
+    )  # fmt: skip
     reading = matcher or matcher_of(chosen)
     config = {
         "pfungst": _version(),
@@ -154,10 +149,6 @@ def examine(
             "open": open_questions,
         },
     }
-    if probes is None:
-        seen = any(example.image is not None for example in part)
-        probes = DEFAULT_PROBES if seen and not isinstance(chosen, PartialPlayer) else DEFAULT_PROBES[:1]
-    parts = [get_probe(probe) if isinstance(probe, str) else probe for probe in probes]
     with shown_in(path, progress) as shown:
         exam = Exam(
             chosen, part, parts, get_metric(part.metric), path, seed, config, shown, max_queries, place,
@@ -168,6 +159,36 @@ def examine(
     write_report(path, part)
     notes = (*notes_of(chosen), *reading_notes(examined, part.metric, reading))
     return Run(path, examined.findings, notes, examined.problems, judge=examined.judge)
+
+
+def named(
+    player: Player | Callable[..., str] | str,
+    data: Dataset | Sequence[Example] | str | Path,
+    probes: Sequence[Probe | str] | None,
+    out: str | Path | None,
+    *,
+    metric: str | None = None,
+    limit: int | None = None,
+    only: Sequence[str] = (),
+    open_questions: bool = False,
+    data_options: Mapping[str, Any] | None = None,
+    player_options: Mapping[str, Any] | None = None,
+) -> tuple[Player, Dataset, list[Probe], Path]:
+    """Player, examples, probes and run folder that the arguments of `examine` name."""
+    from pfungst.data.selection import select
+    from pfungst.players import resolve
+    from pfungst.probes import get_probe
+
+    whole = _load(data, data_options or {})
+    if metric is not None:
+        whole = replace(whole, metric=metric)
+    chosen = resolve(player, data=whole, **(player_options or {}))
+    part = select(whole, limit, only, open_questions)
+    path = Path(out) if out is not None else Path("runs") / f"{slug(chosen.name)}-{slug(whole.name)}"
+    if probes is None:
+        seen = any(example.image is not None for example in part)
+        probes = DEFAULT_PROBES if seen and not isinstance(chosen, PartialPlayer) else DEFAULT_PROBES[:1]
+    return chosen, part, [get_probe(probe) if isinstance(probe, str) else probe for probe in probes], path
 
 
 def rescore(

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pfungst.api import DEFAULT_PROBES, _load, slug
-from pfungst.core import Asker, Dataset, Example, PartialPlayer, Player, Probe, Progress, Query
+from pfungst.api import named
+from pfungst.core import Asker, Dataset, Example, Player, Probe, Progress, Query
 from pfungst.core.asker import NobodyAsked, asking_nobody
 from pfungst.core.images import Image, image_size
 from pfungst.core.stored import Typical, stored_keys, typical
@@ -87,18 +87,10 @@ def plan(
     progress: Progress = no_progress,
 ) -> Plan:
     """What `pfungst.examine` with the same arguments would ask and take."""
-    from pfungst.data.selection import select
-    from pfungst.players import resolve
-    from pfungst.probes import get_probe
-
-    whole = _load(data, data_options or {})
-    chosen = resolve(player, data=whole, **(player_options or {}))
-    part = select(whole, limit, only, open_questions)
-    run = Path(out) if out is not None else Path("runs") / f"{slug(chosen.name)}-{slug(whole.name)}"
-    if probes is None:
-        seen = any(example.image is not None for example in part)
-        probes = DEFAULT_PROBES if seen and not isinstance(chosen, PartialPlayer) else DEFAULT_PROBES[:1]
-    parts = [get_probe(probe) if isinstance(probe, str) else probe for probe in probes]
+    chosen, part, parts, run = named(
+        player, data, probes, out, limit=limit, only=only, open_questions=open_questions,
+        data_options=data_options, player_options=player_options,
+    )  # fmt: skip
     with asking_nobody():
         counted = _Counting(chosen, part, run, seed, progress)
         rows = tuple(counted.probe(probe) for probe in parts)

@@ -11,6 +11,8 @@ from pfungst.players.resolving import resolve
 WRITING: Mapping[str, Mapping[str, Any]] = {
     "openai": {"prompt": "{question}", "max_tokens": 1024},
     "hf": {"prompt": "{question}", "max_new_tokens": 384},
+    "inspect": {"prompt": "{question}", "max_tokens": 1024},
+    "lmms": {"prompt": "{question}", "max_new_tokens": 384},
 }
 """Options of players that answer in a word unless they are told otherwise."""
 
