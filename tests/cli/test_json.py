@@ -27,6 +27,7 @@ def leaves(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[st
 LEAVES = dict(leaves(typer.main.get_command(app)))
 
 RUN = "examine oracle -d data.jsonl -p control -o {}"
+STUDY = "study new rephrase -d data.jsonl --limit 2 -o people"
 CHEAP: dict[str, tuple[str, ...]] = {
     "examine": (RUN.format("a"),),
     "rescore": (RUN.format("a"), "rescore a"),
@@ -53,12 +54,20 @@ CHEAP: dict[str, tuple[str, ...]] = {
     "decoys": ("decoys data.jsonl --kinds qou --out made.jsonl --vectors vectors.txt",),
     "audit": ("audit data.jsonl --models none --vectors vectors.txt",),
     "play": ("play oracle -d made --adversary rsg --size 2 --seeds 1 --budget 2 -o game",),
+    "study new": (STUDY,),
+    "study workers": (STUDY, "study workers people --add 2"),
+    "study results": (STUDY, "study results people -o found"),
+    "study backup": (STUDY, "study backup people -o people.zip"),
+    "study restore": (STUDY, "study backup people -o people.zip", "study restore people.zip -o again"),
+    "study forget": (STUDY, "study workers people --code ann", "study forget people ann"),
     "games": ("play oracle -d made --adversary rsg --size 2 --seeds 1 --budget 2 -o game", "games game"),
 }
 """Command -> lines that it takes; what the earlier ones write is there for the later."""
 
-LONG = {"train", "harden", "results run", "results file", "serve"}
-"""Their --json is parsed in tests/training, tests/experiments and tests/web, where there is what they need."""
+LONG = {"train", "harden", "results run", "results file", "serve",
+        "study serve", "study demo"}  # fmt: skip
+"""Their --json is parsed in tests/training, tests/experiments, tests/web and tests/study, where there is what
+they need."""
 
 
 @pytest.mark.parametrize("words", LEAVES, ids=" ".join)

@@ -25,6 +25,7 @@ from pfungst.cli import (
     results,
     serve,
     show_run,
+    study,
     train,
     world,
 )
@@ -62,6 +63,7 @@ app.add_typer(world.app, name="world")
 app.add_typer(check.app, name="check")
 app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(results.app, name="results")
+app.add_typer(study.app, name="study")
 
 
 def _version(wanted: bool) -> None:

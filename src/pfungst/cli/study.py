@@ -1,0 +1,258 @@
+"""pfungst study"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pfungst.cli.examine import Images, Json, SkipBad
+
+if TYPE_CHECKING:
+    from pfungst.study import Study
+
+app = typer.Typer(help="Ask people: make a study, serve it, read its results.", no_args_is_help=True)
+
+Folder = Annotated[Path, typer.Argument(help="The folder of the study.")]
+Address = Annotated[
+    str,
+    typer.Option(
+        "--database", envvar="PFUNGST_STUDY_DATABASE",
+        help="postgresql://USER:PASSWORD@HOST/NAME [study.sqlite in the folder].",
+    ),
+]  # fmt: skip
+Host = Annotated[str, typer.Option(help="Address to listen on.")]
+Port = Annotated[int, typer.Option(help="The port; 0 takes any free one.")]
+
+
+@app.command("new")
+def new(
+    kind: Annotated[
+        str,
+        typer.Argument(
+            help="same-different, withheld, rephrase, validate or judge; settings after a colon, such as "
+            "withheld:sets=qou+iou."
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to make.")],
+    data: Annotated[
+        str, typer.Option("--data", "-d", help="A data set; for same-different and judge a run folder.")
+    ] = "",
+    limit: Annotated[
+        int | None, typer.Option(help="How many questions, drawn at random (same-different: per condition).")
+    ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="How the study runs, NAME=VALUE: title, wanted, per_worker, pay ... Repeatable."),
+    ] = None,
+    database: Address = "",
+    images: Images = None,
+    skip_bad: SkipBad = False,
+    as_json: Json = False,
+) -> None:
+    """Make a study: its items, its images, and an empty database."""
+    import sys
+
+    from pfungst.cli.examine import data_options
+    from pfungst.cli.show import print_json, progress_bar
+    from pfungst.core.settings import parse_settings
+    from pfungst.study import StudySettings, new_study
+
+    sys.path.insert(0, "")  # the user's own kind of study stands in the working folder
+    settings = parse_settings(StudySettings, [f"kind={kind}", f"data={data}", *(setting or ())], what="study")
+    with progress_bar() as progress:
+        made = new_study(out, settings, database=database, options=data_options(images, skip_bad), limit=limit,
+                         progress=progress)  # fmt: skip
+    made.study.close()
+    if as_json:
+        print_json({"folder": out, "items": made.items, "notes": made.notes})
+        return
+    print(f"{out}: {made.items} items.")
+    for note in made.notes:
+        print(f"Note: {note}")
+    print(f"Next: pfungst study workers {out} --add 3; pfungst study serve {out}")
+
+
+@app.command("workers")
+def workers(
+    folder: Folder,
+    add: Annotated[int, typer.Option(help="Invite this many new workers.")] = 0,
+    code: Annotated[list[str] | None, typer.Option(help="Invite a worker of this code. Repeatable.")] = None,
+    public: Annotated[
+        str, typer.Option(help="Address under which workers reach the server.")
+    ] = "http://127.0.0.1:8908",
+    database: Address = "",
+    as_json: Json = False,
+) -> None:
+    """List the workers with their links; invite new ones."""
+    import secrets
+
+    from pfungst.cli.show import print_json, print_table
+    from pfungst.study import open_study
+
+    study = open_study(folder, database)
+    for name in [*(code or ()), *(f"w-{secrets.token_hex(4)}" for _ in range(add))]:
+        study.book.join(name)
+    base = public.rstrip("/")
+    rows = [(one.code, f"{base}/w/{study.keys.token(one.id, one.code)}") for one in study.book.workers()]
+    join = f"{base}/join/{study.keys.join}?worker=CODE"
+    study.close()
+    if as_json:
+        print_json({"workers": [{"worker": name, "link": link} for name, link in rows], "join": join})
+        return
+    print_table("Workers", ("worker", "link"), rows)
+    print(f"Workers who join on their own, such as by Prolific or Mechanical Turk: {join}")
+
+
+@app.command("serve")
+def serve(
+    folder: Folder,
+    host: Host = "127.0.0.1",
+    port: Port = 8908,
+    public: Annotated[
+        str, typer.Option(help="Address under which workers reach the server, if a proxy is in front.")
+    ] = "",
+    database: Address = "",
+    as_json: Json = False,
+) -> None:
+    """Serve a study to its workers. Ends with Ctrl-C; nothing is lost if it is killed."""
+    from pfungst.study import open_study
+
+    _serve(open_study(folder, database), host, port, public, as_json)
+
+
+@app.command("results")
+def results(
+    folder: Folder,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write results, answers, payments and exports here.")
+    ] = None,
+    database: Address = "",
+    as_json: Json = False,
+) -> None:
+    """What people said: tables, agreement, workers; with --out also the files."""
+    from pfungst.cli.show import print_json, show_table
+    from pfungst.study import export_study, open_study, study_results
+
+    study = open_study(folder, database)
+    found = study_results(study)
+    files = export_study(study, found, out) if out is not None else []
+    study.close()
+    if as_json:
+        print_json({**found.numbers(), "files": files})
+        return
+    print(
+        f"{found.title} {found.complete} of {found.items} items have all their answers; {found.answers} answers count."
+    )
+    if found.excluded:
+        print(f"{found.excluded} answers do not count: their workers failed the attention checks.")
+    for table in found.tables:
+        show_table(table)
+    for file in files:
+        print(file)
+
+
+@app.command("backup")
+def backup(
+    folder: Folder,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The zip file to write.")],
+    database: Address = "",
+    as_json: Json = False,
+) -> None:
+    """Write the whole study into one file, while it goes on. Keep the file safe: it holds the keys."""
+    from pfungst.cli.show import print_json
+    from pfungst.study import back_up, open_study
+
+    study = open_study(folder, database)
+    counts = back_up(study, out)
+    study.close()
+    if as_json:
+        print_json({"file": out, "rows": counts})
+        return
+    print(f"{out}: {', '.join(f'{n} {name}s' for name, n in counts.items())}.")
+
+
+@app.command("restore")
+def restore(
+    file: Annotated[Path, typer.Argument(help="A backup.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to make.")],
+    database: Address = "",
+    as_json: Json = False,
+) -> None:
+    """Make a study from its backup. Links that workers have stay valid."""
+    from pfungst.cli.show import print_json
+    from pfungst.study import restore as run
+
+    run(file, out, database).close()
+    if as_json:
+        print_json({"folder": out})
+        return
+    print(out)
+
+
+@app.command("forget")
+def forget(
+    folder: Folder,
+    worker: Annotated[str, typer.Argument(help="The code of the worker.")],
+    database: Address = "",
+    as_json: Json = False,
+) -> None:
+    """Delete a worker and everything they answered or wrote."""
+    from pfungst.cli.show import print_json
+    from pfungst.study import open_study
+
+    study = open_study(folder, database)
+    count = study.book.forget(worker)
+    study.close()
+    if as_json:
+        print_json({"worker": worker, "answers": count})
+        return
+    print(f"{worker} is forgotten, with {count} answers. Backups made before still hold them: delete those too.")
+
+
+@app.command("demo")
+def demo(
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Folder of the study; one that is there is served again.")
+    ] = Path("study-demo"),
+    host: Host = "127.0.0.1",
+    port: Port = 8908,
+    as_json: Json = False,
+) -> None:
+    """Play a small game on the built-in world, and serve the study that asks people about its scenes."""
+    from pfungst.cli.show import progress_bar
+    from pfungst.study import make_demo
+
+    with progress_bar() as progress:
+        study = make_demo(out, progress)
+    _serve(study, host, port, "", as_json, invite=True)
+
+
+def _serve(study: Study, host: str, port: int, public: str, as_json: bool, invite: bool = False) -> None:
+    import secrets
+    import sys
+
+    from pfungst.cli.show import print_json
+    from pfungst.study import serve as run
+
+    worker = study.book.join(f"you-{secrets.token_hex(2)}") if invite else None
+
+    def ready(address: str) -> None:
+        told: dict[str, Any] = {
+            "address": address, "admin": f"{address}admin", "admin_token": study.keys.admin,
+            "join": f"{address}join/{study.keys.join}?worker=CODE",
+        }  # fmt: skip
+        if worker is not None:
+            told["link"] = f"{address}w/{study.keys.token(worker.id, worker.code)}"
+        if as_json:
+            print_json(told)
+        else:
+            if worker is not None:
+                print(f"Take part yourself: {told['link']}")
+            print(f"Workers join with {told['join']} (links of invited ones: pfungst study workers)")
+            print(f"Progress and results are at {told['admin']}, with the token {told['admin_token']}")
+            print("Stop it with Ctrl-C.")
+        sys.stdout.flush()
+
+    run(study, host, port, public, ready)

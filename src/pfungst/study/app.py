@@ -1,0 +1,260 @@
+"""The pages of a study. Workers come by a link of their own; the people who run it sign in with the admin token."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route, Router
+
+from pfungst.core import PfungstError
+from pfungst.report.page import static as report_static
+from pfungst.study.book import Saved, Turn, Worker
+from pfungst.study.folder import IMAGES, Study
+from pfungst.study.items import TRAINING, BadAnswer, in_words
+from pfungst.study.limits import Limit
+from pfungst.web.forms import Actions, Form
+from pfungst.web.security import App, Guard, Refused, allowed_hosts
+from pfungst.web.sessions import Session, Sessions
+
+HERE = Path(__file__).parent
+OURS = {"study.css": "text/css", "study.js": "text/javascript"}
+MAX_FORM = 50_000
+"""Bytes of a request."""
+CODES = ("worker", "PROLIFIC_PID", "workerId")
+"""Query parameters that may hold the code of a worker who joins: ours, Prolific's, Mechanical Turk's."""
+
+
+class Pages:
+    """The site of one study."""
+
+    def __init__(self, study: Study, host: str, port: int, public: str = "") -> None:
+        self.study, self.book = study, study.book
+        self.sessions = Sessions(f"pfungst_study_{port}", study.keys.secret)
+        self.actions = Actions(self.sessions, needs_sign_in=False)
+        named = urlsplit(public).hostname
+        local = allowed_hosts(host)
+        self.hosts = local | {named.lower()} if local and named else local
+        # Reading a page costs little; guessing a link or a token must not pay.
+        self.answering = Limit(2.0, 40)
+        self.joining = Limit(2.0, 200)
+        self.guessing = Limit(0.5, 30)
+        self.signing = Limit(0.5, 10)
+
+    def app(self) -> App:
+        from pfungst.study.admin import routes
+
+        pages = [
+            Route("/", self._front),
+            Route("/join/{key}", self._join),
+            Route("/w/{token}", self._worker_page),
+            Route("/w/{token}/image/{turn:int}/{number:int}", self._image),
+            Route("/static/{name}", _static),
+            self.actions.action("/consent", self._consent, open_to_all=True),
+            self.actions.action("/answer", self._answer, open_to_all=True),
+            self.actions.action("/break", self._break, open_to_all=True),
+            *routes(self),
+        ]
+
+        @asynccontextmanager
+        async def lifespan(_: Any) -> AsyncIterator[None]:
+            yield
+            self.study.close()
+
+        inner = Router(pages, lifespan=lifespan, default=_no_page)
+        return Guard(inner, self.sessions, self.hosts, {"/": MAX_FORM}, self._error)
+
+    # Drawing
+
+    @cached_property
+    def _templates(self) -> Any:
+        import jinja2
+
+        return jinja2.Environment(
+            autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+            loader=jinja2.FileSystemLoader(HERE / "templates"),
+        )  # fmt: skip
+
+    def html(self, session: Session, template: str, **context: Any) -> str:
+        shared = {
+            "title": self.study.title, "form_token": self.sessions.form_token(session),
+            "contact": self.study.settings.contact,
+        }  # fmt: skip
+        text: str = self._templates.get_template(template).render({**shared, **context})
+        return text.encode("utf-8", "replace").decode("utf-8")
+
+    def page(self, session: Session, template: str, status: int = 200, **context: Any) -> Response:
+        return HTMLResponse(self.html(session, template, **context), status)
+
+    def _error(self, status: int, sentence: str, session: Session) -> bytes:
+        return self.html(session, "message.html", heading="This did not work", sentence=sentence).encode()
+
+    # Workers
+
+    def _front(self, request: Request) -> Response:
+        sentence = "To take part, use the link that you were given. It is yours alone."
+        return self.page(request.state.session, "message.html", heading=self.study.title, sentence=sentence)
+
+    def _join(self, request: Request) -> Response:
+        """A new worker, by the link for all. A code that is known leads nowhere: its owner has a link already."""
+        self.joining.check(_address(request))
+        if not hmac.compare_digest(request.path_params["key"].encode(), self.study.keys.join.encode()):
+            self.guessing.check(_address(request))
+            raise Refused(404, "This link does not lead to a study.")
+        code = next((found for name in CODES if (found := request.query_params.get(name, "").strip())), "")
+        if not code:
+            raise Refused(
+                400, "This link lacks the code by which you are known. Open it from the page that offered it."
+            )
+        try:
+            worker = self.book.join(code)
+        except PfungstError:
+            raise Refused(
+                409, "Somebody with this code has started already. If that was you, use the address of your own page."
+            ) from None
+        return RedirectResponse(self.address(worker), 303)
+
+    def address(self, worker: Worker, **query: Any) -> str:
+        path = f"/w/{self.study.keys.token(worker.id, worker.code)}"
+        return f"{path}?{urlencode(query)}" if query else path
+
+    def who(self, token: str, address: str = "") -> Worker:
+        """The worker of a link; Refused where there is none."""
+        number = token.partition("-")[0]
+        known = number.isascii() and number.isdecimal() and len(number) < 10
+        worker = self.book.worker(int(number)) if known else None
+        wanted = self.study.keys.token(worker.id, worker.code) if worker is not None else "-"
+        if worker is None or not hmac.compare_digest(token.encode("utf-8", "replace"), wanted.encode()):
+            self.guessing.check(address)
+            raise Refused(404, "This link does not belong to anybody. Check that you copied all of it.")
+        return worker
+
+    def _worker_page(self, request: Request) -> Response:
+        worker = self.who(request.path_params["token"], _address(request))
+        session: Session = request.state.session
+        if worker.consented is None:
+            return self._consent_page(session, worker)
+        if "rest" in request.query_params:
+            return self.page(session, "rest.html", address=self.address(worker))
+        saved = self._saved(worker, request.query_params.get("saved", ""), request.query_params.get("again", ""))
+        return self._next_page(session, worker, saved)
+
+    def _consent_page(self, session: Session, worker: Worker) -> Response:
+        return self.page(
+            session, "consent.html", token=self._token(worker), consent=self.study.settings.consent,
+            instructions=self.study.instructions, code=worker.code,
+        )  # fmt: skip
+
+    def _next_page(
+        self, session: Session, worker: Worker, saved: Mapping[str, Any] | None = None, problem: str = "",
+        given: Mapping[str, Any] | None = None, turn: Turn | None = None,
+    ) -> Response:  # fmt: skip
+        turn = turn or self.book.next(worker)
+        standing = self.book.standing(worker)
+        if turn is None:
+            code = self.study.completion(worker.id, worker.code) if standing.answered else ""
+            return self.page(session, "done.html", saved=saved, code=code, answered=standing.answered,
+                             url=self.study.settings.completion_url, worker=worker.code)  # fmt: skip
+        return self.page(
+            session, "item.html", 422 if problem else 200, turn=turn, content=turn.content,
+            token=self._token(worker), address=self.address(worker), saved=saved, problem=problem, given=given or {},
+            training=turn.role == TRAINING, standing=standing, instructions=self.study.instructions,
+        )  # fmt: skip
+
+    def _token(self, worker: Worker) -> str:
+        return self.study.keys.token(worker.id, worker.code)
+
+    def _saved(self, worker: Worker, number: str, again: str) -> dict[str, Any] | None:
+        """What to tell about the answer before; nothing where there is none."""
+        if not (number.isascii() and number.isdecimal() and len(number) < 15):
+            return None
+        turn = self.book.turn(worker, int(number))
+        if turn is None or turn.value is None:
+            return None
+        told = turn.role == TRAINING
+        return {
+            "words": in_words(turn.content, turn.value), "again": bool(again), "training": told,
+            "right": turn.right if told else None, "explanation": turn.content.explanation if told else "",
+        }  # fmt: skip
+
+    def _consent(self, form: Form) -> Response:
+        worker = self.who(form.text("worker"))
+        if form.text("agree") != "yes":
+            raise Refused(400, "To take part, tick the box that says that you agree.")
+        self.book.consent(worker)
+        return RedirectResponse(self.address(worker), 303)
+
+    def _answer(self, form: Form) -> Response:
+        worker = self.who(form.text("worker"))
+        self.answering.check(worker.id)
+        if worker.consented is None:
+            raise Refused(403, "Agree to take part first.")
+        number = form.text("turn", 20)
+        turn_id = int(number) if number.isascii() and number.isdecimal() and len(number) < 15 else -1
+        try:
+            saved: Saved | None = self.book.submit(worker, turn_id, form.fields, _seconds(form.text("active", 20)))
+        except BadAnswer as problem:
+            turn = self.book.turn(worker, turn_id)
+            return self._next_page(form.session, worker, None, str(problem), form.fields, turn)
+        if saved is None:
+            raise Refused(404, "This item is not yours. Load your page again.")
+        more = {} if saved.now else {"again": 1}
+        return RedirectResponse(self.address(worker, saved=saved.turn.id, **more), 303)
+
+    def _break(self, form: Form) -> Response:
+        worker = self.who(form.text("worker"))
+        self.book.rest(worker)
+        return RedirectResponse(self.address(worker, rest=1), 303)
+
+    def _image(self, request: Request) -> Response:
+        """An image of an item that was given to this worker; no other can be had."""
+        worker = self.who(request.path_params["token"], _address(request))
+        turn = self.book.turn(worker, request.path_params["turn"])
+        number = request.path_params["number"]
+        if turn is None or worker.consented is None or number >= len(turn.content.images):
+            raise Refused(404, "There is no such image.")
+        name = Path(turn.content.images[number][0]).name
+        file = self.study.folder / IMAGES / name
+        if not file.is_file():
+            raise Refused(404, "There is no such image.")
+        kind = "image/png" if file.suffix == ".png" else "image/jpeg"
+        return FileResponse(file, media_type=kind, headers={"cache-control": "private, max-age=3600"})
+
+
+def make_app(study: Study, host: str = "127.0.0.1", port: int = 0, public: str = "") -> App:
+    """The study as an ASGI application."""
+    return Pages(study, host, port, public).app()
+
+
+def _seconds(text: str) -> float | None:
+    """What the browser says about the time the page was in front."""
+    try:
+        found = float(text)
+    except ValueError:
+        return None
+    return found if 0 <= found < 1e7 else None
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client is not None else ""
+
+
+def _static(request: Request) -> Response:
+    name = request.path_params["name"]
+    kept = {"cache-control": "max-age=300"}
+    if name == "style.css":
+        return Response(report_static("style.css"), media_type="text/css", headers=kept)
+    if name not in OURS:
+        raise Refused(404, "There is no such file.")
+    return Response((HERE / "static" / name).read_text("utf-8"), media_type=OURS[name], headers=kept)
+
+
+async def _no_page(scope: Any, receive: Any, send: Any) -> None:
+    raise Refused(404, "There is no such page.")

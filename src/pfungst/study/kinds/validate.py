@@ -1,0 +1,209 @@
+"""Stage two of VQA-Rephrasings: does a rephrasing keep meaning, answer and grammar?
+
+Alone (`validate`) it judges the rephrasings that a data set has, or that rules or a model made; behind `rephrase` it
+judges what people wrote. A rephrasing is invalid where most people find fault with it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from pfungst.core import Dataset, Example, Image, Table, UsageError
+from pfungst.core.stats import bootstrap
+from pfungst.study.items import TRAINING, Content, Field, Item
+from pfungst.study.kinds.base import YES_NO, Kind, Made, Outcome, checks, finding, image_name, load_data, sample, seen
+from pfungst.study.settings import StudySettings
+
+FIELDS = (
+    Field("meaning", "Do both questions ask for the same thing?", YES_NO),
+    Field("answer", "Does the answer fit both questions?", YES_NO),
+    Field("grammar", "Is the new question correct English?", YES_NO),
+)
+TASK = "Compare the new question with the original one."
+EXAMPLES = (
+    (
+        "What color is the car?",
+        "red",
+        "Which color does the car have?",
+        "yes yes yes",
+        "It asks for the same in other words.",
+    ),
+    ("What color is the car?", "red", "Is the car red?", "no no yes", "Its answer is yes, no longer red."),
+    ("How many dogs are there?", "2", "How much dogs there is?", "yes yes no", "The grammar is wrong."),
+)
+"""Training: original, answer, rephrasing, what is right, why."""
+STAGE = 2
+
+
+def training() -> list[Item]:
+    made = []
+    for number, (original, answer, text, right, why) in enumerate(EXAMPLES):
+        name = f"training {number}"
+        gold = dict(zip((one.name for one in FIELDS), right.split(), strict=True))
+        content = replace(judged(original, answer, text), explanation=why)
+        made.append(Item(name, content, name, role=TRAINING, gold=gold))
+    return made
+
+
+def judged(original: str, answer: str, text: str, images: tuple[tuple[str, str], ...] = ()) -> Content:
+    return Content(
+        FIELDS, text, images, (("Original question", original), ("Answer", answer)), TASK
+    )  # fmt: skip
+
+
+def is_valid(value: Mapping[str, str]) -> bool:
+    return all(value[one.name] == "yes" for one in FIELDS)
+
+
+def majority(said: Sequence[Mapping[str, str]]) -> bool:
+    """Whether a rephrasing is valid: at least half of those who judged it found no fault."""
+    return 2 * sum(map(is_valid, said)) >= len(said)
+
+
+def described(example: Example) -> dict[str, Any]:
+    """What an export needs to know of the original."""
+    return {
+        "original": example.id, "question": example.question, "image_id": example.image_id, "target": example.target,
+        "answers": list(example.answers), "answer_type": example.answer_type, "question_type": example.question_type,
+    }  # fmt: skip
+
+
+def shown_image(example: Example, images: dict[str, Image]) -> tuple[tuple[str, str], ...]:
+    image = seen(example.image)
+    if image is None:
+        return ()
+    images[image_name(example)] = image
+    return ((image_name(example), "The image"),)
+
+
+@dataclass(frozen=True)
+class Validate(Kind):
+    """Do rephrasings keep meaning, answer and grammar?"""
+
+    generator: str = ""
+    """Who makes the rephrasings, as in the probe rephrase: rules, world, model:PLAYER [the groups of the data set]."""
+    count: int = 3
+    """Rephrasings per question, where they are made."""
+
+    name: ClassVar[str] = "validate"
+    title: ClassVar[str] = "Do these questions ask the same?"
+    instructions: ClassVar[str] = (
+        "You see a question with its answer, and a new question that was written to ask the same in other words. Judge "
+        "whether it means the same, whether the same answer fits, and whether it is correct English."
+    )
+    data: ClassVar[str] = "a data set with rephrasings, or any with validate:generator=rules"
+
+    def make(self, data: str, options: Mapping[str, Any], limit: int | None, settings: StudySettings) -> Made:
+        from pfungst.probes.rephrase.generators import with_rephrasings
+
+        loaded: Dataset = load_data(data, options, self.data)
+        if self.generator:
+            loaded = with_rephrasings(loaded, self.generator, self.count, settings.seed)
+        originals = {one.id: one for one in loaded if one.group == one.id}
+        pairs = [(originals[one.group], one) for one in loaded if one.group in originals and one.group != one.id]
+        if not pairs:
+            raise UsageError(f"{data} has no rephrasings. Let rules make them: validate:generator=rules.")
+        images: dict[str, Image] = {}
+        items = [
+            Item(
+                f"validate {new.id}",
+                judged(old.question, str(old.target or ""), new.question, shown_image(old, images)),
+                f"validate {old.id}", self.generator or "data",
+                about={**described(old), "id": new.id, "text": new.question},
+            )
+            for old, new in sample(pairs, limit, settings.seed)
+        ]  # fmt: skip
+        return Made([*training(), *items, *checks(FIELDS)], images)
+
+    def outcome(self, answers: Sequence[Mapping[str, Any]], items: Sequence[Mapping[str, Any]]) -> Outcome:
+        table, numbers, valid = votes(answers)
+        return Outcome((table,), "meaning", numbers, export(valid))
+
+
+def votes(
+    answers: Sequence[Mapping[str, Any]],
+) -> tuple[Table, dict[str, Any], list[tuple[Mapping[str, Any], str]]]:
+    """The table of stage two, its numbers, and the valid rephrasings: what is known of each, and its words."""
+    by_item: dict[str, list[Mapping[str, Any]]] = {}
+    for row in answers:
+        by_item.setdefault(row["item"], []).append(row)
+    groups = [rows[0]["about"]["original"] for rows in by_item.values()]
+    rows: list[tuple[Any, ...]] = []
+    numbers: dict[str, Any] = {}
+
+    def told(words: str, keeps: Any) -> None:
+        shares = [float(2 * sum(keeps(row["value"]) for row in some) >= len(some)) for some in by_item.values()]
+        numbers[words] = finding("share", bootstrap(shares, groups), words)
+        rows.append((words, len(by_item), len(answers), numbers[words]))
+
+    for one, words in zip(FIELDS, ("same meaning", "same answer", "correct grammar"), strict=True):
+        told(words, lambda value, name=one.name: value[name] == "yes")
+    told("valid", is_valid)
+    table = Table(
+        "Rephrasings that people find valid", ("", "rephrasings", "judgements", "share"), tuple(rows),
+        "By the majority of those who judged a rephrasing; valid: without any fault. 95% intervals over questions.",
+    )  # fmt: skip
+    kept = [
+        (some[0]["about"], str(some[0]["about"]["text"]))
+        for some in by_item.values()
+        if majority([row["value"] for row in some])
+    ]
+    return table, numbers, kept
+
+
+def export(valid: Sequence[tuple[Mapping[str, Any], str]]) -> dict[str, bytes]:
+    """The originals and their valid rephrasings in the format of VQA-Rephrasings.
+
+    Published ids are numbers; originals that have one keep it, and their rephrasings count on from the largest.
+    """
+    questions: list[dict[str, Any]] = []
+    labels: list[dict[str, Any]] = []
+    originals: dict[str, int] = {}
+    known = [str(about["original"]) for about, _ in valid]
+    numeric = all(_is_number(one) for one in known)
+    largest = max((int(one) for one in known if numeric), default=len(set(known)))
+    images: dict[str, Any] = {}
+
+    def write(id_: int, about: Mapping[str, Any], text: str, of: int | None) -> None:
+        image: Any = images.setdefault(str(about["image_id"]), len(images) + 1)
+        if all(_is_number(name) for name in (str(row["image_id"]) for row, _ in valid)):
+            image = int(str(about["image_id"]))
+        questions.append({"question_id": id_, "image_id": image, "question": text,
+                          **({} if of is None else {"rephrasing_of": of})})  # fmt: skip
+        target = about["target"]
+        given = list(about["answers"]) or ([target] if target is not None else [])
+        labels.append({
+            "question_id": id_, "image_id": image, "question_type": about["question_type"],
+            "answer_type": about["answer_type"], "multiple_choice_answer": target,
+            "answers": [{"answer": one, "answer_id": n, "answer_confidence": "yes"} for n, one in enumerate(given, 1)],
+        })  # fmt: skip
+
+    for about, text in valid:
+        name = str(about["original"])
+        if name not in originals:
+            originals[name] = int(name) if numeric else len(originals) + 1
+            write(originals[name], about, str(about["question"]), None)
+        largest += 1
+        write(largest, about, text, originals[name])
+    if not questions:
+        return {}
+    head = {"data_type": "mscoco", "data_subtype": "valrep2014"}
+    files = {
+        "v2_OpenEnded_mscoco_valrep2014_humans_og_questions.json": {
+            **head, "task_type": "Open-Ended", "questions": questions
+        },
+        "v2_mscoco_valrep2014_humans_og_annotations.json": {**head, "annotations": labels},
+    }  # fmt: skip
+    made = {f"rephrasings/{name}": json.dumps(content).encode() for name, content in files.items()}
+    names = {
+        "questions": {str(n): name for name, n in originals.items()},
+        "images": {str(n): i for i, n in images.items()},
+    }
+    return {**made, "rephrasings.names.json": json.dumps(names, indent=1).encode()}
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 16

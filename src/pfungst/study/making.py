@@ -1,0 +1,88 @@
+"""`pfungst study new`: items and images into a folder and a database."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import func, select
+
+from pfungst.core import Image, PfungstError
+from pfungst.core.files import write_atomic
+from pfungst.core.types import Progress, no_progress
+from pfungst.study.folder import IMAGES, Keys, Study, connect
+from pfungst.study.items import ITEM, Item
+from pfungst.study.kinds import get_kind
+from pfungst.study.schema import ITEM as ITEMS
+from pfungst.study.settings import FILE, StudySettings
+
+ENDINGS = {"image/png": ".png", "image/jpeg": ".jpg"}
+
+
+@dataclass(frozen=True)
+class NewStudy:
+    """A study that was just made."""
+
+    study: Study
+    items: int
+    notes: tuple[str, ...]
+
+
+def new_study(
+    out: Path,
+    settings: StudySettings,
+    *,
+    database: str = "",
+    options: Mapping[str, Any] | None = None,
+    limit: int | None = None,
+    progress: Progress = no_progress,
+) -> NewStudy:
+    """Make a study in a new folder.
+
+    database: address of an empty PostgreSQL database; by default study.sqlite in the folder
+    options: of `pfungst.data.load`
+    limit: items to draw, see the kind
+    """
+    kind = get_kind(settings.kind)
+    if (out / FILE).exists() or (out.is_dir() and any(out.iterdir())):
+        raise PfungstError(f"{out} is not empty. A study begins in a folder of its own.")
+    made = kind.make(settings.data, options or {}, limit, settings)
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        names = _write_images(out / IMAGES, made.images, progress)
+        base = connect(out, database)
+        base.migrate()
+        with base.reading() as connection:
+            if connection.execute(select(func.count()).select_from(ITEMS)).scalar_one():
+                raise PfungstError(f"The database {base.name} holds a study already. Every study needs one of its own.")
+        study = Study(out, settings, Keys.make(out), base)
+        study.book.add(_with_files(item, names) for item in made.items)
+        settings.write(out)
+    except BaseException:
+        shutil.rmtree(out, ignore_errors=True)
+        raise
+    return NewStudy(study, sum(item.role == ITEM for item in made.items), made.notes)
+
+
+def _write_images(folder: Path, images: Mapping[str, Image], progress: Progress) -> dict[str, str]:
+    """Name in the items -> name of the file. Files are named after what is in them, which tells a worker nothing."""
+    from pfungst.web.pictures import LARGE, encode
+
+    folder.mkdir()
+    names = {}
+    for number, (name, image) in enumerate(images.items()):
+        progress("images", number, len(images))
+        content, kind = encode(image, LARGE)
+        names[name] = hashlib.sha256(content).hexdigest()[:32] + ENDINGS[kind]
+        write_atomic(folder / names[name], content)
+    progress("images", len(images), len(images))
+    return names
+
+
+def _with_files(item: Item, names: Mapping[str, str]) -> Item:
+    images = tuple((names[name], caption) for name, caption in item.content.images)
+    return replace(item, content=replace(item.content, images=images))

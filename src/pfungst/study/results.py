@@ -1,0 +1,156 @@
+"""`pfungst study results`: what people said, who took part, and how far they agree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pfungst.core import Table
+from pfungst.scores.reliability import Reliability, reliability
+from pfungst.study.book import REMOVED
+from pfungst.study.folder import Study
+from pfungst.study.items import CHECK, ITEM, TRAINING
+from pfungst.study.kinds import Outcome
+from pfungst.study.kinds.base import finding
+
+LOW = 2 / 3
+"""Items are listed whose most frequent answer was given by a smaller share of the people who saw them."""
+
+
+@dataclass(frozen=True)
+class WorkerRow:
+    """One worker in numbers."""
+
+    worker: str
+    state: str
+    answered: int
+    checks: int
+    passed: int
+    training_right: int
+    training: int
+    seconds: float | None
+    """Median time on an item."""
+    minutes: float
+    """Sum of the times on all items, training and checks."""
+    counts: bool
+    """False: failed the attention checks, none of the answers count."""
+    completion_code: str
+    """Empty while there is something left to do."""
+    amount: float
+
+
+@dataclass(frozen=True)
+class Results:
+    """A study, in numbers."""
+
+    title: str
+    kind: str
+    items: int
+    complete: int
+    """Items with all the answers they need."""
+    answers: int
+    """Answers that count."""
+    excluded: int
+    """Answers of workers who failed the attention checks."""
+    workers: tuple[WorkerRow, ...]
+    outcome: Outcome
+    agreement: Reliability
+    disputed: tuple[tuple[str, str], ...]
+    """Items below agreement, with what people said."""
+    rows: tuple[Mapping[str, Any], ...]
+    """Every answer, also those that do not count, with the column `counts`."""
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """Everything that is shown."""
+        named = (
+            ("Krippendorff's alpha", finding("alpha", self.agreement.alpha)),
+            (f"Fleiss' kappa, {self.agreement.kappa_answers} answers per item", finding("kappa", self.agreement.kappa)),
+            ("share of the most frequent answer", finding("share", self.agreement.majority)),
+        )
+        agreed = Table(
+            f"Agreement on “{self.outcome.rated}”", ("measure", "items", "value"),
+            tuple((name, one.clusters, one) for name, one in named), "95% intervals over items.",
+        )  # fmt: skip
+        more: tuple[Table, ...] = ()
+        if self.disputed:
+            more = (Table("Items that people disagree about", ("item", "answers"), self.disputed),)
+        return (*self.outcome.tables, agreed, *more, _worker_table(self.workers))
+
+    def numbers(self) -> dict[str, Any]:
+        """For results.json."""
+        return {
+            "title": self.title, "kind": self.kind, "items": self.items, "complete": self.complete,
+            "answers": self.answers, "excluded": self.excluded, "findings": self.outcome.numbers,
+            "agreement": self.agreement, "disputed": self.disputed, "workers": self.workers,
+            "tables": self.outcome.tables,
+        }  # fmt: skip
+
+
+def study_results(study: Study) -> Results:
+    """The results so far."""
+    rows = study.book.answers()
+    items = study.book.items()
+    workers = tuple(_worker_rows(study, rows))
+    good = {one.worker for one in workers if one.counts}
+    told = tuple({**row, "counts": row["role"] == ITEM and row["worker"] in good} for row in rows)
+    counted = [row for row in told if row["counts"]]
+    outcome = study.kind.outcome(counted, items)
+    by_item: dict[str, list[str]] = {}
+    for row in counted:
+        if outcome.rated in row["value"]:
+            by_item.setdefault(row["item"], []).append(row["value"][outcome.rated])
+    return Results(
+        study.title, study.settings.kind, len(items), sum(row["answered"] >= row["wanted"] for row in items),
+        len(counted), sum(row["role"] == ITEM for row in told) - len(counted), workers, outcome,
+        reliability(list(by_item.values()), seed=study.settings.seed), _disputed(by_item), told,
+    )  # fmt: skip
+
+
+def _disputed(by_item: Mapping[str, Sequence[str]]) -> tuple[tuple[str, str], ...]:
+    found = []
+    for item, said in by_item.items():
+        counts = Counter(said).most_common()
+        if len(said) >= 2 and counts[0][1] < LOW * len(said) - 1e-9:
+            found.append((item, ", ".join(f"{value} ({n})" for value, n in counts)))
+    return tuple(found)
+
+
+def _worker_rows(study: Study, rows: Sequence[Mapping[str, Any]]) -> list[WorkerRow]:
+    by_worker: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        by_worker.setdefault(row["worker"], []).append(row)
+    made = []
+    for worker in study.book.workers():
+        mine = by_worker.get(worker.code, [])
+        done = [row for row in mine if row["role"] in (ITEM, REMOVED)]
+        checks = [bool(row["right"]) for row in mine if row["role"] == CHECK]
+        training = [bool(row["right"]) for row in mine if row["role"] == TRAINING]
+        state = "finished" if worker.finished else "at work" if done else "training" if worker.consented else "invited"
+        made.append(
+            WorkerRow(
+                worker.code, state, len(done), len(checks), sum(checks), sum(training), len(training),
+                float(np.median([row["seconds"] for row in done])) if done else None,
+                sum(row["seconds"] for row in mine) / 60,
+                sum(checks) >= study.settings.pass_checks * len(checks),
+                study.completion(worker.id, worker.code) if worker.finished else "",
+                round(study.settings.pay * len(done), 2),
+            )
+        )  # fmt: skip
+    return made
+
+
+def _worker_table(workers: Sequence[WorkerRow]) -> Table:
+    return Table(
+        "Workers", ("worker", "state", "items", "checks passed", "training right", "seconds per item", "counts"),
+        tuple(
+            (one.worker, one.state, one.answered, f"{one.passed} of {one.checks}",
+             f"{one.training_right} of {one.training}", "–" if one.seconds is None else f"{one.seconds:.1f}",
+             "yes" if one.counts else "no: failed the checks")
+            for one in workers
+        ),
+    )  # fmt: skip
