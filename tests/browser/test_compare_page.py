@@ -24,7 +24,8 @@ def comparison(runs: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Pa
 )
 def test_no_rule_of_accessibility_is_broken(visit, violations, shoot, comparison, name, options) -> None:
     page = visit(comparison, **options)
-    shoot(page, "compare" if name == "light" else f"compare-{name}")
+    if name == "light":
+        shoot(page, "compare")
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     assert violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= options.get("width", 1280)

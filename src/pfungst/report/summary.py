@@ -189,9 +189,9 @@ def draw_narrow(rows: Sequence[Row]) -> str:
         anchor = "start" if value == 0 else "end" if value == 1 else "middle"
         parts.append(text(accuracy(value) + (-8 if value == 0 else 14 if value == 1 else 0), bottom + 18,
                           tick(value, 0.25, "%"), anchor))  # fmt: skip
-    parts += _headings(rows, places, 22.0)
+    parts += _headings(rows, places, 22.0, 14.0)
     for row, y in zip(rows, places, strict=True):
-        parts.append(text(0, y - 14, short(row.probe, 170), kind="strong"))
+        parts.append(text(14, y - 14, short(row.probe, 170), kind="strong"))
         if row.drop is not None:
             parts.append(text(width, y - 14, f"drop {format_finding(row.drop)}", "end", "value"))
         parts += _dumbbell(row, y + 4, accuracy)
@@ -208,10 +208,10 @@ def _places(rows: Sequence[Row], top: float, high: float) -> tuple[list[float], 
     return places, y - high / 2 + 4
 
 
-def _headings(rows: Sequence[Row], places: Sequence[float], lift: float) -> list[str]:
+def _headings(rows: Sequence[Row], places: Sequence[float], lift: float, left: float = 0.0) -> list[str]:
     for at, row in enumerate(rows):
         if row.removes and at and not rows[at - 1].removes:
-            return [text(0, places[at] - 22 - lift, "without evidence")]
+            return [text(left, places[at] - 22 - lift, "without evidence")]
     return []
 
 
