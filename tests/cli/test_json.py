@@ -29,7 +29,7 @@ LEAVES = dict(leaves(typer.main.get_command(app)))
 RUN = "examine oracle -d data.jsonl -p control -o {}"
 STUDY = "study new rephrase -d data.jsonl --limit 2 -o people"
 CHEAP: dict[str, tuple[str, ...]] = {
-    "examine": (RUN.format("a"),),
+    "examine": (RUN.format("a"), RUN.format("a") + " --dry-run"),
     "rescore": (RUN.format("a"), "rescore a"),
     "report": (RUN.format("a"), "report a"),
     "compare": (RUN.format("a"), RUN.format("b"), "compare a b"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -261,3 +263,32 @@ def test_questions_of_one_image_are_asked_together() -> None:
     a, b = picture((1, 0, 0)), picture((2, 0, 0))
     asked = [Query("1", a), Query("2", b), Query("3"), Query("4", picture((1, 0, 0))), Query("5", b)]
     assert by_image(asked, {}) == [0, 3, 1, 4, 2]
+
+
+# Processes
+
+
+FORKING = """
+import os, signal, sys
+from pfungst.core import Query
+from pfungst.players import resolve
+
+def asked(count):
+    return len(player.answer([Query(f"question {n}") for n in range(count)]))
+
+player = resolve(f"openai:m@{sys.argv[1]}")
+before = asked(4)
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    os._exit(asked(6))
+_, status = os.waitpid(child, 0)
+print(before, os.waitstatus_to_exitcode(status), asked(5))
+"""
+
+
+def test_a_forked_process_asks_over_connections_and_threads_of_its_own() -> None:
+    with serving(echo) as server:
+        line = [sys.executable, "-c", FORKING, server.url]
+        told = subprocess.run(line, capture_output=True, text=True, check=True, timeout=120)
+    assert told.stdout.split() == ["4", "6", "5"], told.stderr

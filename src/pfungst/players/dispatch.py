@@ -53,7 +53,8 @@ class Dispatcher:
         self.meter = Meter(options)
         self.backoff = Backoff(options.backoff)
         self.background = Background(name)
-        self.threads = ThreadPoolExecutor(_THREADS, thread_name_prefix=f"{name}-image")
+        self._name = name
+        self._threads: tuple[int, ThreadPoolExecutor] | None = None
         self.calls: list[_Call] = []
 
     def ask(self, queries: Sequence[Query]) -> Iterator[list[tuple[int, Answer]]]:
@@ -72,6 +73,13 @@ class Dispatcher:
             self.background.call(call.end)
         if failures:
             raise next((error for error in failures if isinstance(error, Fatal)), failures[0])
+
+    @property
+    def threads(self) -> ThreadPoolExecutor:
+        """Where requests are made ready; a forked process needs threads of its own."""
+        if self._threads is None or self._threads[0] != os.getpid():
+            self._threads = os.getpid(), ThreadPoolExecutor(_THREADS, thread_name_prefix=f"{self._name}-image")
+        return self._threads[1]
 
 
 class _Call:
