@@ -34,7 +34,7 @@ SIZES: dict[str, dict[str, int]] = {
     "pythia": {"word_size": 64, "hidden": 96, "joint": 128, "picture_branch": 96},
     "ban": {"word_size": 48, "hidden": 40, "glimpses": 2},
 }  # fmt: skip
-"""Small: all weights of the package together have 30 MB."""
+"""Small: with those of the world they have 30 MB."""
 FIT = FitConfig(epochs=26, batch=128, rate=2.5e-3, weight_decay=0.02, average=0.99, check_every=94, checkpoint_every=94)
 
 
