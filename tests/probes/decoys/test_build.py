@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pfungst.core import DataError, ProbeError
-from pfungst.probes.decoys import build
+from pfungst.probes.decoys import build, rules
 from pfungst.probes.decoys.split import letters
 from pfungst.scores.exact import normalise
 from pfungst.text import wups
@@ -152,6 +152,10 @@ def test_yes_and_no_are_each_others_decoy_in_every_set_whatever_annotators_said(
             assert {"yes", "no"} <= set(made.choices(variant, n)), variant
         assert len(made.choices("QoU+IoU", n)) == 7 and len(made.choices("IoU", n)) == 4
     assert made.counts("iou")["opposite"] == len(asked), "no image has a second question"
+    for variant in made.variants:
+        counted = (made.numbers(variant) >= 0).sum(1)
+        assert counted.tolist() == [len(made.decoys(variant, n)) for n in range(60)], "none counts twice"
+    assert rules(made, "QoU+IoU").chance == pytest.approx(np.mean([1 / len(c) for c in made.all_choices("QoU+IoU")]))
     fallbacks = made.kinds["iou"].fallbacks
     assert all(fallbacks[n] == (2 if n in asked else 3) for n in range(60)), "the opposite is no fallback"
 

@@ -142,14 +142,19 @@ class DecoySet:
         return {"counts": {kind: self.counts(kind) for kind in self.kinds}, "mostly fallback": self.fallen}
 
     def numbers(self, variant: str, items: npt.NDArray[Any] | None = None) -> Ints:
-        """Decoys as answer numbers, (examples, at most), -1 at the end. Combined sets may hold an answer twice."""
+        """Decoys as answer numbers, (examples, at most), none twice; -1 where there is none."""
         items = np.arange(len(self)) if items is None else items
         parts = [
             self.split.originals.padded(items) if part == "orig" else self.kinds[part].answers[items]
             for part in self._parts(variant)
         ]
         reserve = self._reserve(variant)
-        return np.concatenate(parts if reserve is None else [*parts, reserve[items][:, None]], axis=1)
+        found = np.concatenate(parts if reserve is None else [*parts, reserve[items][:, None]], axis=1)
+        classes = np.where(found >= 0, self.split.book.classes[found], -1)
+        for column in range(1, found.shape[1]):
+            again = (classes[:, :column] == classes[:, column, None]).any(1)
+            found[again, column] = -1
+        return found
 
     @property
     def fallen(self) -> dict[str, float]:
