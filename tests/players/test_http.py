@@ -12,12 +12,15 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pfungst.core import PlayerError
-from pfungst.players.http import Connections, HTTPFailure, NoReply, Reply, TooLong
+from pfungst.players.http import Connections, HTTPFailure, NoReply, Reply, TooLong, _Connection
 
 Handler = Callable[[socket.socket], None]
 
@@ -159,9 +162,20 @@ def test_a_server_that_says_close_gets_a_new_connection() -> None:
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", HTTPFailure),
         (b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 3\r\n\r\nyes", HTTPFailure),
         (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nyes", HTTPFailure),
+        (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n", HTTPFailure),
         (b"HTTP/1.1 200 OK\r\nX: " + b"a" * (17 << 20), TooLong),
     ],
-    ids=["nothing", "cut", "chunk cut", "not HTTP", "bad chunk", "unknown packing", "not packed", "endless header"],
+    ids=[
+        "nothing",
+        "cut",
+        "chunk cut",
+        "not HTTP",
+        "bad chunk",
+        "unknown packing",
+        "not packed",
+        "upgrade",
+        "endless header",
+    ],
 )
 def test_what_is_no_reply_is_a_failure(reply: bytes, failure: type[Exception]) -> None:
     with listening(always(reply, close=True)) as (port, _), pytest.raises(failure):
@@ -280,3 +294,46 @@ def test_a_proxy_of_another_kind_is_a_sentence(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delenv("no_proxy", raising=False)
     with pytest.raises(PlayerError, match="socks5"):
         Connections("https://secure.test/v1", {}, 1, 1)
+
+
+WHOLE = [
+    OK,
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\ny\r\n2\r\nes\r\n0\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%b"
+    % (len(gzip.compress(b"yes", mtime=0)), gzip.compress(b"yes", mtime=0)),
+    b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 429 Too Many\r\nRetry-After: 3\r\n\r\nslow down",
+    b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nmore",
+]
+
+
+@given(
+    st.sampled_from(WHOLE),
+    st.lists(st.tuples(st.integers(0, 200), st.binary(max_size=4)), max_size=4),
+    st.lists(st.integers(0, 200), max_size=4),
+)
+@settings(max_examples=300, deadline=None)
+def test_whatever_comes_is_a_reply_or_a_failure(
+    reply: bytes, changes: list[tuple[int, bytes]], cuts: list[int]
+) -> None:
+    for place, text in changes:
+        reply = reply[:place] + text + reply[place + len(text) :]
+    places = [0, *sorted(min(cut, len(reply)) for cut in cuts), len(reply)]
+
+    class Wire(asyncio.Transport):
+        def write(self, data: object) -> None: ...
+        def abort(self) -> None: ...
+
+    async def run() -> None:
+        connection = _Connection(asyncio.get_running_loop())
+        connection.connection_made(Wire())
+        asked = asyncio.ensure_future(connection.ask(b""))
+        await asyncio.sleep(0)
+        for start, end in pairwise(places):
+            connection.data_received(reply[start:end])
+        connection.connection_lost(None)
+        await asyncio.wait([asked], timeout=5)
+        assert asked.done()
+        error = asked.exception()
+        assert error is None or isinstance(error, HTTPFailure)
+
+    asyncio.run(run())

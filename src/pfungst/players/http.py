@@ -211,8 +211,8 @@ class _Connection(asyncio.Protocol):
             return
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:  # the tunnel of a proxy stands
-            pass
+        except httptools.HttpParserUpgrade:  # right only where the tunnel of a proxy stands, which was answered
+            self.fail(HTTPFailure("a reply that asks for another protocol"))
         except httptools.HttpParserError as error:
             self.fail(HTTPFailure(f"a reply that is not HTTP ({error})"))
 
