@@ -9,6 +9,10 @@ from typing import Any
 
 import pytest
 
+from pfungst.core import Answer, Dataset, Exam, Example
+from pfungst.probes.control import Control
+from pfungst.report import write_report
+
 
 @pytest.fixture(scope="module")
 def report(runs: list[Path]) -> Path:
@@ -151,3 +155,33 @@ def test_on_paper_there_is_no_navigation_and_the_page_is_light(visit, report) ->
     page.emulate_media(media="print")
     assert not page.locator("nav.top").is_visible() and not page.locator("form.filters").is_visible()
     assert page.evaluate("getComputedStyle(document.body).color") == "rgb(23, 32, 43)"
+
+
+def test_hostile_text_stays_text_and_inside_a_phone(visit, tmp_path) -> None:
+    """Markup, and words of 300 letters, in every place that a data set or a player can write to."""
+    hostile = "W" * 300 + '"><script>alert(1)</script><img src=x onerror=alert(1)>'
+
+    class Hostile:
+        name, fingerprint = hostile, "hostile"
+
+        def answer(self, queries: Any) -> list[Answer]:
+            return [Answer(hostile if query.take else "yes") for query in queries]
+
+    examples = [
+        Example(
+            f"{n}{hostile}", hostile, answers=("yes",), target="yes", choices=("yes", hostile), question_type=hostile
+        )
+        for n in range(3)
+    ]
+    data = Dataset(hostile, examples, "exact", "x")
+    Exam(Hostile(), data, [Control()], lambda e, a: float(a.text == e.target), tmp_path).run()
+    page = visit(write_report(tmp_path, data), width=360, height=740)
+    page.on("dialog", lambda _: pytest.fail("a script of the data set ran"))
+    page.locator(".case:visible .open").first.click()
+    assert page.locator("dialog[open] h3").inner_text() == hostile
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert page.evaluate("document.querySelector('dialog[open]').scrollWidth") <= 360
+    rights = page.locator("dialog[open] .full *").evaluate_all(
+        "all => all.map((one) => one.getBoundingClientRect().right)"
+    )
+    assert max(rights) <= 360
