@@ -13,6 +13,8 @@ import pytest
 
 import pfungst
 
+PATIENCE = 120_000
+"""Milliseconds that a busy machine may take for one step."""
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 SHOTS = os.environ.get("PFUNGST_SCREENSHOTS", "")
 """A folder: `make screenshots` lets the tests write what they see there."""
@@ -28,7 +30,10 @@ def chromium() -> Iterator[Any]:
             pytest.skip("there is no Chromium: `make browser` installs one")
         root = hasattr(os, "geteuid") and os.geteuid() == 0
         # The sandbox refuses to run as root, which containers are.
-        browser = started.chromium.launch(executable_path=found, args=["--no-sandbox"] if root else [])
+        try:
+            browser = started.chromium.launch(executable_path=found, args=["--no-sandbox"] if root else [])
+        except playwright.Error as error:
+            pytest.skip(f"{found} does not start: {str(error).splitlines()[0]}")
         yield browser
         browser.close()
 
@@ -43,6 +48,7 @@ class Visit:
 
     def __call__(self, path: Path | str, width: int = 1280, height: int = 900, **options: Any) -> Any:
         context = self.browser.new_context(viewport={"width": width, "height": height}, **options)
+        context.set_default_timeout(PATIENCE)
         self.contexts.append(context)
         page = context.new_page()
         page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)

@@ -1,5 +1,6 @@
 """From a number back to what was asked and said."""
 
+import io
 import json
 from pathlib import Path
 
@@ -8,9 +9,11 @@ from typer.testing import CliRunner
 
 import pfungst
 from pfungst.cli.app import app
-from pfungst.core import Answer, Dataset, Exam, Example, PfungstError
+from pfungst.core import Answer, BytesImage, Dataset, Exam, Example, PfungstError
+from pfungst.core.images import NamedImage
 from pfungst.probes.control import Control
 from pfungst.report.answers import Chosen, answers
+from pfungst.report.image_files import image_files
 from tests.conftest import png
 
 
@@ -83,3 +86,17 @@ def test_images_are_links_in_the_terminal_and_files_in_json(tmp_path: Path, monk
     assert str(folder / "0.png") in piped
     without = CliRunner().invoke(app, ["show", str(out), "--probe", "control", "--no-images"]).stdout
     assert "0.png" not in without
+
+
+def test_an_image_in_an_archive_is_copied_once_and_named_by_what_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PFUNGST_CACHE", str(tmp_path / "cache"))
+    content = io.BytesIO()
+    png(90).pil().save(content, format="WEBP")
+    image = BytesImage(content.getvalue())
+    data = Dataset("d", [Example("a", "?", image), Example("b", "?", NamedImage("gone.jpg"))])
+    rows = [{"probe": "control", "example_id": one.id, "image": one.image and one.image.digest} for one in data]
+    first, missing = image_files(rows, data)
+    assert first is not None and first.suffix == ".webp" and first.read_bytes() == image.read() and missing is None
+    assert image_files(rows, data)[0] == first and len(list(first.parent.iterdir())) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -36,10 +37,23 @@ def _file(image: Image | None, digest: str) -> Path | None:
         return None
     if isinstance(image, FileImage):
         return image.path.absolute() if image.path.exists() else None
-    path = cache_dir("shown") / f"{digest.replace(':', '-')[:64]}.png"
-    if not path.exists():
-        try:
-            write_atomic(path, image.read())
-        except PfungstError:
-            return None
+    stem = digest.replace(":", "-")[:64]
+    folder = cache_dir("shown")
+    known = next(folder.glob(f"{glob.escape(stem)}.*"), None)
+    if known is not None:
+        return known
+    try:
+        content = image.read()
+    except PfungstError:
+        return None
+    path = folder / f"{stem}.{_suffix(content)}"
+    write_atomic(path, content)
     return path
+
+
+def _suffix(content: bytes) -> str:
+    """By what the file begins with: viewers go by the name."""
+    starts = {b"\x89PNG": "png", b"\xff\xd8": "jpg", b"GIF8": "gif", b"BM": "bmp", b"II*": "tif", b"MM\0*": "tif"}
+    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
+        return "webp"
+    return next((name for start, name in starts.items() if content.startswith(start)), "image")
