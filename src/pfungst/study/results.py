@@ -11,11 +11,11 @@ import numpy as np
 
 from pfungst.core import Table
 from pfungst.scores.reliability import Reliability, reliability
-from pfungst.study.book import REMOVED
 from pfungst.study.folder import Study
 from pfungst.study.items import CHECK, ITEM, TRAINING
 from pfungst.study.kinds import Outcome
 from pfungst.study.kinds.base import finding
+from pfungst.study.queries import REMOVED
 
 LOW = 2 / 3
 """Items are listed whose most frequent answer was given by a smaller share of the people who saw them."""

@@ -51,6 +51,8 @@ class Kind:
     instructions: ClassVar[str]
     data: ClassVar[str]
     """What `--data` must name, in words."""
+    follows: ClassVar[bool] = False
+    """Whether answers bring new items, see `follow`."""
 
     def make(self, data: str, options: Mapping[str, Any], limit: int | None, settings: StudySettings) -> Made:
         """The items, from a data set or a run.

@@ -37,6 +37,7 @@ class Rephrase(Kind):
         "somebody else wrote."
     )
     data: ClassVar[str] = "a data set with questions and their answers"
+    follows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= len(ORDINALS):
