@@ -48,7 +48,9 @@ def add_looks(run: Path, player: object, data: Dataset) -> None:
     except Exception as error:  # of a player: the exam is finished, and its report must not be lost
         _LOGGER.warning(f"The report has no attention maps: {error}.")
         return
-    write_json(run / FILE, _weights(rows, maps))
+    weights = _weights(rows, maps)
+    if weights:
+        write_json(run / FILE, weights)
 
 
 def _weights(rows: Sequence[Mapping[str, Any]], maps: Mapping[str, Any]) -> dict[str, Any]:
