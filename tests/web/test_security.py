@@ -73,6 +73,27 @@ def test_reading_is_open_and_the_rest_needs_the_token(guarded: Served, run_id: F
         guarded.client = guarded_client
 
 
+def test_guessing_the_token_is_slow(settings: WebSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace
+
+    from pfungst.web import app
+    from pfungst.web.forms import Form
+    from pfungst.web.security import Refused
+
+    explorer = app.Explorer(replace(settings, token="a long token"))
+    now = 1000.0
+    monkeypatch.setattr(app.time, "monotonic", lambda: now)
+    found = []
+    for _ in range(app.MOST_WRONG_TOKENS + 5):
+        with pytest.raises(Refused) as refused:
+            explorer._sign_in(Form({"token": "a guess"}))
+        found.append(refused.value.status)
+    assert found == [403] * app.MOST_WRONG_TOKENS + [429] * 5
+    now += 61
+    assert explorer._sign_in(Form({"token": "a long token"})).status_code == 303
+    explorer.site.close()
+
+
 def test_a_session_cannot_be_forged() -> None:
     ours, other = Sessions("a"), Sessions("a")
     session = ours.new()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import time
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -30,7 +31,8 @@ OURS = {"explorer.css": "text/css", "explorer.js": "text/javascript", "game.js":
         "icon.svg": "image/svg+xml"}  # fmt: skip
 """Files of ours beside the report's style."""
 HEADINGS = {404: "Not here", 403: "Not allowed", 413: "Too large", 500: "Something went wrong"}
-WAIT_AFTER_WRONG_TOKEN = 1.0
+MOST_WRONG_TOKENS = 30
+"""In a minute, from all visitors together; more are not looked at."""
 
 
 class Explorer:
@@ -46,6 +48,7 @@ class Explorer:
         self.site = Site(settings)
         self.desk = Desk(settings)
         self.sessions = Sessions(f"pfungst_{settings.port}")
+        self._wrong: deque[float] = deque(maxlen=MOST_WRONG_TOKENS)
         self.actions = Actions(self.sessions, bool(settings.token))
 
     def app(self) -> App:
@@ -158,9 +161,11 @@ class Explorer:
         return self.site.runs.get(request.query_params.get("run", ""))
 
     def _sign_in(self, form: Form) -> Response:
+        if len(self._wrong) == self._wrong.maxlen and time.monotonic() - self._wrong[0] < 60:
+            raise Refused(429, "Too many wrong tokens were given. Try again in a minute.")
         given = form.text("token")
         if not self.settings.token or not hmac.compare_digest(given.encode(), self.settings.token.encode()):
-            time.sleep(WAIT_AFTER_WRONG_TOKEN)  # guessing is slow
+            self._wrong.append(time.monotonic())
             raise Refused(403, "This is not the token of this server.")
         # A new session: one that somebody may have planted before gets no rights.
         answer = RedirectResponse("/", 303)
