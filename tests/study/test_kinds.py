@@ -14,6 +14,8 @@ import pytest
 import pfungst
 from pfungst.core import Answer, PfungstError, Query, UsageError
 from pfungst.data import load
+from pfungst.experiments.audit import audit
+from pfungst.experiments.audit_people import read_people
 from pfungst.study import export_study, study_results
 from pfungst.study.items import ITEM, TRAINING, BadAnswer
 from tests.study.conftest import fill, work
@@ -134,6 +136,29 @@ def test_withheld_shows_what_it_says_and_its_row_is_read_by_the_audit(make: Make
     assert [(cell["variant"], cell["model"], cell["accuracy"]["value"]) for cell in cells] == [
         ("Orig", "Human-A", 0.0), ("Orig", "Human-IA", 0.0), ("Orig", "Human-QA", 0.0), ("Orig", "Human-IQA", 1.0)
     ]  # fmt: skip
+    people = read_people(tmp_path / "found" / "human.json")
+    columns, rows = audit(load(study.settings.data), kinds=(), models=(), people=people).table()
+    by_name = {row[0]: row[columns.index("Orig")] for row in rows}
+    assert by_name["Human-IQA"].startswith("100.0")
+    assert by_name["Human-A"].startswith("0.0")
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_choice_sets_of_a_file_of_decoys_have_the_names_of_the_audit(make: Make, tmp_path: Path, ending: str) -> None:
+    from pfungst.probes.decoys import build
+    from pfungst.probes.decoys.files import write
+
+    rows = [
+        {"id": n, "question": f"What is {n % 5}?", "answer": f"thing{n % 5}", "image_id": n // 2} for n in range(20)
+    ]
+    (tmp_path / "open.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    file = tmp_path / f"decoys.{ending}"
+    write(build(load(tmp_path / "open.jsonl"), kinds=("qou", "random"), k=2), file, "QoU")
+    headline = make("withheld:conditions=A+QA", data=str(file), limit=3).book.items()
+    assert {row["about"]["set"] for row in headline} == {"QoU"}
+    both = make("withheld:conditions=QA,sets=qou+random,training=0", data=str(file), limit=3).book.items()
+    assert Counter(row["condition"] for row in both) == {"Q+A QoU": 3, "Q+A Random": 3}
+    assert len({row["source"] for row in both}) == 3, "nobody sees a question with two sets of choices"
 
 
 def test_withheld_needs_an_image_to_show(make: Make, tmp_path: Path) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pfungst.cli.examine import Images, Json, SkipBad
+
+if TYPE_CHECKING:
+    from pfungst.experiments.audit_config import Cell
 
 
 def audit(
@@ -34,7 +37,10 @@ def audit(
         typer.Option(help="What MLP-IA and MLP-IQA see: grid, efficientnet-lite0, timm:NAME, hf:NAME, or none."),
     ] = "grid",
     human: Annotated[
-        list[str] | None, typer.Option(help="Accuracy of people in percent, SET=NUMBER, for the table. Repeatable.")
+        list[str] | None,
+        typer.Option(
+            help="Accuracy of people for the table: human.json of a study, or SET=NUMBER in percent. Repeatable."
+        ),
     ] = None,
     models: Annotated[
         str,
@@ -78,7 +84,7 @@ def audit(
             fallback=fallback, balanced=balanced, encoder=f"words:{vectors}" if vectors else None,
             features=image_features(features, device) if sees else None,
             config=ScorerConfig(hidden=hidden, epochs=epochs, seed=seed, seeds=seeds, device=device), models=wanted,
-            human=_human(human or []), name=train.name, sets=sets, progress=progress,
+            human=_human(human or []), people=_people(human or []), name=train.name, sets=sets, progress=progress,
         )  # fmt: skip
     if out is not None:
         write_json(out, found)
@@ -105,9 +111,19 @@ def _human(given: list[str]) -> dict[str, float]:
 
     shares = {}
     for word in given:
+        if word.endswith(".json"):
+            continue
         name, _, number = word.partition("=")
         try:
             shares[name] = float(number) / 100
         except ValueError:
-            raise UsageError(f"--human takes SET=NUMBER, such as QoU+IoU=82.5, not {word!r}.") from None
+            raise UsageError(
+                f"--human takes human.json of a study or SET=NUMBER, such as QoU+IoU=82.5, not {word!r}."
+            ) from None
     return shares
+
+
+def _people(given: list[str]) -> list[Cell]:
+    from pfungst.experiments.audit_people import read_people
+
+    return [cell for word in given if word.endswith(".json") for cell in read_people(Path(word))]

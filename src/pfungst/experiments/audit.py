@@ -19,6 +19,7 @@ from pfungst.experiments.audit_cells import need_torch, statistics, train_scorer
 from pfungst.experiments.audit_config import MODELS, Cell, ScorerConfig, find_models
 from pfungst.experiments.audit_features import Features, grid_features
 from pfungst.experiments.audit_open import OpenAudit, audit_open, percent
+from pfungst.experiments.audit_people import left_out
 from pfungst.probes.decoys.building import K, build
 from pfungst.probes.decoys.files import write
 from pfungst.probes.decoys.rulebook import RuleScores, rules
@@ -128,6 +129,7 @@ def audit(
     config: ScorerConfig | None = None,
     models: Sequence[str] = MODELS,
     human: Mapping[str, float] | None = None,
+    people: Sequence[Cell] = (),
     name: str = "",
     sets: Path | None = None,
     progress: Progress = no_progress,
@@ -143,6 +145,7 @@ def audit(
     models: which to train, of `SEES`; with none, only the most common answers, Eq. 2 and the position of the target are
         tried.
     human: accuracy of people by choice set, shown beside the others.
+    people: rows of people from a study, with their intervals (`audit_people.read_people`).
     sets: write the choice sets of both splits to this folder, as train.parquet and test.parquet.
     """
     models = find_models(models)
@@ -179,12 +182,13 @@ def audit(
         warnings.append("Vectors are those of the embedded sentence encoder; the paper averages word vectors.")
     for part, one in zip(("training", "test"), made, strict=True):
         warnings += [f"In the {part} split: {sentence}" for sentence in one.warnings() if kinds]
+    warnings += left_out(people, variants)
     return Audit(
         name=named,
         train=len(made[0]),
         test=len(made[1]),
         variants=variants,
-        cells=(*cells, *trained),
+        cells=(*cells, *trained, *(one for one in people if one.variant in variants)),
         rules={one: rules(made[1], one, seed=seed) for one in variants},
         gains=gains,
         human=dict(human or {}),

@@ -72,6 +72,8 @@ class DecoysConfig:
     """Data set that Table 6 transfers from [vqa2_photos, else vqa2, else cocoqa]; `none` for no table."""
     limit: int | None = None
     """Use only the first examples of each split, this many."""
+    human: Path | None = option(None, free=True)
+    """Folder with what studies found: human.json of `pfungst study results`, named DATA-CONSTRUCTION.json."""
     seed: int = 0
     """Seed of every random choice."""
     seeds: int = 1
@@ -136,7 +138,10 @@ def run(config: DecoysConfig, out: Path, *, progress: Progress = no_progress) ->
     """Audit every data set with every construction, then transfer. OUT/NAME.json keeps what is finished."""
     claim(out, config)
     audits = [
-        kept(out / f"{name}-{construction}.json", partial(_audit, config, name, construction, out, progress))
+        _with_people(
+            config,
+            kept(out / f"{name}-{construction}.json", partial(_audit, config, name, construction, out, progress)),
+        )
         for name in config.chosen
         for construction in config.constructions
     ]
@@ -212,6 +217,24 @@ def _audit(config: DecoysConfig, name: str, construction: str, out: Path, progre
         }
     )  # fmt: skip
     return record
+
+
+def _with_people(config: DecoysConfig, record: dict[str, Any]) -> dict[str, Any]:
+    """The same with the rows of people, where a study asked them about these choice sets."""
+    from pfungst.experiments.audit_open import percent
+    from pfungst.experiments.audit_people import ROWS, left_out, read_people
+
+    file = config.human / f"{record['data']}-{record['construction']}.json" if config.human is not None else None
+    if file is None or not file.is_file():
+        return record
+    cells, variants = read_people(file), list(record["columns"])[1:]
+    rows = []
+    for model in ROWS:
+        known = {one.variant: percent(one.accuracy) for one in cells if one.model == model}
+        if any(name in known for name in variants):
+            rows.append([model, *(known.get(name, "") for name in variants)])
+    warnings = [*record["warnings"], *left_out(cells, variants)]
+    return {**record, "rows": [*record["rows"], *rows], "warnings": warnings}
 
 
 def _open(config: DecoysConfig, name: str, progress: Progress) -> dict[str, Any]:

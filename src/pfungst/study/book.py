@@ -143,7 +143,8 @@ class Book:
         return Standing(done, max(0, items - done), training, *counts.get(CHECK, (0, 0)))
 
     def _known_sizes(self, connection: Connection) -> dict[str, int]:
-        at, sizes = self._sizes.get("known", (-_SIZES_KEPT, {}))
+        known: tuple[float, dict[str, int]] = self._sizes.get("known", (0.0, {}))
+        at, sizes = known
         if time.monotonic() - at > _SIZES_KEPT or not sizes:
             sizes = {row[0]: row[1] for row in connection.execute(queries.SIZES)}
             self._sizes["known"] = (time.monotonic(), sizes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import and_, bindparam, case, delete, exists, func, insert, or_, select, update
+from sqlalchemy import BindParameter, and_, bindparam, case, delete, exists, func, insert, or_, select, update
 
 from pfungst.study.items import CHECK, ITEM, TRAINING
 from pfungst.study.schema import ITEM as ITEMS
@@ -14,7 +14,8 @@ REMOVED = "removed"
 """Role of an item whose author was forgotten: nobody sees it and it counts nowhere, but to judge it was work."""
 PRIME = 1_000_003
 
-_worker, _now = bindparam("worker"), bindparam("now")
+_worker: BindParameter[Any] = bindparam("worker")
+_now: BindParameter[Any] = bindparam("now")
 _seen = TURN.alias("seen")
 _unseen = ~exists().where(_seen.c.worker_id == _worker, _seen.c.source == ITEMS.c.source)
 _turn_columns = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -57,7 +58,7 @@ class Withheld(Kind):
     def make(self, data: str, options: Mapping[str, Any], limit: int | None, settings: StudySettings) -> Made:
         by_set = {
             name: {one.id: one for one in load_data(_with(data, name), options, self.data) if _fit(one)}
-            for name in self.sets or ("",)
+            for name in self.sets or (_headline(data),)
         }
         first, *others = by_set.values()
         shared = [one for one in first.values() if all(one.id in more for more in others)]
@@ -123,6 +124,25 @@ def _with(data: str, name: str) -> str:
     if not name:
         return data
     return f"{data}{'&' if '?' in data else '?'}choices=choices_{name}"
+
+
+def _headline(data: str) -> str:
+    """The set that a file of decoys has in its column `choices`; empty for other data sets."""
+    import pyarrow.parquet as pq
+
+    file = Path(data.partition("?")[0])
+    if "choices=" in data or file.suffix not in (".parquet", ".jsonl") or not file.is_file():
+        return ""
+    try:
+        if file.suffix == ".jsonl":
+            with open(file, encoding="utf-8") as lines:
+                row = json.loads(lines.readline())
+        else:
+            row = next(pq.ParquetFile(file).iter_batches(1)).to_pylist()[0]
+    except (OSError, ValueError, StopIteration, IndexError):
+        return ""  # the loader says what is wrong with it
+    names = [name for name in row if name.startswith("choices_") and row[name] == row.get("choices")]
+    return max(names, key=len).removeprefix("choices_") if names else ""
 
 
 def _fit(example: Example) -> bool:
