@@ -150,7 +150,7 @@ def table_rows(rows: Sequence[Row]) -> list[list[Any]]:
 
 def draw_wide(rows: Sequence[Row]) -> str:
     """Two panels: accuracy from clean to disturbed, and the drop with its interval."""
-    left = min(240.0, max(124.0, 8.0 * max(len(row.probe) for row in rows) + 12))
+    left = min(240.0, max(124.0, 8.6 * max(len(row.probe) for row in rows) + 12))
     middle, from_, to, width = 540.0, 604.0, 860.0, 1040.0
     high = 34.0
     places, bottom = _places(rows, 64.0, high)
@@ -170,7 +170,7 @@ def draw_wide(rows: Sequence[Row]) -> str:
         parts.append(text(drop(value), bottom + 18, tick(value, step, "%"), "middle"))
     parts += _headings(rows, places, 0.0)
     for row, y in zip(rows, places, strict=True):
-        parts.append(text(0, y + 4, short(row.probe, left - 12), kind="strong"))
+        parts.append(text(0, y + 4, short(row.probe, 0.82 * (left - 12)), kind="strong"))  # bold is wider
         parts += _dumbbell(row, y, accuracy)
         parts += _drop(row, y, drop)
         if row.drop is not None:
