@@ -18,9 +18,11 @@ import numpy as np
 from pfungst.core import MissingExtra, PfungstError
 from pfungst.web.reading import SCHEMA, batches
 from pfungst.web.runs import RunFolder
-from pfungst.web.wanted import PAGE, Place, Wanted, condition
+from pfungst.web.wanted import PAGE, QUESTIONS, Place, Wanted, condition
 
 _SHOWN = ", ".join(column for column in SCHEMA if not column.endswith("_hay"))
+_ASKED, _DISTINCT = "asked_hay", "_questions"
+"""The column of questions to be searched, and how the table of distinct ones is named."""
 _MOST_OF_ONE = 2000
 """Answers about one example that are shown."""
 _LOOK_SECONDS = 0.5
@@ -211,7 +213,8 @@ class Index:
                     continue
                 extra = f" AND (probe, example_id, variant) IN ({','.join(['(?,?,?)'] * len(mine))})"
                 more = [text for place in mine for text in (place.probe, place.example_id, place.variant)]
-            parts.append(f"SELECT {{columns}} FROM {table.name} WHERE {where}{extra}")
+            mine_alone = where.replace(QUESTIONS, f"{table.name}{_DISTINCT}")
+            parts.append(f"SELECT {{columns}} FROM {table.name} WHERE {mine_alone}{extra}")
             all_values += [*values, *more]
         return " UNION ALL ".join(parts), all_values
 
@@ -250,17 +253,23 @@ class Index:
             self._made += 1
             name = f"run_{self._made}"
         cursor = self._db.cursor()
-        cursor.execute(f"CREATE TABLE {name} ({', '.join(f'{column} {kind}' for column, kind in SCHEMA.items())})")
+        columns = ", ".join(f"{column} {kind}" for column, kind in SCHEMA.items() if column != _ASKED)
+        cursor.execute(f"CREATE TABLE {name} ({columns}, asked UBIGINT)")
+        # Many rows ask the same: a question is searched once, and found in the rows by its hash.
+        cursor.execute(f"CREATE TABLE {name}_all (asked UBIGINT, question VARCHAR)")
         problems, number = [], 0
         for file in files:
             try:
                 for batch in batches(run, file, number):
                     number += batch.num_rows
                     cursor.register("incoming", batch)
-                    cursor.execute(f"INSERT INTO {name} SELECT {', '.join(SCHEMA)} FROM incoming")
+                    cursor.execute(f"INSERT INTO {name} SELECT * EXCLUDE ({_ASKED}), hash({_ASKED}) FROM incoming")
+                    cursor.execute(f"INSERT INTO {name}_all SELECT DISTINCT hash({_ASKED}), {_ASKED} FROM incoming")
                     cursor.unregister("incoming")
             except PfungstError as error:
                 problems.append(str(error))
+        cursor.execute(f"CREATE TABLE {name}{_DISTINCT} AS SELECT DISTINCT * FROM {name}_all")
+        cursor.execute(f"DROP TABLE {name}_all")
         facets = [
             Facet(*row)
             for row in cursor.execute(
@@ -283,7 +292,8 @@ class Index:
             gone = [name for since, name in self._replaced if time.monotonic() - since > _KEPT_SECONDS]
             self._replaced = [one for one in self._replaced if one[1] not in gone]
         for name in gone:
-            self._db.cursor().execute(f"DROP TABLE IF EXISTS {name}")
+            for table in (name, f"{name}{_DISTINCT}"):
+                self._db.cursor().execute(f"DROP TABLE IF EXISTS {table}")
 
 
 def _signature(files: Sequence[Path]) -> Signature:

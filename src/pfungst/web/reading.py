@@ -24,12 +24,11 @@ SCHEMA = {
     "image": "VARCHAR", "key": "VARCHAR", "answer": "VARCHAR", "confidence": "DOUBLE", "score": "DOUBLE",
     "target": "VARCHAR", "answer_type": "VARCHAR", "question_type": "VARCHAR", "reply": "VARCHAR", "unread": "BOOLEAN",
     "clean_answer": "VARCHAR", "clean_score": "DOUBLE", "flip": "VARCHAR", "other_image": "BOOLEAN",
-    "asked_hay": "VARCHAR", "said_hay": "VARCHAR",
+    "said_hay": "VARCHAR", "asked_hay": "VARCHAR",
 }  # fmt: skip
 """Of the table of a run. `number` counts its rows, `trial` the trials of a probe, `place` the variants of a trial;
 `other_image` says that another image was shown than for the clean question. The last two are what is searched, in small
-letters: questions are long and often the same in many rows, which the database makes use of. Scores that are not known
-are null."""
+letters. Scores that are not known are null."""
 
 _NEEDED = ("example_id", "variant", "question", "answer", "score")
 _TEXTS = ("image_id", "image", "key", "answer_type", "question_type")

@@ -11,6 +11,8 @@ PAGE = 40
 """Answers on a page."""
 DEEPEST = 5_000
 """Last page that can be asked for: beyond it a filter finds more than leafing does."""
+QUESTIONS = "@questions"
+"""Stands in conditions for the table of distinct questions."""
 OUTCOMES = {
     "wrong": ("wrong", "score = 0"),
     "right": ("right", "score > 0"),
@@ -101,7 +103,9 @@ def condition(wanted: Wanted) -> tuple[str, list[Any]]:
         parts.append(f"({OUTCOMES[wanted.outcome][1]})")
     for word in wanted.text.lower().split('"') if '"' in wanted.text else [wanted.text.lower()]:
         if word.strip():
-            parts.append("(contains(asked_hay, ?) OR contains(said_hay, ?))")
+            parts.append(
+                f"(asked IN (SELECT asked FROM {QUESTIONS} WHERE contains(question, ?)) OR contains(said_hay, ?))"
+            )
             values += [word.strip()] * 2
     return " AND ".join(parts), values
 
