@@ -50,6 +50,7 @@ def _bound(host: str, port: int) -> socket.socket:
         made = socket.socket(kind, socket.SOCK_STREAM)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(address)
+        made.listen(2048)  # from here on visitors wait instead of being turned away
     except OSError as error:
         raise PfungstError(
             f"The server cannot listen on {host}, port {port} ({error.strerror or error}). Choose another with --port."

@@ -1,0 +1,67 @@
+"""`pfungst study serve` as a process of its own: what it says, and what is left when it is killed."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pfungst.study import StudySettings, new_study, open_study
+from tests.study.conftest import visiting
+
+pytest.importorskip("uvicorn", reason="serving needs the extra web")
+
+
+def begin(folder: Path, *words: str) -> tuple[subprocess.Popen[str], dict[str, Any]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pfungst", "study", *words, "--port", "0", "--json"], stdout=subprocess.PIPE, text=True,
+        cwd=folder,
+    )  # fmt: skip
+    assert process.stdout is not None
+    told = ""
+    for line in process.stdout:
+        told += line
+        if line.startswith("}"):
+            return process, json.loads(told)
+    raise AssertionError(told)
+
+
+def test_an_answer_survives_a_killed_server_and_is_not_saved_twice(tmp_path: Path, questions: Path) -> None:
+    settings = StudySettings("withheld:training=0,conditions=IQA", str(questions), check_every=0)
+    study = new_study(tmp_path / "study", settings, limit=3).study
+    worker = study.book.join("w")
+    study.book.consent(worker)
+    path = f"w/{study.keys.token(worker.id, worker.code)}"
+    study.close()
+    process, told = begin(tmp_path, "serve", "study")
+    assert told["admin_token"] == study.keys.admin
+    with visiting(told["address"]) as visitor:
+        text = visitor.get(path).text
+        given = {name: visitor.field(text, name) for name in ("form_token", "worker", "turn")}
+        assert "Saved:" in visitor.post("answer", **given, choice="1").text
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process, told = begin(tmp_path, "serve", "study")
+        visitor.address = told["address"]
+        text = visitor.get(path).text
+        again = {**given, "form_token": visitor.field(text, "form_token")}
+        assert "You answered this already" in visitor.post("answer", **again, choice="2").text
+    process.terminate()
+    process.wait()
+    kept = open_study(tmp_path / "study")
+    assert [row["value"] for row in kept.book.answers()] == [{"choice": "1"}]
+    kept.close()
+
+
+def test_the_demo_serves_the_study_that_is_there(tmp_path: Path, questions: Path) -> None:
+    new_study(tmp_path / "study-demo", StudySettings("rephrase", str(questions)), limit=1).study.close()
+    process, told = begin(tmp_path, "demo")
+    with visiting("") as visitor:
+        assert "Before you begin" in visitor.get(told["link"]).text
+    process.terminate()
+    process.wait()
