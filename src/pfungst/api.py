@@ -104,6 +104,7 @@ def examine(
     player_options: Mapping[str, Any] | None = None,
     max_queries: int | None = None,
     max_errors: int | None = None,
+    precision: float | None = None,
     place: Place | None = None,
     progress: Progress = no_progress,
 ) -> Run:
@@ -124,6 +125,8 @@ def examine(
     max_queries: most queries that may be put to the player; answers it gave before are free.
     max_errors: most queries that may fail (a broken image, an exception of the player). Their trials are left out,
         counted and shown; one more ends the run. Default: 10, or 1% of all queries if that is more.
+    precision: ask each probe about images in random order, no longer than until its drop is known to plus or minus
+        this, such as 0.02. `max_queries` then goes to the probe with the widest interval first.
     place: where probes that search, such as the game, do their work.
     """
     from pfungst.report import add_looks, write_report
@@ -152,7 +155,7 @@ def examine(
     with shown_in(path, progress) as shown:
         exam = Exam(
             chosen, part, parts, get_metric(part.metric), path, seed, config, shown, max_queries, place,
-            get_matcher(reading) if reading else None, max_errors,
+            get_matcher(reading) if reading else None, max_errors, precision=precision,
         )  # fmt: skip
         examined = exam.run()
     add_looks(path, chosen, part)
@@ -229,6 +232,7 @@ def rescore(
     label = "-".join(map(slug, named))
     exam = Exam(
         player, part, probes, score, path, config["seed"], config, progress, matcher=reader, label=label,
+        precision=config.get("precision"), images=_images_asked(path),
     )  # fmt: skip
     examined = exam.run()
     write_report(path, part, label)
@@ -238,8 +242,18 @@ def rescore(
 
 def _missing(run: Path) -> int:
     """Queries of a finished run that failed."""
+    return len(_told(run).get("failed", []))
+
+
+def _images_asked(run: Path) -> dict[str, int]:
+    """Of a finished run with a precision: the images that each probe asked about."""
+    return {probe: int(stop["images"]) for probe, stop in _told(run).get("precision", {}).items()}
+
+
+def _told(run: Path) -> dict[str, Any]:
     path = run / "findings.json"
-    return len(json.loads(path.read_text("utf-8")).get("failed", [])) if path.exists() else 0
+    told: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    return told
 
 
 def reading_notes(examined: Examined, metric: str, matcher: str) -> tuple[str, ...]:

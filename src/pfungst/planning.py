@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pfungst.api import named
 from pfungst.core import Asker, Dataset, Example, Player, Probe, Progress, Query
+from pfungst.core.adaptive import check_precision
 from pfungst.core.asker import NobodyAsked, asking_nobody
 from pfungst.core.images import Image, image_size
 from pfungst.core.stored import Typical, stored_keys, typical
@@ -84,6 +85,7 @@ def plan(
     data_options: Mapping[str, Any] | None = None,
     player_options: Mapping[str, Any] | None = None,
     max_queries: int | None = None,
+    precision: float | None = None,
     progress: Progress = no_progress,
 ) -> Plan:
     """What `pfungst.examine` with the same arguments would ask and take."""
@@ -94,6 +96,9 @@ def plan(
     with asking_nobody():
         counted = _Counting(chosen, part, run, seed, progress)
         rows = tuple(counted.probe(probe) for probe in parts)
+    if precision is not None:
+        check_precision(precision)
+        rows = tuple(replace(row, at_most=True) for row in rows)
     return counted.plan(rows, max_queries)
 
 

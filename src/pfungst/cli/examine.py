@@ -47,6 +47,9 @@ def examine(
     max_errors: Annotated[
         int | None, typer.Option(help="Most queries that may fail before the run stops [10, or 1% if that is more].")
     ] = None,
+    precision: Annotated[
+        float | None, typer.Option(help="Stop a probe once its drop is known to plus or minus this, such as 0.02.")
+    ] = None,
     images: Images = None,
     skip_bad: SkipBad = False,
     dry_run: DryRun = False,
@@ -71,7 +74,7 @@ def examine(
             planned = plan(
                 player, data, probe or None, out, seed=seed, limit=limit, only=only or (), max_queries=max_queries,
                 open_questions=open_questions, data_options=data_options(images, skip_bad), player_options=options,
-                progress=progress,
+                precision=precision, progress=progress,
             )  # fmt: skip
         print_plan(planned, as_json)
         return
@@ -89,6 +92,7 @@ def examine(
             open_questions=open_questions,
             max_queries=max_queries,
             max_errors=max_errors,
+            precision=precision,
             data_options=data_options(images, skip_bad),
             player_options=options,
             progress=progress,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
+from pfungst.core.adaptive import Stop, ask_in_rounds, check_precision, stopped
 from pfungst.core.asker import Asker, Place
 from pfungst.core.errors import PfungstError, PlayerError, ProbeError
 from pfungst.core.files import jsonable, write_json
@@ -69,6 +70,10 @@ class Exam:
     more."""
     label: str = ""
     """Of a second reading of a finished run: its files stand beside those of the first, with this in their names."""
+    precision: float | None = None
+    """Ask each probe no longer than until its drop is known to plus or minus this (`core.adaptive`). None: ask all."""
+    images: Mapping[str, int] = field(default_factory=dict)
+    """Of a second reading of a run with a precision: the images that each probe asked about."""
 
     def run(self) -> Examined:
         """Ask, score and write the run folder."""
@@ -77,6 +82,8 @@ class Exam:
         names = [probe.name for probe in self.probes]
         if len(set(names)) != len(names):
             raise ProbeError(f"Each probe may be named once, but these were: {', '.join(names)}.")
+        if self.precision is not None:
+            check_precision(self.precision)
         for probe in self.probes:
             if isinstance(probe, DataCheckingProbe):
                 probe.check_data(self.data)
@@ -87,14 +94,19 @@ class Exam:
             asker = Asker(self.player, store, budget=self.budget, progress=self.progress, place=self.place)
             trials = {probe.name: self._trials(probe, asker) for probe in self.probes}
             searched = len(asker.failures)
-            keys = self._ask(asker, trials)
+            examples = {example.id: example for example in self.data}
+            stops: dict[str, Stop] = {}
+            if self.precision is None:
+                keys = self._ask(asker, trials)
+            else:
+                trials, stops = self._ask_in_rounds(asker, trials, store, examples, self.precision)
+                keys = {name: [_keys(asker, trial) for trial in some] for name, some in trials.items()}
             failed = asker.failures[searched:]
             findings = []
             unread: dict[str, int] = {}
             left_out = 0
             said: dict[str, list[tuple[Example, Answer]]] = {}
             judged: dict[str, list[AnsweredTrial]] = {}
-            examples = {example.id: example for example in self.data}
             for done, probe in enumerate(self.probes):
                 self.progress("scoring", done, len(self.probes))
                 answered, keys[probe.name], lost = self._score(trials[probe.name], keys[probe.name], store, examples)
@@ -103,13 +115,16 @@ class Exam:
                     raise PlayerError(f"{self.player.name} answered no trial of the probe {probe.name} in full.")
                 file = labelled(self.out / "trials", self.label) / f"{probe.name}.parquet"
                 write_trials(file, answered, keys[probe.name])
-                findings.append(probe.findings(answered, self.seed))
+                found = probe.findings(answered, self.seed)
+                findings.append(stopped(found, stops[probe.name]) if probe.name in stops else found)
                 unread[probe.name] = sum(answer.unread for trial in answered for answer in trial.answers)
                 said[probe.name] = [(trial.example, trial.answers[0]) for trial in answered]
                 if isinstance(self.score, JudgingScore):
                     judged[probe.name] = answered
             self.progress("scoring", len(self.probes), len(self.probes))
             told: dict[str, Any] = {"findings": findings, "unread": unread, "left out": left_out, "failed": failed}
+            if stops:
+                told["precision"] = stops
             judge = None
             if isinstance(self.score, JudgingScore):
                 judge = told["judge"] = self.score.findings(judged, self.player, self.seed)
@@ -117,7 +132,7 @@ class Exam:
         total = sum(len(row) for rows in keys.values() for row in rows)
         return Examined(
             tuple(findings), tuple(asker.problems), sum(unread.values()), total, _longest(said), left_out,
-            tuple(failed), judge, self._judges_notes(),
+            tuple(failed), judge, (*self._judges_notes(), *(stop.sentence(name) for name, stop in stops.items())),
         )  # fmt: skip
 
     def _judges_notes(self) -> tuple[str, ...]:
@@ -147,6 +162,7 @@ class Exam:
             },
             "probes": [{"name": probe.name, "settings": jsonable(_settings(probe))} for probe in self.probes],
             "seed": self.seed,
+            **({} if self.precision is None else {"precision": self.precision}),
         }
         if path.exists():
             before = read_config(self.out)
@@ -182,14 +198,40 @@ class Exam:
             raise ProbeError(f"The probe {probe.name} found nothing to ask in {self.data.name}.")
         return trials
 
-    def _ask(self, asker: Asker, trials: Mapping[str, Sequence[Trial]]) -> dict[str, list[tuple[str, ...]]]:
+    def _ask_in_rounds(
+        self,
+        asker: Asker,
+        trials: Mapping[str, Sequence[Trial]],
+        store: AnswerStore,
+        examples: Mapping[str, Example],
+        precision: float,
+    ) -> tuple[dict[str, list[Trial]], dict[str, Stop]]:
+        """Have queries answered until every probe knows its drop well enough; returns the trials that were asked."""
+        most, failed = self.max_errors, len(asker.failures)
+        if most is None:
+            every = {key for some in trials.values() for trial in some for key in _keys(asker, trial)}
+            most = max(10, len(every) // 100)
+
+        def answer(name: str, some: Sequence[Trial]) -> list[AnsweredTrial]:
+            left = most - (len(asker.failures) - failed)
+            keys = self._ask(asker, {name: some}, left)
+            return self._score(some, keys[name], store, examples)[0]
+
+        return ask_in_rounds(
+            self.probes, trials, examples, answer, precision=precision, seed=self.seed, images=self.images
+        )
+
+    def _ask(
+        self, asker: Asker, trials: Mapping[str, Sequence[Trial]], max_errors: int | None = None
+    ) -> dict[str, list[tuple[str, ...]]]:
         """Have every query answered; returns the keys of each trial's variants."""
+        allowed = self.max_errors if max_errors is None else max_errors
         queries: dict[str, Query] = {}
         keys: dict[str, list[tuple[str, ...]]] = {}
         for name, group in trials.items():
             keys[name] = []
             for trial in group:
-                row = tuple(variant.query.key(asker.fingerprint) for variant in trial.variants)
+                row = _keys(asker, trial)
                 queries.update(zip(row, (variant.query for variant in trial.variants), strict=True))
                 keys[name].append(row)
         if isinstance(self.player, StoredPlayer) and self.player.missing:
@@ -197,7 +239,7 @@ class Exam:
             known = asker.store.known(queries) if asker.store is not None else {}
             if len(queries) - len(known) <= self.player.missing:
                 return keys
-        most = max(10, len(queries) // 100) if self.max_errors is None else self.max_errors
+        most = max(10, len(queries) // 100) if allowed is None else allowed
         asker.fill(queries, tolerate=most)
         return keys
 
@@ -273,12 +315,17 @@ class Examined:
     judge: Findings | None = None
     """How far the judge can be trusted, where a judge was the metric."""
     notes: tuple[str, ...] = ()
-    """What judges used."""
+    """What judges used, and where probes stopped."""
 
 
 def labelled(path: Path, label: str) -> Path:
     """`findings.json` with the label `exact` is `findings-exact.json`."""
     return path.with_name(f"{path.stem}-{label}{path.suffix}") if label else path
+
+
+def _keys(asker: Asker, trial: Trial) -> tuple[str, ...]:
+    """The names that a trial's queries have in the store."""
+    return tuple(variant.query.key(asker.fingerprint) for variant in trial.variants)
 
 
 def _longest(said: Mapping[str, list[tuple[Example, Answer]]]) -> tuple[tuple[Example, Answer], ...]:

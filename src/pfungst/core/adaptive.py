@@ -1,0 +1,237 @@
+"""Asking no more than needed: a probe is asked about images in random order until its drop is known well enough.
+
+The random order is that of the seed and the same for all probes, so that they share their clean questions. After every
+round the probe with the widest interval is asked next. The intervals are confidence sequences (`core.anytime`), which
+hold at any stopping time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pfungst.core.anytime import ConfidenceSequence
+from pfungst.core.errors import BudgetSpent, UsageError
+from pfungst.core.stats import Interval
+from pfungst.core.types import AnsweredTrial, Example, Finding, Findings, Probe, SearchingProbe, Trial
+
+FIRST_ROUND = 32
+"""Images of the first round; every later one asks about an eighth of those before it, and at least as many."""
+GROWTH = 8
+
+Answering = Callable[[str, Sequence[Trial]], Sequence[AnsweredTrial]]
+"""Has trials of a probe answered and scored; those that lack an answer are left out."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Where a probe stopped asking, and what its drop is. Written to findings.json."""
+
+    precision: float
+    """The half-width that was asked for."""
+    images: int
+    """Asked about."""
+    of: int
+    """Images that the probe could have asked about."""
+    drop: Interval | None
+    """None where the drop is no mean of paired differences: then everything was asked."""
+    p: float = math.nan
+
+    @property
+    def half_width(self) -> float:
+        return math.nan if self.drop is None else (self.drop.high - self.drop.low) / 2
+
+    def sentence(self, probe: str) -> str:
+        """For the user at the end of the run."""
+        if self.drop is None:
+            return f"{probe}: asked in full, because --precision works only where the drop is a mean over questions."
+        many = f"{self.images:,} of {self.of:,} images"
+        if self.half_width <= self.precision:
+            return f"{probe}: stopped after {many}, the drop is known to ±{100 * self.half_width:.1f} points."
+        why = "everything was asked" if self.images == self.of else "the budget is spent"
+        return (
+            f"{probe}: the drop is known to ±{100 * self.half_width:.1f} points only, not ±{100 * self.precision:.1f}: "
+            f"{why} ({many})."
+        )
+
+
+def check_precision(precision: float) -> None:
+    if not 0 < precision < 1:
+        raise UsageError(f"The precision must be between 0 and 1, such as 0.02 for ±2 points, but is {precision:g}.")
+
+
+def ask_in_rounds(
+    probes: Sequence[Probe],
+    trials: Mapping[str, Sequence[Trial]],
+    examples: Mapping[str, Example],
+    answer: Answering,
+    *,
+    precision: float,
+    seed: int,
+    images: Mapping[str, int] | None = None,
+) -> tuple[dict[str, list[Trial]], dict[str, Stop]]:
+    """The trials that were asked, in their order, and where each probe stopped.
+
+    images: how many images each probe asks about, where an earlier reading of the same answers decided it.
+    """
+    order = _order(examples.values(), seed)
+    courses = [_Course(probe, trials[probe.name], examples, order, precision, seed) for probe in probes]
+    fixed = images or {}
+    # What cannot stop early is asked first, so that a budget is left to what can.
+    for course in courses:
+        if course.name in fixed:
+            course.ask(answer, min(fixed[course.name], course.of))
+        elif not course.follows:
+            course.ask(answer, course.of)
+    running = [course for course in courses if not course.asked]
+    while running:
+        widest = max(running, key=lambda course: course.half_width)
+        try:
+            widest.ask(answer, widest.next_round)
+        except BudgetSpent:
+            if not all(course.asked for course in courses):
+                raise
+            break
+        running = [course for course in running if not course.done()]
+    return {one.name: one.trials() for one in courses}, {one.name: one.stop() for one in courses}
+
+
+def stopped(found: Findings, stop: Stop) -> Findings:
+    """The findings of a probe that was stopped: its drop has the interval and the p-value that hold nevertheless."""
+    drop, interval = found.drop, stop.drop
+    if drop is None or interval is None:
+        return found
+    held = replace(
+        drop, low=interval.low, high=interval.high, at_least=interval.at_least, at_most=interval.at_most,
+        p=stop.p, how=f"{interval.how}; p-value by the same bets, for this drop alone",
+    )  # fmt: skip
+
+    def hold(cell: Any) -> Any:
+        same = isinstance(cell, Finding) and replace(cell, name=drop.name) == drop
+        return replace(held, name=cell.name) if same else cell
+
+    tables = (replace(table, rows=tuple(tuple(map(hold, row)) for row in table.rows)) for table in found.tables)
+    told = (
+        f"Asked about {stop.images:,} of {stop.of:,} images, for a drop within {100 * stop.precision:g} points: it is "
+        f"{100 * drop.value:.1f}% [{100 * held.low:.1f}, {100 * held.high:.1f}], an interval that allows for stopping "
+        "early; other intervals do not."
+    )
+    return replace(
+        found, rows=tuple(map(hold, found.rows)), drop=held, tables=tuple(tables), verdict=f"{found.verdict} {told}"
+    )
+
+
+class _Course:
+    """One probe on its way: its images in random order, and those asked about so far."""
+
+    def __init__(
+        self,
+        probe: Probe,
+        trials: Sequence[Trial],
+        examples: Mapping[str, Example],
+        order: Mapping[str, int],
+        precision: float,
+        seed: int,
+    ) -> None:
+        self._places: dict[str, list[int]] = {}
+        for at, trial in enumerate(trials):
+            self._places.setdefault(_image(examples[trial.example_id]), []).append(at)
+        self._images = sorted(self._places, key=lambda image: order[image])
+        self._probe, self._trials, self._precision, self._seed = probe, trials, precision, seed
+        self._answered: dict[str, list[AnsweredTrial]] = {}
+        self._headline: tuple[str, str] | None = None
+        self.name = probe.name
+        self.of = len(self._images)
+        self.asked = 0
+        self.follows = not isinstance(probe, SearchingProbe)
+        """Whether the drop can be followed while the probe asks."""
+
+    @property
+    def next_round(self) -> int:
+        return min(self.of, self.asked + max(FIRST_ROUND, self.asked // GROWTH)) if self.follows else self.of
+
+    @property
+    def half_width(self) -> float:
+        return self._sequence().half_width if self.follows and self.asked else math.inf
+
+    def ask(self, answer: Answering, images: int) -> None:
+        """Ask about the first so many images."""
+        block = self._images[self.asked : images]
+        for one in answer(self.name, [self._trials[at] for image in block for at in self._places[image]]):
+            self._answered.setdefault(_image(one.example), []).append(one)
+        self.asked = images
+        if self.follows and self._headline is None:
+            self._headline = _headline(self._findings())
+            self.follows = self._headline is not None
+
+    def done(self) -> bool:
+        """Whether nothing more need be asked."""
+        return self.asked == self.of or (self.half_width <= self._precision and self.stop().drop is not None)
+
+    def trials(self) -> list[Trial]:
+        """What was asked, in the order of the data."""
+        places = sorted(at for image in self._images[: self.asked] for at in self._places[image])
+        return [self._trials[at] for at in places]
+
+    def stop(self) -> Stop:
+        """Where it is. A probe whose own drop is not the mean that was followed is followed no longer."""
+        if self.follows:
+            found = self._sequence()
+            drop = self._findings().drop
+            self.follows = drop is not None and found.drop is not None and abs(drop.value - found.drop.value) < 1e-9
+            if self.follows:
+                return found
+        return Stop(self._precision, self.asked, self.of, None)
+
+    def _findings(self) -> Findings:
+        return self._probe.findings([one for some in self._answered.values() for one in some], self._seed)
+
+    def _sequence(self) -> Stop:
+        """The drop so far, with its anytime-valid interval."""
+        assert self._headline is not None
+        sums, sizes = [], []
+        for image in self._images[: self.asked]:
+            known = [one for one in map(self._difference, self._answered.get(image, ())) if not math.isnan(one)]
+            sums.append(sum(known))
+            sizes.append(len(known))
+        largest = max(len(places) for places in self._places.values())
+        sequence = ConfidenceSequence.of(sums, sizes, largest=largest, aim=self._precision)
+        return Stop(self._precision, self.asked, self.of, sequence.interval(), sequence.p())
+
+    def _difference(self, trial: AnsweredTrial) -> float:
+        """Clean minus disturbed score of an example, NaN where one of them is unknown or was not asked."""
+        assert self._headline is not None
+        clean, disturbed = self._headline
+        names = [variant.name for variant in trial.trial.variants]
+        before = [score for name, score in zip(names, trial.scores, strict=True) if name == clean]
+        after = [score for name, score in zip(names, trial.scores, strict=True) if name == disturbed]
+        if not after and disturbed not in self._variants:
+            after = [score for name, score in zip(names, trial.scores, strict=True) if name != clean]
+        return before[0] - sum(after) / len(after) if before and after else math.nan
+
+    @cached_property
+    def _variants(self) -> frozenset[str]:
+        return frozenset(variant.name for trial in self._trials for variant in trial.variants)
+
+
+def _headline(found: Findings) -> tuple[str, str] | None:
+    """The conditions that a probe's drop is between; the second is no variant where it is the mean of several."""
+    if found.drop is None or found.clean is None or found.disturbed is None:
+        return None
+    return found.clean.condition, found.disturbed.condition
+
+
+def _image(example: Example) -> str:
+    return example.image_id or example.id
+
+
+def _order(examples: Iterable[Example], seed: int) -> dict[str, int]:
+    """The place of every image in a random order."""
+    images = list(dict.fromkeys(map(_image, examples)))
+    places = np.random.default_rng(seed).permutation(len(images))
+    return {image: int(place) for image, place in zip(images, places, strict=True)}
