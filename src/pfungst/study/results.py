@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -68,8 +68,11 @@ class Results:
     def tables(self) -> tuple[Table, ...]:
         """Everything that is shown."""
         named = (
-            ("Krippendorff's alpha", finding("alpha", self.agreement.alpha)),
-            (f"Fleiss' kappa, {self.agreement.kappa_answers} answers per item", finding("kappa", self.agreement.kappa)),
+            ("Krippendorff's alpha", replace(finding("alpha", self.agreement.alpha), unit="")),
+            (
+                f"Fleiss' kappa, {self.agreement.kappa_answers} answers per item",
+                replace(finding("kappa", self.agreement.kappa), unit=""),
+            ),
             ("share of the most frequent answer", finding("share", self.agreement.majority)),
         )
         agreed = Table(

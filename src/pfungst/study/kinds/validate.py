@@ -111,7 +111,7 @@ class Validate(Kind):
             Item(
                 f"validate {new.id}",
                 judged(old.question, str(old.target or ""), new.question, shown_image(old, images)),
-                f"validate {old.id}", self.generator or "data",
+                f"validate {new.id}", self.generator or "data",
                 about={**described(old), "id": new.id, "text": new.question},
             )
             for old, new in sample(pairs, limit, settings.seed)
