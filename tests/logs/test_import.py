@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pfungst import api
-from pfungst.core import Dataset, Example, PfungstError, UsageError
+from pfungst.core import DataError, Dataset, Example, PfungstError, UsageError
 from pfungst.core.types import Finding
 from pfungst.importing import import_logs
 from pfungst.logs.grouping import group
@@ -175,3 +175,23 @@ def test_logs_of_two_models_are_refused(tmp_path: Path) -> None:
     files = [log(tmp_path / f"{name}.jsonl", {1: "yes"}, model=name) for name in ("a", "b")]
     with pytest.raises(UsageError, match=r"2 models \(a, b\)"):
         import_logs(files, tmp_path / "run")
+
+
+def test_files_of_two_data_sets_are_no_conditions_of_each_other(tmp_path: Path) -> None:
+    def rows(name: str, asked: list[tuple[str, str]]) -> Path:
+        file = tmp_path / f"{name}.jsonl"
+        lines = [{"id": i, "question": q, "answer": a, "prediction": "yes"} for i, (q, a) in enumerate(asked)]
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return file
+
+    colours = rows("colours", [(f"What colour is thing {i}?", "red") for i in range(5)])
+    counts = rows("counts", [(f"How many of kind {i}?", str(i)) for i in range(5)])
+    with pytest.raises(DataError, match=r"5 of 5 questions are not the same under 'colours' and 'counts': id 0 asks"):
+        import_logs([colours, counts], tmp_path / "run")
+    others = rows("others", [(f"Tell me the hue of thing {i}.", "Red") for i in range(5)])
+    assert import_logs([colours, others], tmp_path / "wordings").findings
+    changed = rows("changed", [(f"What colour is thing {i}?", "blue") for i in range(5)])
+    assert import_logs([colours, changed], tmp_path / "images").findings
+    one = rows("one", [("How many?", "3"), *((f"What colour is thing {i}?", "red") for i in range(1, 5))])
+    run = import_logs([colours, one], tmp_path / "one-of-five")
+    assert any("1 of 5 questions are not the same" in note for note in run.notes)

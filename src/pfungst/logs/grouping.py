@@ -14,6 +14,7 @@ from pfungst.logs.pairing import pair
 from pfungst.logs.reading import parse, read_log
 from pfungst.logs.records import Log, Record
 from pfungst.logs.source import stem
+from pfungst.scores import same_answer
 
 RULES = ("file", "folder", "circular", "epoch", "variant")
 """How conditions can be told apart, beside a column."""
@@ -96,6 +97,7 @@ def group(
                 )
             found[key][condition] = (record, example)
     names = _ordered(list(conditions), clean)
+    notes += _same_questions(names, found)
     repeats = tuple(names[1:]) if by == "epoch" else ()
     # Two models may have answered in another order, or on several GPUs: the same questions make the same data set.
     found = dict(
@@ -187,6 +189,37 @@ def _key(by: str, record: Record, example: Example | None, log: Log) -> str:
     raise DataError.at(
         log.path, record.where, "this answer has neither an id nor a question.", "Say ?id=COLUMN or ?id=row."
     )
+
+
+def _same_questions(
+    names: Sequence[str], found: Mapping[str, Mapping[str, tuple[Record, Example | None]]]
+) -> list[str]:
+    """Raise DataError where a condition holds other questions under the same ids: another data set, usually.
+
+    Another wording keeps the right answer, and another image or order of options keeps the wording: a question that has
+    neither is another question. Where there are a few of them, a note says so.
+    """
+    notes = []
+    for name in names[1:]:
+        both = [(key, one[names[0]][0], one[name][0]) for key, one in found.items() if names[0] in one and name in one]
+        told = [(key, a, b) for key, a, b in both if a.target and b.target and a.asked.strip() and b.asked.strip()]
+        other = [(key, a, b) for key, a, b in told if not same_answer(a.target, b.target) and not _alike(a, b)]
+        if not other:
+            continue
+        key, a, b = other[0]
+        text = (
+            f"{len(other)} of {len(told)} questions are not the same under {names[0]!r} and {name!r}: id {key} asks "
+            f"{a.asked!r:.80} (right: {a.target!r:.40}) here and {b.asked!r:.80} (right: {b.target!r:.40}) there."
+        )
+        if len(other) > len(told) / 5:
+            raise DataError(f"{text} Import the files of one data set at a time.")
+        notes.append(text)
+    return notes
+
+
+def _alike(a: Record, b: Record) -> bool:
+    first, second = (" ".join((one.question or one.prompt).casefold().split()) for one in (a, b))
+    return first in second or second in first
 
 
 def _ordered(names: Sequence[str], clean: str) -> tuple[str, ...]:
