@@ -19,6 +19,7 @@ PROBES = Registry(
         "decoys": "pfungst.probes.decoys:Decoys",
         "game": "pfungst.probes.game.probe:Game",
         "noise": "pfungst.probes.noise.probe:Noise",
+        "picture": "pfungst.probes.picture:Picture",
         "rephrase": "pfungst.probes.rephrase:Rephrase",
         "vqabq": "pfungst.probes.noise.vqabq_probe:Vqabq",
     },

@@ -1,0 +1,177 @@
+"""Changes that only a scene allows: it is drawn anew, or covered where nothing stands. Each is proved.
+
+Proved means: the question's program gives the same answer on the changed scene, and every object still shows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pfungst.core import Example, LazyImage, Query
+from pfungst.core.images import as_rgb
+from pfungst.probes import measure
+from pfungst.probes.picture import kernels
+from pfungst.probes.picture.kernels import Pixels
+from pfungst.probes.picture.operations import VERSION
+from pfungst.scores import same_answer
+from pfungst.world import RenderedImage, Scene, SceneImage, answer, answer_text, visible_pixels
+from pfungst.world.camera import camera_directions
+from pfungst.world.constants import CAMERA, LAMPS, MIN_VISIBLE_PIXELS
+
+TRIES = 20
+"""Draws before a change is given up."""
+_CAMERA = (10, 20, 30, 40, 50)  # hundredths of a scene unit; the published generator's jitter is 0.5
+_LAMPS = (40, 80, 120, 160, 200)  # its jitter is 1.0
+_LOWEST = 1.0  # of a lamp
+_PATCHES = (1, 2, 4, 6, 9)
+_PATCH = 10  # percent of the shorter side
+_CLEAR = 2  # percent of the shorter side between a patch and an object
+
+
+@dataclass(frozen=True)
+class Stage:
+    """An example whose image can be drawn anew, and whose program tells the right answer."""
+
+    example: Example
+    image: RenderedImage
+    record: Mapping[str, Any]
+    program: Sequence[Mapping[str, Any]]
+
+    @classmethod
+    def of(cls, example: Example) -> Stage | None:
+        if example.scene is None or example.program is None or not isinstance(example.image, RenderedImage):
+            return None
+        return cls(example, example.image, example.scene, example.program)
+
+    @cached_property
+    def scene(self) -> Scene:
+        return Scene.of(self.record)
+
+    @cached_property
+    def least(self) -> int:
+        """Pixels that every object must go on showing: the published 200, or what the least visible one shows."""
+        return min(MIN_VISIBLE_PIXELS, int(visible_pixels(self.scene).min()))
+
+    @cached_property
+    def objects(self) -> npt.NDArray[np.bool_]:
+        """Where the image shows an object, bool (height, width)."""
+        from pfungst.world.renderers.ids import id_buffer
+        from pfungst.world.renderers.world import lay_out
+
+        width, height = self.image.size
+        packed = self.image.packed()
+        ids, depth = np.full(height * width, -1, dtype=np.int16), np.empty(height * width)
+        counts = np.empty(len(packed.kinds), dtype=np.int64)
+        id_buffer(lay_out(packed, lit=False)[0], width, height, 0.0, ids, depth, counts)
+        return (ids >= 0).reshape(height, width)
+
+    def inside(self, rows: int, columns: int) -> bool:
+        """Whether no object reaches into so many rows and columns at the border."""
+        height, width = self.objects.shape
+        inner = self.objects[rows : max(rows, height - rows), columns : max(columns, width - columns)]
+        return int(inner.sum()) == int(self.objects.sum())
+
+    def keeps(self, scene: Scene) -> bool:
+        """The proof: the program's answer stays, and every object shows."""
+        value = answer(self.program, scene.to_json())
+        if value is None or self.example.target is None or not same_answer(answer_text(value), self.example.target):
+            return False
+        return int(visible_pixels(scene).min()) >= self.least
+
+    def drawn(self, scene: Scene) -> Query:
+        record = scene.to_json()
+        return replace(measure.clean_query(self.example), image=SceneImage(record, *self.image.size), scene=record)
+
+
+@dataclass(frozen=True)
+class Redrawing:
+    """A change of an image that is made from its scene."""
+
+    about: str
+    redraw: Callable[[Stage, int, int], Query | str]
+    """Severity 1 to 5 and a random number of 64 bits to the new query, or to the reason why there is none."""
+
+
+def camera(stage: Stage, severity: int, key: int) -> Query | str:
+    before = stage.scene.camera or CAMERA
+    for at in range(TRIES):
+        place = _moved(before, _CAMERA[severity - 1], key + at)
+        extra = {**stage.scene.extra, "camera": list(place)}
+        keys = stage.scene.keys if "camera" in stage.scene.keys else (*stage.scene.keys, "camera")
+        seen = replace(stage.scene, extra=extra, keys=keys, directions=camera_directions(place))
+        seen = seen.moved(seen.positions)  # relations and pixel coordinates as this camera sees them
+        if stage.keeps(seen):
+            return stage.drawn(seen)
+    return "no camera nearby keeps the answer and every object in sight"
+
+
+def light(stage: Stage, severity: int, key: int) -> Query | str:
+    given = stage.scene.extra.get("lamps") or {name: lamp.position for name, lamp in LAMPS.items()}
+    lamps = {}
+    for at, (name, place) in enumerate(given.items()):
+        x, y, z = _moved(place, _LAMPS[severity - 1], key + at)
+        lamps[name] = [x, y, max(z, _LOWEST)]
+    keys = stage.scene.keys if "lamps" in stage.scene.keys else (*stage.scene.keys, "lamps")
+    lit = replace(stage.scene, extra={**stage.scene.extra, "lamps": lamps}, keys=keys)
+    return stage.drawn(lit) if stage.keeps(lit) else "the program does not give the right answer"
+
+
+def occlusion(stage: Stage, severity: int, key: int) -> Query | str:
+    """Grey squares where no object is."""
+    height, width = stage.objects.shape
+    side = max(1, min(height, width) * _PATCH // 100)
+    clear = max(1, min(height, width) * _CLEAR // 100)
+    taken = np.zeros((height + 1, width + 1), np.int64)
+    taken[1:, 1:] = stage.objects.cumsum(0).cumsum(1)  # objects above and to the left of every corner
+    drawn = np.empty(16 * TRIES * _PATCHES[severity - 1], np.uint8)
+    kernels.draw(np.uint64(key), drawn)
+    patches: list[tuple[int, int]] = []
+    for down, across in drawn.view("<u8").reshape(-1, 2).tolist():
+        top, left = down % (height - side + 1), across % (width - side + 1)
+        y0, x0, y1, x1 = (
+            max(top - clear, 0), max(left - clear, 0), min(top + side + clear, height), min(left + side + clear, width),
+        )  # fmt: skip
+        free = taken[y1, x1] - taken[y0, x1] - taken[y1, x0] + taken[y0, x0] == 0
+        if free and all(abs(top - y) >= side or abs(left - x) >= side for y, x in patches):
+            patches.append((top, left))
+            if len(patches) == _PATCHES[severity - 1]:
+                named = json.dumps([VERSION, "occlusion", side, patches, stage.image.digest])
+                made = LazyImage(
+                    hashlib.sha256(named.encode()).hexdigest(), partial(cover, stage.image, side, tuple(patches)),
+                    stage.image.size,
+                )  # fmt: skip
+                return replace(measure.clean_query(stage.example), image=made)
+    return "no room between the objects"
+
+
+def cover(image: RenderedImage, side: int, patches: Sequence[tuple[int, int]]) -> Pixels:
+    """The image with grey squares at these rows and columns."""
+    pixels = np.array(as_rgb(image))
+    for top, left in patches:
+        pixels[top : top + side, left : left + side] = 127
+    return pixels
+
+
+def _moved(place: Sequence[float], reach: int, key: int) -> tuple[float, float, float]:
+    """A place up to `reach` hundredths away on every axis, at least half of it on one."""
+    drawn = np.empty(8 * 4, np.uint8)
+    kernels.draw(np.uint64(key % 2**64), drawn)
+    *steps, axis = drawn.view("<u8").tolist()
+    shifts = [step % (2 * reach + 1) - reach for step in steps]
+    far = axis % 3
+    shifts[far] = (reach + abs(shifts[far]) + 1) // 2 * (1 if shifts[far] >= 0 else -1)
+    x, y, z = (round(value + step / 100, 9) for value, step in zip(place, shifts, strict=True))
+    return x, y, z
+
+
+CAMERA_MOVED = Redrawing("the camera moved by up to 0.1 to 0.5 on every axis, drawn anew", camera)
+LIGHT_MOVED = Redrawing("the lamps moved by up to 0.4 to 2 on every axis, drawn anew", light)
+OCCLUSION = Redrawing("1 to 9 grey squares where no object is", occlusion)

@@ -1,0 +1,386 @@
+"""Answers about disturbed images, read: severity curves, drops, worst of n, and where accuracy falls by half."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pfungst.core import (
+    AnsweredTrial,
+    Failure,
+    Figure,
+    Finding,
+    Findings,
+    Series,
+    Table,
+    UsageError,
+    read_config,
+)
+from pfungst.core.stats import BOOTSTRAP_DRAWS, bootstrap, compare_paired, holm
+from pfungst.probes import measure
+
+MEAN = "mean of all"
+"""Condition of the findings over all operations and severities."""
+SHOWN = 5
+"""Operations that get a curve of their own, those with the largest drops."""
+_DRAWS_AT_ONCE = 100
+
+
+@dataclass
+class Cells:
+    """Answers of one kind, trial by trial."""
+
+    clean: list[float] = field(default_factory=list)
+    scores: list[float] = field(default_factory=list)
+    changed: list[float] = field(default_factory=list)
+    clusters: list[str] = field(default_factory=list)
+
+    def add(self, clean: float, score: float, changed: float, cluster: str) -> None:
+        self.clean.append(clean)
+        self.scores.append(score)
+        self.changed.append(changed)
+        self.clusters.append(cluster)
+
+    def accuracy(self, condition: str, seed: int) -> Finding:
+        return measure.finding("accuracy", bootstrap(self.scores, self.clusters, seed=seed), condition)
+
+    def drop(self, condition: str, seed: int) -> Finding:
+        paired = compare_paired(self.clean, self.scores, self.clusters, seed=seed)
+        return measure.finding("drop", paired.difference, condition, paired.p, paired.how)
+
+    def changes(self, condition: str, seed: int) -> Finding:
+        return measure.finding("answers changed", bootstrap(self.changed, self.clusters, seed=seed), condition)
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """The answers by variant, by operation, by severity, and all together; each a mean for every trial."""
+
+    variants: Mapping[str, Cells]
+    operations: Mapping[str, Cells]
+    severities: Mapping[int, Cells]
+    all: Cells
+
+
+def read(
+    name: str,
+    trials: Sequence[AnsweredTrial],
+    about: Mapping[str, str],
+    severities: Sequence[int],
+    reference: Mapping[str, float] | None,
+    seed: int,
+) -> Findings:
+    """The findings; `about` names the operations and says what they do, `reference` has another player's drops."""
+    cells = _sort(trials)
+    present = [one for one in about if one in cells.operations]
+    clusters = measure.clusters(trials)
+    clean = measure.accuracy(trials, "clean", seed)
+    disturbed, drop = cells.all.accuracy(MEAN, seed), cells.all.drop(MEAN, seed)
+    changed = cells.all.changes(MEAN, seed)
+    worst = measure.finding("worst of n", bootstrap([_least(one) for one in trials], clusters, seed=seed))
+    drops = [cells.operations[one].drop(one, seed) for one in present]
+    drops = [
+        replace(one, p=p, how=f"{one.how}, Holm")
+        for one, p in zip(drops, holm([math.nan if one.p is None else one.p for one in drops]), strict=True)
+    ]
+    accuracies = {one: found.accuracy(one, seed) for one, found in cells.variants.items()}
+    changes = [cells.operations[one].changes(one, seed) for one in present]
+    halves = {one: half_at(cells.variants, one, severities) for one in present}
+    found_halves = [
+        Finding("half at", value, accuracies_n(cells, one), condition=one, how="interpolated", unit="severity")
+        for one, value in halves.items()
+        if not math.isnan(value)
+    ]
+    mean_drop, relative = _mean_drops(cells, present, reference, seed)
+    rows = (
+        clean, disturbed, drop, mean_drop, *relative, changed, worst, *accuracies.values(), *drops, *changes,
+        *found_halves,
+    )  # fmt: skip
+    tables = (
+        _by_operation(present, about, cells, accuracies, drops, changes, halves, severities, seed),
+        *_refusals(trials),
+    )
+    figures = (_bars(drops), *_curves(cells, present, drops, accuracies, clean, severities, seed))
+    verdict = _verdict(clean, disturbed, drop, drops, worst, halves, relative)
+    return Findings(name, rows, verdict, clean, disturbed, drop, tables, figures, _failures(trials))
+
+
+def accuracies_n(cells: Sorted, operation: str) -> int:
+    return len(cells.operations[operation].scores)
+
+
+def half_at(variants: Mapping[str, Cells], operation: str, severities: Sequence[int]) -> float:
+    """The severity at which accuracy first falls to half of that on the clean images, interpolated; NaN if it never
+    does. Severity 0 is the clean image."""
+    before, kept = 0, 1.0
+    for severity in sorted(severities):
+        some = variants.get(f"{operation} {severity}")
+        if some is None:
+            continue
+        known = [(a, b) for a, b in zip(some.clean, some.scores, strict=True) if not math.isnan(a + b)]
+        total = sum(a for a, _ in known)
+        if not total:
+            continue
+        share = sum(b for _, b in known) / total
+        if share <= 0.5:
+            return before + (severity - before) * (kept - 0.5) / (kept - share)
+        before, kept = severity, share
+    return math.nan
+
+
+def reference_drops(run: Path, severities: Sequence[int]) -> dict[str, float]:
+    """The drop under every operation of the player of another run."""
+    probes = {one["name"]: one.get("settings", {}) for one in read_config(run)["probes"]}
+    if "picture" not in probes:
+        raise UsageError(f"The reference {run} did not run the probe picture. Name a run folder that did.")
+    theirs = sorted(probes["picture"].get("severities", ()))
+    if theirs != sorted(severities):
+        raise UsageError(
+            f"The reference {run} was asked at the severities {'+'.join(map(str, theirs))}, not "
+            f"{'+'.join(map(str, sorted(severities)))}: drops at other severities cannot be compared."
+        )
+    path = run / "findings.json"
+    try:
+        told: Any = json.loads(path.read_text("utf-8"))
+        (found,) = [one for one in told["findings"] if one["probe"] == "picture"]
+        drops = {row["condition"]: row["value"] for row in found["rows"] if row["name"] == "drop"}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{path} has no findings of the probe picture ({error}). Finish that exam first.") from error
+    return {name: float(value) for name, value in drops.items() if name != MEAN and value is not None}
+
+
+# --- by operation and severity ----------------------------------------------------------------------------------------
+
+
+def _sort(trials: Sequence[AnsweredTrial]) -> Sorted:
+    variants: dict[str, Cells] = {}
+    operations: dict[str, Cells] = {}
+    levels: dict[int, Cells] = {}
+    everything = Cells()
+    for trial in trials:
+        cluster, clean = measure.cluster(trial), trial.scores[0]
+        by_operation: dict[str, list[tuple[float, float]]] = {}
+        by_severity: dict[int, list[tuple[float, float]]] = {}
+        for variant, answer, score in list(zip(trial.trial.variants, trial.answers, trial.scores, strict=True))[1:]:
+            name, _, severity = variant.name.rpartition(" ")
+            cell = score, 1.0 - measure.alike(trial.answers[0], answer)
+            variants.setdefault(variant.name, Cells()).add(clean, *cell, cluster)
+            by_operation.setdefault(name, []).append(cell)
+            by_severity.setdefault(int(severity), []).append(cell)
+        for name, some in by_operation.items():
+            operations.setdefault(name, Cells()).add(clean, *_means(some), cluster)
+        for level, some in by_severity.items():
+            levels.setdefault(level, Cells()).add(clean, *_means(some), cluster)
+        # every operation counts the same, at however many severities it could be done
+        everything.add(clean, *_means([_means(some) for some in by_operation.values()]), cluster)
+    return Sorted(variants, operations, levels, everything)
+
+
+def _means(some: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Mean score, unknown where one is; mean change over the pairs that can be compared."""
+    changes = [change for _, change in some if not math.isnan(change)]
+    return sum(score for score, _ in some) / len(some), sum(changes) / len(changes) if changes else math.nan
+
+
+def _least(trial: AnsweredTrial) -> float:
+    return math.nan if any(math.isnan(score) for score in trial.scores) else min(trial.scores)
+
+
+def _mean_drops(
+    cells: Sorted, present: Sequence[str], reference: Mapping[str, float] | None, seed: int
+) -> tuple[Finding, list[Finding]]:
+    """The mean of the operations' drops, as in ImageNet-C; and relative to the reference over those that both have."""
+    mean = _mean_drop([cells.operations[one] for one in present], "mean corruption drop", 1.0, seed)
+    shared = [one for one in present if reference is not None and one in reference]
+    if reference is None or not shared:
+        return mean, []
+    theirs = sum(reference[one] for one in shared) / len(shared)
+    if theirs <= 0:  # a reference that loses nothing is no measure
+        return mean, [Finding("relative drop", math.nan, mean.n, how="the reference loses nothing", unit="times")]
+    ours = _mean_drop([cells.operations[one] for one in shared], "relative drop", 1 / theirs, seed)
+    return mean, [replace(ours, unit="times", condition=f"{len(shared)} operations")]
+
+
+def _mean_drop(some: Sequence[Cells], name: str, factor: float, seed: int) -> Finding:
+    """The mean of several drops; the interval draws whole clusters, the same ones for all operations."""
+    labels: dict[str, int] = {}
+    for cell in some:
+        for cluster in cell.clusters:
+            labels.setdefault(cluster, len(labels))
+    sums, counts = np.zeros((len(some), len(labels))), np.zeros((len(some), len(labels)))
+    for row, cell in enumerate(some):
+        lost = np.array(cell.clean) - np.array(cell.scores)
+        codes = np.array([labels[cluster] for cluster in cell.clusters])
+        known = ~np.isnan(lost)
+        sums[row] = np.bincount(codes[known], weights=lost[known], minlength=len(labels))
+        counts[row] = np.bincount(codes[known], minlength=len(labels))
+    keep = counts.sum(1) > 0
+    sums, counts = sums[keep], counts[keep]
+    how = f"cluster bootstrap, {BOOTSTRAP_DRAWS} draws"
+    n = max((len(cell.scores) for cell in some), default=0)
+    if not keep.any():
+        return Finding(name, math.nan, 0, how=how)
+    value = factor * float((sums.sum(1) / counts.sum(1)).mean())
+    if len(labels) < 2:
+        return Finding(name, value, n, clusters=len(labels), how=f"{how}: one cluster, no interval")
+    rng = np.random.default_rng(seed)
+    drawn = []
+    for _ in range(BOOTSTRAP_DRAWS // _DRAWS_AT_ONCE):
+        times = rng.multinomial(len(labels), np.full(len(labels), 1 / len(labels)), _DRAWS_AT_ONCE)
+        total = times @ counts.T
+        with np.errstate(invalid="ignore"):
+            drawn.append(np.nanmean(np.where(total > 0, times @ sums.T / np.maximum(total, 1), np.nan), axis=1))
+    low, least, most, high = factor * np.nanquantile(np.concatenate(drawn), [0.025, 0.05, 0.95, 0.975])
+    return Finding(
+        name, value, n, float(low), float(high), "", len(labels), None, how, at_least=float(least), at_most=float(most)
+    )
+
+
+# --- in words, tables and figures -------------------------------------------------------------------------------------
+
+
+def _by_operation(
+    present: Sequence[str],
+    about: Mapping[str, str],
+    cells: Sorted,
+    accuracies: Mapping[str, Finding],
+    drops: Sequence[Finding],
+    changes: Sequence[Finding],
+    halves: Mapping[str, float],
+    severities: Sequence[int],
+    seed: int,
+) -> Table:
+    levels = sorted(severities)
+    rows = []
+    for one, drop, change in zip(present, drops, changes, strict=True):
+        own = cells.operations[one]
+        clean = measure.finding("accuracy", bootstrap(own.clean, own.clusters, seed=seed), one)
+        by_level = [accuracies.get(f"{one} {level}", "") for level in levels]
+        half = "not reached" if math.isnan(halves[one]) else f"{halves[one]:.1f}"
+        rows.append((one, about[one], clean, *by_level, drop, drop.p, change, half, len(own.scores)))
+    return Table(
+        "By operation",
+        (
+            "operation",
+            "what it does",
+            "clean",
+            *map(str, levels),
+            "drop",
+            "p (Holm)",
+            "answers changed",
+            "half at",
+            "n",
+        ),
+        tuple(rows),
+        "Accuracy at every severity. Clean: of the same questions. Half at: the severity at which accuracy falls to "
+        "half of that. A severity that the contract refuses for some questions is measured on the others.",
+    )
+
+
+def _refusals(trials: Sequence[AnsweredTrial]) -> list[Table]:
+    counts: Counter[tuple[str, str]] = Counter()
+    lost = 0
+    for trial in trials:
+        lost += int(trial.trial.notes.get("left out", 0))
+        counts.update(trial.trial.notes.get("refused", {}).items())
+    if not counts and not lost:
+        return []
+    told = f" {lost} more questions are in no number: nothing may be done to their images." if lost else ""
+    return [
+        Table(
+            "Refused",
+            ("operation", "because the question, or its image", "questions"),
+            tuple((name, why, n) for (name, why), n in sorted(counts.items())),
+            f"Where a disturbance could change the right answer, it is not asked.{told}",
+        )
+    ]
+
+
+def _bars(drops: Sequence[Finding]) -> Figure:
+    ordered = sorted(drops, key=lambda one: -one.value if one.value == one.value else math.inf)
+    series = Series(
+        "drop",
+        tuple(one.condition for one in ordered),
+        tuple(one.value for one in ordered),
+        tuple(one.low for one in ordered),
+        tuple(one.high for one in ordered),
+    )
+    return Figure("Drop under every operation", "bar", (series,), y_label="drop")
+
+
+def _curves(
+    cells: Sorted,
+    present: Sequence[str],
+    drops: Sequence[Finding],
+    accuracies: Mapping[str, Finding],
+    clean: Finding,
+    severities: Sequence[int],
+    seed: int,
+) -> list[Figure]:
+    levels = sorted(severities)
+    if len(levels) < 2:
+        return []
+    means = [clean, *(cells.severities[level].accuracy("", seed) for level in levels if level in cells.severities)]
+    known = (0, *(level for level in levels if level in cells.severities))
+    lines = [
+        Series(
+            "all operations",
+            known,
+            tuple(one.value for one in means),
+            tuple(one.low for one in means),
+            tuple(one.high for one in means),
+        )
+    ]
+    order = sorted(zip(present, drops, strict=True), key=lambda pair: -pair[1].value)
+    for name, _ in order[:SHOWN]:
+        own = cells.operations[name]
+        points = [(0, bootstrap(own.clean, own.clusters, seed=seed).value)]
+        points += [(at, accuracies[f"{name} {at}"].value) for at in levels if f"{name} {at}" in accuracies]
+        lines.append(Series(name, tuple(at for at, _ in points), tuple(value for _, value in points)))
+    title = "Accuracy by severity" + (f", the {SHOWN} largest drops" if len(order) > SHOWN else "")
+    return [Figure(title, "line", tuple(lines), "severity", "accuracy")]
+
+
+def _failures(trials: Sequence[AnsweredTrial]) -> tuple[Failure, ...]:
+    found = []
+    for trial in trials:
+        score = min(trial.scores)
+        if trial.scores[0] - score > 0:
+            place = trial.scores.index(score)
+            found.append(Failure(trial.example.id, trial.trial.variants[place].name, trial.scores[0] - score))
+    return tuple(sorted(found, key=lambda failure: -failure.loss)[: measure.WORST])
+
+
+def _verdict(
+    clean: Finding,
+    disturbed: Finding,
+    drop: Finding,
+    drops: Sequence[Finding],
+    worst: Finding,
+    halves: Mapping[str, float],
+    relative: Sequence[Finding],
+) -> str:
+    told = (
+        f"Disturbed images cost {measure.with_interval(drop)} of accuracy ({measure.percent(clean.value)} to "
+        f"{measure.percent(disturbed.value)})."
+    )
+    known = [one for one in drops if not math.isnan(one.value)]
+    if len(known) > 1:
+        most = max(known, key=lambda one: one.value)
+        told += f" The largest drop is that under {most.condition}, {measure.with_interval(most)}"
+        told += "." if most.p is None else f" (p = {most.p:.2g} after Holm)."
+    told += f" Under the worst disturbance of each question {measure.with_interval(worst)} is left."
+    fallen = [f"{one} (severity {value:.1f})" for one, value in halves.items() if not math.isnan(value)]
+    if fallen:
+        told += f" Accuracy falls by half under {', '.join(fallen)}."
+    for one in relative:
+        if not math.isnan(one.value):
+            told += f" That is {one.value:.2f} [{one.low:.2f}, {one.high:.2f}] times what the reference loses."
+    return told
