@@ -29,6 +29,7 @@ def serve(
     """
     import secrets
     import sys
+    from contextlib import suppress
 
     from pfungst.cli.show import print_json
     from pfungst.web import WebSettings
@@ -50,4 +51,5 @@ def serve(
             print("Stop it with Ctrl-C.")
         sys.stdout.flush()
 
-    run_server(settings, ready)
+    with suppress(KeyboardInterrupt):  # the way to end it
+        run_server(settings, ready)
