@@ -44,8 +44,8 @@ def main() -> None:
         part = OPERATIONS.get(name)
         if not isinstance(part, Operation):
             continue
-        part.change(image, 1, 0)
-        ours = timed(lambda severity, part=part: part.change(image, severity, severity), repeats)
+        part(image, 1, 0)
+        ours = timed(lambda severity, part=part: part(image, severity, severity), repeats)
         total, count = total + ours, count + 1
         peers = [(label, timed(work, repeats)) for label, work in peers_of(name, image)]
         for label, theirs in peers or [("no peer", float("nan"))]:

@@ -40,6 +40,9 @@ class Operation:
     version: Callable[[], str] = str
     """What the pixels depend on besides our own code."""
 
+    def __call__(self, pixels: Pixels, severity: int, key: int) -> Pixels:
+        return self.change(pixels, severity, key)
+
 
 def _part(side: int, permille: int) -> int:
     """A share of a side in whole pixels, at least one, and never all."""

@@ -156,7 +156,7 @@ class Picture:
                     made = replace(variants[0].query, image=disturbed(image, name, severity, key))
                 else:
                     assert stage is not None
-                    made = part.redraw(stage, severity, key)
+                    made = part(stage, severity, key)
                 if isinstance(made, str):
                     refused[f"{name} {severity}"] = made
                 else:
@@ -175,7 +175,7 @@ def disturbed(image: Image, name: str, severity: int, key: int) -> LazyImage:
 def change(image: Image, name: str, severity: int, key: int) -> Pixels:
     """The disturbed pixels, uint8 (height, width, 3)."""
     part: Operation = OPERATIONS.get(name)
-    return part.change(np.array(as_rgb(image)), severity, key)
+    return part(np.array(as_rgb(image)), severity, key)
 
 
 def _key(seed: int, name: str, severity: int, image: Image) -> int:
