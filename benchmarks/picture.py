@@ -98,8 +98,16 @@ def peers_of(name: str, image: Pixels) -> list[tuple[str, Callable[[int], object
     except Exception:  # not installed, or not for this version of numpy
         return found
     if name in IMAGECORRUPTIONS:
-        theirs = IMAGECORRUPTIONS[name]
-        found.append(("imagecorruptions", lambda severity: corrupt(image, severity=severity, corruption_name=theirs)))
+
+        def work(severity: int) -> object:
+            return corrupt(image, severity=severity, corruption_name=IMAGECORRUPTIONS[name])
+
+        try:
+            work(1)
+        except (TypeError, AttributeError) as error:  # written for older versions of its own requirements
+            print(f"{name:12} imagecorruptions fails here: {error}")
+        else:
+            found.append(("imagecorruptions", work))
     return found
 
 
