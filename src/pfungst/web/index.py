@@ -16,13 +16,11 @@ from typing import Any
 import numpy as np
 
 from pfungst.core import MissingExtra, PfungstError
-from pfungst.web.reading import SCHEMA, batches
+from pfungst.web.reading import SCHEMA, SEARCHED, batches
 from pfungst.web.runs import RunFolder
-from pfungst.web.wanted import PAGE, QUESTIONS, Place, Wanted, condition
+from pfungst.web.wanted import PAGE, Place, Wanted, condition
 
-_SHOWN = ", ".join(column for column in SCHEMA if not column.endswith("_hay"))
-_ASKED, _DISTINCT = "asked_hay", "_questions"
-"""The column of questions to be searched, and how the table of distinct ones is named."""
+_SHOWN = ", ".join(column for column in SCHEMA if column not in SEARCHED)
 _MOST_OF_ONE = 2000
 """Answers about one example that are shown."""
 _LOOK_SECONDS = 0.5
@@ -213,8 +211,7 @@ class Index:
                     continue
                 extra = f" AND (probe, example_id, variant) IN ({','.join(['(?,?,?)'] * len(mine))})"
                 more = [text for place in mine for text in (place.probe, place.example_id, place.variant)]
-            mine_alone = where.replace(QUESTIONS, f"{table.name}{_DISTINCT}")
-            parts.append(f"SELECT {{columns}} FROM {table.name} WHERE {mine_alone}{extra}")
+            parts.append(f"SELECT {{columns}} FROM {table.name} WHERE {where.replace('@', f'{table.name}_')}{extra}")
             all_values += [*values, *more]
         return " UNION ALL ".join(parts), all_values
 
@@ -253,23 +250,28 @@ class Index:
             self._made += 1
             name = f"run_{self._made}"
         cursor = self._db.cursor()
-        columns = ", ".join(f"{column} {kind}" for column, kind in SCHEMA.items() if column != _ASKED)
-        cursor.execute(f"CREATE TABLE {name} ({columns}, asked UBIGINT)")
-        # Many rows ask the same: a question is searched once, and found in the rows by its hash.
-        cursor.execute(f"CREATE TABLE {name}_all (asked UBIGINT, question VARCHAR)")
+        # Many rows ask and say the same: a text is searched once, and found in the rows by its hash.
+        kinds = {column: "UBIGINT" if column in SEARCHED else kind for column, kind in SCHEMA.items()}
+        cursor.execute(f"CREATE TABLE {name} ({', '.join(f'{column} {kind}' for column, kind in kinds.items())})")
+        hashed = ", ".join(f"hash({column})" if column in SEARCHED else column for column in SCHEMA)
+        for column in SEARCHED:
+            cursor.execute(f"CREATE TABLE {name}_all_{column} (hash UBIGINT, text VARCHAR)")
         problems, number = [], 0
         for file in files:
             try:
                 for batch in batches(run, file, number):
                     number += batch.num_rows
                     cursor.register("incoming", batch)
-                    cursor.execute(f"INSERT INTO {name} SELECT * EXCLUDE ({_ASKED}), hash({_ASKED}) FROM incoming")
-                    cursor.execute(f"INSERT INTO {name}_all SELECT DISTINCT hash({_ASKED}), {_ASKED} FROM incoming")
+                    cursor.execute(f"INSERT INTO {name} SELECT {hashed} FROM incoming")
+                    for column in SEARCHED:
+                        texts = f"SELECT DISTINCT hash({column}), {column} FROM incoming"
+                        cursor.execute(f"INSERT INTO {name}_all_{column} {texts}")
                     cursor.unregister("incoming")
             except PfungstError as error:
                 problems.append(str(error))
-        cursor.execute(f"CREATE TABLE {name}{_DISTINCT} AS SELECT DISTINCT * FROM {name}_all")
-        cursor.execute(f"DROP TABLE {name}_all")
+        for column in SEARCHED:
+            cursor.execute(f"CREATE TABLE {name}_{column} AS SELECT DISTINCT * FROM {name}_all_{column}")
+            cursor.execute(f"DROP TABLE {name}_all_{column}")
         facets = [
             Facet(*row)
             for row in cursor.execute(
@@ -292,7 +294,7 @@ class Index:
             gone = [name for since, name in self._replaced if time.monotonic() - since > _KEPT_SECONDS]
             self._replaced = [one for one in self._replaced if one[1] not in gone]
         for name in gone:
-            for table in (name, f"{name}{_DISTINCT}"):
+            for table in (name, *(f"{name}_{column}" for column in SEARCHED)):
                 self._db.cursor().execute(f"DROP TABLE IF EXISTS {table}")
 
 

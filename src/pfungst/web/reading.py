@@ -24,11 +24,12 @@ SCHEMA = {
     "image": "VARCHAR", "key": "VARCHAR", "answer": "VARCHAR", "confidence": "DOUBLE", "score": "DOUBLE",
     "target": "VARCHAR", "answer_type": "VARCHAR", "question_type": "VARCHAR", "reply": "VARCHAR", "unread": "BOOLEAN",
     "clean_answer": "VARCHAR", "clean_score": "DOUBLE", "flip": "VARCHAR", "other_image": "BOOLEAN",
-    "said_hay": "VARCHAR", "asked_hay": "VARCHAR",
+    "asked": "VARCHAR", "said": "VARCHAR", "named": "VARCHAR",
 }  # fmt: skip
 """Of the table of a run. `number` counts its rows, `trial` the trials of a probe, `place` the variants of a trial;
-`other_image` says that another image was shown than for the clean question. The last two are what is searched, in small
-letters. Scores that are not known are null."""
+`other_image` says that another image was shown than for the clean question. SEARCHED are what is searched, in
+small letters. Scores that are not known are null."""
+SEARCHED = ("asked", "said", "named")
 
 _NEEDED = ("example_id", "variant", "question", "answer", "score")
 _TEXTS = ("image_id", "image", "key", "answer_type", "question_type")
@@ -95,7 +96,7 @@ class _Walk:
             at = int(clean[-1]) - 1
             self._clean = (answers[at].as_py(), float(before[-1]), images[at].as_py())
         flips = self._flips(said, before, answers, scores, place)
-        words = (ids, replies, answers, filled("target"))
+        words = (replies, answers, filled("target"))
         whole: dict[str, Any] = {
             **{name: filled(name) for name in _TEXTS},
             "run": pa.repeat(self._run, size),
@@ -117,8 +118,9 @@ class _Walk:
             "clean_score": pa.array(before, mask=np.isnan(before)),
             "flip": pa.array(flips, pa.string()),
             "other_image": pc.not_equal(shown, images),
-            "asked_hay": pc.utf8_lower(filled("question")),
-            "said_hay": pc.utf8_lower(pc.binary_join_element_wise(*words, " ")),
+            "asked": pc.utf8_lower(filled("question")),
+            "said": pc.utf8_lower(pc.binary_join_element_wise(*words, " ")),
+            "named": pc.utf8_lower(ids),
         }
         self._number += size
         kinds = {name: _arrow(kind) for name, kind in SCHEMA.items()}

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+from pfungst.web.reading import SEARCHED
+
 PAGE = 40
 """Answers on a page."""
 DEEPEST = 5_000
 """Last page that can be asked for: beyond it a filter finds more than leafing does."""
-QUESTIONS = "@questions"
-"""Stands in conditions for the table of distinct questions."""
 OUTCOMES = {
     "wrong": ("wrong", "score = 0"),
     "right": ("right", "score > 0"),
@@ -91,7 +91,10 @@ class Wanted:
 
 
 def condition(wanted: Wanted) -> tuple[str, list[Any]]:
-    """An SQL condition with marks for the values: nothing a visitor writes becomes SQL."""
+    """An SQL condition with marks for the values: nothing a visitor writes becomes SQL.
+
+    `@asked` and the like stand for the tables of distinct texts that a run has, see `Index`.
+    """
     parts, values = ["true"], []
     columns = {"probe": wanted.probe, "variant": wanted.variant, "flip": wanted.flip, "answer_type": wanted.kind,
                "question_type": wanted.question}  # fmt: skip
@@ -103,10 +106,9 @@ def condition(wanted: Wanted) -> tuple[str, list[Any]]:
         parts.append(f"({OUTCOMES[wanted.outcome][1]})")
     for word in wanted.text.lower().split('"') if '"' in wanted.text else [wanted.text.lower()]:
         if word.strip():
-            parts.append(
-                f"(asked IN (SELECT asked FROM {QUESTIONS} WHERE contains(question, ?)) OR contains(said_hay, ?))"
-            )
-            values += [word.strip()] * 2
+            found = "{0} IN (SELECT hash FROM @{0} WHERE contains(text, ?))"
+            parts.append(f"({' OR '.join(found.format(column) for column in SEARCHED)})")
+            values += [word.strip()] * len(SEARCHED)
     return " AND ".join(parts), values
 
 
