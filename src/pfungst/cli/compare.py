@@ -11,11 +11,18 @@ from pfungst.cli.examine import Json
 
 if TYPE_CHECKING:
     from pfungst.report.leaderboard import Leaderboard
+    from pfungst.report.profile import Profile
 
 
 def compare(
     runs: Annotated[list[Path], typer.Argument(help="Two run folders or more, on the same data set.")],
     html: Annotated[Path | None, typer.Option(help="Write the comparison as a page to this file.")] = None,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Also tell which run is at least as good as another everywhere.")
+    ] = False,
+    margin: Annotated[
+        float | None, typer.Option(help="For --profile: being worse by less than this is as good as [0.02].")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Compare runs on the examples all have: paired differences, intervals, tests, flips, ranks."""
@@ -23,24 +30,29 @@ def compare(
     from pfungst.report.compare import compare as compare_two
     from pfungst.report.leaderboard import leaderboard
 
+    profile = profile or margin is not None
     two = compare_two(*runs) if len(runs) == 2 else None
     board = None
-    if two is None or html is not None:
+    if two is None or html is not None or profile:
         with progress_bar() as progress:
             board = leaderboard(runs, progress=progress)
+    found = _profile(board, margin) if profile and board is not None else None
     if html is not None and board is not None:
         _write(board, html)
     if as_json:
-        if two is not None and html is None:
+        if two is not None and board is None:
             print_json(two)
         else:
             named = {"runs": [{"name": run.name, "folder": run.path} for run in board.runs]} if board else {}
-            print_json({**named, "columns": board.columns if board else (), "page": html, "pairs": two})
+            told = {**named, "columns": board.columns if board else (), "page": html, "pairs": two}
+            print_json({**told, "profile": found} if found is not None else told)
         return
     if two is not None:
         _print_two(runs, two)
     elif board is not None:
         _print_board(board)
+    if found is not None:
+        _print_profile(found)
     if html is not None:
         print(f"\n{html}")
 
@@ -59,6 +71,27 @@ def _write(board: Leaderboard, html: Path) -> None:
         print(f"pfungst: the page will have no images: {error}", file=sys.stderr)
         data = None
     write_comparison(board, html, data)
+
+
+def _profile(board: Leaderboard, margin: float | None) -> Profile:
+    from pfungst.report.profile import profile
+    from pfungst.scores.profile import MARGIN
+
+    return profile(board, margin=MARGIN if margin is None else margin)
+
+
+def _print_profile(found: Profile) -> None:
+    from pfungst.cli.show import print_table
+    from pfungst.core.files import jsonable
+    from pfungst.report.card import format_finding
+
+    rows = [
+        (run, *(format_finding(jsonable(score)) for score in scores))
+        for run, scores in zip(found.runs, found.scores, strict=True)
+    ]
+    print_table("Profile", ("run", *found.conditions), rows)
+    for sentence in found.sentences():
+        print(sentence)
 
 
 def _print_board(board: Leaderboard) -> None:

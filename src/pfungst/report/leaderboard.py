@@ -135,7 +135,7 @@ def _wanted(runs: Sequence[Compared], shared: Sequence[str]) -> list[tuple[str, 
     return found
 
 
-def _scores(runs: Sequence[Compared], probe: str, variants: Sequence[str]) -> tuple[list[str], list[str], Floats]:
+def column_scores(runs: Sequence[Compared], probe: str, variants: Sequence[str]) -> tuple[list[str], list[str], Floats]:
     """Examples, their clusters, and (runs, examples) scores: the mean over those variants that all runs have."""
     ids: dict[str, list[str]] = {}
     for variant in variants:
@@ -151,7 +151,7 @@ def _scores(runs: Sequence[Compared], probe: str, variants: Sequence[str]) -> tu
 
 
 def _by_clean_score(runs: Sequence[Compared], clean: tuple[str, str, str, tuple[str, ...]]) -> list[int]:
-    _, _, values = _scores(runs, clean[1], clean[3])
+    _, _, values = column_scores(runs, clean[1], clean[3])
     means = [float(np.nanmean(row)) if np.isfinite(row).any() else -1.0 for row in values]
     return sorted(range(len(runs)), key=lambda at: -means[at])
 
@@ -159,7 +159,7 @@ def _by_clean_score(runs: Sequence[Compared], clean: tuple[str, str, str, tuple[
 def _column(
     runs: Sequence[Compared], name: str, probe: str, clean: str, variants: tuple[str, ...], removes: bool, seed: int
 ) -> Column | None:
-    ids, clusters, values = _scores(runs, probe, variants)
+    ids, clusters, values = column_scores(runs, probe, variants)
     known = np.flatnonzero(~np.isnan(values).any(axis=0)).tolist()
     if not known:
         return None
