@@ -84,8 +84,7 @@ class Book:
     # Making a study
 
     def add(self, items: Iterable[Item]) -> int:
-        with self.database.writing() as connection:
-            return self._add(connection, items)
+        return self.database.write(lambda connection: self._add(connection, items))
 
     def _add(self, connection: Connection, items: Iterable[Item]) -> int:
         rows = []
@@ -98,7 +97,7 @@ class Book:
                     "content": item.content.to_json(), "about": storable(json.dumps(dict(item.about))),
                     "gold": storable(json.dumps(dict(item.gold))), "answered": 0,
                     "wanted": self.settings.wanted if item.wanted is None else item.wanted,
-                    "shuffle": int(draws.integers(1, queries.PRIME)),
+                    "shuffle": int(draws.integers(queries.SHUFFLED)),
                 }
             )  # fmt: skip
         if rows:
@@ -112,11 +111,14 @@ class Book:
         code = storable(code.strip())
         if not code or len(code) > 200 or "\0" in code:
             raise PfungstError("A worker's code has 1 to 200 characters.")
-        with self.database.writing() as connection:
+
+        def join(connection: Connection) -> Worker:
             if connection.execute(queries.WORKER_OF_CODE, {"code": code}).first():
                 raise PfungstError(f"There is a worker {code} already.")
             connection.execute(queries.JOIN, {"code": code, "joined": self.clock()})
             return Worker(*connection.execute(queries.WORKER_OF_CODE, {"code": code}).one())
+
+        return self.database.write(join)
 
     def worker(self, id_: int) -> Worker | None:
         with self.database.reading() as connection:
@@ -128,8 +130,8 @@ class Book:
             return [Worker(*row) for row in connection.execute(queries.ALL_WORKERS)]
 
     def consent(self, worker: Worker) -> None:
-        with self.database.writing() as connection:
-            connection.execute(queries.CONSENT, {"worker": worker.id, "now": self.clock()})
+        given = {"worker": worker.id, "now": self.clock()}
+        self.database.write(lambda connection: connection.execute(queries.CONSENT, given))
 
     def standing(self, worker: Worker) -> Standing:
         with self.database.reading() as connection:
@@ -159,7 +161,8 @@ class Book:
             begun = _begun(connection, worker, now)
             if begun is not None and begun[1] - now > lease / 2:
                 return begun[0]
-        with self.database.writing() as connection:
+
+        def give(connection: Connection) -> Turn | None:
             begun = _begun(connection, worker, now)
             if begun is not None:
                 connection.execute(queries.LEASE, {"turn": begun[0].id, "until": now + lease})
@@ -175,6 +178,8 @@ class Book:
             assert begun is not None
             return begun[0]
 
+        return self.database.write(give)
+
     def _choose(self, connection: Connection, worker: Worker, now: float) -> tuple[int, str] | None:
         """Training first; then items, with an attention check now and then."""
         who = {"worker": worker.id}
@@ -189,9 +194,33 @@ class Book:
                 return check[0], check[1]
         if self.settings.per_worker and done >= self.settings.per_worker:
             return None
-        factor = worker.id % 9973 + 1
-        found = connection.execute(queries.NEXT_ITEM, {**who, "now": now, "factor": factor}).first()
-        return None if found is None else (found[0], found[1])
+        return self._choose_item(connection, worker, now, done)
+
+    def _choose_item(self, connection: Connection, worker: Worker, now: float, done: int) -> tuple[int, str] | None:
+        """An item of which least is known, counting those who have it before them; among such, of the condition that
+        this worker had least; among such, by chance."""
+        who = {"worker": worker.id}
+        held = {row[0]: row[1] for row in connection.execute(queries.LEASED, {"now": now})}
+        had = {row[0]: row[1] for row in connection.execute(queries.CONDITIONS_HAD, who)}
+        # Another place to begin for every worker and turn, so that many workers do not meet at the same items.
+        start = int(np.random.default_rng([self.settings.seed, worker.id, done]).integers(queries.SHUFFLED))
+        best: tuple[tuple[int, int], tuple[int, str]] | None = None
+        stage = None
+        for level in connection.execute(queries.LEVELS).all():
+            if best is not None and (level.stage != stage or best[0][0] <= level.answered):
+                break
+            stage = level.stage
+            given = {**who, "stage": level.stage, "level": level.answered, "start": start}
+            for query in queries.CANDIDATES:
+                rows = connection.execute(query, given).all()
+                for row in rows:
+                    known = level.answered + held.get(row.id, 0)
+                    rank = (known, had.get(row.condition, 0))
+                    if known < row.wanted and (best is None or rank < best[0]):
+                        best = (rank, (row.id, row.source))
+                if len(rows) == queries.WINDOW and best is not None:
+                    break
+        return None if best is None else best[1]
 
     def submit(
         self, worker: Worker, turn_id: int, given: Mapping[str, Any], active: float | None = None
@@ -201,7 +230,8 @@ class Book:
         A late answer, after the lease, is taken too: the work was done.
         """
         now = self.clock()
-        with self.database.writing() as connection:
+
+        def save(connection: Connection) -> Saved | None:
             row = connection.execute(queries.TURN_OF, {"turn": turn_id, "worker": worker.id}).first()
             if row is None or row.role == queries.REMOVED:
                 return None
@@ -223,6 +253,8 @@ class Book:
                 self._follow(connection, turn.item, worker)
             return Saved(Turn(turn.id, turn.item, turn.role, turn.content, now, value, right), now=True)
 
+        return self.database.write(save)
+
     def _follow(self, connection: Connection, item_id: int, worker: Worker) -> None:
         """What the kind wants to ask next, now that this item has another answer."""
         if not self.kind.follows:
@@ -242,18 +274,21 @@ class Book:
 
     def rest(self, worker: Worker) -> None:
         """Let others have what this worker has not answered; who comes back first answers it."""
-        with self.database.writing() as connection:
-            connection.execute(queries.REST, {"worker": worker.id})
+        self.database.write(lambda connection: connection.execute(queries.REST, {"worker": worker.id}))
 
     def forget(self, code: str) -> int:
         """Delete a worker and all that they answered or wrote; returns how many answers that were."""
-        with self.database.writing() as connection:
+
+        def forget(connection: Connection) -> int:
             row = connection.execute(queries.WORKER_OF_CODE, {"code": code}).first()
             if row is None:
                 raise PfungstError(f"There is no such worker, {code}. `pfungst study workers` lists them.")
             count = int(connection.execute(queries.COUNT_OF, {"worker": row.id}).scalar_one())
             for statement in queries.FORGET:
                 connection.execute(statement, {"worker": row.id, "blank": Content(()).to_json()})
+            return count
+
+        count = self.database.write(forget)
         self.database.checkpoint()
         return count
 

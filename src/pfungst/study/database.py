@@ -1,12 +1,17 @@
-"""SQLite (WAL, one writer) or PostgreSQL, through SQLAlchemy. Writing goes through `writing`, one at a time."""
+"""SQLite (WAL, one writer) or PostgreSQL, through SQLAlchemy.
+
+There is one writer at a time. What is written by many threads at the same moment is committed together: to wait for the
+disk takes longer than all else, and is done once for all of them.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import URL, make_url
@@ -18,6 +23,20 @@ FILE = "study.sqlite"
 _LOCK = 0x5066756E
 """Number of the advisory lock in PostgreSQL that makes writers wait for each other."""
 _READS = "pfungst_reads"
+_TOGETHER = 64
+"""Most pieces of work in one transaction."""
+
+T = TypeVar("T")
+
+
+@dataclass
+class _Job:
+    """A piece of work that waits for its turn."""
+
+    work: Callable[[Connection], Any]
+    result: Any = None
+    error: BaseException | None = None
+    done: bool = False
 
 
 class Database:
@@ -26,7 +45,8 @@ class Database:
     def __init__(self, url: str | URL) -> None:
         self.url = _address(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
-        self._turn = threading.Lock()
+        self._turn, self._queued = threading.Lock(), threading.Lock()
+        self._queue: list[_Job] = []
         more: dict[str, Any] = {"connect_args": {"check_same_thread": False, "timeout": 30}} if self.is_sqlite else {}
         try:
             self.engine = create_engine(
@@ -42,12 +62,49 @@ class Database:
         """The database at `url`, or that in the folder."""
         return cls(url or URL.create("sqlite", database=str(folder / FILE)))
 
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """What `work` returns, once what it wrote is on the disk. If it raises, nothing that it wrote is kept."""
+        job = _Job(work)
+        with self._queued:
+            self._queue.append(job)
+        with self._turn:
+            # Whoever comes first writes for all that wait; the others find their work done.
+            if not job.done:
+                with self._queued:
+                    jobs, self._queue = self._queue[:_TOGETHER], self._queue[_TOGETHER:]
+                self._write(jobs)
+        if job.error is not None:
+            raise job.error
+        result: T = job.result
+        return result
+
+    def _write(self, jobs: list[_Job]) -> None:
+        try:
+            with self._begun(reads=False) as connection:
+                self._lock(connection)
+                for job in jobs:
+                    try:
+                        with connection.begin_nested():
+                            job.result = job.work(connection)
+                    except Exception as error:
+                        job.error = error
+        except BaseException as error:
+            for job in jobs:
+                job.error = job.error or error
+        finally:
+            for job in jobs:
+                job.done = True
+
+    def _lock(self, connection: Connection) -> None:
+        """Keep other processes from writing; SQLite has done so when the transaction began."""
+        if not self.is_sqlite:
+            connection.execute(text("SELECT pg_advisory_xact_lock(:n)"), {"n": _LOCK})
+
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction that may write. There is one at a time, here and in other processes."""
+        """A transaction of its own that may write, for tables and backups."""
         with self._turn, self._begun(reads=False) as connection:
-            if not self.is_sqlite:
-                connection.execute(text("SELECT pg_advisory_xact_lock(:n)"), {"n": _LOCK})
+            self._lock(connection)
             yield connection
 
     @contextmanager

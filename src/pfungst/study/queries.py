@@ -12,7 +12,10 @@ from pfungst.study.schema import TURN, WORKER
 
 REMOVED = "removed"
 """Role of an item whose author was forgotten: nobody sees it and it counts nowhere, but to judge it was work."""
-PRIME = 1_000_003
+SHUFFLED = 1_000_000
+"""Items have a random number below this."""
+WINDOW = 40
+"""Items that are compared before one is given."""
 
 _worker: BindParameter[Any] = bindparam("worker")
 _now: BindParameter[Any] = bindparam("now")
@@ -59,42 +62,36 @@ SIZES = select(ITEMS.c.role, func.count(func.distinct(ITEMS.c.source))).group_by
 _pick = select(ITEMS.c.id, ITEMS.c.source)
 NEXT_TRAINING = _pick.where(ITEMS.c.role == TRAINING, _unseen).order_by(ITEMS.c.id).limit(1)
 NEXT_CHECK = _pick.where(ITEMS.c.role == CHECK, _unseen).order_by(ITEMS.c.id).limit(1)
-_leased = (
-    select(TURN.c.item_id, func.count().label("held"))
+LEASED = (
+    select(TURN.c.item_id, func.count())
     .where(TURN.c.answered.is_(None), TURN.c.leased_until > _now)
     .group_by(TURN.c.item_id)
-    .subquery()
 )
-_mine = (
-    select(ITEMS.c.condition, func.count().label("had"))
+"""Items that somebody has and has not answered yet, and how many have them."""
+CONDITIONS_HAD = (
+    select(ITEMS.c.condition, func.count())
     .join_from(TURN, ITEMS)
     .where(TURN.c.worker_id == _worker)
     .group_by(ITEMS.c.condition)
-    .subquery()
 )
-_held = func.coalesce(_leased.c.held, 0)
-NEXT_ITEM = (
-    _pick.select_from(
-        ITEMS.outerjoin(_leased, _leased.c.item_id == ITEMS.c.id).outerjoin(
-            _mine, _mine.c.condition == ITEMS.c.condition
-        )
-    )
-    .where(
-        and_(ITEMS.c.role == ITEM, ITEMS.c.answered < ITEMS.c.wanted, ITEMS.c.answered + _held < ITEMS.c.wanted),
-        or_(ITEMS.c.author.is_(None), ITEMS.c.author != _worker),
-        _unseen,
-    )
-    # Later stages first, so that what was begun is finished; then where least is known; then the condition that this
-    # worker had least; then by chance, in another order for every worker.
-    .order_by(
-        ITEMS.c.stage.desc(),
-        ITEMS.c.answered + _held,
-        func.coalesce(_mine.c.had, 0),
-        (ITEMS.c.shuffle * bindparam("factor")) % PRIME,
-        ITEMS.c.id,
-    )
-    .limit(1)
+_wanted = and_(ITEMS.c.role == ITEM, ITEMS.c.answered < ITEMS.c.wanted)
+LEVELS = (
+    select(ITEMS.c.stage, ITEMS.c.answered)
+    .where(_wanted)
+    .group_by(ITEMS.c.stage, ITEMS.c.answered)
+    .order_by(ITEMS.c.stage.desc(), ITEMS.c.answered)
 )
+"""Later stages first, so that what was begun is finished; then where least is known."""
+_at_level = (
+    select(ITEMS.c.id, ITEMS.c.source, ITEMS.c.condition, ITEMS.c.wanted)
+    .where(_wanted, ITEMS.c.stage == bindparam("stage"), ITEMS.c.answered == bindparam("level"))
+    .where(or_(ITEMS.c.author.is_(None), ITEMS.c.author != _worker), _unseen)
+    .order_by(ITEMS.c.shuffle)
+    .limit(WINDOW)
+)
+_from: BindParameter[Any] = bindparam("start")
+CANDIDATES = (_at_level.where(ITEMS.c.shuffle >= _from), _at_level.where(ITEMS.c.shuffle < _from))
+"""Items of a level that a worker may get, from somewhere in their random order on, and from its beginning."""
 
 ADD = insert(ITEMS)
 LAST_ITEM = select(func.max(ITEMS.c.id))

@@ -54,9 +54,10 @@ ITEM = Table(
     Column("answered", Integer, nullable=False),
     Column("author", Integer, ForeignKey("worker.id")),
     Column("shuffle", BigInteger, nullable=False),
-    Index(None, "role", "answered"),
+    Index(None, "role", "stage", "answered", "shuffle"),
 )  # fmt: skip
-"""`answered` counts the turns with an answer, so that the next item is found without counting all of them."""
+"""`answered` counts the turns with an answer, so that the next item is found without counting all of them.
+`shuffle` is a random number: items are looked through in its order."""
 
 TURN = Table(
     "turn", METADATA,

@@ -42,7 +42,7 @@ def upgrade() -> None:
         sa.UniqueConstraint("name", name="uq_item_name"),
         sa.ForeignKeyConstraint(["author"], ["worker.id"], name="fk_item_author"),
     )
-    op.create_index("ix_item_role_answered", "item", ["role", "answered"])
+    op.create_index("ix_item_role_stage_answered_shuffle", "item", ["role", "stage", "answered", "shuffle"])
     op.create_table(
         "turn",
         sa.Column("id", sa.Integer, nullable=False),
