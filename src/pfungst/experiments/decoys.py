@@ -82,6 +82,13 @@ class DecoysConfig:
     """Where scorers are trained, such as cpu or cuda."""
 
     def __post_init__(self) -> None:
+        for construction in self.constructions:
+            if construction not in CONSTRUCTIONS:
+                raise UsageError(f"Decoys are made {', '.join(CONSTRUCTIONS)}, not {construction!r}.")
+        find_models(self.models)
+
+    def check_folders(self) -> None:
+        """Refuse a data set that is not there."""
         for name in (*self.sets, *([] if self.transfer in ("", "none") else [self.transfer])):
             if name not in SPLITS or not (self.data / name).is_dir():
                 raise UsageError(
@@ -89,10 +96,6 @@ class DecoysConfig:
                 )
         if not self.chosen:
             raise UsageError(f"{self.data} has none of the folders {', '.join(SPLITS)}.")
-        for construction in self.constructions:
-            if construction not in CONSTRUCTIONS:
-                raise UsageError(f"Decoys are made {', '.join(CONSTRUCTIONS)}, not {construction!r}.")
-        find_models(self.models)
 
     @property
     def chosen(self) -> tuple[str, ...]:
@@ -136,6 +139,7 @@ class DecoysResult:
 
 def run(config: DecoysConfig, out: Path, *, progress: Progress = no_progress) -> DecoysResult:
     """Audit every data set with every construction, then transfer. OUT/NAME.json keeps what is finished."""
+    config.check_folders()
     claim(out, config)
     audits = [
         _with_people(
