@@ -21,6 +21,7 @@ PROBES = Registry(
         "noise": "pfungst.probes.noise.probe:Noise",
         "picture": "pfungst.probes.picture:Picture",
         "rephrase": "pfungst.probes.rephrase:Rephrase",
+        "surface": "pfungst.probes.surface:Surface",
         "vqabq": "pfungst.probes.noise.vqabq_probe:Vqabq",
     },
 )

@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ import numpy as np
 
 from pfungst.core import (
     AnsweredTrial,
-    Failure,
     Figure,
     Finding,
     Findings,
@@ -23,40 +22,15 @@ from pfungst.core import (
     UsageError,
     read_config,
 )
-from pfungst.core.stats import BOOTSTRAP_DRAWS, bootstrap, compare_paired, holm
+from pfungst.core.stats import BOOTSTRAP_DRAWS
 from pfungst.probes import measure
+from pfungst.probes.cells import Cell, Cells, cells_of, drops_of, failures, mean_cell, worst_of_n
 
 MEAN = "mean of all"
 """Condition of the findings over all operations and severities."""
 SHOWN = 5
 """Operations that get a curve of their own, those with the largest drops."""
 _DRAWS_AT_ONCE = 100
-
-
-@dataclass
-class Cells:
-    """Answers of one kind, trial by trial."""
-
-    clean: list[float] = field(default_factory=list)
-    scores: list[float] = field(default_factory=list)
-    changed: list[float] = field(default_factory=list)
-    clusters: list[str] = field(default_factory=list)
-
-    def add(self, clean: float, score: float, changed: float, cluster: str) -> None:
-        self.clean.append(clean)
-        self.scores.append(score)
-        self.changed.append(changed)
-        self.clusters.append(cluster)
-
-    def accuracy(self, condition: str, seed: int) -> Finding:
-        return measure.finding("accuracy", bootstrap(self.scores, self.clusters, seed=seed), condition)
-
-    def drop(self, condition: str, seed: int) -> Finding:
-        paired = compare_paired(self.clean, self.scores, self.clusters, seed=seed)
-        return measure.finding("drop", paired.difference, condition, paired.p, paired.how)
-
-    def changes(self, condition: str, seed: int) -> Finding:
-        return measure.finding("answers changed", bootstrap(self.changed, self.clusters, seed=seed), condition)
 
 
 @dataclass(frozen=True)
@@ -80,21 +54,16 @@ def read(
     """The findings; `about` names the operations and says what they do, `reference` has another player's drops."""
     cells = _sort(trials)
     present = [one for one in about if one in cells.operations]
-    clusters = measure.clusters(trials)
     clean = measure.accuracy(trials, "clean", seed)
     disturbed, drop = cells.all.accuracy(MEAN, seed), cells.all.drop(MEAN, seed)
     changed = cells.all.changes(MEAN, seed)
-    worst = measure.finding("worst of n", bootstrap([_least(one) for one in trials], clusters, seed=seed))
-    drops = [cells.operations[one].drop(one, seed) for one in present]
-    drops = [
-        replace(one, p=p, how=f"{one.how}, Holm")
-        for one, p in zip(drops, holm([math.nan if one.p is None else one.p for one in drops]), strict=True)
-    ]
+    worst = worst_of_n(trials, seed)
+    drops = drops_of([(one, cells.operations[one]) for one in present], seed)
     accuracies = {one: found.accuracy(one, seed) for one, found in cells.variants.items()}
     changes = [cells.operations[one].changes(one, seed) for one in present]
     halves = {one: half_at(cells.variants, one, severities) for one in present}
     found_halves = [
-        Finding("half at", value, accuracies_n(cells, one), condition=one, how="interpolated", unit="severity")
+        Finding("half at", value, len(cells.operations[one].scores), condition=one, how="interpolated", unit="severity")
         for one, value in halves.items()
         if not math.isnan(value)
     ]
@@ -109,11 +78,7 @@ def read(
     )
     figures = (_bars(drops), *_curves(cells, present, drops, accuracies, clean, severities, seed))
     verdict = _verdict(clean, disturbed, drop, drops, worst, halves, relative)
-    return Findings(name, rows, verdict, clean, disturbed, drop, tables, figures, _failures(trials))
-
-
-def accuracies_n(cells: Sorted, operation: str) -> int:
-    return len(cells.operations[operation].scores)
+    return Findings(name, rows, verdict, clean, disturbed, drop, tables, figures, failures(trials))
 
 
 def half_at(variants: Mapping[str, Cells], operation: str, severities: Sequence[int]) -> float:
@@ -166,31 +131,20 @@ def _sort(trials: Sequence[AnsweredTrial]) -> Sorted:
     everything = Cells()
     for trial in trials:
         cluster, clean = measure.cluster(trial), trial.scores[0]
-        by_operation: dict[str, list[tuple[float, float]]] = {}
-        by_severity: dict[int, list[tuple[float, float]]] = {}
-        for variant, answer, score in list(zip(trial.trial.variants, trial.answers, trial.scores, strict=True))[1:]:
-            name, _, severity = variant.name.rpartition(" ")
-            cell = score, 1.0 - measure.alike(trial.answers[0], answer)
-            variants.setdefault(variant.name, Cells()).add(clean, *cell, cluster)
+        by_operation: dict[str, list[Cell]] = {}
+        by_severity: dict[int, list[Cell]] = {}
+        for variant, cell in cells_of(trial):
+            name, _, severity = variant.rpartition(" ")
+            variants.setdefault(variant, Cells()).add(clean, cell, cluster)
             by_operation.setdefault(name, []).append(cell)
             by_severity.setdefault(int(severity), []).append(cell)
         for name, some in by_operation.items():
-            operations.setdefault(name, Cells()).add(clean, *_means(some), cluster)
+            operations.setdefault(name, Cells()).add(clean, mean_cell(some), cluster)
         for level, some in by_severity.items():
-            levels.setdefault(level, Cells()).add(clean, *_means(some), cluster)
+            levels.setdefault(level, Cells()).add(clean, mean_cell(some), cluster)
         # every operation counts the same, at however many severities it could be done
-        everything.add(clean, *_means([_means(some) for some in by_operation.values()]), cluster)
+        everything.add(clean, mean_cell([mean_cell(some) for some in by_operation.values()]), cluster)
     return Sorted(variants, operations, levels, everything)
-
-
-def _means(some: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Mean score, unknown where one is; mean change over the pairs that can be compared."""
-    changes = [change for _, change in some if not math.isnan(change)]
-    return sum(score for score, _ in some) / len(some), sum(changes) / len(changes) if changes else math.nan
-
-
-def _least(trial: AnsweredTrial) -> float:
-    return math.nan if any(math.isnan(score) for score in trial.scores) else min(trial.scores)
 
 
 def _mean_drops(
@@ -261,7 +215,7 @@ def _by_operation(
     rows = []
     for one, drop, change in zip(present, drops, changes, strict=True):
         own = cells.operations[one]
-        clean = measure.finding("accuracy", bootstrap(own.clean, own.clusters, seed=seed), one)
+        clean = own.before(one, seed)
         by_level = [accuracies.get(f"{one} {level}", "") for level in levels]
         half = "not reached" if math.isnan(halves[one]) else f"{halves[one]:.1f}"
         rows.append((one, about[one], clean, *by_level, drop, drop.p, change, half, len(own.scores)))
@@ -341,21 +295,11 @@ def _curves(
     order = sorted(zip(present, drops, strict=True), key=lambda pair: -pair[1].value)
     for name, _ in order[:SHOWN]:
         own = cells.operations[name]
-        points = [(0, bootstrap(own.clean, own.clusters, seed=seed).value)]
+        points = [(0, own.before(name, seed).value)]
         points += [(at, accuracies[f"{name} {at}"].value) for at in levels if f"{name} {at}" in accuracies]
         lines.append(Series(name, tuple(at for at, _ in points), tuple(value for _, value in points)))
     title = "Accuracy by severity" + (f", the {SHOWN} largest drops" if len(order) > SHOWN else "")
     return [Figure(title, "line", tuple(lines), "severity", "accuracy")]
-
-
-def _failures(trials: Sequence[AnsweredTrial]) -> tuple[Failure, ...]:
-    found = []
-    for trial in trials:
-        score = min(trial.scores)
-        if trial.scores[0] - score > 0:
-            place = trial.scores.index(score)
-            found.append(Failure(trial.example.id, trial.trial.variants[place].name, trial.scores[0] - score))
-    return tuple(sorted(found, key=lambda failure: -failure.loss)[: measure.WORST])
 
 
 def _verdict(
