@@ -145,6 +145,9 @@ class _Course:
         self._probe, self._trials, self._precision, self._seed = probe, trials, precision, seed
         self._answered: dict[str, list[AnsweredTrial]] = {}
         self._headline: tuple[str, str] | None = None
+        self._sums: list[float] = []
+        self._sizes: list[float] = []
+        self._so_far: Stop | None = None
         self.name = probe.name
         self.of = len(self._images)
         self.asked = 0
@@ -157,7 +160,7 @@ class _Course:
 
     @property
     def half_width(self) -> float:
-        return self._sequence().half_width if self.follows and self.asked else math.inf
+        return self._so_far.half_width if self.follows and self._so_far is not None else math.inf
 
     def ask(self, answer: Answering, images: int) -> None:
         """Ask about the first so many images."""
@@ -168,6 +171,8 @@ class _Course:
         if self.follows and self._headline is None:
             self._headline = _headline(self._findings())
             self.follows = self._headline is not None
+        if self.follows:
+            self._follow(block)
 
     def done(self) -> bool:
         """Whether nothing more need be asked."""
@@ -180,8 +185,8 @@ class _Course:
 
     def stop(self) -> Stop:
         """Where it is. A probe whose own drop is not the mean that was followed is followed no longer."""
-        if self.follows:
-            found = self._sequence()
+        found = self._so_far
+        if self.follows and found is not None:
             drop = self._findings().drop
             self.follows = drop is not None and found.drop is not None and abs(drop.value - found.drop.value) < 1e-9
             if self.follows:
@@ -191,17 +196,15 @@ class _Course:
     def _findings(self) -> Findings:
         return self._probe.findings([one for some in self._answered.values() for one in some], self._seed)
 
-    def _sequence(self) -> Stop:
-        """The drop so far, with its anytime-valid interval."""
-        assert self._headline is not None
-        sums, sizes = [], []
-        for image in self._images[: self.asked]:
+    def _follow(self, block: Sequence[str]) -> None:
+        """Add the differences of these images to the drop so far."""
+        for image in block:
             known = [one for one in map(self._difference, self._answered.get(image, ())) if not math.isnan(one)]
-            sums.append(sum(known))
-            sizes.append(len(known))
+            self._sums.append(sum(known))
+            self._sizes.append(len(known))
         largest = max(len(places) for places in self._places.values())
-        sequence = ConfidenceSequence.of(sums, sizes, largest=largest, aim=self._precision)
-        return Stop(self._precision, self.asked, self.of, sequence.interval(), sequence.p())
+        sequence = ConfidenceSequence.of(self._sums, self._sizes, largest=largest, aim=self._precision)
+        self._so_far = Stop(self._precision, self.asked, self.of, sequence.interval(), sequence.p())
 
     def _difference(self, trial: AnsweredTrial) -> float:
         """Clean minus disturbed score of an example, NaN where one of them is unknown or was not asked."""

@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from pfungst.core.stats import Floats, Interval
 
 MOST_LOST = 0.9
 """c: most of the capital that one image may cost. Any number below 1 is valid."""
-_STEPS = 50  # of the bisection: to 2^-49
+_STEPS = 30  # of the bisection: to 2e-9
 
 
 @dataclass(frozen=True)
@@ -69,10 +70,7 @@ class ConfidenceSequence:
 
     def log_capital(self, theta: float, sign: float = 1.0) -> Floats:
         """log K_t after each image, (images,): of bets that the mean is above theta, or below it where sign is -1."""
-        towards = sign * theta
-        room = self.largest * (1.0 + towards)
-        bets = self._bets() if room <= 0 else np.minimum(self._bets(), MOST_LOST / room)
-        capital: Floats = np.cumsum(np.log1p(bets * (sign * self.sums - towards * self.sizes)))
+        capital: Floats = np.cumsum(self._gains(theta, sign))
         return capital
 
     def _lower(self, sign: float, share: float) -> float:
@@ -87,8 +85,17 @@ class ConfidenceSequence:
         return low
 
     def _last(self, towards: float, sign: float) -> float:
-        return float(self.log_capital(sign * towards, sign)[-1])
+        return float(self._gains(sign * towards, sign).sum())
 
+    def _gains(self, theta: float, sign: float) -> Floats:
+        """What each image adds to log K."""
+        towards = sign * theta
+        room = self.largest * (1.0 + towards)
+        bets = self._bets if room <= 0 else np.minimum(self._bets, MOST_LOST / room)
+        gains: Floats = np.log1p(bets * (sign * self.sums - towards * self.sizes))
+        return gains
+
+    @cached_property
     def _bets(self) -> Floats:
         """b_i, each from the images before it, and one image of the largest size whose questions differ by a half."""
         sums, sizes, largest = self.sums, self.sizes, self.largest

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from pfungst.core import Answer, PlayerDied, Query
+from pfungst.core import Answer, BudgetSpent, PlayerDied, Query
 from pfungst.players.api_options import OpenAIOptions
 from pfungst.players.letters import in_words
 from pfungst.players.patience import retry_after
@@ -23,6 +23,10 @@ Body = tuple[bytes, ...]
 
 class Fatal(PlayerDied):
     """Asking on is no use: the same would happen to every question."""
+
+
+class Spent(Fatal, BudgetSpent):
+    """The money is spent."""
 
 
 class Refused(Exception):

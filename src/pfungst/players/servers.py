@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pfungst.core import Answer, Query
 from pfungst.players.api_options import OpenAIOptions
-from pfungst.players.chat_api import Body, Chat, Fatal, Passing, Refused, one_line, tokens
+from pfungst.players.chat_api import Body, Chat, Fatal, Passing, Refused, Spent, one_line, tokens
 from pfungst.players.http import Connections, HTTPFailure, NoConnection, NoReply, TooLong
 from pfungst.players.patience import Limit, Usage
 
@@ -234,7 +234,7 @@ class Meter:
         self._spend += (read * self._options.price_in + written * self._options.price_out) / 1e6
 
     def check(self) -> None:
-        """Raise Fatal where the budget is spent."""
+        """Raise Spent where the budget is spent."""
         budget = self._options.budget
         if budget is not None and self._spend >= budget:
-            raise Fatal(f"The budget of {budget:g} is spent ({self.usage}). Answers already received are kept.")
+            raise Spent(f"The budget of {budget:g} is spent ({self.usage}). Answers already received are kept.")
