@@ -70,7 +70,7 @@ class Results:
         named = (
             ("Krippendorff's alpha", replace(finding("alpha", self.agreement.alpha), unit="")),
             (
-                f"Fleiss' kappa, {self.agreement.kappa_answers} answers per item",
+                f"Fleiss' kappa, {self.agreement.kappa_answers or '2 or more'} answers per item",
                 replace(finding("kappa", self.agreement.kappa), unit=""),
             ),
             ("share of the most frequent answer", finding("share", self.agreement.majority)),
