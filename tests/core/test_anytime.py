@@ -11,10 +11,12 @@ BAR = math.log(2 / 0.05)
 
 
 def images(rng, count, sizes, chance):
-    """Sums and sizes of images whose questions share a taste of their own for the differences -1, 0 and 1."""
-    many = rng.choice(sizes, size=count)
-    lean = rng.dirichlet(np.asarray(chance) * 3.0, size=count)
-    sums = rng.multinomial(many, lean) @ [-1.0, 0.0, 1.0]
+    """Sums and sizes of images whose questions differ by -1, 0 or 1; in half of the images all by the same."""
+    many = np.asarray(sizes)[rng.integers(len(sizes), size=count)]
+    draws = np.searchsorted(np.cumsum(chance[:2]), rng.random((count, max(sizes))), side="right") - 1.0
+    alike = rng.random((count, 1)) < 0.5
+    draws = np.where(alike, draws[:, :1], draws)
+    sums = (draws * (np.arange(max(sizes)) < many[:, None])).sum(1)
     return sums, many.astype(float), chance[2] - chance[0]
 
 
@@ -31,7 +33,7 @@ WORLDS = {
 def test_the_mean_is_ever_excluded_in_less_than_five_percent_of_all_runs(world):
     sizes, chance = WORLDS[world]
     rng = np.random.default_rng(11)
-    runs, missed = 400, 0
+    runs, missed = 1000, 0
     for _ in range(runs):
         sums, many, mean = images(rng, 600, sizes, chance)
         sequence = ConfidenceSequence.of(sums, many, largest=max(sizes), aim=0.05)
@@ -119,12 +121,12 @@ def test_the_p_value_is_small_by_chance_no_more_often_than_it_says():
 
 
 def test_the_capital_of_three_images_by_hand():
-    # The first bet knows nothing: mean size 2, variance 2^2 / 4, so e * 2 / 1 = 0.2; (1 + 0.2 (1 - 0.1)) = 1.18.
-    # The second knows one question that differed by 1 and the prior: mean 1/3, spread (2/3)^2, so V = (4/9 + 1) / 2,
-    # mean size 3/2, and the bet is 0.1 * 1.5 / (13/18) = 2.7/13; it meets two questions that sum to -1.
-    # The third: sums 0, sizes 1 and 2 before it, mean 0, V = (1 + 1 + 1) / 3, mean size 5/3: the bet is 1/6.
+    # The first bet knows the eight images of the prior only: mean size 2, variance 2^2 / 4, so the bet is 0.1 * 2 / 1.
+    # The second also knows a question that differed by 1: mean 1/17, spread (16/17)^2, V = ((16/17)^2 + 8) / 9, mean
+    # size 17/9. The third: sums 1 and -1, mean 0, V = (2 + 8) / 10, mean size 19/10.
     sequence = ConfidenceSequence.of([1.0, -1.0, 2.0], [1.0, 2.0, 2.0], largest=2, aim=0.1)
-    factors = [1 + 0.2 * 0.9, 1 + 2.7 / 13 * (-1 - 0.2), 1 + 1 / 6 * (2 - 0.2)]
+    second = 0.1 * 17 / ((16 / 17) ** 2 + 8)
+    factors = [1 + 0.2 * (1 - 0.1), 1 + second * (-1 - 0.2), 1 + 0.19 * (2 - 0.2)]
     assert np.allclose(np.exp(sequence.log_capital(0.1)), np.cumprod(factors))
 
 

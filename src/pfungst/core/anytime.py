@@ -31,6 +31,9 @@ from pfungst.core.stats import Floats, Interval
 
 MOST_LOST = 0.9
 """c: most of the capital that one image may cost. Any number below 1 is valid."""
+PRIOR_IMAGES = 8
+"""As if so many images of the largest size, whose questions differ by a half, had come before the first: else a few
+images without a difference make the bets too large. Fewer make noisy drops take longer, more do so to quiet ones."""
 _STEPS = 30  # of the bisection: to 2e-9
 
 
@@ -97,13 +100,13 @@ class ConfidenceSequence:
 
     @cached_property
     def _bets(self) -> Floats:
-        """b_i, each from the images before it, and one image of the largest size whose questions differ by a half."""
+        """b_i, each from the images before it and those of the prior."""
         sums, sizes, largest = self.sums, self.sizes, self.largest
-        count = np.arange(1.0, len(sums) + 1.0)
-        total = _before(sizes) + largest
+        count = PRIOR_IMAGES + np.arange(float(len(sums)))
+        total = _before(sizes) + PRIOR_IMAGES * largest
         mean = _before(sums) / total
         spread = _before(sums**2) - 2 * mean * _before(sums * sizes) + mean**2 * _before(sizes**2)
-        variance = (np.maximum(spread, 0.0) + largest**2 / 4) / count
+        variance = (np.maximum(spread, 0.0) + PRIOR_IMAGES * largest**2 / 4) / count
         bets: Floats = self.aim * (total / count) / variance
         return bets
 
