@@ -70,17 +70,20 @@ def postgres() -> Iterator[Callable[[], str]]:
         shutil.rmtree(folder, ignore_errors=True)
         pytest.skip(f"the PostgreSQL server does not start here: {error}")
     made = iter(range(1000))
+    url = sqlalchemy.make_url(server.get_uri()).set(drivername="postgresql+psycopg")
+    engine = sqlalchemy.create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:  # nothing here is kept: waiting for the disk would be most of the work
+        connection.exec_driver_sql("ALTER SYSTEM SET fsync = off")
+        connection.exec_driver_sql("SELECT pg_reload_conf()")
 
     def new() -> str:
         name = f"study{next(made)}"
-        url = sqlalchemy.make_url(server.get_uri()).set(drivername="postgresql+psycopg")
-        engine = sqlalchemy.create_engine(url, isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
             connection.exec_driver_sql(f"CREATE DATABASE {name}")
-        engine.dispose()
         return url.set(database=name).render_as_string(hide_password=False)
 
     yield new
+    engine.dispose()
     server.cleanup()
     shutil.rmtree(folder, ignore_errors=True)
 

@@ -65,3 +65,16 @@ def test_the_demo_serves_the_study_that_is_there(tmp_path: Path, questions: Path
         assert "Before you begin" in visitor.get(told["link"]).text
     process.terminate()
     process.wait()
+
+
+def test_without_the_extra_a_sentence_says_what_to_install(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['sqlalchemy'] = None\n"
+        "from pfungst.cli import main\n"
+        "sys.argv = ['pfungst', 'study', 'results', '.']\n"
+        "main()"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert "pip install 'pfungst[study]'" in said.stderr
+    assert "Traceback" not in said.stderr
+    assert said.returncode == 1

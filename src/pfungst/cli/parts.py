@@ -27,6 +27,7 @@ def parts() -> dict[str, list[tuple[str, ...]]]:
     from pfungst.report.exports import EXPORTS
     from pfungst.scores import METRICS
     from pfungst.scores.matchers import MATCHERS
+    from pfungst.study.kinds import KINDS
     from pfungst.text.encoders import list_encoders
     from pfungst.world.renderers.registry import renderer_names
 
@@ -44,6 +45,7 @@ def parts() -> dict[str, list[tuple[str, ...]]]:
         "adversaries": _told(ADVERSARIES.names()),
         "encoders": [(name, "") for name in list_encoders()],
         "renderers": [(name, "") for name in renderer_names()],
+        "studies": _of(KINDS),
         "experiments": [(name, _line(EXPERIMENTS.get(name).config)) for name in EXPERIMENTS.names()],
     }
 
@@ -57,8 +59,11 @@ def settings(kind: str, name: str) -> list[Setting]:
     from pfungst.probes.game.adversaries import ADVERSARIES
     from pfungst.probes.noise import RANKERS
     from pfungst.probes.rephrase.generators import REPHRASERS
+    from pfungst.study.kinds import KINDS
 
-    registries = {"probes": PROBES, "adversaries": ADVERSARIES, "rankers": RANKERS, "rephrasers": REPHRASERS}
+    registries = {
+        "probes": PROBES, "adversaries": ADVERSARIES, "rankers": RANKERS, "rephrasers": REPHRASERS, "studies": KINDS
+    }  # fmt: skip
     if kind in registries:
         return describe_settings(registries[kind].get(name), ("argument", "name"))
     if name == "judge" and kind in ("metrics", "matchers"):

@@ -7,6 +7,8 @@ Every name is loaded when it is first used.
 
 from __future__ import annotations
 
+from typing import Any
+
 from pfungst._lazy import lazy
 
 _HOMES = {
@@ -27,4 +29,15 @@ _HOMES = {
 
 __all__ = sorted(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
 
-__getattr__, __dir__ = lazy(__name__, _HOMES)
+_get, __dir__ = lazy(__name__, _HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        return _get(name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("alembic", "sqlalchemy", "starlette", "uvicorn"):
+            raise
+        from pfungst.core import MissingExtra
+
+        raise MissingExtra("pfungst study", "study") from None

@@ -11,13 +11,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pfungst.core import DataError, MissingExtra, PfungstError
+from pfungst.core import DataError, PfungstError
 from pfungst.core.files import read_json
+from pfungst.study.database import Database
 from pfungst.study.settings import StudySettings
 
 if TYPE_CHECKING:
     from pfungst.study.book import Book
-    from pfungst.study.database import Database
     from pfungst.study.kinds import Kind
 
 KEYS, IMAGES = "keys.json", "images"
@@ -116,11 +116,5 @@ def open_study(folder: Path, database: str = "") -> Study:
 
 
 def connect(folder: Path, database: str = "") -> Database:
-    """The database of a study, not yet opened; MissingExtra where SQLAlchemy is not installed."""
-    try:
-        from pfungst.study.database import Database
-    except ImportError as error:
-        if (error.name or "").startswith("pfungst"):
-            raise
-        raise MissingExtra("pfungst study", "study") from None
+    """The database of a study, not yet opened."""
     return Database.of(folder, database)

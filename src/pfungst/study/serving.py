@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pfungst.core import MissingExtra
+from pfungst.study.app import make_app
 from pfungst.study.folder import Study
+from pfungst.web.serving import run_app
 
 PORT = 8908
 
@@ -21,14 +22,6 @@ def serve(
 
     public: the address under which workers reach the server, where a proxy stands before it
     """
-    try:
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError:
-        raise MissingExtra("pfungst study serve", "study") from None
-    from pfungst.study.app import make_app
-    from pfungst.web.serving import run_app
-
     run_app(
         lambda port: make_app(study, host, port, public),
         host, port, lambda address: ready(public.rstrip("/") + "/" if public else address),
