@@ -171,3 +171,16 @@ def test_time_on_item(make: Make) -> None:
     book.clock.now += 12
     book.submit(worker, turn.id, fill(turn), active=99.0)
     assert [(row["seconds"], row["active"]) for row in book.answers()] == [(12.0, 12.0)]
+
+
+def test_a_break_is_not_time_on_the_item(make: Make, address: str) -> None:
+    study = make(PLAIN, address, limit=1)
+    book, worker = study.book, study.book.join("w")
+    book.next(worker)
+    book.rest(worker)
+    book.clock.now += 5000
+    turn = book.next(worker)
+    book.clock.now += 7
+    book.next(worker)
+    book.submit(worker, turn.id, fill(turn))
+    assert [row["seconds"] for row in book.answers()] == [7.0]

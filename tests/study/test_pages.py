@@ -119,6 +119,11 @@ def test_a_token_reaches_only_its_own_items(visitor: Visitor, link: str, study: 
         assert second.get(f"{stranger}/image/{turn}/0").status_code == 404
         assert answer(second, theirs, turn=turn).status_code == 404
         assert second.get(stranger, saved=turn).text.count("Saved:") == 0
+        for strange in ("99999999999999999999", "-1", "x", "1e9"):
+            assert second.get(f"{stranger}/image/{strange}/0").status_code == 404
+            assert second.get(f"{stranger}/image/{turn}/{strange}").status_code == 404
+            assert answer(second, theirs, turn=strange).status_code == 404
+            assert second.get(stranger, saved=strange).status_code == 200
         for wrong in (link[:-1] + ("0" if link[-1] != "0" else "1"), "/w/1-", "/w/x", "/w/999999-" + "0" * 32):
             assert second.get(wrong).status_code == 404
 

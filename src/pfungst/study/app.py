@@ -55,7 +55,7 @@ class Pages:
             Route("/", self._front),
             Route("/join/{key}", self._join),
             Route("/w/{token}", self._worker_page),
-            Route("/w/{token}/image/{turn:int}/{number:int}", self._image),
+            Route("/w/{token}/image/{turn}/{number}", self._image),
             Route("/static/{name}", _static),
             self.actions.action("/consent", self._consent, open_to_all=True),
             self.actions.action("/answer", self._answer, open_to_all=True),
@@ -127,9 +127,7 @@ class Pages:
 
     def who(self, token: str, address: str = "") -> Worker:
         """The worker of a link; Refused where there is none."""
-        number = token.partition("-")[0]
-        known = number.isascii() and number.isdecimal() and len(number) < 10
-        worker = self.book.worker(int(number)) if known else None
+        worker = self.book.worker(_number(token.partition("-")[0]))
         wanted = self.study.keys.token(worker.id, worker.code) if worker is not None else "-"
         if worker is None or not hmac.compare_digest(token.encode("utf-8", "replace"), wanted.encode()):
             self.guessing.check(address)
@@ -173,9 +171,7 @@ class Pages:
 
     def _saved(self, worker: Worker, number: str, again: str) -> dict[str, Any] | None:
         """What to tell about the answer before; nothing where there is none."""
-        if not (number.isascii() and number.isdecimal() and len(number) < 15):
-            return None
-        turn = self.book.turn(worker, int(number))
+        turn = self.book.turn(worker, _number(number))
         if turn is None or turn.value is None:
             return None
         told = turn.role == TRAINING
@@ -196,8 +192,7 @@ class Pages:
         self.answering.check(worker.id)
         if worker.consented is None:
             raise Refused(403, "Agree to take part first.")
-        number = form.text("turn", 20)
-        turn_id = int(number) if number.isascii() and number.isdecimal() and len(number) < 15 else -1
+        turn_id = _number(form.text("turn", 20))
         try:
             saved: Saved | None = self.book.submit(worker, turn_id, form.fields, _seconds(form.text("active", 20)))
         except BadAnswer as problem:
@@ -216,9 +211,9 @@ class Pages:
     def _image(self, request: Request) -> Response:
         """An image of an item that was given to this worker; no other can be had."""
         worker = self.who(request.path_params["token"], _address(request))
-        turn = self.book.turn(worker, request.path_params["turn"])
-        number = request.path_params["number"]
-        if turn is None or worker.consented is None or number >= len(turn.content.images):
+        turn = self.book.turn(worker, _number(request.path_params["turn"]))
+        number = _number(request.path_params["number"])
+        if turn is None or worker.consented is None or not 0 <= number < len(turn.content.images):
             raise Refused(404, "There is no such image.")
         name = Path(turn.content.images[number][0]).name
         file = self.study.folder / IMAGES / name
@@ -231,6 +226,11 @@ class Pages:
 def make_app(study: Study, host: str = "127.0.0.1", port: int = 0, public: str = "") -> App:
     """The study as an ASGI application."""
     return Pages(study, host, port, public).app()
+
+
+def _number(text: str) -> int:
+    """The number of a row; -1, which no row has, for anything that is none."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else -1
 
 
 def _seconds(text: str) -> float | None:

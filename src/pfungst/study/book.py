@@ -165,15 +165,19 @@ class Book:
         def give(connection: Connection) -> Turn | None:
             begun = _begun(connection, worker, now)
             if begun is not None:
-                connection.execute(queries.LEASE, {"turn": begun[0].id, "until": now + lease})
+                given = {"turn": begun[0].id, "until": now + lease}
+                if begun[1] <= now:
+                    connection.execute(queries.RESUME, {**given, "now": now})
+                else:
+                    connection.execute(queries.LEASE, given)
                 return begun[0]
             found = self._choose(connection, worker, now)
             if found is None:
                 if worker.finished is None and _counts(connection, worker).get(ITEM, 0):
                     connection.execute(queries.FINISH, {"worker": worker.id, "now": now})
                 return None
-            given = {"item_id": found[0], "worker_id": worker.id, "source": found[1], "given": now}
-            connection.execute(queries.GIVE, {**given, "leased_until": now + lease})
+            turn = {"item_id": found[0], "worker_id": worker.id, "source": found[1], "given": now}
+            connection.execute(queries.GIVE, {**turn, "leased_until": now + lease})
             begun = _begun(connection, worker, now)
             assert begun is not None
             return begun[0]

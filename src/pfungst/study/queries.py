@@ -44,6 +44,8 @@ BEGUN = (
 )
 GIVE = insert(TURN)
 LEASE = update(TURN).where(TURN.c.id == bindparam("turn")).values(leased_until=bindparam("until"))
+RESUME = LEASE.values(given=_now)
+"""After a break the time on the item begins anew."""
 REST = update(TURN).where(TURN.c.worker_id == _worker, TURN.c.answered.is_(None)).values(leased_until=0.0)
 ANSWER = update(TURN).where(TURN.c.id == bindparam("turn")).values(
     answered=_now, value=bindparam("said"), right=bindparam("is_right"), seconds=bindparam("took"),
