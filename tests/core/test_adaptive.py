@@ -11,7 +11,7 @@ import pytest
 from pfungst.core import Answer, BudgetSpent, Dataset, Exam, Example, PlayerError, StoredPlayer, Trial, UsageError
 from pfungst.core import Variant as V
 from pfungst.core.images import BytesImage
-from pfungst.probes import measure
+from pfungst.probes import get_probe, measure
 from pfungst.probes.control import Control
 
 
@@ -208,3 +208,12 @@ def test_a_precision_outside_zero_and_one_is_refused_before_anything_is_asked(da
     with pytest.raises(UsageError, match="precision must be between 0 and 1"):
         exam(player, data, tmp_path, precision=precision).run()
     assert player.asked == []
+
+
+@pytest.mark.parametrize("spec", ["picture:operations=shift+jpeg", "surface"])
+def test_a_drop_over_many_variants_is_followed_too(data, tmp_path, spec):
+    harmless = data.subset([replace(example, question="Is the dog asleep?") for example in data])
+    examined = exam(Startled(), harmless, tmp_path, (get_probe(spec),), precision=0.9).run()
+    found = examined.findings[0]
+    assert "confidence sequence" in found.drop.how and found.drop.clusters == 32
+    assert "stopped after 32 of 40 images" in examined.notes[0]

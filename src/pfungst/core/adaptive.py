@@ -18,7 +18,7 @@ import numpy as np
 from pfungst.core.anytime import ConfidenceSequence
 from pfungst.core.errors import BudgetSpent, UsageError
 from pfungst.core.stats import Interval
-from pfungst.core.types import AnsweredTrial, Example, Finding, Findings, Probe, SearchingProbe, Trial
+from pfungst.core.types import AnsweredTrial, Example, Finding, Findings, LosingProbe, Probe, SearchingProbe, Trial
 
 FIRST_ROUND = 32
 """Images of the first round; every later one asks about an eighth of those before it, and at least as many."""
@@ -208,6 +208,8 @@ class _Course:
 
     def _difference(self, trial: AnsweredTrial) -> float:
         """Clean minus disturbed score of an example, NaN where one of them is unknown or was not asked."""
+        if isinstance(self._probe, LosingProbe):
+            return self._probe.lost(trial)
         assert self._headline is not None
         clean, disturbed = self._headline
         names = [variant.name for variant in trial.trial.variants]

@@ -557,6 +557,17 @@ class SearchingProbe(Protocol):
 
 
 @runtime_checkable
+class LosingProbe(Protocol):
+    """A probe whose drop is a mean over trials of something else than the clean score minus that of the variant its
+    findings name, or minus the mean of all variants. It says of what, so that the drop can be followed while it is
+    asked."""
+
+    def lost(self, trial: AnsweredTrial) -> float:
+        """Between -1 and 1; NaN where it is unknown."""
+        ...
+
+
+@runtime_checkable
 class BoundedProbe(Protocol):
     """A searching probe that knows the most queries it can put."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from pfungst.core import AnsweredTrial, Failure, Finding
@@ -54,6 +54,14 @@ def mean_cell(some: Sequence[Cell]) -> Cell:
     """Mean score, unknown where one is; mean change over the pairs that can be compared."""
     changes = [change for _, change in some if not math.isnan(change)]
     return sum(score for score, _ in some) / len(some), sum(changes) / len(changes) if changes else math.nan
+
+
+def lost(trial: AnsweredTrial, heading: Callable[[str], str]) -> float:
+    """Clean score minus the mean over headings, each of which counts the same, of the mean score of its variants."""
+    some: dict[str, list[Cell]] = {}
+    for variant, cell in cells_of(trial):
+        some.setdefault(heading(variant), []).append(cell)
+    return trial.scores[0] - mean_cell([mean_cell(cells) for cells in some.values()])[0]
 
 
 def drops_of(cells: Sequence[tuple[str, Cells]], seed: int) -> list[Finding]:

@@ -31,6 +31,7 @@ from pfungst.core import (
 from pfungst.core.images import as_rgb, image_size
 from pfungst.core.registry import Registry
 from pfungst.probes import measure
+from pfungst.probes.cells import lost
 from pfungst.probes.picture.kernels import Pixels
 from pfungst.probes.picture.operations import SEVERITIES, VERSION, Operation
 from pfungst.probes.picture.redrawn import Redrawing, Stage
@@ -126,6 +127,10 @@ class Picture:
         drops = reference_drops(Path(self.reference), self.severities) if self.reference else None
         about = {name: OPERATIONS.get(name).about for name in self.operations}
         return read(self.name, trials, about, self.severities, drops, seed)
+
+    def lost(self, trial: AnsweredTrial) -> float:
+        """What the drop is the mean of."""
+        return lost(trial, lambda variant: variant.rpartition(" ")[0])
 
     def _pixels(self) -> bool:
         """Whether some operation needs no scene."""

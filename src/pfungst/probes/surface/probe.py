@@ -15,9 +15,10 @@ from pathlib import Path
 from pfungst.core import AnsweredTrial, Dataset, Example, Findings, ProbeError, Trial, UsageError, Variant
 from pfungst.core.registry import Registry
 from pfungst.probes import measure
+from pfungst.probes.cells import lost
 from pfungst.probes.surface.edits import Draws, Edit, touched
 from pfungst.probes.surface.protection import Question
-from pfungst.probes.surface.results import TOUCHED, read
+from pfungst.probes.surface.results import TOUCHED, edit_of, read
 
 EDITS = Registry(
     "surface edit",
@@ -78,6 +79,10 @@ class Surface:
         if self.translations:
             about[TRANSLATION] = "in another language; choices stay"
         return read(self.name, trials, about, seed)
+
+    def lost(self, trial: AnsweredTrial) -> float:
+        """What the drop is the mean of."""
+        return lost(trial, edit_of)
 
     def _trial(self, example: Example, seed: int) -> Trial:
         clean = measure.clean_query(example)

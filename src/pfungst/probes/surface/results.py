@@ -27,7 +27,7 @@ def read(name: str, trials: Sequence[AnsweredTrial], about: Mapping[str, str], s
         lengths: dict[str, list[Cell]] = {}
         for variant, cell in cells_of(trial):
             by_name.setdefault(variant, Cells()).add(clean, cell, cluster)
-            edits.setdefault(_edit(variant), []).append(cell)
+            edits.setdefault(edit_of(variant), []).append(cell)
             lengths.setdefault(_bin(trial.trial.notes[TOUCHED][variant]), []).append(cell)
         for length, some in lengths.items():
             by_length.setdefault(length, Cells()).add(clean, mean_cell(some), cluster)
@@ -36,7 +36,7 @@ def read(name: str, trials: Sequence[AnsweredTrial], about: Mapping[str, str], s
     clean_accuracy = measure.accuracy(trials, "clean", seed)
     disturbed, drop = everything.accuracy(MEAN, seed), everything.drop(MEAN, seed)
     changed, worst = everything.changes(MEAN, seed), worst_of_n(trials, seed)
-    order = [one for edit in about for one in sorted(by_name) if _edit(one) == edit]
+    order = [one for edit in about for one in sorted(by_name) if edit_of(one) == edit]
     drops = drops_of([(one, by_name[one]) for one in order], seed)
     accuracies = [by_name[one].accuracy(one, seed) for one in order]
     changes = [by_name[one].changes(one, seed) for one in order]
@@ -45,7 +45,7 @@ def read(name: str, trials: Sequence[AnsweredTrial], about: Mapping[str, str], s
         "By edit",
         ("edit", "what it does", "characters touched", "clean", "accuracy", "drop", "p (Holm)", "answers changed", "n"),
         tuple(
-            (one, about[_edit(one)], round(means[one], 1), by_name[one].before(one, seed), accuracy, lost, lost.p,
+            (one, about[edit_of(one)], round(means[one], 1), by_name[one].before(one, seed), accuracy, lost, lost.p,
              change, len(by_name[one].scores))
             for one, accuracy, lost, change in zip(order, accuracies, drops, changes, strict=True)
         ),
@@ -74,7 +74,7 @@ def read(name: str, trials: Sequence[AnsweredTrial], about: Mapping[str, str], s
     )  # fmt: skip
 
 
-def _edit(variant: str) -> str:
+def edit_of(variant: str) -> str:
     """`typo 2` is an edit `typo`."""
     name, _, level = variant.rpartition(" ")
     return name if level.isdigit() else variant
