@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from pfungst.core.adaptive import Stop, ask_in_rounds, check_precision, stopped
 from pfungst.core.asker import Asker, Place
 from pfungst.core.errors import PfungstError, PlayerError, ProbeError
 from pfungst.core.files import jsonable, write_json
@@ -41,6 +40,9 @@ from pfungst.core.types import (
     reads_ids,
     reads_scenes,
 )
+
+if TYPE_CHECKING:
+    from pfungst.core.adaptive import Stop
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,8 @@ class Exam:
         names = [probe.name for probe in self.probes]
         if len(set(names)) != len(names):
             raise ProbeError(f"Each probe may be named once, but these were: {', '.join(names)}.")
+        from pfungst.core.adaptive import check_precision, stopped  # numpy waits until it is needed
+
         if self.precision is not None:
             check_precision(self.precision)
         for probe in self.probes:
@@ -207,6 +211,8 @@ class Exam:
         precision: float,
     ) -> tuple[dict[str, list[Trial]], dict[str, Stop]]:
         """Have queries answered until every probe knows its drop well enough; returns the trials that were asked."""
+        from pfungst.core.adaptive import ask_in_rounds
+
         most, failed = self.max_errors, len(asker.failures)
         if most is None:
             every = {key for some in trials.values() for trial in some for key in _keys(asker, trial)}
