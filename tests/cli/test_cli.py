@@ -193,3 +193,12 @@ def test_a_wide_table_is_whole_in_a_file(capsys: pytest.CaptureFixture[str]) -> 
     lines = capsys.readouterr().out.splitlines()
     assert all(name in lines[2] for name in columns)
     assert all(f"{number} of a dozen cells" in lines[4] for number in range(12))
+
+
+def test_a_file_named_like_a_module_of_python_breaks_nothing(tmp_path: Path) -> None:
+    (tmp_path / "fractions.py").write_text("raise RuntimeError('not the one that is meant')\n")
+    (tmp_path / "typer.py").write_text("raise RuntimeError('nor this')\n")
+    (tmp_path / "mine.py").write_text("import fractions\n\n\ndef answer(image, question):\n    return 'yes'\n")
+    command = [str(Path(sys.executable).parent / "pfungst"), "check", "player", "mine:answer"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr

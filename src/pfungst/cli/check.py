@@ -18,14 +18,14 @@ def check_player(
     as_json: Json = False,
 ) -> None:
     """Does a player answer in order, one answer per query, the same in any batch?"""
-    import sys
 
+    from pfungst.core.code import own_modules
     from pfungst.data import load
     from pfungst.players import check_player as run_check
     from pfungst.players import resolve
     from pfungst.probes.measure import clean_query
 
-    sys.path.insert(0, "")
+    own_modules()
     loaded = load(data) if data else None
     queries = [clean_query(example) for example in loaded[:16]] if loaded else None
     _tell(run_check(resolve(player, data=loaded), queries), as_json)

@@ -103,15 +103,15 @@ def _filters(data: Dataset, encoder: str | None, vectors: str | None, threshold:
 
 def _mined(data: Dataset, player: str | None, folder: Path, progress: Any) -> dict[str, tuple[str, ...]] | None:
     """What the player says wrongly, where that is asked for. Its answers are kept beside the finished decoys."""
-    import sys
 
+    from pfungst.core.code import own_modules
     from pfungst.core.store import AnswerStore
     from pfungst.players import resolve
     from pfungst.probes.decoys.mined import mine
 
     if player is None:
         return None
-    sys.path.insert(0, "")  # the user's own module stands in the working folder
+    own_modules()
     folder.mkdir(parents=True, exist_ok=True)
     with AnswerStore(folder / "answers.sqlite") as store:
         return mine(resolve(player, data=data), data, store=store, progress=progress)

@@ -63,9 +63,10 @@ def examine(
 
     from pfungst import api
     from pfungst.cli.show import progress_bar
+    from pfungst.core.code import own_modules
     from pfungst.core.settings import split_settings
 
-    sys.path.insert(0, "")  # the user's own module stands in the working folder
+    own_modules()
     options = split_settings(option or [], noun="option")
     if dry_run:
         from pfungst.planning import plan

@@ -21,13 +21,13 @@ def games(
     as_json: Json = False,
 ) -> None:
     """Put games side by side: the tables of the paper, success by budget, and what transfers."""
-    import sys
 
     from pfungst.cli.show import print_json, show_table
+    from pfungst.core.code import own_modules
     from pfungst.probes.game import read_result, table_2, table_4, table_b1, table_b3
     from pfungst.probes.game.tables import apart, budget_table
 
-    sys.path.insert(0, "")
+    own_modules()
     results = apart([read_result(run) for run in runs])
     tables: list[Table] = [table_2(results)]
     tables += [table_4(results, name) for name in dict.fromkeys(one.adversary for one in results)]

@@ -76,13 +76,14 @@ def play(
     from pfungst.cli.examine import data_options
     from pfungst.cli.show import progress_bar
     from pfungst.core import Place, read_config
+    from pfungst.core.code import own_modules
     from pfungst.core.settings import split_settings
     from pfungst.players.recipe import Recipe
     from pfungst.probes.game.extras import add_extras
     from pfungst.probes.game.probe import Game
     from pfungst.report import write_report
 
-    sys.path.insert(0, "")  # the user's own module stands in the working folder
+    own_modules()
     for other in transfer or ():
         read_config(other)  # a folder that cannot be read must not wait until everything is played
     settings = split_settings(setting or [], what=f"adversary {adversary}")

@@ -32,11 +32,12 @@ def serve(
     from contextlib import suppress
 
     from pfungst.cli.show import print_json
+    from pfungst.core.code import own_modules
     from pfungst.web import WebSettings
     from pfungst.web import serve as run_server
     from pfungst.web.settings import PLAYERS, is_loopback
 
-    sys.path.insert(0, "")  # the user's own module stands in the working folder
+    own_modules()
     if not token and not is_loopback(host):
         token = secrets.token_urlsafe(24)
     settings = WebSettings(tuple(runs or [Path("runs")]), host, port, token, tuple(player or PLAYERS), data)

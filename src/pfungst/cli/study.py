@@ -52,14 +52,14 @@ def new(
     as_json: Json = False,
 ) -> None:
     """Make a study: its items, its images, and an empty database."""
-    import sys
 
     from pfungst.cli.examine import data_options
     from pfungst.cli.show import print_json, progress_bar
+    from pfungst.core.code import own_modules
     from pfungst.core.settings import parse_settings
     from pfungst.study import StudySettings, new_study
 
-    sys.path.insert(0, "")  # the user's own kind of study stands in the working folder
+    own_modules()
     settings = parse_settings(StudySettings, [f"kind={kind}", f"data={data}", *(setting or ())], what="study")
     with progress_bar() as progress:
         made = new_study(out, settings, database=database, options=data_options(images, skip_bad), limit=limit,

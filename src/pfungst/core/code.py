@@ -6,6 +6,7 @@ import hashlib
 import importlib
 import importlib.util
 import sys
+import sysconfig
 import traceback
 from difflib import get_close_matches
 from pathlib import Path
@@ -31,6 +32,19 @@ def load_code(spec: str, default: str = "", error: type[PfungstError] = PfungstE
     return found
 
 
+def own_modules(folder: str = "") -> None:
+    """Let the user's own modules be found in a folder, by default the working folder.
+
+    They come before installed packages and after Python's own: a file `random.py` that happens to lie there breaks
+    nothing.
+    """
+    if folder in sys.path:
+        return
+    library = sysconfig.get_paths()["stdlib"]
+    own = [at for at, path in enumerate(sys.path) if path == library or path == str(Path(library) / "lib-dynload")]
+    sys.path.insert(max(own, default=-1) + 1, folder)
+
+
 def split_code(spec: str, default: str = "") -> tuple[str, str]:
     """Place and name: the module or file, and what is wanted of it."""
     place, colon, attribute = spec.rpartition(":")
@@ -54,8 +68,7 @@ def _from_file(path: Path, default: str, error: type[PfungstError]) -> ModuleTyp
             f"There is no file {path}. Give the path of a Python file, as in path/to/file.py:{default or 'name'}."
         )
     # As `python file.py` does it: files beside this one can be imported.
-    if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))
+    own_modules(str(path.parent))
     name = f"pfungst_player_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}_{path.stem}"
     module_spec = importlib.util.spec_from_file_location(name, path)
     if module_spec is None or module_spec.loader is None:

@@ -164,13 +164,11 @@ class UniversalResult:
 
 def run(config: UniversalConfig, out: Path, *, progress: Progress = no_progress) -> UniversalResult:
     """Make player and data, then `play_universal`."""
-    import sys
-
+    from pfungst.core.code import own_modules
     from pfungst.data import load
     from pfungst.players import resolve
 
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # the user's own module stands in the working folder
+    own_modules()
     data = load(config.data)
     player = resolve(config.player, data=data, **({"device": config.device} if config.device else {}))
     return play_universal(player, data, out, config, progress=progress)

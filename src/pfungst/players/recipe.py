@@ -32,12 +32,10 @@ class Recipe:
     open_questions: bool = False
 
     def __call__(self) -> tuple[Player, Dataset]:
-        import sys
-
+        from pfungst.core.code import own_modules
         from pfungst.players.resolving import resolve
 
-        if "" not in sys.path:
-            sys.path.insert(0, "")  # the user's own module stands in the working folder
+        own_modules()
         part = self.examples()
         return resolve(self.player, data=part.whole, **dict(self.player_options)), part
 
