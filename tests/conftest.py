@@ -4,6 +4,9 @@ import io
 import os
 from pathlib import Path
 
+# As the command line does: threads that wait must not burn the processors, which two workers share.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 import PIL.Image
 import pytest
 
