@@ -71,6 +71,16 @@ def drops_of(cells: Sequence[tuple[str, Cells]], seed: int) -> list[Finding]:
     return [replace(one, p=p, how=f"{one.how}, Holm") for one, p in zip(drops, corrected, strict=True)]
 
 
+def largest_told(drops: Sequence[Finding]) -> str:
+    """A sentence on the largest of several drops, for verdicts; nothing where there is one alone."""
+    known = [one for one in drops if not math.isnan(one.value)]
+    if len(known) < 2:
+        return ""
+    most = max(known, key=lambda one: one.value)
+    sure = "" if most.p is None else f" (p = {most.p:.2g} after Holm)"
+    return f" The largest drop is that under {most.condition}, {measure.with_interval(most)}{sure}."
+
+
 def worst_of_n(trials: Sequence[AnsweredTrial], seed: int) -> Finding:
     """Mean over trials of the least score of any variant, the clean one included."""
     least = [math.nan if any(math.isnan(score) for score in one.scores) else min(one.scores) for one in trials]

@@ -24,7 +24,7 @@ from pfungst.core import (
 )
 from pfungst.core.stats import BOOTSTRAP_DRAWS
 from pfungst.probes import measure
-from pfungst.probes.cells import Cell, Cells, cells_of, drops_of, failures, mean_cell, worst_of_n
+from pfungst.probes.cells import Cell, Cells, cells_of, drops_of, failures, largest_told, mean_cell, worst_of_n
 
 MEAN = "mean of all"
 """Condition of the findings over all operations and severities."""
@@ -315,11 +315,7 @@ def _verdict(
         f"Disturbed images cost {measure.with_interval(drop)} of accuracy ({measure.percent(clean.value)} to "
         f"{measure.percent(disturbed.value)})."
     )
-    known = [one for one in drops if not math.isnan(one.value)]
-    if len(known) > 1:
-        most = max(known, key=lambda one: one.value)
-        told += f" The largest drop is that under {most.condition}, {measure.with_interval(most)}"
-        told += "." if most.p is None else f" (p = {most.p:.2g} after Holm)."
+    told += largest_told(drops)
     told += f" Under the worst disturbance of each question {measure.with_interval(worst)} is left."
     fallen = [f"{one} (severity {value:.1f})" for one, value in halves.items() if not math.isnan(value)]
     if fallen:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from pfungst.core import AnsweredTrial, Figure, Finding, Findings, Series, Table
 from pfungst.probes import measure
-from pfungst.probes.cells import Cell, Cells, cells_of, drops_of, failures, mean_cell, worst_of_n
+from pfungst.probes.cells import Cell, Cells, cells_of, drops_of, failures, largest_told, mean_cell, worst_of_n
 
 TOUCHED = "touched"
 """Name of a trial's note: characters touched, by variant."""
@@ -119,9 +119,5 @@ def _verdict(
         f"Typed differently, questions lose {measure.with_interval(drop)} of accuracy ({measure.percent(clean.value)} "
         f"to {measure.percent(disturbed.value)}), and {measure.with_interval(changed)} of the answers change."
     )
-    known = [one for one in drops if not math.isnan(one.value)]
-    if len(known) > 1:
-        most = max(known, key=lambda one: one.value)
-        told += f" The largest drop is that under {most.condition}, {measure.with_interval(most)}"
-        told += "." if most.p is None else f" (p = {most.p:.2g} after Holm)."
+    told += largest_told(drops)
     return f"{told} Under the worst edit of each question {measure.with_interval(worst)} is left."
