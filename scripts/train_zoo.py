@@ -36,7 +36,7 @@ from pfungst.training import FitConfig, Prepared, prepare, train
 from pfungst.world import make
 
 # Steps, questions a step and rate, by model; 3,000 steps of 1,024 where nothing else is said.
-# Those of iep and state-transformer are of their last call, which went on from earlier weights (docs/zoo.md).
+# Those of iep and state-transformer are of their last call, which went on from earlier weights (docs/reference/zoo.md).
 COMMON: dict[str, Any] = {
     "steps": 3_000, "batch": 1024, "rate": 1e-3, "weight_decay": 1e-4, "clip": 5.0, "average": 0.999,
 }  # fmt: skip

@@ -19,7 +19,7 @@ from tests.players.tiny_special import SPECIAL, WHY_NOT, WITH_TORCHVISION, WORKS
 
 transformers.utils.logging.disable_progress_bar()
 torch.set_num_threads(1)
-DOCS = Path(__file__).parents[2] / "docs" / "players.md"
+DOCS = Path(__file__).parents[2] / "docs" / "reference" / "players.md"
 
 
 def picture(seed: int) -> BytesImage:
@@ -86,7 +86,7 @@ def test_every_class_is_in_the_table_once() -> None:
 
 
 def test_table_in_the_documentation_is_the_one_that_is_tested() -> None:
-    assert table() in DOCS.read_text(encoding="utf-8"), f"docs/players.md should contain:\n{table()}"
+    assert table() in DOCS.read_text(encoding="utf-8"), f"docs/reference/players.md should contain:\n{table()}"
 
 
 def table() -> str:

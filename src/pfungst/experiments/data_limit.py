@@ -66,7 +66,8 @@ class DataLimitConfig:
     size), as the paper's FiLM and TbD look at those of a ResNet; `world:FOLDER` takes another one."""
     begin: float = 1.0
     """Percentage of all layouts that training begins with. It takes in more of its share until half of the steps are
-    done. 0: all at once, which leaves RN at the most frequent answer where the share is large (docs/game.md)."""
+    done. 0: all at once, which leaves RN at the most frequent answer where the share is large
+    (docs/explanation/game.md)."""
     seed: int = 0
     """Seed of every random choice."""
     device: str = option("cpu", free=True)

@@ -1,6 +1,6 @@
 """GBQD and YNBQD: the basic question data sets of Assessing the Robustness of VQA, ranked and written as files.
 
-Each is written twice: as Parquet, and as JSON in the layout of the papers' authors (docs/noise.md).
+Each is written twice: as Parquet, and as JSON in the layout of the papers' authors (docs/explanation/noise.md).
 """
 
 from __future__ import annotations

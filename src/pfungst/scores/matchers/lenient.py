@@ -20,7 +20,7 @@ def lenient(reply: str, choices: Sequence[str], kind: str) -> str | None:
     """The answer of a reply with thinking, markup, a letter, an explanation or a whole sentence around it.
 
     A wrong reading is far worse than none: two options, a letter with the text of another option, a range of numbers,
-    a refusal, or thinking that never ended are unread. See docs/matchers.md for what is read.
+    a refusal, or thinking that never ended are unread. See docs/reference/matchers.md for what is read.
     """
     kind = kind_of(kind)
     if choices:

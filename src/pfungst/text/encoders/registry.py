@@ -74,7 +74,7 @@ def get_encoder(name: str = DEFAULT) -> Encoder:
 
     | name | what |
     |---|---|
-    | `skip-thoughts` | the embedded default, see docs/encoders.md |
+    | `skip-thoughts` | the embedded default, see docs/reference/encoders.md |
     | `skip-thoughts:FILE` | one that `train_skip_thoughts` made (safetensors) |
     | `skip-thoughts:FOLDER` | the published 4800-dimensional one |
     | `minilm`, `minilm:FOLDER` | all-MiniLM-L6-v2, 384 dimensions |
