@@ -6,7 +6,7 @@ from itertools import combinations
 
 import pytest
 
-from pfungst.core import Answer, AnsweredTrial, Dataset, ProbeError
+from pfungst.core import Answer, AnsweredTrial, DataError, Dataset, ProbeError
 from pfungst.probes.rephrase import Rephrase
 from pfungst.scores import consensus
 from tests.conftest import squares
@@ -148,3 +148,77 @@ def test_generated_wordings_of_the_world_are_held_out():
     data = embedded(3, rephrasings=0)
     trial = next(iter(Rephrase(generator="world").trials(data, 0)))
     assert trial.notes["wordings"] == ["train"] + ["heldout"] * (len(trial.variants) - 1)
+
+
+def votes(data, rows):
+    """A table of judgements: id of a rephrasing -> judged, meaning, answer, grammar, valid."""
+    by_id = {example.id: example for example in data}
+    lines = ["original,question,text,judged,meaning,answer,grammar,valid\n"]
+    for name, counts in rows.items():
+        original = by_id[by_id[name].group]
+        lines.append(",".join([original.id, original.question, by_id[name].question, *map(str, counts)]) + "\n")
+    return "".join(lines)
+
+
+def test_what_people_say_splits_the_rephrasings(tmp_path):
+    data = grouped((3, 3))
+    one, two = (example.id for example in data if example.id == example.group)
+    # Of the first group one rephrasing is refused, of the second only one was judged: valid, by half of the people.
+    file = tmp_path / "said.csv"
+    file.write_text(
+        votes(data, {f"{one}/1": (3, 1, 3, 3, 1), f"{one}/2": (3, 3, 3, 3, 3), f"{two}/1": (2, 2, 1, 2, 1)})
+    )
+    probe = Rephrase(validated=str(file))
+    probe.check_data(data)
+    examples = {example.id: example for example in data}
+    rows = []
+    for trial in probe.trials(data, 0):
+        # Wrong about the refused rephrasing alone.
+        scores = [0.0 if variant.example_id == f"{one}/1" else 1.0 for variant in trial.variants]
+        answers = tuple(Answer("right" if score else "wrong") for score in scores)
+        rows.append(AnsweredTrial(trial, examples[trial.example_id], answers, tuple(scores)))
+    found = probe.findings(rows, 0)
+    told = {(row.name, row.condition): row for row in found.rows}
+    assert told["share", "rephrasings of the same meaning"].value == pytest.approx(2 / 3)
+    assert told["share", "valid rephrasings"].value == pytest.approx(2 / 3)
+    assert told["drop", "rephrasings"].value == pytest.approx(0.25)
+    assert told["drop", "all but the refused"].value == 0
+    assert told["drop", "judged"].value == pytest.approx(0.25)
+    assert told["drop", "refused"].value == 1
+    table = next(one for one in found.tables if one.title == "What people say about the rephrasings")
+    counts = {row[0]: row[1:3] for row in table.rows}
+    assert counts["all"] == (4, 2) and counts["all but the refused"] == (3, 2) and counts["refused"] == (1, 1)
+
+
+def test_judgements_of_other_rephrasings_are_not_taken_for_these(tmp_path):
+    data = grouped((2, 2))
+    file = tmp_path / "said.csv"
+    names = [example.id for example in data if example.id != example.group]
+    text = votes(data, {names[0]: (1, 1, 1, 1, 1)})
+    file.write_text(text.replace("(1)", "in words that nobody asks here"))
+    probe = Rephrase(validated=str(file))
+    assert all(trial.notes["validated"] == [None, None] for trial in probe.trials(data, 0))
+    file.write_text(text.replace("(0)", "about another image of the same number"))
+    with pytest.raises(ProbeError, match="none of these is among"):
+        probe.check_data(data)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("valid\n", "ok\n", "no column valid"),
+        (",3,3,3,3,3", ",3,4,3,3,3", "3 people judged it, but 4"),
+        (",3,3,3,3,3", ",0,0,0,0,0", "0 people"),
+        (",3,3,3,3,3", ",3,yes,3,3,3", "not a count"),
+        (",3,3,3,3,3", ",3,,3,3,3", "line 2"),
+    ],
+)
+def test_a_table_of_judgements_that_cannot_be_read_is_a_sentence(tmp_path, old, new, why):
+    data = grouped((2,))
+    name = next(example.id for example in data if example.id != example.group)
+    file = tmp_path / "said.csv"
+    file.write_text(votes(data, {name: (3, 3, 3, 3, 3)}).replace(old, new))
+    with pytest.raises(DataError, match=why):
+        Rephrase(validated=str(file)).check_data(data)
+    with pytest.raises(DataError, match="no such file"):
+        Rephrase(validated=str(tmp_path / "nothing")).check_data(data)

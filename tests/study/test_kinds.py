@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import pfungst
-from pfungst.core import Answer, PfungstError, Query, UsageError
+from pfungst.core import Answer, PfungstError, ProbeError, Query, UsageError
 from pfungst.data import load
 from pfungst.experiments.audit import audit
 from pfungst.experiments.audit_people import read_people
@@ -252,7 +252,7 @@ def test_forgetting_an_author_takes_back_what_they_wrote(make: Make, address: st
     assert study_results(study).outcome.files == {}
     work(study, "second", choose=say)
     work(study, "judge", choose=say)
-    assert len(study_results(study).outcome.files) == 3
+    assert len(study_results(study).outcome.files["validated.jsonl"].splitlines()) == 3
 
 
 def test_rephrasings_that_rules_made_can_be_validated(make: Make, tmp_path: Path) -> None:
@@ -265,6 +265,51 @@ def test_rephrasings_that_rules_made_can_be_validated(make: Make, tmp_path: Path
     assert results.outcome.numbers["valid"].value == 1.0
     export_study(study, results, tmp_path / "found")
     assert {one.question for one in load(tmp_path / "found" / "rephrasings")} >= set(texts)
+
+
+class Misled:
+    """Right, except about these questions."""
+
+    name, fingerprint = "misled", "misled 1"
+
+    def __init__(self, data: Any, by: set[str]) -> None:
+        self.targets = {one.image.digest: one.target for one in data}
+        self.by = by
+
+    def answer(self, queries: Sequence[Query]) -> list[Answer]:
+        return [
+            Answer("nothing" if query.question in self.by else self.targets[query.image.digest]) for query in queries
+        ]
+
+
+def test_the_probe_says_how_many_rephrasings_keep_the_meaning(make: Make, tmp_path: Path) -> None:
+    study = make("validate:generator=rules,count=2", limit=8, wanted=3, check_every=0)
+    texts = [json.loads(row["content"])["question"] for row in study.book.items()]
+    refused = set(texts[:2])
+    for code in ("a", "b", "c"):
+        worker = study.book.join(code)
+        while (turn := study.book.next(worker)) is not None:
+            bad = turn.content.question in refused and code != "c"
+            said = {field.name: "no" if bad and field.name == "meaning" else "yes" for field in turn.content.fields}
+            study.book.submit(worker, turn.id, said)
+    export_study(study, study_results(study), tmp_path / "found")
+    asked = f"rephrase:generator=rules,count=2,validated={tmp_path / 'found'}"
+    data = load(study.settings.data)
+    run = pfungst.examine(Misled(data, refused), data, [asked], tmp_path / "run")
+    findings = json.loads((run.path / "findings.json").read_text())["findings"][0]
+    found = {(row["name"], row["condition"]): row for row in findings["rows"]}
+    assert found["share", "rephrasings of the same meaning"]["value"] == pytest.approx(6 / 8)
+    assert found["share", "rephrasings of the same meaning"]["n"] == 8
+    assert found["share", "rephrasings of the same answer"]["value"] == 1.0
+    assert found["drop", "rephrasings"]["value"] > 0
+    assert found["drop", "all but the refused"]["value"] == 0
+    assert found["drop", "refused"]["value"] == 1
+    assert "People say that 75.0% [" in findings["verdict"]
+    html = (run.path / "report.html").read_text()
+    assert "What people say about the rephrasings" in html
+    assert html.count("<strong>refused</strong>: same meaning 1, same answer 3, grammar 3 of 3") == len(refused)
+    with pytest.raises(ProbeError, match="none of these is among the"):
+        pfungst.examine("oracle", "world", [asked], tmp_path / "other", limit=5)
 
 
 @pytest.fixture(scope="module")

@@ -139,8 +139,11 @@ def draw_noise(case: Case, tools: Tools) -> Any:
 
 
 def draw_rephrase(case: Case, tools: Tools) -> Any:
-    """A group of wordings with its answers."""
-    return _macros().rephrase(case)
+    """A group of wordings with its answers, and with what people say about the rephrasings where they were asked."""
+    from pfungst.probes.rephrase.validated import NOTE
+
+    notes = json.loads(case.clean.get("notes") or "{}").get(NOTE, ())
+    return _macros().rephrase(case, notes if any(notes) else ())
 
 
 def draw_decoys(case: Case, tools: Tools) -> Any:

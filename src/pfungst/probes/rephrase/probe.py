@@ -30,6 +30,8 @@ from pfungst.core.stats import bootstrap, compare_paired
 from pfungst.probes import measure
 from pfungst.probes.rephrase.generators import get_rephraser
 from pfungst.probes.rephrase.stability import stability_rows
+from pfungst.probes.rephrase.validated import NOTE as VALIDATED
+from pfungst.probes.rephrase.validated import check_judged, noted, read_validated, validated_rows
 from pfungst.probes.rephrase.wordings import NOTE, wording_rows
 
 KEEPS = "the answer: all wordings of a group ask the same thing about the same image"
@@ -52,10 +54,17 @@ class Rephrase:
     """Smallest cosine of the sentence vectors of a rephrasing and its original; the generator's own by default."""
     encoder: str = "skip-thoughts"
     """Of these vectors."""
+    validated: str = ""
+    """What people said about the rephrasings: the results of a study `validate`, a folder or its validated.jsonl."""
     name: str = "rephrase"
 
     def check_data(self, data: Dataset) -> None:
         """Whether the settings make sense, and there are groups of wordings or a generator that writes them."""
+        self._check(data)
+        if self.validated:
+            check_judged(read_validated(self.validated), data, self.validated)
+
+    def _check(self, data: Dataset) -> None:
         self._is_correct(1.0)
         if self.count < 1:
             raise ProbeError(f"The setting count must be at least 1, not {self.count}.")
@@ -66,10 +75,14 @@ class Rephrase:
             )
 
     def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
-        self.check_data(data)
-        if self.generator:
-            yield from self._generated(data, seed)
-            return
+        self._check(data)
+        made = self._generated(data, seed) if self.generator else self._grouped(data)
+        judged = read_validated(self.validated) if self.validated else {}
+        for trial in made:
+            notes = {VALIDATED: noted(trial, judged)} if self.validated else {}
+            yield replace(trial, notes={**trial.notes, **notes})
+
+    def _grouped(self, data: Dataset) -> Iterator[Trial]:
         for members in _groups(data):
             yield Trial(
                 members[0].id,
@@ -157,10 +170,11 @@ class Rephrase:
         )
         told, kinds = wording_rows(trials, seed)
         trust, stable = stability_rows(trials, seed)
+        people, judged, said = validated_rows(trials, seed)
         return Findings(
-            self.name, (*scores, original, rep, drop, agreement, consistency, flips, worst, *kinds, *stable),
-            _verdict(original, rep, drop, scores, flips), original, rep, drop,
-            tuple(one for one in (table, told, more, trust) if one is not None), (figure,),
+            self.name, (*scores, original, rep, drop, agreement, consistency, flips, worst, *kinds, *judged, *stable),
+            _verdict(original, rep, drop, scores, flips) + said, original, rep, drop,
+            tuple(one for one in (table, told, people, more, trust) if one is not None), (figure,),
             _worst(trials),
         )  # fmt: skip
 

@@ -25,14 +25,8 @@ def wording_rows(trials: Sequence[AnsweredTrial], seed: int) -> tuple[Table | No
         some = [(one, _of_kind(one, names, kind)) for one, names in told if kind in names[1:]]
         if not some:
             continue
-        groups = measure.clusters([one for one, _ in some])
-        scores = [sum(row) / len(row) for _, row in some]
-        original = [one.scores[0] for one, _ in some]
-        accuracy = measure.finding("accuracy", bootstrap(scores, groups, seed=seed), title)
-        paired = compare_paired(original, scores, groups, seed=seed)
-        drop = measure.finding("drop", paired.difference, title, paired.p, paired.how)
-        first = measure.finding("accuracy", bootstrap(original, groups, seed=seed), f"originals of {title}")
-        rows.append((title, sum(len(row) for _, row in some), len(some), first, accuracy, drop))
+        count, first, accuracy, drop = compared(some, title, seed)
+        rows.append((title, count, len(some), first, accuracy, drop))
         found += [accuracy, drop]
     if not rows:
         return None, ()
@@ -43,6 +37,23 @@ def wording_rows(trials: Sequence[AnsweredTrial], seed: int) -> tuple[Table | No
         "Seen: worded as the training questions of the data set are. Held-out: in words and sentences kept from them.",
     )
     return table, tuple(found)
+
+
+def compared(
+    some: Sequence[tuple[AnsweredTrial, Sequence[float]]], title: str, seed: int
+) -> tuple[int, Finding, Finding, Finding]:
+    """How many rephrasings, accuracy of the originals, accuracy of the rephrasings, drop.
+
+    some: groups, each with the scores of those of its rephrasings that count
+    """
+    groups = measure.clusters([one for one, _ in some])
+    scores = [sum(row) / len(row) for _, row in some]
+    original = [one.scores[0] for one, _ in some]
+    accuracy = measure.finding("accuracy", bootstrap(scores, groups, seed=seed), title)
+    paired = compare_paired(original, scores, groups, seed=seed)
+    drop = measure.finding("drop", paired.difference, title, paired.p, paired.how)
+    first = measure.finding("accuracy", bootstrap(original, groups, seed=seed), f"originals of {title}")
+    return sum(len(row) for _, row in some), first, accuracy, drop
 
 
 def _of_kind(one: AnsweredTrial, names: Sequence[str], kind: str) -> list[float]:

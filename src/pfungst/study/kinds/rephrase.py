@@ -119,4 +119,4 @@ class Rephrase(Kind):
             "Progress", ("questions", "rephrasings written", "judged", "valid", "questions with all rephrasings"),
             ((len(asked), written, len({row["item"] for row in judged}), len(valid), whole),),
         )  # fmt: skip
-        return Outcome((progress, table), "meaning", numbers, validate.export(kept))
+        return Outcome((progress, table), "meaning", numbers, {**validate.export(kept), **validate.judgements(judged)})

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from pfungst.core import Dataset, Example, Image, Table, UsageError
 from pfungst.core.stats import bootstrap
+from pfungst.probes.rephrase.validated import FILE as VALIDATED
 from pfungst.study.items import TRAINING, Content, Field, Item
 from pfungst.study.kinds.base import YES_NO, Kind, Made, Outcome, checks, finding, image_name, load_data, sample, seen
 from pfungst.study.settings import StudySettings
@@ -123,7 +124,7 @@ class Validate(Kind):
 
     def outcome(self, answers: Sequence[Mapping[str, Any]], items: Sequence[Mapping[str, Any]]) -> Outcome:
         table, numbers, valid = votes(answers)
-        return Outcome((table,), "meaning", numbers, export(valid))
+        return Outcome((table,), "meaning", numbers, {**export(valid), **judgements(answers)})
 
 
 def votes(
@@ -155,6 +156,24 @@ def votes(
         if majority([row["value"] for row in some])
     ]
     return table, numbers, kept
+
+
+def judgements(answers: Sequence[Mapping[str, Any]]) -> dict[str, bytes]:
+    """Every judged rephrasing and how many people found it without fault, as `rephrase:validated=` reads it."""
+    counts: dict[str, dict[str, Any]] = {}
+    for row in answers:
+        about, value = row["about"], row["value"]
+        found = counts.setdefault(
+            row["item"],
+            {"original": str(about["original"]), "question": about["question"], "text": about["text"], "judged": 0,
+             **dict.fromkeys((one.name for one in FIELDS), 0), "valid": 0},
+        )  # fmt: skip
+        found["judged"] += 1
+        found["valid"] += is_valid(value)
+        for one in FIELDS:
+            found[one.name] += value[one.name] == "yes"
+    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in counts.values()]
+    return {VALIDATED: "".join(lines).encode()} if lines else {}
 
 
 def export(valid: Sequence[tuple[Mapping[str, Any], str]]) -> dict[str, bytes]:

@@ -1,0 +1,175 @@
+"""What people say about the rephrasings: how many keep the meaning, and what is lost without those that do not.
+
+The judgements come from `pfungst study results` of a study `validate` or `rephrase` (`validated.jsonl`), or from any
+table with the same columns. They travel in the notes of the trials, so a case of the report can show them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pfungst.core import AnsweredTrial, DataError, Dataset, Finding, ProbeError, Table, Trial
+from pfungst.core.stats import bootstrap
+from pfungst.data.fields import Bad
+from pfungst.logs import cells
+from pfungst.logs.source import open_source
+from pfungst.probes import measure
+from pfungst.probes.rephrase.generators import plain
+from pfungst.probes.rephrase.wordings import compared
+
+FILE = "validated.jsonl"
+"""In the folder that `pfungst study results --out` writes."""
+NOTE = "validated"
+"""Name of a trial's note: what people said about every variant, in order; None where nobody was asked."""
+COLUMNS = ("original", "question", "text", "judged", "meaning", "answer", "grammar", "valid")
+
+
+@dataclass(frozen=True, slots=True)
+class Votes:
+    """One rephrasing in the eyes of people: how many judged it, and how many of them found no fault."""
+
+    judged: int
+    meaning: int
+    answer: int
+    grammar: int
+    valid: int
+    """Found no fault at all."""
+
+    def most(self, field: str) -> bool:
+        """Whether at least half of the people say so."""
+        return 2 * int(getattr(self, field)) >= self.judged
+
+    def __add__(self, other: Votes) -> Votes:
+        return Votes(*(a + b for a, b in zip(asdict(self).values(), asdict(other).values(), strict=True)))
+
+
+Judged = Mapping[tuple[str, str], Mapping[str, Votes]]
+"""Id and words of an original -> words of its rephrasings -> votes."""
+
+
+def read_validated(place: str) -> Judged:
+    """The judgements in a file, or in the folder of the results of a study."""
+    path = Path(place)
+    if path.is_dir():
+        path = path / FILE
+    if not path.is_file():
+        raise DataError.at(path, "", "there is no such file.", "`pfungst study results STUDY --out FOLDER` writes it.")
+    source = open_source(path)
+    missing = [name for name in COLUMNS if name not in source.columns]
+    if missing:
+        raise DataError.at(
+            path, "", f"there is no column {', '.join(missing)}.", f"Judged rephrasings have {', '.join(COLUMNS)}."
+        )
+    found: dict[tuple[str, str], dict[str, Votes]] = {}
+    for where, row in source.rows:
+        try:
+            original, question, text = (cells.text(row[name], f"the {name}") for name in COLUMNS[:3])
+            votes = _votes(row)
+        except (Bad, KeyError) as error:
+            raise DataError.at(path, where, f"this is not a judged rephrasing ({error}).") from None
+        of = found.setdefault((original, plain(question)), {})
+        # Several studies, or several people who had the same idea.
+        of[plain(text)] = of[plain(text)] + votes if plain(text) in of else votes
+    if not found:
+        raise DataError.at(path, "", "nobody has judged a rephrasing yet.")
+    return found
+
+
+def _votes(row: Mapping[str, Any]) -> Votes:
+    counts = []
+    for name in COLUMNS[3:]:
+        count = cells.text(row[name], f"the column {name}").strip()
+        if not (count.isascii() and count.isdecimal() and len(count) < 10):
+            raise Bad(f"the column {name} counts people, and {count!r} is not a count")
+        counts.append(int(count))
+    if not 0 < counts[0] >= max(counts[1:]):
+        raise Bad(f"{counts[0]} people judged it, but {max(counts[1:])} of them agree")
+    return Votes(*counts)
+
+
+def check_judged(judged: Judged, data: Dataset, place: str) -> None:
+    """Whether people judged rephrasings of these questions at all."""
+    if not any((one.id, plain(one.question)) in judged for one in data):
+        raise ProbeError(
+            f"People judged rephrasings of {len(judged)} questions in {place}, but none of these is among the "
+            f"{len(data)} questions of {data.name}. Examine the data set that the study was made from."
+        )
+
+
+def noted(trial: Trial, judged: Judged) -> list[dict[str, int] | None]:
+    """The note of a trial, whose first variant is the original."""
+    first, *rest = trial.variants
+    known = judged.get((trial.example_id, plain(first.query.question)), {})
+    votes = [known.get(plain(one.query.question)) for one in rest]
+    return [None, *(None if one is None else asdict(one) for one in votes)]
+
+
+def validated_rows(trials: Sequence[AnsweredTrial], seed: int) -> tuple[Table | None, tuple[Finding, ...], str]:
+    """Table, findings and a sentence; nothing where people were not asked."""
+    told = [(one, [Votes(**row) if row else None for row in one.trial.notes[NOTE]])
+            for one in trials if NOTE in one.trial.notes]  # fmt: skip
+    if not told:
+        return None, (), ""
+    if not any(vote is not None for _, votes in told for vote in votes):
+        return None, (), " None of these rephrasings is among those that people judged."
+    shares = {field: _share(told, field, words, seed) for field, words in SHARES.items()}
+    found = list(shares.values())
+    rows: list[tuple[object, ...]] = []
+    losses: dict[str, Finding] = {}
+    for title, field, keeps in SUBSETS:
+        some = [
+            (one, [score for score, vote in zip(one.scores[1:], votes[1:], strict=True) if keeps(vote)])
+            for one, votes in told
+        ]
+        some = [(one, scores) for one, scores in some if scores]
+        if not some:
+            continue
+        count, first, accuracy, drop = compared(some, title, seed)
+        rows.append((title, count, len(some), shares[field] if field else "", first, accuracy, drop))
+        losses[title] = drop
+        if title != ALL:  # all rephrasings have their findings already
+            found += [accuracy, drop]
+    table = Table(
+        "What people say about the rephrasings",
+        ("rephrasings", "how many", "groups", "share of the judged", "accuracy of their originals", "accuracy", "drop"),
+        tuple(rows),
+        "By the majority of those who judged a rephrasing. Valid: without fault in meaning, answer or grammar; "
+        "refused: with some fault. Every row is compared with the originals of its own groups.",
+    )
+    meaning = shares["meaning"]
+    sentence = f" People say that {measure.with_interval(meaning)} of {meaning.n} rephrasings keep the meaning"
+    if UNREFUSED in losses:
+        sentence += f"; without those they refuse, other words cost {measure.with_interval(losses[UNREFUSED])}"
+    return table, tuple(found), sentence + "."
+
+
+def _share(told: Sequence[tuple[AnsweredTrial, Sequence[Votes | None]]], field: str, words: str, seed: int) -> Finding:
+    pairs = [
+        (float(vote.most(field)), measure.cluster(one)) for one, votes in told for vote in votes if vote is not None
+    ]
+    return measure.finding(
+        "share", bootstrap([value for value, _ in pairs], [name for _, name in pairs], seed=seed), words
+    )
+
+
+SHARES = {
+    "meaning": "rephrasings of the same meaning",
+    "answer": "rephrasings of the same answer",
+    "grammar": "rephrasings of correct grammar",
+    "valid": "valid rephrasings",
+}
+ALL, UNREFUSED = "all", "all but the refused"
+SUBSETS: tuple[tuple[str, str, Callable[[Votes | None], bool]], ...] = (
+    (ALL, "", lambda vote: True),
+    (UNREFUSED, "", lambda vote: vote is None or vote.most("valid")),
+    ("judged", "", lambda vote: vote is not None),
+    ("same meaning", "meaning", lambda vote: vote is not None and vote.most("meaning")),
+    ("same answer", "answer", lambda vote: vote is not None and vote.most("answer")),
+    ("correct grammar", "grammar", lambda vote: vote is not None and vote.most("grammar")),
+    ("valid", "valid", lambda vote: vote is not None and vote.most("valid")),
+    ("refused", "", lambda vote: vote is not None and not vote.most("valid")),
+)
+"""Rows of the table: title, whose share stands beside it, which rephrasings."""
