@@ -6,11 +6,14 @@ import html
 import json
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import pfungst
+from pfungst.core import Answer
 from pfungst.core.progress import PROGRESS_FILE
 from pfungst.report.answers import Chosen, answers
 from tests.web.conftest import HOSTILE, Served
@@ -121,6 +124,43 @@ def test_an_exam_tells_how_far_it_is_as_long_as_it_runs(tmp_path: Path) -> None:
         tell("asking", 1, 7)
         assert json.loads((tmp_path / PROGRESS_FILE).read_text()) == {"what": "asking", "done": 1, "total": 7}
     assert seen == [("asking", 1, 7)] and not (tmp_path / PROGRESS_FILE).exists()
+
+
+def test_a_second_reading_is_shown_beside_the_first(tmp_path: Path, cache: None) -> None:
+    from pfungst.web import WebSettings
+    from pfungst.web.site import Site
+    from pfungst.web.views import answers_page, example_page, run_page, runs_page
+    from pfungst.web.wanted import Wanted
+
+    (tmp_path / "data.jsonl").write_text(
+        "".join(json.dumps({"id": f"q{n}", "question": f"Which {n}?", "answer": "cats"}) + "\n" for n in range(4))
+    )
+
+    class Cat:
+        name, fingerprint = "cat", "cat 1"
+
+        def answer(self, queries: Sequence[Any]) -> list[Any]:
+            return [Answer("cats and dogs") for _ in queries]
+
+    run = pfungst.examine(Cat(), str(tmp_path / "data.jsonl"), ["control"], tmp_path / "runs" / "cat")
+    assert pfungst.rescore(run.path, metric="contains").label == "contains"
+    site = Site(WebSettings((tmp_path / "runs",)))
+    try:
+        first, second = site.runs.all()
+        assert (first.label, second.label) == ("", "contains")
+        listed = site.render("runs.html", **runs_page(site))
+        assert "1 run, " in listed and "cat (contains)" in listed
+        assert answers_page(site, [], Wanted())["page"].total == 8, "the same replies are not counted twice"
+        means = [answers_page(site, [one.id], Wanted())["page"].mean for one in (first, second)]
+        assert means == [0.0, 1.0]
+        for one, other in ((first, second), (second, first)):
+            page = site.render("run.html", **run_page(site, one))
+            assert f"run={other.id}" in page and "read 2 ways" in page
+            assert f'href="/report?run={one.id}"' in page
+        both = example_page(site, first, "q1", Wanted(), beside=[second.id])
+        assert [[row["score"] for row in variant["rows"]] for variant in both["probes"]["control"]] == [[0, 1], [0, 1]]
+    finally:
+        site.close()
 
 
 def test_a_run_without_findings_shows_answers_so_far(served: Served, made_runs: Path) -> None:

@@ -152,7 +152,8 @@ class Explorer:
         return Response(content, media_type=kind, headers=headers)
 
     def _report(self, request: Request) -> Response:
-        file = self._named(request).file("report.html")
+        run = self._named(request)
+        file = run.file(run.read_as("report.html"))
         if file is None:
             raise NotHere("This run has no report.")
         return FileResponse(file, media_type="text/html", headers={"content-security-policy": FOREIGN_POLICY})

@@ -33,6 +33,8 @@ class RunCard:
     unread: int
     findings: tuple[dict[str, Any], ...]
     problem: str = ""
+    label: str = ""
+    """Of a second reading, see `RunFolder`."""
 
     @property
     def card(self) -> dict[str, dict[str, Any]]:
@@ -53,21 +55,22 @@ def _card(site: Site, run: RunFolder) -> RunCard:
     try:
         config = run.config()
         player, data = str(config["player"]["name"]), config["data"]
+        player = f"{player} ({run.label})" if run.label else player
         about = (str(data["name"]), str(data.get("fingerprint", "")), int(data["examples"]), str(data["metric"]))
     except (PfungstError, KeyError, TypeError, ValueError) as error:
         told = str(error) if isinstance(error, PfungstError) else "Its exam.json is not the configuration of an exam."
-        return RunCard(run.id, run.name, run.name, "–", "", 0, "", State("unfinished"), 0, 0, (), told)
+        return RunCard(run.id, run.name, run.name, "–", "", 0, "", State("unfinished"), 0, 0, (), told, run.label)
     facets = site.index.facets(run)
     findings, problem, unread = _findings(run)
     problem = " ".join(part for part in (problem, site.index.problem(run)) if part)
     count = sum(facet.count for facet in facets)
     return RunCard(run.id, run.name, player, about[0], about[1], about[2], about[3], state_of(run), count, unread,
-                   findings, problem)  # fmt: skip
+                   findings, problem, run.label)  # fmt: skip
 
 
 def _findings(run: RunFolder) -> tuple[tuple[dict[str, Any], ...], str, int]:
     """Findings, what is wrong with them, and how many replies could not be read."""
-    file = run.file("findings.json")
+    file = run.file(run.read_as("findings.json"))
     if file is None:
         return (), "", 0
     status = file.stat()
@@ -77,10 +80,10 @@ def _findings(run: RunFolder) -> tuple[tuple[dict[str, Any], ...], str, int]:
 @lru_cache(maxsize=512)
 def _read_findings(run: RunFolder, size: int, modified: int) -> tuple[tuple[dict[str, Any], ...], str, int]:
     try:
-        found = read_findings(run.path)
+        found = read_findings(run.path, run.label)
         if not all(_is_findings(one) for one in found):
             return (), "Its findings.json is not one of this version: run `pfungst rescore`.", 0
-        unread = json.loads((run.path / "findings.json").read_bytes()).get("unread") or {}
+        unread = json.loads((run.path / run.read_as("findings.json")).read_bytes()).get("unread") or {}
         return tuple(map(_complete, found)), "", sum(int(count) for count in unread.values())
     except (PfungstError, ValueError, TypeError, AttributeError, RecursionError):
         return (), "Its findings.json cannot be read.", 0

@@ -17,6 +17,7 @@ from typing import Any
 
 from pfungst.api import slug
 from pfungst.core import PfungstError, read_config
+from pfungst.core.exam import labelled
 from pfungst.core.progress import PROGRESS_FILE
 
 RESCAN_SECONDS = 1.0
@@ -34,13 +35,19 @@ class NotHere(PfungstError):
 
 @dataclass(frozen=True)
 class RunFolder:
-    """One run folder."""
+    """One run folder, as it was first read or as `pfungst rescore` read it again."""
 
     id: str
     """Its name in URLs: letters, digits, dots, dashes."""
     path: Path
     name: str
     """Its name for people: the path below the folder that was named."""
+    label: str = ""
+    """Of a second reading by another metric or matcher; empty for the first."""
+
+    def read_as(self, name: str) -> str:
+        """The file or folder of this name that belongs to this reading."""
+        return labelled(Path(name), self.label).name
 
     def file(self, *parts: str) -> Path | None:
         """A file of the run; None where it is not there, or is a link that leads out of the run folder."""
@@ -53,11 +60,12 @@ class RunFolder:
 
     def trials(self) -> list[Path]:
         """The files of trials, one a probe."""
+        folder = self.read_as("trials")
         try:
-            names = sorted(entry.name for entry in (self.path / "trials").iterdir())
+            names = sorted(entry.name for entry in (self.path / folder).iterdir())
         except OSError:
             return []
-        files = [self.file("trials", name) for name in names if name.endswith(".parquet") and not name.startswith(".")]
+        files = [self.file(folder, name) for name in names if name.endswith(".parquet") and not name.startswith(".")]
         return [file for file in files if file is not None]
 
     def config(self) -> dict[str, Any]:
@@ -80,7 +88,7 @@ class State:
 
 
 class Runs:
-    """The runs below some folders, looked up again at most once a second."""
+    """The runs below some folders, each followed by its second readings; looked up again at most once a second."""
 
     def __init__(self, roots: Sequence[Path]) -> None:
         self._roots = tuple(roots)
@@ -108,8 +116,8 @@ class Runs:
 
 def state_of(run: RunFolder) -> State:
     """How far a run is, from the files that an exam keeps."""
-    finished = run.file("findings.json") is not None
-    told = run.file(PROGRESS_FILE)
+    finished = run.file(run.read_as("findings.json")) is not None
+    told = None if run.label else run.file(PROGRESS_FILE)
     if told is None:
         return State("finished" if finished else "unfinished")
     try:
@@ -122,7 +130,7 @@ def state_of(run: RunFolder) -> State:
 
 
 def _scan(roots: Sequence[Path]) -> list[RunFolder]:
-    found: dict[Path, RunFolder] = {}
+    found: dict[Path, list[RunFolder]] = {}
     names: set[str] = set()
     seen = 0
     for root in roots:
@@ -134,11 +142,24 @@ def _scan(roots: Sequence[Path]) -> list[RunFolder]:
                 real = folder.resolve()
                 if real not in found:
                     name = folder.name or real.name if folder == root else folder.relative_to(root).as_posix()
-                    found[real] = RunFolder(_id(name, str(real), names), folder, name)
+                    found[real] = [RunFolder(_id(name, str(real), names), folder, name)]
+                    for label in _labels(folder):
+                        id_ = _id(f"{name} {label}", f"{real} {label}", names)
+                        found[real].append(RunFolder(id_, folder, name, label))
                 continue
             if depth < _DEEPEST:
                 waiting += [(child, depth + 1) for child in _folders(folder)]
-    return sorted(found.values(), key=lambda run: run.name)
+    return [run for some in sorted(found.values(), key=lambda some: some[0].name) for run in some]
+
+
+def _labels(folder: Path) -> list[str]:
+    """Of the second readings of a run: each has findings and trials of its own."""
+    try:
+        names = sorted(file.name for file in folder.glob("findings-?*.json"))
+    except OSError:
+        return []
+    labels = [name.removeprefix("findings-").removesuffix(".json") for name in names]
+    return [label for label in labels if (folder / f"trials-{label}").is_dir()]
 
 
 def _folders(folder: Path) -> list[Path]:

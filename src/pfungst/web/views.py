@@ -29,7 +29,7 @@ def runs_page(site: Site) -> dict[str, Any]:
     probes.sort(key=lambda probe: probe != "control")
     same: dict[str, list[RunCard]] = {}
     for card in cards:
-        if card.fingerprint and card.answers:
+        if card.fingerprint and card.answers and not card.label:
             same.setdefault(card.fingerprint, []).append(card)
     sets = [
         {"data": some[0].data, "ids": [card.id for card in some], "names": [card.player for card in some]}
@@ -37,7 +37,7 @@ def runs_page(site: Site) -> dict[str, Any]:
         if len(some) > 1
     ]
     return {"here": "runs", "runs": cards, "probes": probes, "sets": sets, "home": site.settings.home.name,
-            "answers": sum(card.answers for card in cards)}  # fmt: skip
+            "answers": sum(card.answers for card in cards if not card.label)}  # fmt: skip
 
 
 def run_page(site: Site, run: RunFolder) -> dict[str, Any]:
@@ -56,7 +56,8 @@ def run_page(site: Site, run: RunFolder) -> dict[str, Any]:
     sections = [_section(one, facets) for one in sorted(card.findings, key=lambda one: one["probe"] != "control")]
     return {
         "here": "run", "run": card, "verdict": told, "summary": summary, "sections": sections, "flips": FLIPS,
-        "has_report": run.file("report.html") is not None,
+        "has_report": run.file(run.read_as("report.html")) is not None,
+        "readings": [card_of(site, one) for one in site.runs.all() if one.path == run.path],
         "sample": _sample(run) if not card.answers else [],
     }  # fmt: skip
 
@@ -126,7 +127,7 @@ def _sample(run: RunFolder) -> list[dict[str, Any]]:
 def answers_page(site: Site, ids: Sequence[str], wanted: Wanted, limited: int = 0) -> dict[str, Any]:
     runs = site.runs.all()
     cards = {run.id: card_of(site, run) for run in runs}
-    chosen = [run for run in runs if run.id in ids] if ids else runs
+    chosen = [run for run in runs if run.id in ids] if ids else [run for run in runs if not run.label]
     if ids and not chosen:
         raise NotHere("There is no such run. It may have been moved or deleted.")
     places = site.notes.places(wanted.tag) if wanted.tag else None
