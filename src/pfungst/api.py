@@ -223,8 +223,9 @@ def rescore(
         probes = [PROBES.get(one["name"])(**one["settings"]) for one in config["probes"]]
     was = config["player"]
     player = StoredPlayer(
-        was["name"], was["fingerprint"], was.get("reads_scenes", False), was.get("reads_ids", False), _missing(path)
-    )
+        was["name"], was["fingerprint"], was.get("reads_scenes", False), was.get("reads_ids", False), _missing(path),
+        frozenset(was.get("takes", ())),
+    )  # fmt: skip
     reading = matcher or config.get("matcher", "")
     score, reader = get_metric(part.metric), get_matcher(reading) if reading else None
     # A judge's own name is shorter than its spec, which holds an address.

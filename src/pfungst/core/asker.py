@@ -29,6 +29,7 @@ from pfungst.core.types import (
     no_progress,
     reads_ids,
     reads_scenes,
+    takes,
 )
 
 TELL_EVERY_SECONDS = 0.1
@@ -100,6 +101,7 @@ class Asker:
         self.progress = progress
         self.reads_scenes = reads_scenes(player)
         self.reads_ids = reads_ids(player)
+        self.takes = takes(player)
         self.fingerprint = str(player.fingerprint)
         self.asked = 0
         """Answers the player gave."""
@@ -122,6 +124,8 @@ class Asker:
         """What the player may see of a query about this example."""
         if query.scene is not None and not self.reads_scenes:
             query = replace(query, scene=None)
+        if query.framing is not None:
+            query = replace(query, framing=query.framing.within(self.takes))
         return replace(query, example_id=example_id) if self.reads_ids and example_id else query
 
     def answers(self, queries: Sequence[Query], what: str = "asking") -> list[Answer]:

@@ -39,6 +39,7 @@ from pfungst.core.types import (
     notes_of,
     reads_ids,
     reads_scenes,
+    takes,
 )
 
 if TYPE_CHECKING:
@@ -155,6 +156,7 @@ class Exam:
                 "fingerprint": self.player.fingerprint,
                 "reads_scenes": reads_scenes(self.player),
                 "reads_ids": reads_ids(self.player),
+                **({"takes": sorted(takes(self.player))} if takes(self.player) else {}),
             },
             "data": {
                 **self.config.get("data", {}),
@@ -287,11 +289,13 @@ class Exam:
         # What could not be read is not right; where the truth is unknown the score stays unknown.
         return score if math.isnan(score) else 0.0
 
-    def _read(self, answer: Answer, asked: Example, reading: bool) -> Answer:
+    def _read(self, answer: Answer, asked: Example, reading: bool, own: Matcher | None) -> Answer:
         """The answer in a reply, by the matcher."""
         if self.matcher is None or answer.scores is not None:
             return answer  # chosen by its scores, not said
-        if reading:
+        if own is not None:
+            text = own(answer.reply, asked.choices, asked.answer_type)
+        elif reading:
             text = cast(AskingMatcher, self.matcher).read(asked, answer)
         else:
             text = self.matcher(answer.reply, asked.choices, asked.answer_type)
@@ -351,6 +355,7 @@ class StoredPlayer:
     reads_ids: bool = False
     missing: int = 0
     """Queries that failed, and so have no answer."""
+    takes: frozenset[str] = frozenset()
 
     def answer(self, queries: Sequence[Query]) -> Sequence[Answer]:
         raise PlayerError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, overload, runtime_checkable
 
@@ -61,6 +61,25 @@ _JSON = json.JSONEncoder(ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
+class Framing:
+    """How a query is put, where that is not left to the player. Players take out what they cannot follow."""
+
+    template: str = ""
+    """The prompt, with `{question}` and, for a multiple choice, `{options}`; empty: the player's own."""
+    options: str = ""
+    """How options are labelled: `A.`, `A)`, `(a)`, `1)`, or `text` for no label; empty: the player's own way."""
+    image_last: bool = False
+    """The image follows the text."""
+    as_is: bool = False
+    """The image's own bytes are sent, where the player would encode its pixels itself."""
+
+    def within(self, takes: frozenset[str]) -> Framing | None:
+        """What a player follows that takes these fields; None where nothing is left."""
+        kept = Framing(**{name: getattr(self, name) for name in self.__slots__ if name in takes})
+        return kept if kept != Framing() else None
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """All that a player gets to see."""
 
@@ -73,6 +92,8 @@ class Query:
     """Counts independent repetitions of the same question. A player that samples may seed itself with it."""
     example_id: str = ""
     """Given only to players that declare `reads_ids`: they look answers up and must tell equal questions apart."""
+    framing: Framing | None = None
+    """How it is put; None: as the player puts it by itself. Given only to players that declare what they take."""
 
     def key(self, fingerprint: str) -> str:
         """Name of this query to this player in the answer store."""
@@ -85,6 +106,7 @@ class Query:
             scene,
             self.take,
             *([self.example_id] if self.example_id else ()),
+            *([{"framing": astuple(self.framing)}] if self.framing is not None else ()),
         ]
         return hashlib.sha256(_JSON.encode(seen).encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -238,6 +260,14 @@ class PromptedPlayer(Protocol):
 
 
 @runtime_checkable
+class FramedPlayer(Protocol):
+    """A player that can be told how to put a query: names of the fields of `Framing` that it follows. Default: none."""
+
+    @property
+    def takes(self) -> frozenset[str]: ...
+
+
+@runtime_checkable
 class TalkingPlayer(Protocol):
     """A player whose replies may be sentences. It names the matcher that reads them unless the user names another.
     Default: none, the text is the answer and the metric judges it as it is."""
@@ -275,6 +305,10 @@ def reads_ids(player: object) -> bool:
     return isinstance(player, IdPlayer) and bool(player.reads_ids)
 
 
+def takes(player: object) -> frozenset[str]:
+    return frozenset(player.takes) if isinstance(player, FramedPlayer) else frozenset()
+
+
 def reads_images(player: object) -> bool:
     return bool(player.reads_images) if isinstance(player, ImagePlayer) else True
 
@@ -309,6 +343,8 @@ class Variant:
     """The example asked, where it is not the trial's own (another member of a rephrasing group)."""
     target: str | None = None
     """The right answer to this variant, where it is another one than the example's, on purpose (a contrast)."""
+    read: Matcher | None = None
+    """Reads the reply to this variant in place of the exam's matcher, where the exam has one."""
 
     def asked(self, example: Example) -> Example:
         """The example as this variant asks it: with its choices and its right answer."""

@@ -68,7 +68,8 @@ class Chat:
         content: Any = self.text(query)
         if query.image is not None:
             image = {"url": self._mark, **({"detail": options.detail} if options.detail else {})}
-            content = [{"type": "image_url", "image_url": image}, {"type": "text", "text": content}]
+            parts = [{"type": "image_url", "image_url": image}, {"type": "text", "text": content}]
+            content = parts[::-1] if query.framing is not None and query.framing.image_last else parts
         messages = [{"role": "user", "content": content}]
         if options.system:
             messages.insert(0, {"role": "system", "content": options.system})
@@ -84,7 +85,10 @@ class Chat:
         # A question may hold half a surrogate pair, which UTF-8 cannot; JSON's own escapes can.
         whole = json.dumps({**request, **(options.extra or {})}).encode("ascii")
         before, mark, after = whole.partition(self._mark.encode("ascii"))
-        return (before, self._urls.of(query.image, digest), after) if mark and query.image is not None else (whole,)
+        if not mark or query.image is None:
+            return (whole,)
+        as_is = query.framing is not None and query.framing.as_is
+        return before, self._urls.of(query.image, digest, as_is), after
 
     def parse(self, payload: bytes) -> dict[str, Any]:
         """The object that a reply holds."""

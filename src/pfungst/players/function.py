@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import PIL.Image
 
 _EXTRAS = ("choices", "scene", "take")
-OPTIONAL = ("answer_iter", "batch_size", "knows", "notes", "reads_images", "reads_scenes", "samples", "usage")
+OPTIONAL = ("answer_iter", "batch_size", "knows", "notes", "reads_images", "reads_scenes", "samples", "takes", "usage")
 """What a player may have besides `answer`: the protocols of `pfungst.core.types`."""
 
 

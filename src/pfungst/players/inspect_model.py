@@ -12,7 +12,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 
-from pfungst.core import Answer, MissingExtra, PlayerDied, PlayerError, Query
+from pfungst.core import Answer, Framing, MissingExtra, PlayerDied, PlayerError, Query
 from pfungst.core.types import Terms
 from pfungst.players.background import Background
 from pfungst.players.hashing import digest
@@ -30,6 +30,7 @@ class InspectPlayer:
     off. Images travel as PNG data URLs with unchanged pixels."""
 
     matcher = "lenient"
+    takes = frozenset({"template", "options", "image_last", "as_is"})
 
     def __init__(self, model: str, options: InspectOptions | None = None) -> None:
         if find_spec("inspect_ai") is None:
@@ -117,10 +118,11 @@ class InspectPlayer:
     async def _ask(self, query: Query) -> Answer:
         from inspect_ai.model import ChatMessageSystem, ChatMessageUser, ContentImage, ContentText, GenerateConfig
 
+        framing = query.framing or Framing()
         content: list[Any] = [ContentText(text=self._text(query))]
         if query.image is not None:
-            url = await asyncio.to_thread(self._urls.of, query.image)
-            content.insert(0, ContentImage(image=url.decode("ascii")))
+            url = await asyncio.to_thread(self._urls.of, query.image, as_is=framing.as_is)
+            content.insert(len(content) if framing.image_last else 0, ContentImage(image=url.decode("ascii")))
         messages: list[Any] = [ChatMessageUser(content=content)]
         if self.options.system:
             messages.insert(0, ChatMessageSystem(content=self.options.system))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from pfungst.core import Query, UsageError
+from pfungst.core import Framing, Query, UsageError
 
 SHORT_PROMPT = "{question}\nAnswer in one word or a short phrase."
 """Default template of an open question."""
@@ -13,6 +13,7 @@ LETTERS_PROMPT = "{question}\n{options}\nAnswer with the letter of the right opt
 """Default template; `{question}` and `{options}` are filled in."""
 
 _FIELD = re.compile(r"\{(\w+)\}")
+_LETTER = re.compile(r"\bletter\b")
 
 
 def label(index: int) -> str:
@@ -22,10 +23,22 @@ def label(index: int) -> str:
     return chr(65 + index) if index < 26 else chr(64 + index // 26) + chr(65 + index % 26)
 
 
-def lettered(question: str, choices: Sequence[str], template: str = LETTERS_PROMPT) -> str:
-    """The question with its options, one per line: `A. red`."""
-    options = "\n".join(f"{label(index)}. {choice}" for index, choice in enumerate(choices))
-    return fill(template, question=question, options=options)
+STYLES: Mapping[str, tuple[Callable[[int], str], str]] = {
+    "A.": (lambda index: f"{label(index)}. ", "letter"),
+    "A)": (lambda index: f"{label(index)}) ", "letter"),
+    "(a)": (lambda index: f"({label(index).lower()}) ", "letter"),
+    "1)": (lambda index: f"{index + 1}) ", "number"),
+    "text": (lambda index: "", "text"),
+}
+"""Ways to label options, and what an instruction calls such a label."""
+
+
+def lettered(question: str, choices: Sequence[str], template: str = LETTERS_PROMPT, style: str = "") -> str:
+    """The question with its options, one per line: `A. red`. Where a style has no letters, a template that asks for a
+    letter asks for the number or the text instead."""
+    before, called = STYLES[style or "A."]
+    options = "\n".join(f"{before(index)}{choice}" for index, choice in enumerate(choices))
+    return fill(_LETTER.sub(called, template), question=question, options=options)
 
 
 def fill(template: str, **values: str) -> str:
@@ -34,10 +47,12 @@ def fill(template: str, **values: str) -> str:
 
 
 def in_words(query: Query, prompt: str, choices_prompt: str) -> str:
-    """What a model is asked: the question by the one template, a multiple choice by the other."""
+    """What a model is asked: the question by the one template, a multiple choice by the other, unless the query comes
+    with a framing."""
+    framing = query.framing or Framing()
     if query.choices:
-        return lettered(query.question, query.choices, choices_prompt)
-    return fill(prompt, question=query.question)
+        return lettered(query.question, query.choices, framing.template or choices_prompt, framing.options)
+    return fill(framing.template or prompt, question=query.question)
 
 
 def check_prompts(prompt: str, choices_prompt: str) -> None:

@@ -33,6 +33,7 @@ class _Doc:
 
     text: str
     images: tuple[Any, ...]
+    image_last: bool = False
 
 
 class LmmsPlayer:
@@ -57,6 +58,8 @@ class LmmsPlayer:
             except Exception as error:  # of a model: anything, a missing package most of all
                 raise PlayerError(f"lmms-eval could not make the model {model}: {_one_line(error)}") from error
         self.name = options.name or model
+        # Models of the simple kind place the image themselves; all get pixels.
+        self.takes = frozenset({"template", "options", *(() if self._model.is_simple else ("image_last",))})
         self.batch_size = max(32, options.batch_size)
         self.samples = options.temperature > 0
         settings = {name: value for name, value in asdict(options).items() if name not in _NOT_ANSWER}
@@ -74,7 +77,7 @@ class LmmsPlayer:
     def answer(self, queries: Sequence[Query]) -> list[Answer]:
         from lmms_eval.api.instance import Instance, unwrap_generation_output
 
-        docs = [_Doc(self.prompt(query), () if query.image is None else (as_rgb(query.image),)) for query in queries]
+        docs = [_doc(self.prompt(query), query) for query in queries]
         self._model.task_dict = {_TASK: {_SPLIT: docs}}
         requests = [
             Instance(
@@ -130,13 +133,19 @@ class LmmsPlayer:
         )
 
 
+def _doc(text: str, query: Query) -> _Doc:
+    images = () if query.image is None else (as_rgb(query.image),)
+    return _Doc(text, images, query.framing is not None and query.framing.image_last)
+
+
 def _visual(doc: _Doc) -> list[Any]:
     return list(doc.images)
 
 
 def _messages(doc: _Doc) -> list[dict[str, Any]]:
     content: list[dict[str, Any]] = [{"type": "image", "url": image} for image in doc.images]
-    return [{"role": "user", "content": [*content, {"type": "text", "text": doc.text}]}]
+    content.insert(0 if doc.image_last else len(content), {"type": "text", "text": doc.text})
+    return [{"role": "user", "content": content}]
 
 
 def _weights(args: str) -> str:

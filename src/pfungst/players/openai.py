@@ -52,6 +52,7 @@ class OpenAIPlayer:
     """
 
     matcher = "lenient"
+    takes = frozenset({"template", "options", "image_last", "as_is"})
 
     def __init__(self, model: str, url: str = OPENAI, options: OpenAIOptions | None = None) -> None:
         self.options = options or OpenAIOptions()

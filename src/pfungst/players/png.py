@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from pfungst.core import Image
 from pfungst.core.images import as_rgb, upright
 
+_JPEG = b"\xff\xd8\xff"
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 # What PNG can hold as it is; others (CMYK, YCbCr, float) become RGB. Servers clip grey of 16 bits to white.
 _MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA"})
@@ -46,9 +47,12 @@ class DataURLs:
         self._size = 0
         self._lock = threading.Lock()
 
-    def of(self, image: Image, digest: str | None = None) -> bytes:
-        """The URL, in ASCII; whoever comes while it is being made waits for it."""
-        name = digest or image.digest
+    def of(self, image: Image, digest: str | None = None, as_is: bool = False) -> bytes:
+        """The URL, in ASCII; whoever comes while it is being made waits for it.
+
+        as_is: the image's own bytes where they are a JPEG, which otherwise travels as a PNG of the same pixels.
+        """
+        name = f"{digest or image.digest}{' as is' if as_is else ''}"
         with self._lock:
             known = self._kept.get(name)
             if known is not None:
@@ -59,7 +63,9 @@ class DataURLs:
         if known is not None:
             return known.result()
         try:
-            url = b"data:image/png;base64," + base64.b64encode(png_bytes(image))
+            own = image.read() if as_is else b""
+            kind, data = (b"jpeg", own) if own.startswith(_JPEG) else (b"png", png_bytes(image))
+            url = b"data:image/" + kind + b";base64," + base64.b64encode(data)
         except BaseException as error:
             with self._lock:
                 del self._kept[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -20,7 +21,7 @@ from pfungst.players.huggingface.decoding import (
 from pfungst.players.huggingface.generate import chosen
 from pfungst.players.huggingface.loading import Loaded
 from pfungst.players.huggingface.options import CHAT_PROMPT, PLAIN_PROMPT, HuggingFaceOptions
-from pfungst.players.letters import fill, lettered
+from pfungst.players.letters import in_words
 
 # Types of models whose answer changes with the padding that a longer question in the same batch brings.
 _ALONE = frozenset({"blip", "kosmos-2", "kosmos-2.5", "minicpmv4_6", "minicpmv4_7", "pix2struct"})
@@ -48,6 +49,8 @@ class Writer:
         self.needs_picture = not self._chats
         self._prompt = options.prompt or (CHAT_PROMPT if self._chats else PLAIN_PROMPT)
         self._by_letters = options.choices != "likelihood"
+        words = ("template", "options") if self._by_letters else ()
+        self.takes = frozenset({*words, *(("image_last",) if self._chats else ())})
         self._generation = generation_settings(loaded.model.generation_config, options)
         if self._generation.pad_token_id is None:
             self._generation.pad_token_id = self._tokenizer.pad_token_id
@@ -62,12 +65,9 @@ class Writer:
         }
 
     def text_of(self, query: Query) -> str:
-        by_letters = query.choices and self._by_letters
-        template = self._options.choices_prompt if by_letters else self._prompt
-        question = self._harmless(query.question)
-        if by_letters:
-            return lettered(question, [self._harmless(choice) for choice in query.choices], template)
-        return fill(template, question=question)
+        choices = tuple(map(self._harmless, query.choices)) if self._by_letters else ()
+        plain = replace(query, question=self._harmless(query.question), choices=choices)
+        return in_words(plain, self._prompt, self._options.choices_prompt)
 
     def _harmless(self, text: str) -> str:
         """A question that spells the image's own token would count as a second image."""
@@ -86,23 +86,23 @@ class Writer:
                 answers[row] = self._choose(query, pictures[row])
         return [answers[row] for row in range(len(queries))]
 
-    def _inputs(self, texts: Sequence[str], pictures: Sequence[Any]) -> tuple[list[str], dict[str, Any]]:
-        """Rendered prompts and model inputs; either every text has an image or none has."""
+    def _inputs(self, queries: Sequence[Query], pictures: Sequence[Any]) -> tuple[list[str], dict[str, Any]]:
+        """Rendered prompts and model inputs; either every query has an image or none has."""
         seen = pictures[0] is not None
         extra: dict[str, Any] = {}
         if self._chats:
             # Rendered one by one and without pixels: some versions would fetch anything that looks like an address.
             prompts = [
                 self._loaded.processor.apply_chat_template(
-                    self._conversation(text, seen), add_generation_prompt=True, tokenize=False
+                    self._conversation(query, seen), add_generation_prompt=True, tokenize=False
                 )
-                for text in texts
+                for query in queries
             ]
             start = self._tokenizer.bos_token
             if start and prompts[0].startswith(start):
                 extra["add_special_tokens"] = False
         else:
-            prompts = list(texts)
+            prompts = [self.text_of(query) for query in queries]
         images: Any = ([[picture] for picture in pictures] if self._chats else list(pictures)) if seen else None
         if "mm_token_type_ids" in self._loaded.processor.model_input_names:
             # Some models need to know which tokens are an image's, but are told on request only.
@@ -130,16 +130,17 @@ class Writer:
             f"image's token into the prompt: --option 'prompt={self._token} {{question}}' (choices_prompt likewise)."
         )
 
-    def _conversation(self, text: str, seen: bool) -> list[dict[str, Any]]:
+    def _conversation(self, query: Query, seen: bool) -> list[dict[str, Any]]:
         content: list[dict[str, Any]] = [{"type": "image"}] if seen else []
-        content.append({"type": "text", "text": text})
+        last = query.framing is not None and query.framing.image_last
+        content.insert(0 if last else len(content), {"type": "text", "text": self.text_of(query)})
         user = {"role": "user", "content": content}
         if not self._options.system:
             return [user]
         return [{"role": "system", "content": [{"type": "text", "text": self._options.system}]}, user]
 
     def _write(self, queries: Sequence[Query], pictures: Sequence[Any]) -> list[Answer]:
-        _, inputs = self._inputs([self.text_of(query) for query in queries], pictures)
+        _, inputs = self._inputs(queries, pictures)
         seed = sampling_seed(self._options.seed, queries[0])
         with torch.inference_mode(), seeded(seed, self._loaded.device):
             output = self._loaded.model.generate(**inputs, generation_config=self._generation)
@@ -158,7 +159,7 @@ class Writer:
         scores: list[float] = []
         for first in range(0, len(query.choices), self._options.batch_size):
             some = query.choices[first : first + self._options.batch_size]
-            prompts, inputs = self._inputs([self.text_of(query)] * len(some), [picture] * len(some))
+            prompts, inputs = self._inputs([query] * len(some), [picture] * len(some))
             space = "" if prompts[0][-1:].isspace() else " "
             targets = [self._tokenizer(space + c, add_special_tokens=False).input_ids + end for c in some]
             settings = copy.deepcopy(self._generation)

@@ -66,6 +66,7 @@ class HuggingFacePlayer:
         self.samples = False
         self.matcher = "" if loaded.kind == "classify" else "lenient"
         """Models that write are read by a matcher; classifiers name one of their answers."""
+        self.takes: frozenset[str] = getattr(self._backend, "takes", frozenset())
         self.fingerprint = "hf-2-" + digest(
             loaded.kind,
             loaded.weights,
