@@ -277,7 +277,10 @@ class Exam:
                 part.prepare([pair for *_, said in told for pair in said], self.out, self.progress)
         judging, reading = isinstance(self.score, JudgingScore), isinstance(self.matcher, AskingMatcher)
         for trial, example, said in told:
-            read = tuple(self._read(answer, asked, reading) for asked, answer in said)
+            read = tuple(
+                self._read(answer, asked, reading, variant.read)
+                for variant, (asked, answer) in zip(trial.variants, said, strict=True)
+            )
             scores = tuple(self._judge(asked, answer, judging) for (asked, _), answer in zip(said, read, strict=True))
             scored.append(AnsweredTrial(trial, example, read, scores))
         return scored, whole, len(trials) - len(whole)
