@@ -113,33 +113,31 @@ class Index:
         places: only answers at these places, such as those with a tag; None for all.
         """
         cursor = self._db.cursor()
-        source, values = self._source(runs, wanted, places)
+        source, values, tables = self._source(runs, wanted, places)
         if not source:
             return Page([], 0, 0, None)
-        start, columns = PAGE * (wanted.page - 1), ("run", "number", *wanted.sorted_by)
+        start, columns = PAGE * (wanted.page - 1), ("part", "number", *wanted.sorted_by)
         total, known, mean, chosen = (self._searched if wanted.text else self._filtered)(
             cursor, source, values, columns, wanted.order, start
         )
         # First which rows, by their narrow columns; then these rows.
         rows = {}
-        for run in {run for run, _ in chosen}:
-            numbers = [number for one, number in chosen if one == run]
-            wide = cursor.execute(
-                f"SELECT {_SHOWN} FROM {self._known(run)} JOIN (SELECT unnest(?::BIGINT[]) AS number) USING (number)",
-                [numbers],
-            )
-            rows.update({(run, row["number"]): row for row in _dicts(wide)})
+        for part in {part for part, _ in chosen}:
+            numbers = [number for one, number in chosen if one == part]
+            marks = ",".join("?" * len(numbers))
+            wide = cursor.execute(f"SELECT {_SHOWN} FROM {tables[part]} WHERE number IN ({marks})", numbers)
+            rows.update({(part, row["number"]): row for row in _dicts(wide)})
         return Page([rows[one] for one in chosen if one in rows], int(total), int(known), mean)
 
     @staticmethod
     def _filtered(
         cursor: Any, source: str, values: list[Any], columns: Sequence[str], order: str, start: int
-    ) -> tuple[int, int, float | None, list[tuple[str, int]]]:
+    ) -> tuple[int, int, float | None, list[tuple[int, int]]]:
         total, known, mean = cursor.execute(
             f"SELECT count(*), count(score), avg(score) FROM ({source.format(columns='score')})", values
         ).fetchone()
         chosen = cursor.execute(
-            f"SELECT run, number FROM ({source.format(columns=', '.join(columns))}) {order} "
+            f"SELECT part, number FROM ({source.format(columns=', '.join(columns))}) {order} "
             f"LIMIT {PAGE} OFFSET {start}",
             values,
         ).fetchall()
@@ -148,14 +146,14 @@ class Index:
     @staticmethod
     def _searched(
         cursor: Any, source: str, values: list[Any], columns: Sequence[str], order: str, start: int
-    ) -> tuple[int, int, float | None, list[tuple[str, int]]]:
+    ) -> tuple[int, int, float | None, list[tuple[int, int]]]:
         """The same where finding the rows is what takes time: once."""
         wide = ", ".join(dict.fromkeys((*columns, "score")))
         found = cursor.execute(
-            f"SELECT run, number, score FROM ({source.format(columns=wide)}) {order}", values
+            f"SELECT part, number, score FROM ({source.format(columns=wide)}) {order}", values
         ).fetchnumpy()
         part = slice(start, start + PAGE)
-        chosen = list(zip(found["run"][part].tolist(), found["number"][part].tolist(), strict=True))
+        chosen = list(zip(found["part"][part].tolist(), found["number"][part].tolist(), strict=True))
         scores = np.ma.compressed(np.ma.masked_invalid(found["score"]))
         return len(found["number"]), len(scores), float(scores.mean()) if len(scores) else None, chosen
 
@@ -182,7 +180,7 @@ class Index:
         self, run: RunFolder, wanted: Wanted, at: int
     ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
         """The answers before and after number `at` of a run, among those wanted: to walk from failure to failure."""
-        source, values = self._source([run], wanted, None)
+        source, values, _ = self._source([run], wanted, None)
         if not source:
             return None, None
         found: list[dict[str, Any] | None] = []
@@ -196,10 +194,11 @@ class Index:
 
     def _source(
         self, runs: Sequence[RunFolder], wanted: Wanted, places: Sequence[Place] | None
-    ) -> tuple[str, list[Any]]:
-        """A SELECT over the tables of the runs, with {columns} to be filled in, and its values."""
+    ) -> tuple[str, list[Any], list[str]]:
+        """A SELECT over the tables of the runs, with {columns} to be filled in, its values, and the tables: the column
+        `part` says which of them a row is from."""
         where, values = condition(wanted)
-        parts, all_values = [], []
+        parts, all_values, tables = [], [], []
         for run in runs:
             table = self._table(run)
             if wanted.probe and not any(facet.probe == wanted.probe for facet in table.facets):
@@ -211,13 +210,12 @@ class Index:
                     continue
                 extra = f" AND (probe, example_id, variant) IN ({','.join(['(?,?,?)'] * len(mine))})"
                 more = [text for place in mine for text in (place.probe, place.example_id, place.variant)]
-            parts.append(f"SELECT {{columns}} FROM {table.name} WHERE {where.replace('@', f'{table.name}_')}{extra}")
+            own = where.replace("@", f"{table.name}_")
+            whole = f"(SELECT {len(tables)}::INTEGER AS part, * FROM {table.name})"
+            parts.append(f"SELECT {{columns}} FROM {whole} WHERE {own}{extra}")
+            tables.append(table.name)
             all_values += [*values, *more]
-        return " UNION ALL ".join(parts), all_values
-
-    def _known(self, run: str) -> str:
-        with self._lock:
-            return self._tables[run].name
+        return " UNION ALL ".join(parts), all_values, tables
 
     def _table(self, run: RunFolder) -> _Table:
         """The table of a run; read where it was not, and brought up to date behind the reader's back."""
@@ -272,6 +270,8 @@ class Index:
         for column in SEARCHED:
             cursor.execute(f"CREATE TABLE {name}_{column} AS SELECT DISTINCT * FROM {name}_all_{column}")
             cursor.execute(f"DROP TABLE {name}_all_{column}")
+        # Rows of a page stand all over the table: this finds them without reading what is around them.
+        cursor.execute(f"CREATE INDEX {name}_number ON {name} (number)")
         facets = [
             Facet(*row)
             for row in cursor.execute(
