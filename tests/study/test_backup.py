@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import zipfile
 from collections.abc import Callable
@@ -13,7 +14,7 @@ import sqlalchemy
 
 from pfungst.core import DataError, PfungstError
 from pfungst.study import back_up, open_study, restore
-from pfungst.study.database import Database
+from pfungst.study.database import MIGRATIONS, Database
 from pfungst.study.schema import METADATA
 from tests.study.conftest import copied, fill, work
 
@@ -93,6 +94,103 @@ def test_migrations_make_the_tables_of_the_schema(tmp_path: Path, address: str) 
         if database.is_sqlite:
             assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
     database.close()
+
+
+STEP = """
+import sqlalchemy as sa
+from alembic import op
+
+revision, down_revision, branch_labels, depends_on = "0002", "0001", None, None
+
+
+def upgrade():
+    with op.batch_alter_table("worker") as table:
+        table.add_column(sa.Column("language", sa.String(20), nullable=False, server_default="en"))
+    op.create_index("ix_item_condition", "item", ["condition"])
+    op.execute("UPDATE worker SET language = 'de' WHERE code = 'first'")
+    FAIL
+"""
+"""A migration that a later version might bring: a column, an index, and a change of rows."""
+
+
+def later(monkeypatch: pytest.MonkeyPatch, folder: Path, fail: str = "pass") -> None:
+    """As if this were a later version of Pfungst."""
+    shutil.copytree(MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "versions" / "0002_later.py").write_text(STEP.replace("FAIL", fail))
+    monkeypatch.setattr("pfungst.study.database.MIGRATIONS", folder)
+
+
+def test_a_study_of_an_earlier_version_is_brought_up_to_date_and_goes_on(
+    make: Make, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = make("rephrase", address, limit=1, wanted=1, check_every=0)
+    work(study, "first", most=4)
+    before = study.book.answers()
+    study.close()
+    with monkeypatch.context() as patch:
+        later(patch, tmp_path / "later")
+        for _ in range(2):  # the second time there is nothing to do
+            again = open_study(study.folder, address)
+            with again.database.reading() as connection:
+                rows = connection.execute(sqlalchemy.text("SELECT code, language FROM worker")).all()
+                indexes = {one["name"] for one in sqlalchemy.inspect(connection).get_indexes("item")}
+            assert rows == [("first", "de")]
+            assert "ix_item_condition" in indexes
+            assert again.book.answers() == before
+            again.close()
+        again = open_study(study.folder, address)
+        work(again, "second")
+        assert len(again.book.answers()) > len(before)
+        again.close()
+    with pytest.raises(PfungstError, match="written by a newer version of Pfungst \\(0002\\): update Pfungst"):
+        open_study(study.folder, address)
+
+
+def test_a_migration_that_fails_leaves_the_study_as_it_was(
+    make: Make, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = make("rephrase", address, limit=1, wanted=1, check_every=0)
+    work(study, "first", most=4)
+    before = study.book.answers()
+    study.close()
+    with monkeypatch.context() as patch:
+        later(patch, tmp_path / "later", "op.execute('SELECT nothing FROM nowhere')")
+        with pytest.raises(sqlalchemy.exc.DBAPIError):
+            open_study(study.folder, address)
+    again = open_study(study.folder, address)
+    with again.database.reading() as connection:
+        assert "language" not in {one["name"] for one in sqlalchemy.inspect(connection).get_columns("worker")}
+        assert connection.execute(sqlalchemy.text("SELECT version_num FROM alembic_version")).all() == [("0001",)]
+    assert again.book.answers() == before
+    again.close()
+
+
+def test_tables_can_be_taken_down_and_made_again(tmp_path: Path, address: str) -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    database = Database.of(tmp_path, address)
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    database.migrate()
+    with database.writing() as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, "base")
+        assert set(sqlalchemy.inspect(connection).get_table_names()) <= {"alembic_version", "sqlite_sequence"}
+    database.migrate()
+    with database.reading() as connection:
+        assert {"worker", "item", "turn"} <= set(sqlalchemy.inspect(connection).get_table_names())
+    database.close()
+
+
+def test_a_database_of_something_else_is_left_alone(make: Make, tmp_path: Path, postgres: Callable[[], str]) -> None:
+    for url in (f"sqlite:///{tmp_path / 'other.sqlite'}", postgres()):
+        engine = sqlalchemy.create_engine(url)
+        with engine.begin() as connection:
+            connection.exec_driver_sql("CREATE TABLE item (price INTEGER)")
+        engine.dispose()
+        with pytest.raises(PfungstError, match="a table item that is not of a study"):
+            make("rephrase", url, limit=1)
 
 
 def test_a_database_of_a_newer_version_is_left_alone(make: Make) -> None:

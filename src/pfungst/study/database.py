@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
 
 from pfungst.core import MissingExtra, PfungstError
+from pfungst.study.schema import TABLES
 
 FILE = "study.sqlite"
+MIGRATIONS = Path(__file__).parent / "migrations"
 _LOCK = 0x5066756E
 """Number of the advisory lock in PostgreSQL that makes writers wait for each other."""
 _READS = "pfungst_reads"
@@ -132,14 +134,14 @@ class Database:
         return self.url.render_as_string(hide_password=True)
 
     def migrate(self) -> None:
-        """Bring the tables up to date, or make them."""
+        """Bring the tables up to date, or make them; all of it, or nothing where a step fails."""
         from alembic import command
         from alembic.config import Config
         from alembic.migration import MigrationContext
         from alembic.script import ScriptDirectory
 
         config = Config()
-        config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+        config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
         script = ScriptDirectory.from_config(config)
         with self.writing() as connection:
             now = MigrationContext.configure(connection).get_current_revision()
@@ -148,6 +150,12 @@ class Database:
             if now is not None and now not in {one.revision for one in script.walk_revisions()}:
                 raise PfungstError(
                     f"The database {self.name} was written by a newer version of Pfungst ({now}): update Pfungst."
+                )
+            others = {table.name for table in TABLES} & set(inspect(connection).get_table_names())
+            if now is None and others:
+                raise PfungstError(
+                    f"The database {self.name} has a table {min(others)} that is not of a study. A study needs a "
+                    "database of its own."
                 )
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
