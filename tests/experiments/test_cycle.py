@@ -42,6 +42,7 @@ TINY = CycleStudy(
     see="objects",
     fit=FitConfig(steps=4, batch=8),
     cycle=CycleConfig(start=0.5),
+    meteor=False,
 )
 
 
@@ -85,7 +86,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
 
 def test_training_takes_one_wording_a_question_and_held_out_all(prepared: Prepared) -> None:
     data = load_study(prepared, TINY)
-    assert (len(data.train), len(data.val), len(data.heldout)) == (24, 10, 48)
+    assert (len(data.train), len(data.val), len(data.wordings[0].data)) == (24, 10, 48)
     assert len(set(np.asarray(data.train.arrays["group"]).tolist())) == 24
     few = load_study(prepared, dataclasses.replace(TINY, questions=6))
     assert len(few.train) == 6
@@ -169,10 +170,10 @@ def test_the_best_step_is_chosen_on_other_pictures_and_measured_beside_the_last(
     assert told["steps"] == 16 and told["best_step"] == 1 + int(np.argmax(accuracies)) < 16
     assert set(told["val_picture"].tolist()) == measured
     best, last = (told[f"heldout{ending}"].tolist() for ending in ("_best", ""))
-    assert best == evaluate(model, data.heldout.for_model(model)).correct.tolist()
+    assert best == evaluate(model, data.wordings[0].data.for_model(model)).correct.tolist()
     model = make_model("butd", data, config, 0)
     fit(model, data.train.for_model(model), config=config.fit, tensorboard=False)
-    assert last == evaluate(model, data.heldout.for_model(model)).correct.tolist() != best
+    assert last == evaluate(model, data.wordings[0].data.for_model(model)).correct.tolist() != best
     assert result.rows[0]["CS(1)"]["value"] == pytest.approx(np.mean(last))
     assert result.best[0]["CS(1)"]["value"] == pytest.approx(np.mean(best))
     assert "each at its best step" in tables(result)[1].note
@@ -193,13 +194,13 @@ def test_held_out_wordings_about_pictures_that_the_best_step_is_chosen_on_are_le
         mine[:5] = np.load(tmp_path / "val" / f"{name}.npy")[order]
         np.save(tmp_path / "heldout" / f"{name}.npy", mine)
     again = Prepared.load(tmp_path)
-    assert len(load_study(again, TINY).heldout) == 48
+    assert len(load_study(again, TINY).wordings[0].data) == 48
     data = load_study(again, dataclasses.replace(TINY, early_stop=1))
     assert data.choose is not None
     chosen = set(np.asarray(data.choose.arrays["picture"]).tolist())
     expected = [number for number in range(6) if number == 5 or order[number] not in chosen]
-    assert sorted(set(data.pictures.tolist())) == expected != list(range(6))
-    assert len(data.heldout) == len(data.groups) == 8 * len(expected)
+    assert sorted(set(data.wordings[0].pictures.tolist())) == expected != list(range(6))
+    assert len(data.wordings[0].data) == len(data.wordings[0].groups) == 8 * len(expected)
 
 
 @pytest.mark.parametrize("average", [0.0, 0.9])
@@ -305,14 +306,14 @@ def test_the_command_and_python_do_the_same_study(prepared: Prepared, tmp_path: 
         "--seeds",
         "1",
     ]
-    words += ["--steps", "6", "--batch", "8", "--early-stop", "2", "--out", str(tmp_path)]
+    words += ["--steps", "6", "--batch", "8", "--early-stop", "2", "--no-meteor", "--out", str(tmp_path)]
     told = CliRunner().invoke(app, words, catch_exceptions=False)
     assert told.exit_code == 0, told.output
     assert "each at its best step" in told.output.replace("\n", " ")
     found = json.loads(CliRunner().invoke(app, [*words, "--json"], catch_exceptions=False).stdout)
     assert found["missing"] == 0 and [row["variant"] for row in found["best"]] == list(TABLE_2)
     fit_config = FitConfig(steps=6, batch=8, rate=1e-3)
-    same = CycleStudy(models=("butd",), seeds=1, see="objects", fit=fit_config, early_stop=2, read=True)
+    same = CycleStudy(models=("butd",), seeds=1, see="objects", fit=fit_config, early_stop=2, read=True, meteor=False)
     assert study(prepared, tmp_path, same).missing == 0
     refused = CliRunner().invoke(app, [one if one != "2" else "3" for one in words])
     assert "other settings (early_stop was 2, now it is 3)" in str(refused.exception)

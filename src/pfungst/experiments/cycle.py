@@ -1,4 +1,7 @@
-"""Table 2 of Cycle-Consistency for Robust VQA: what each part of cycle consistency adds to a model, over several seeds.
+"""Cycle-Consistency for Robust VQA: what each part of cycle consistency adds to a model, over several seeds.
+
+Table 2 (the parts), Table 1 (consensus over wordings), Table 3 (questions that the generator asks), Table 4 (does the
+model know when it is wrong) and, for Figure 4, how far a model looks at the same place in every wording.
 
 OUT/data holds the arrays, OUT/runs a file for every finished run, OUT/begun the checkpoints of those that were stopped.
 """
@@ -7,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,13 +47,21 @@ VARIANTS = {
     "gating": Variant("+ Gating", {}),
     "base-hidden": Variant("base, words hidden", None, True),
     "gating-hidden": Variant("+ Gating, words hidden", {}, True),
+    "gating-unattended": Variant("+ Gating, whole image", {"attended": False}),
 }
 """What a study trains. The first four are the rows of a block of Table 2; each adds a part to the one before it, the
-fourth is the whole scheme. The last two are ours: words are hidden from the plain model, as a control, and from the
-whole scheme, in generated questions too."""
+fourth is the whole scheme. The next two are ours: words are hidden from the plain model, as a control, and from the
+whole scheme, in generated questions too. In the last, the generator is told of the whole image instead of what the
+model attended to (end of Section 5.2)."""
 TABLE_2 = tuple(VARIANTS)[:4]
 CONTROL = "base-hidden"
 """What a scheme with hidden words is compared with too."""
+JUDGED = ("base", "gating")
+"""The variants of Table 4."""
+WRITING = ("gating", "gating-unattended")
+"""The variants of Table 3."""
+PHOTOGRAPHS = "photographs"
+"""Preset with the sizes, the dropout and the start of `pfungst reproduce photographs`."""
 
 
 @dataclass(frozen=True)
@@ -64,16 +75,17 @@ class CycleStudy:
     """`world`, a data set to learn from, or a folder of prepared arrays."""
     test: str = option("", free=True)
     """Data set to ask, where --data is one; rephrased where it has no rephrasings."""
-    rephraser: str = option("rules", free=True)
-    """Who rephrases it: rules, world, model:PLAYER, vqg:FOLDER."""
+    rephraser: tuple[str, ...] = option(("rules",), free=True)
+    """Who rephrases it, each measured for itself: rules, learnt:FOLDER, world, model:PLAYER, vqg:FOLDER."""
     models: tuple[str, ...] = option(("butd", "pythia"), free=True)
     """Models of the zoo."""
     variants: tuple[str, ...] = option(TABLE_2, free=True)
-    """Ways of training: base, q-consistency, a-consistency, gating, base-hidden, gating-hidden."""
+    """Ways of training: base, q-consistency, a-consistency, gating, base-hidden, gating-hidden, gating-unattended."""
     seeds: int = option(5, free=True)
     """Runs of every model and variant."""
     preset: str = "features"
-    """Sizes of the models; `compact` where a model has no such preset. Their own CNN is left out."""
+    """Sizes of the models; `compact` where a model has no such preset. Their own CNN is left out. `photographs`: sizes,
+    dropout and start as in `pfungst reproduce photographs`."""
     see: str = ""
     """What models see: image, or objects, one region per object of the scene [objects for the world]. The latter is
     what a perfect detector would give them."""
@@ -108,10 +120,16 @@ class CycleStudy:
     best there are measured beside the last ones, both on the other half and on held-out wordings, in all variants
     alike: what a variant gains may be that it over-trains less. Held-out wordings of questions about images that were
     looked at are left out. 0: the last weights alone."""
+    held: float = option(0.0, free=True)
+    """Share of the training images that the best step is chosen on instead: then all validation images are measured."""
     max_answers: int | None = option(None, free=True)
     """Only the most frequent answers."""
+    min_count: int = option(1, free=True)
+    """Words of the training questions that occur this often are known; the others teach what an unknown word is."""
     limit: int | None = option(None, free=True)
     """Only the first so many questions of --data and --test."""
+    meteor: bool = option(True, free=True)
+    """METEOR of generated questions too, whose word lists take a while."""
     prepare_only: bool = option(False, "--prepare-only", free=True)
     """Write the arrays and train nothing: --data FOLDER takes them on another machine."""
     read: bool = option(False, "--read", free=True)
@@ -131,6 +149,17 @@ class CycleStudy:
             raise UsageError(f"The share of hidden words lies between 0 and 1, not {self.hidden}.")
         if self.early_stop < 0:
             raise UsageError(f"The steps between two looks cannot be negative, as in early_stop={self.early_stop}.")
+        if not 0 <= self.held < 1 or (self.held and not self.early_stop):
+            raise UsageError(
+                f"`held` is a share of the images for the best step, which needs early_stop too, not {self.held}."
+            )
+        if self.preset == PHOTOGRAPHS and (self.changes or self.words):
+            raise UsageError(
+                "The preset photographs has its own sizes and learns its words: leave out --set and --words."
+            )
+        splits = [spec.partition(":")[0] for spec in self.rephraser]
+        if not splits or len(set(splits)) < len(splits):
+            raise UsageError("Name at least one rephraser, and each kind once.")
         if min(self.seeds, self.jobs) < 1:
             raise UsageError("A study needs at least one seed and one job.")
 
@@ -159,6 +188,14 @@ class CycleResult:
     """One per model and variant: means, intervals and differences to the base of the same seeds."""
     best: Sequence[Mapping[str, Any]] = ()
     """The same where every run is measured at its best step, if the study looked for it."""
+    others: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]] = field(default_factory=dict)
+    """Other rephraser -> `rows` and `best` on its wordings."""
+    failures: Sequence[Mapping[str, Any]] = ()
+    """Table 4: one per model, variant and way of telling failures."""
+    writing: Sequence[Mapping[str, Any]] = ()
+    """Table 3: one per model and variant."""
+    rephraser: str = ""
+    """Whose wordings `rows` and `best` are about."""
     how: str = ""
 
 
@@ -166,7 +203,8 @@ def run(config: CycleStudy, out: Path, *, progress: Progress) -> CycleResult:
     """Train what is missing, and compare."""
     from pfungst.experiments.cycle_data import prepare_study
     from pfungst.experiments.cycle_runs import Runs
-    from pfungst.experiments.cycle_table import read_run, summarise
+    from pfungst.experiments.cycle_table import failures, read_run, summarise
+    from pfungst.experiments.cycle_writing import writing
 
     if config.data != "world" and not config.test and not is_prepared(config.data):
         raise UsageError("Say which other questions to ask: --test DATA.")
@@ -185,7 +223,14 @@ def run(config: CycleStudy, out: Path, *, progress: Progress) -> CycleResult:
     finished = [read_run(out / "runs" / name) for name in cells if (out / "runs" / name).exists()]
     if not finished:
         raise PfungstError(f"{out}: no run of the study has finished yet.")
-    return dataclasses.replace(result, missing=len(cells) - len(finished), **summarise(finished))
+    return dataclasses.replace(
+        result,
+        missing=len(cells) - len(finished),
+        failures=failures(finished),
+        writing=writing(finished, prepared.vocabulary, out / "writing", config.meteor, progress),
+        rephraser=config.rephraser[0],
+        **summarise(finished),
+    )
 
 
 def is_prepared(data: str) -> bool:
@@ -200,48 +245,10 @@ def word_file(config: CycleStudy, prepared: Prepared) -> Path | None:
 
 
 def tables(result: CycleResult) -> list[Table]:
-    """The rows of Table 2, in percent, those of the best steps, and the comparisons with the control."""
-    if not result.rows:
-        return [Table(f"Arrays in {result.prepared}", ("split", "questions"), tuple(result.splits.items()))]
-    missing = f" {result.missing} runs are missing: run the same command again." if result.missing else ""
-    how = f"In percent. 95% intervals: {result.how}.{missing}"
-    found = [_table("Cycle consistency", result.rows, how)]
-    if result.best:
-        note = "The same runs, each at its best step on validation images that are not measured."
-        found.append(_table("At the best step", result.best, note))
-    controlled = [row for row in result.rows if "control" in row]
-    if controlled:
-        measures = ("CS(4)", "REP", "val")
-        rows = tuple(
-            (f"{row['model']} {VARIANTS[row['variant']].title}", *(signed(row[f"{m} - control"]) for m in measures))
-            for row in controlled
-        )
-        found.append(Table(f"Against {VARIANTS[CONTROL].title}", ("variant", *measures), rows))
-    return found
+    """The papers' tables, in percent."""
+    from pfungst.experiments.cycle_layout import study_tables
 
-
-def _table(title: str, rows: Sequence[Mapping[str, Any]], note: str) -> Table:
-    columns = ("model", "variant", "seeds", *MEASURES, "CS(4) - base", "val - base")
-    return Table(
-        title,
-        columns,
-        tuple(
-            (
-                row["model"],
-                VARIANTS[row["variant"]].title,
-                row["seeds"],
-                *(f"{100 * row[m]['value']:.2f}" for m in MEASURES),
-                *(signed(row[f"{m} - base"]) if f"{m} - base" in row else "" for m in ("CS(4)", "val")),
-            )
-            for row in rows
-        ),
-        note,
-    )
-
-
-def signed(one: Mapping[str, float]) -> str:
-    """A difference with its interval, in percent."""
-    return f"{100 * one['value']:+.2f} [{100 * one['low']:+.2f}, {100 * one['high']:+.2f}]"
+    return study_tables(result)
 
 
 EXPERIMENT = Experiment("cycle", CycleStudy, run, tables)

@@ -16,6 +16,7 @@ from pfungst.core import DataError, Dataset, PfungstError
 from pfungst.core.types import Progress, no_progress
 from pfungst.data import load
 from pfungst.experiments.cycle import CycleStudy, is_prepared
+from pfungst.experiments.photographs_training import splits as photograph_splits
 from pfungst.models import Inputs, Sizes, Vocabulary
 from pfungst.models.vocabulary import split_words
 from pfungst.probes.rephrase.generators import with_rephrasings
@@ -26,7 +27,8 @@ from pfungst.training.preparing import prepare
 if TYPE_CHECKING:
     from pfungst.world.questions import TemplateSet
 
-SPLITS = ("train", "val", "heldout")
+HELD_OUT, CHOOSE = "heldout", "choose"
+"""Questions in groups of wordings; questions about training images that the best step is chosen on."""
 OBJECT_FEATURES = 18
 """8 colours, 3 shapes, 2 sizes, 2 materials, presence, x and y."""
 WORDS = "words.npz"
@@ -86,24 +88,46 @@ def _asked(families: TemplateSet, split: str, scenes: int, each: int, rephrasing
 
 
 def data_splits(
-    train: str, test: str, *, rephraser: str = "rules", seed: int = 0, limit: int | None = None
+    train: str,
+    test: str,
+    *,
+    rephrasers: Sequence[str] = ("rules",),
+    held: float = 0.0,
+    seed: int = 0,
+    limit: int | None = None,
 ) -> dict[str, Dataset]:
-    """Splits of any data set: `test` is asked as it stands and, in groups, in the rephraser's words."""
+    """Splits of any data set: `test` is asked as it stands and, in groups, in each rephraser's words.
+
+    held : share of the training images that are kept apart as `choose`, for the best step
+    """
     first, second = load(train, limit=limit), load(test, limit=limit)
     if not len(first) or not len(second):
         raise PfungstError("The ablation needs training and test questions.")
-    held = (
-        second
-        if any(one.group and one.group != one.id for one in second)
-        else with_rephrasings(second, rephraser, 3, seed)
-    )
-    return {"train": _originals(first), "val": _originals(second), "heldout": held}
+    parts = {"train": _originals(first)}
+    if held:
+        apart = photograph_splits(parts["train"], second, held)
+        parts = {"train": apart["train"], CHOOSE: apart["held"]}
+    parts["val"] = _originals(second)
+    if any(one.group and one.group != one.id for one in second):
+        return {**parts, HELD_OUT: second}
+    return {
+        **parts,
+        **{
+            split: with_rephrasings(second, spec, 3, seed)
+            for split, spec in zip(wording_splits(rephrasers), rephrasers, strict=True)
+        },
+    }
+
+
+def wording_splits(rephrasers: Sequence[str]) -> list[str]:
+    """The split of every rephraser: `heldout` for the first, `heldout-NAME` for the others."""
+    return [HELD_OUT if not i else f"{HELD_OUT}-{spec.partition(':')[0]}" for i, spec in enumerate(rephrasers)]
 
 
 def study_splits(config: CycleStudy) -> dict[str, Dataset]:
     """`train` in one wording, `val` in the same wordings, `heldout` in groups of other wordings."""
     if config.data != "world":
-        return data_splits(config.data, config.test, rephraser=config.rephraser, limit=config.limit)
+        return data_splits(config.data, config.test, rephrasers=config.rephraser, held=config.held, limit=config.limit)
     if config.kinds:
         return kind_splits(config.kinds, config.scenes, config.validation, seed=config.world_seed)
     return world_splits(config.scenes, config.validation, config.world_seed)
@@ -116,8 +140,9 @@ def prepare_study(config: CycleStudy, out: Path, progress: Progress = no_progres
     usual = "efficientnet-lite0" if config.data != "world" else "world" if config.sees == "image" else "none"
     picture = config.picture or usual
     return write_study(
-        study_splits(config), out, picture, config.max_answers, config.words, device=config.device, progress=progress
-    )
+        study_splits(config), out, picture, config.max_answers, config.words, min_count=config.min_count,
+        device=config.device, progress=progress,
+    )  # fmt: skip
 
 
 def write_study(
@@ -127,10 +152,11 @@ def write_study(
     max_answers: int | None = None,
     words: Path | None = None,
     *,
+    min_count: int = 1,
     device: str = "cpu",
     progress: Progress = no_progress,
 ) -> Prepared:
-    """The arrays of the three splits; those of an earlier call where they are the same.
+    """The arrays of all splits; those of an earlier call where they are the same.
 
     words : file of word vectors; what it knows of the words of all splits joins the vocabulary. OUT/words.npz then
         holds these vectors, small enough to go with the arrays
@@ -144,8 +170,8 @@ def write_study(
         out.mkdir(parents=True, exist_ok=True)
         np.savez(out / WORDS, words=np.array(known), vectors=vectors.of(known).astype(np.float16))
     return prepare(
-        splits, out, inputs=Inputs(picture=picture), vocabulary=vocabulary, max_answers=max_answers, reuse=True,
-        device=device, progress=progress,
+        splits, out, inputs=Inputs(picture=picture), vocabulary=vocabulary, min_count=min_count,
+        max_answers=max_answers, reuse=True, device=device, progress=progress,
     )  # fmt: skip
 
 
@@ -164,31 +190,49 @@ def _originals(data: Dataset) -> Dataset:
 
 
 @dataclass(frozen=True)
+class Wordings:
+    """Held-out questions in groups."""
+
+    ending: str
+    """What tells them from others in names: "", "-NAME"."""
+    data: ArrayData
+    groups: NDArray[np.int64]
+    """(N,) group of every question."""
+    pictures: NDArray[np.int64]
+    """(N,) their images."""
+
+    @classmethod
+    def of(cls, split: str, data: ArrayData) -> Wordings:
+        groups, pictures = (np.asarray(data.arrays[name]).astype(np.int64) for name in ("group", "picture"))
+        return cls(split.removeprefix(HELD_OUT), data, groups, pictures)
+
+
+@dataclass(frozen=True)
 class StudyData:
     """Training, validation (training wordings, new images) and held-out wordings in groups."""
 
     train: ArrayData
     val: ArrayData
-    heldout: ArrayData
+    wordings: tuple[Wordings, ...]
+    """Held-out wordings, one for each rephraser."""
     sizes: Sizes
-    groups: NDArray[np.int64]
-    """(N,) group of every held-out question."""
-    pictures: NDArray[np.int64]
-    """(N,) their images."""
     vocabulary: Vocabulary
     choose: ArrayData | None = None
-    """Validation questions that the best step is chosen on, about other images than those of `val`; None where none
-    is chosen."""
+    """Questions that the best step is chosen on, about other images than those that are measured; None where none is
+    chosen."""
 
 
 def load_study(prepared: Prepared, config: CycleStudy) -> StudyData:
-    """The three splits as the study uses them."""
-    parts = {name: prepared.split(name, config.sees == "image") for name in SPLITS}
+    """The splits as the study uses them."""
+    asked = [name for name in prepared.splits if name.partition("-")[0] == HELD_OUT]
+    apart = [CHOOSE] if config.early_stop and CHOOSE in prepared.splits else []
+    parts = {name: prepared.split(name, config.sees == "image") for name in ("train", "val", *apart, *asked)}
     sizes = prepared.sizes()
-    if "group" not in parts["heldout"].arrays:
-        raise DataError.at(
-            prepared.folder, "heldout", "there is no array `group` that says which wordings belong together."
-        )
+    for name in asked:
+        if "group" not in parts[name].arrays:
+            raise DataError.at(
+                prepared.folder, name, "there is no array `group` that says which wordings belong together."
+            )
     if config.sees == "objects":
         parts = {name: with_objects(data) for name, data in parts.items()}
         sizes = replace(sizes, regions=OBJECT_FEATURES)
@@ -197,20 +241,12 @@ def load_study(prepared: Prepared, config: CycleStudy) -> StudyData:
         order = np.argsort(np.asarray(train.arrays["picture"]), kind="stable")[: config.questions]
         train = train.rows(np.sort(order))
     train = only_pictures(train)
-    held, val, choose = parts["heldout"], one_wording(parts["val"]), None
-    if config.early_stop:
+    val, choose = one_wording(parts["val"]), parts.get(CHOOSE)
+    if config.early_stop and choose is None:
         val, choose = val.split_by_picture(0.5, seed=0)
-        held = about_others(held, choose)
-    return StudyData(
-        train,
-        val,
-        held,
-        sizes,
-        np.asarray(held.arrays["group"]).astype(np.int64),
-        np.asarray(held.arrays["picture"]).astype(np.int64),
-        prepared.vocabulary,
-        choose,
-    )
+        parts |= {name: about_others(parts[name], choose) for name in asked}
+    wordings = tuple(Wordings.of(name, parts[name]) for name in asked)
+    return StudyData(train, val, wordings, sizes, prepared.vocabulary, choose)
 
 
 def one_wording(data: ArrayData) -> ArrayData:

@@ -11,10 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pfungst.experiments.cycle import CONTROL, MEASURES, VARIANTS
+from pfungst.experiments.cycle import CONTROL, JUDGED, MEASURES, VARIANTS
 from pfungst.experiments.cycle_runs import BEST
 
 DRAWS = 2000
+COLUMNS = ("precision", "recall", "f1", "augrc", "ece")
+"""Of Table 4; AUGRC and the calibration error are ours."""
+LOOKS = "looks"
+"""How far a model looks at the same place in another wording, see `pfungst.experiments.cycle_measures.looks`."""
 Floats = NDArray[np.float64]
 
 
@@ -38,12 +42,15 @@ def measures(run: Mapping[str, Any]) -> dict[str, tuple[Floats, NDArray[np.int64
         values, rows = consensus_by_group(held, groups, k)
         scores[f"CS({k})"] = (values, picture[rows])
         first[rows] = True
-    return {
+    found = {
         "val": (run["val"].astype(np.float64), run["val_picture"]),
         "ORI": (held[first], picture[first]),
         "REP": (held[~first], picture[~first]),
         **scores,
     }
+    if len(run.get("looks", ())):
+        found[LOOKS] = (run["looks"][~first].astype(np.float64), picture[~first])
+    return found
 
 
 def interval(scores: Floats, clusters: NDArray[np.int64], seed: int = 0, draws: int = DRAWS) -> dict[str, float]:
@@ -73,12 +80,29 @@ def read_run(path: Path) -> dict[str, Any]:
 
 
 def summarise(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """All rows of the table, each with its difference to the base of the same seeds, and how they were made."""
-    stopped = [
-        {**run, **{name: run[name + BEST] for name in ("val", "heldout")}} for run in runs if "val" + BEST in run
-    ]
+    """All rows of the table, each with its difference to the base of the same seeds, and how they were made; `others`
+    holds the same for the wordings of other rephrasers."""
     how = f"bootstrap over seeds and images, {DRAWS} draws; differences paired by both"
-    return {"rows": _rows(runs), "best": _rows(stopped), "how": how}
+    prefix = "heldout-"
+    names = sorted({name[len(prefix) :] for run in runs for name in run if name.startswith(prefix)} - {""})
+    others = {name: _both(runs, f"-{name}") for name in names if not name.endswith(BEST)}
+    return {**_both(runs), "others": others, "how": how}
+
+
+def _both(runs: Sequence[Mapping[str, Any]], wordings: str = "") -> dict[str, Any]:
+    """`rows` of the last weights, `best` of those of the best step; `looks` are of the weights that count."""
+    last = [_about(run, wordings) for run in runs]
+    stopped = [_about(run, wordings, BEST) for run in runs if "val" + BEST in run]
+    if stopped:
+        last = [{name: value for name, value in run.items() if name != "looks"} for run in last]
+    return {"rows": _rows(last), "best": _rows(stopped)}
+
+
+def _about(run: Mapping[str, Any], wordings: str, ending: str = "") -> dict[str, Any]:
+    """A run as it was measured on the wordings of one rephraser."""
+    told = {name: run[name + wordings] for name in ("group", "picture", "looks") if name + wordings in run}
+    plain = {name: value for name, value in run.items() if name not in ("looks", "group", "picture")}
+    return {**plain, **told, "val": run["val" + ending], "heldout": run["heldout" + wordings + ending]}
 
 
 def _rows(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -110,7 +134,9 @@ def _row(
         "gate": _mean([run["gate"] for run in found.values()]),
         "best_steps": [run.get("best_step") for run in found.values()],
     }
-    for name in MEASURES:
+    for name in (*MEASURES, LOOKS):
+        if any(name not in one for one in each.values()):
+            continue
         clusters = next(iter(each.values()))[name][1]
         row[name] = interval(np.stack([one[name][0] for one in each.values()]), clusters)
         row[name]["by_seed"] = [float(np.nanmean(one[name][0])) for one in each.values()]
@@ -124,8 +150,20 @@ def _differences(
     pairs = [(measures(found[seed]), measures(base[seed])) for seed in sorted(found.keys() & base.keys())]
     return {
         f"{name} - {title}": interval(np.stack([a[name][0] - b[name][0] for a, b in pairs]), pairs[0][0][name][1])
-        for name in MEASURES
+        for name in (*MEASURES, LOOKS)
+        if all(name in one for pair in pairs for one in pair)
     }
+
+
+def over_seeds(values: Sequence[float]) -> dict[str, float]:
+    """Mean and 95% interval of a value per seed, by Student's t; one seed has none."""
+    from scipy.stats import t
+
+    count, mean = len(values), float(np.mean(values))
+    if count < 2:
+        return {"value": mean, "low": math.nan, "high": math.nan}
+    half = float(t.ppf(0.975, count - 1) * np.std(values, ddof=1) / math.sqrt(count))
+    return {"value": mean, "low": mean - half, "high": mean + half}
 
 
 def of_variant(runs: Sequence[Mapping[str, Any]], model: str, variant: str) -> dict[int, Mapping[str, Any]]:
@@ -136,3 +174,34 @@ def of_variant(runs: Sequence[Mapping[str, Any]], model: str, variant: str) -> d
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None and value == value]
     return float(np.mean(known)) if known else None
+
+
+def failures(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Table 4: for every model, variant and way of telling failures the mean over the seeds of each column, and the F1
+    minus that of the base with the same seeds and the same way."""
+    rows: list[dict[str, Any]] = []
+    known = [run for run in runs if run.get("failure")]
+    for model in dict.fromkeys(run["model"] for run in known):
+        base = of_variant(known, model, "base")
+        for variant in JUDGED:
+            found = of_variant(known, model, variant)
+            for place, way in enumerate(("confidence", "FP")):
+                if not found:
+                    continue
+                told = [run["failure"][place] for run in found.values()]
+                mean = {name: _mean([one[name] for one in told]) for name in COLUMNS}
+                row = {
+                    "model": model,
+                    "variant": variant,
+                    "way": way,
+                    "seeds": len(found),
+                    **mean,
+                }
+                shared = sorted(found.keys() & base.keys())
+                if variant != "base" and shared:
+                    gains = [
+                        found[seed]["failure"][place]["f1"] - base[seed]["failure"][place]["f1"] for seed in shared
+                    ]
+                    row["f1 - base"] = over_seeds(gains)
+                rows.append(row)
+    return rows

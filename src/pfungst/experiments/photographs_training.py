@@ -148,8 +148,8 @@ def learn(shard: Shard, path: Path, *, out: Path, device: str, fit_config: FitCo
         sizes = dataclasses.replace(sizes, image=(channels, 1, 1))
     config = dataclasses.replace(fit_config, rate=cell["rate"], seed=cell["seed"])
     config = dataclasses.replace(config, check_every=config.per_epoch(len(data[TRAIN])))
-    model = build(row.model, sizes, _config(row.model, row.sizes, cell["dropout"]), seed=config.seed)
-    start_looking(model.to(device), data[TRAIN].batch(_sample(len(data[TRAIN]))).to(device))
+    model = build(row.model, sizes, sized(row.model, row.sizes, cell["dropout"]), seed=config.seed)
+    start_looking(model.to(device), data[TRAIN].batch(sample(len(data[TRAIN]))).to(device))
     fitted = fit(model, data[TRAIN], validation=data[HELD], config=config, device=device)
     _round(model)
     with full_precision():
@@ -177,12 +177,14 @@ def learn(shard: Shard, path: Path, *, out: Path, device: str, fit_config: FitCo
     write_json(path, json.loads(json.dumps(result)))
 
 
-def _config(model: str, sizes: Mapping[str, int], dropout: float) -> Any:
+def sized(model: str, sizes: Mapping[str, int], dropout: float) -> Any:
+    """The configuration of a model on features from outside."""
     chosen = get_config(model, "features", **sizes, dropout=dropout)
     return get_config(model, chosen, classifier_dropout=dropout) if hasattr(chosen, "classifier_dropout") else chosen
 
 
-def _sample(count: int) -> NDArray[np.int64]:
+def sample(count: int) -> NDArray[np.int64]:
+    """The questions whose images `start_looking` sees."""
     return np.random.default_rng(0).permutation(count)[:_ASKED_AT_ONCE]
 
 

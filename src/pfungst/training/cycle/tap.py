@@ -65,7 +65,7 @@ class Tap:
         if self.cells is None or self.there is None:
             raise PfungstError("The model has not been asked anything yet.")
         cells, there = self.cells, self.there
-        weights = self._weights(output) if attended else None
+        weights = self.attention(output) if attended else None
         if weights is not None and cells.ndim == 4:
             # Scene tokens: weights over all of them, or over whole objects.
             if weights.shape[-1] == cells.shape[1]:
@@ -81,7 +81,7 @@ class Tap:
         weights = weights / weights.sum(-1, keepdim=True).clamp(min=1e-6)
         return torch.einsum("bgr,brd->bgd", weights.to(cells.dtype), cells).flatten(1)
 
-    def _weights(self, output: Output) -> Tensor | None:
+    def attention(self, output: Output) -> Tensor | None:
         """(B, G, R) of all maps that lie over the image; words are averaged out."""
         cells = self.cells
         assert cells is not None
