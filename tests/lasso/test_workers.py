@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from pfungst.lasso import solve, working_set
+from pfungst.lasso import Dictionary, solve, working_set
 from pfungst.lasso.workers import threads
 
 WATCHED = """
@@ -112,5 +112,31 @@ def test_every_worker_thread_is_limited():
 
 def test_work_is_divided_in_order():
     with threads(3) as workers:
-        assert [list(part) for part in workers.shares(range(7))] == [[0, 1], [2, 3], [4, 5, 6]]
+        assert [list(part) for part in workers.shares(range(7), 3)] == [[0, 1], [2, 3], [4, 5, 6]]
         assert workers.map(lambda value: value * value, np.arange(5)) == [0, 1, 4, 9, 16]
+
+
+@pytest.mark.parametrize("method", ["interior", "splitting"])
+def test_the_number_of_threads_changes_no_bit(method: Any) -> None:
+    rng = np.random.default_rng(3)
+    A, B = rng.standard_normal((24, 4_000)), rng.standard_normal((24, 3))
+    one, three = (solve(A, B, 1e-2, 1e-2, method=method, keep=21, workers=count) for count in (1, 3))
+    assert one.values.tobytes() == three.values.tobytes()
+    assert one.gaps.tobytes() == three.gaps.tobytes()
+
+
+def test_the_products_of_a_large_dictionary_are_the_same_for_any_number_of_threads() -> None:
+    columns = np.random.default_rng(3).standard_normal((8, 70_000))
+    products = []
+    for count in (1, 3):
+        dictionary = Dictionary(columns)
+        with threads(count) as workers:
+            dictionary.prepare(workers)
+        products.append(dictionary.gram.tobytes())
+    assert products[0] == products[1]
+
+
+def test_a_worker_among_several_keeps_to_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    with threads(None) as workers:
+        assert workers.count == 1

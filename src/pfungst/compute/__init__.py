@@ -7,7 +7,7 @@
 What is finished is never done again, and the bytes are the same wherever they were made.
 """
 
-from pfungst.compute.runner import run_shards
+from pfungst.compute.runner import place_of_work, run_shards, working
 from pfungst.compute.shards import ComputeError, Shard, ShardFailure, ShardsFailed, Work, make_shards, split_range
 
 __all__ = [
@@ -17,6 +17,8 @@ __all__ = [
     "ShardsFailed",
     "Work",
     "make_shards",
+    "place_of_work",
     "run_shards",
     "split_range",
+    "working",
 ]

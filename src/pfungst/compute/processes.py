@@ -10,18 +10,19 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
-import pickle
 import signal
 import threading
 from collections import deque
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
-from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from pfungst.compute.devices import environment
 from pfungst.compute.local import attempt
+from pfungst.compute.packing import pack
 from pfungst.compute.shards import ComputeError, Shard, ShardFailure, Work, available_cores
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 """Parallelism comes from the processes; and the order of a threaded sum would depend on the number of threads."""
 
 
+LOOK_SECONDS = 2.0
+"""How often workers are looked after that say nothing."""
 STILLBORN = (
     "The worker processes end before they can begin; their own error stands above. If the work is started from a "
     'script, the script needs `if __name__ == "__main__":`, and the work must be importable by name.'
@@ -41,36 +44,38 @@ STILLBORN = (
 class _Worker:
     process: SpawnProcess
     pipe: Connection
+    environment: Mapping[str, str]
+    informed: bool = False
+    """It was sent the work."""
     ready: bool = False
     shard: Shard | None = None
     path: Path | None = None
 
 
 def run_processes(job: Job) -> Outcomes:
-    try:
-        ForkingPickler.dumps(job.work)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise ComputeError(
-            f"The work cannot be sent to another process ({error}). Use a function at the top of a module."
-        ) from error
+    arrays = job.temporary(Shard(0, "arrays"))
+    work = pack(job.work, arrays)
     queue = deque(job.shards)
     tries: dict[str, int] = {}
     open_shards = len(queue)
     stillborn = 0
-    workers = [_start(job.work) for _ in range(min(job.workers or available_cores(), open_shards))]
+    count = job.workers or len(job.devices) or available_cores()
+    seen = [environment(job.devices[i % len(job.devices)]) if job.devices else {} for i in range(count)]
+    workers = [_start(one) for one in seen[:open_shards]]
     try:
         while open_shards:
-            for pipe in wait([worker.pipe for worker in workers]):
-                worker = next(one for one in workers if one.pipe is pipe)
+            heard = wait([worker.pipe for worker in workers], LOOK_SECONDS)
+            # A process that the work forked may hold the pipe of a worker that is dead.
+            for worker in [one for one in workers if one.pipe in heard or not one.process.is_alive()]:
                 try:
-                    message = worker.pipe.recv()
+                    message = _receive(worker.pipe)
                 except (EOFError, OSError):
                     shard = worker.shard
                     _stop(worker)
                     stillborn = 0 if worker.ready else stillborn + 1
                     if stillborn > job.retries:
                         raise ComputeError(STILLBORN) from None
-                    workers[workers.index(worker)] = _start(job.work)
+                    workers[workers.index(worker)] = _start(worker.environment)
                     if shard is not None:
                         tries[shard.name] = tries.get(shard.name, 0) + 1
                         if tries[shard.name] <= job.retries:
@@ -78,6 +83,11 @@ def run_processes(job: Job) -> Outcomes:
                         else:
                             open_shards -= 1
                             yield shard, _death(shard, worker, tries[shard.name])
+                    continue
+                if not worker.informed:
+                    worker.informed = True
+                    with contextlib.suppress(OSError):
+                        worker.pipe.send_bytes(work)
                     continue
                 if worker.ready and worker.shard is not None and worker.path is not None:
                     open_shards -= 1
@@ -95,25 +105,39 @@ def run_processes(job: Job) -> Outcomes:
     finally:
         for worker in workers:
             _stop(worker)
+        arrays.unlink(missing_ok=True)
 
 
-def _start(work: Work) -> _Worker:
+def _receive(pipe: Connection) -> Any:
+    if not pipe.poll():
+        raise EOFError
+    return pipe.recv()
+
+
+def _start(environment: Mapping[str, str]) -> _Worker:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(work, theirs), daemon=True)
-    # The arithmetic libraries read these when they are loaded, before any code of ours can tell them.
-    before = {name: os.environ.get(name) for name in ONE_THREAD}
-    os.environ.update(ONE_THREAD)
-    try:
+    process = context.Process(target=_serve, args=(theirs,), daemon=True)
+    with told(ONE_THREAD | environment):
         process.start()
+    theirs.close()
+    return _Worker(process, ours, environment)
+
+
+@contextlib.contextmanager
+def told(environment: Mapping[str, str]) -> Iterator[None]:
+    """Processes started inside find this in their environment: arithmetic libraries read it when they are loaded,
+    before any code of ours can tell them."""
+    before = {name: os.environ.get(name) for name in environment}
+    os.environ.update(environment)
+    try:
+        yield
     finally:
         for name, value in before.items():
             if value is None:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-    theirs.close()
-    return _Worker(process, ours)
 
 
 def _stop(worker: _Worker) -> None:
@@ -129,19 +153,21 @@ def _death(shard: Shard, worker: _Worker, tries: int) -> ShardFailure:
     return ShardFailure(shard.name, f"its worker process died {tries} times ({how}).{hint}")
 
 
-def _serve(work: Work, pipe: Connection) -> None:
+def _serve(pipe: Connection) -> None:
     """The life of a worker process."""
     # Ctrl-C reaches every process of the terminal; the parent decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    threading.Thread(target=leave_with_parent, daemon=True).start()
     with contextlib.suppress(EOFError, OSError):
+        pipe.send(None)
+        work: Work = pipe.recv()
         pipe.send(None)
         while True:
             shard, path = pipe.recv()
             pipe.send(attempt(work, shard, path))
 
 
-def _leave_with_parent() -> None:
+def leave_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait([parent.sentinel])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 from pfungst.compute.local import run_local
 from pfungst.compute.shards import ComputeError, Shard, ShardFailure, ShardsFailed, Work, check_shards
 from pfungst.compute.store import Store
+from pfungst.core import Place
 from pfungst.core.types import Progress, no_progress
 
 DEFAULT_RETRIES = 2
@@ -27,6 +29,26 @@ class Job:
     temporary: Callable[[Shard], Path]
     workers: int | None
     retries: int
+    devices: tuple[str, ...] = ()
+
+
+HERE = Place()
+_PLACE: ContextVar[Place] = ContextVar("place", default=HERE)
+
+
+@contextlib.contextmanager
+def working(place: Place) -> Iterator[None]:
+    """Shards inside are done there, unless they are told another place."""
+    token = _PLACE.set(place)
+    try:
+        yield
+    finally:
+        _PLACE.reset(token)
+
+
+def place_of_work() -> Place:
+    """Where shards are done that are told nothing else."""
+    return _PLACE.get()
 
 
 def run_shards(
@@ -34,7 +56,7 @@ def run_shards(
     shards: Sequence[Shard],
     out_dir: str | os.PathLike[str],
     *,
-    on: str = "local",
+    on: str | None = None,
     workers: int | None = None,
     progress: Progress = no_progress,
     what: str = "shards",
@@ -50,7 +72,7 @@ def run_shards(
     Parameters
     ----------
     work : `work(shard) -> bytes`, or `work(shard, path)` that writes the file `path`
-    on : where it runs
+    on : where it runs; by default where `working` says, and in this process outside of it
         - `"local"`: this process, one shard after the other (and whatever threads or GPU `work` uses)
         - `"processes"`: worker processes on this machine, one arithmetic thread each
         - `"ray"`: a Ray started for this call on this machine
@@ -73,11 +95,13 @@ def run_shards(
         raise ComputeError(f"At least one worker is needed, not {workers}.")
     if retries < 0:
         raise ComputeError(f"The number of retries cannot be negative: {retries}.")
+    place = _PLACE.get() if on is None else Place(on, workers)
+    backend = _backend(place.on)
     store = Store(Path(out_dir), version)
     with store.exclusive():
         waiting = [shard for shard in shards if not store.finished(shard)]
-        job = Job(work, waiting, store.temporary, workers, retries)
-        failures = _drive(store, job, _backend(on), len(shards), partial(_tell, progress, what))
+        job = Job(work, waiting, store.temporary, workers or place.workers, retries, place.devices)
+        failures = _drive(store, job, backend, len(shards), partial(_tell, progress, what))
     if failures:
         raise ShardsFailed(failures, len(shards), store.folder)
     return [store.output(shard) for shard in shards]

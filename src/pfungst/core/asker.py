@@ -44,7 +44,7 @@ Source = Callable[[], tuple[Player, Sequence[Example]]]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a search runs. The answers are the same everywhere."""
+    """Where long work runs. What comes out is the same everywhere."""
 
     on: str = "local"
     """`local`, `processes`, `ray` ..., as in `pfungst.compute`."""
@@ -52,6 +52,8 @@ class Place:
     """Pieces of work at once; None: one per core."""
     source: Source | None = None
     """Makes player and examples in another process; needed for any place but `local`."""
+    devices: tuple[str, ...] = ()
+    """Devices of this machine that share the work, a process each: `cuda:0`, `cuda:1`."""
 
 
 class NobodyAsked(PfungstError):

@@ -16,6 +16,8 @@ Exclude = Sequence[int | Iterable[int] | None] | np.ndarray[Any, Any] | None
 """Columns a question must not use: an index, several or None for every question, or a boolean array (n, q)."""
 
 
+SQUARE = 1 << 15
+"""Columns that are multiplied with themselves at a time."""
 TURN = 1 << 13
 """Columns that are whitened at a time."""
 RANK_NOISE = 1e-12
@@ -106,11 +108,13 @@ class Dictionary:
     def prepare(self, workers: Workers) -> None:
         """Compute AA' once, divided over `workers`."""
 
-        def square(rows: Any) -> Any:
+        def square(start: int) -> Any:
+            rows = self.rows[start : start + SQUARE]
             return rows.T @ rows
 
         if self._gram is None:
-            parts = workers.map(square, workers.shares(self.rows))
+            # Blocks of one size, added in order: the sum is the same for any number of threads.
+            parts = workers.map(square, range(0, self.n, SQUARE))
             self._gram = sum(parts[1:], start=parts[0])
 
     @property

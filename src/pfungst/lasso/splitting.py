@@ -37,6 +37,8 @@ POWER = 2
 """Sample k weighs k^POWER in the average."""
 BLOCK = 512
 """Columns of a block: few enough that the block and its part of t stay in the cache."""
+SHARES = 16
+"""Parts of the columns that threads sweep on a CPU, whatever their number: the sum is the same for any."""
 
 
 def step_size(dictionary: Dictionary, asked: Questions, lam: float) -> float:
@@ -126,7 +128,8 @@ class Splitting:
         """One pass over the columns, a block at a time: each block of the dictionary is read once for both products."""
         starts = range(0, self.dictionary.n, BLOCK)
         turned = self.dictionary.arrays.contiguous(theta.T)
-        parts = self.workers.map(lambda share: self._sweep_blocks(share, turned, weight), self.workers.shares(starts))
+        shares = self.workers.shares(starts, SHARES if self.dictionary.arrays.is_numpy else 1)
+        parts = self.workers.map(lambda share: self._sweep_blocks(share, turned, weight), shares)
         self.feedback = sum(parts[1:], start=parts[0])
 
     def _sweep_blocks(self, starts: Sequence[int], theta: Any, weight: float) -> Any:

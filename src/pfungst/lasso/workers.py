@@ -29,9 +29,10 @@ class Workers:
             return [work(item) for item in items]
         return list(self._pool.map(work, items))
 
-    def shares(self, items: Sequence[In]) -> list[Sequence[In]]:
-        """`items` in as many contiguous parts as there are threads."""
-        count = max(1, min(self.count, len(items)))
+    @staticmethod
+    def shares(items: Sequence[In], count: int) -> list[Sequence[In]]:
+        """`items` in so many contiguous parts, or fewer."""
+        count = max(1, min(count, len(items)))
         cuts = [len(items) * i // count for i in range(count + 1)]
         return [items[first:last] for first, last in itertools.pairwise(cuts)]
 
@@ -101,7 +102,7 @@ def _openmp_limited() -> Iterator[None]:
 
 
 def cores() -> int:
-    """Cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """Cores this process may use: no more than OMP_NUM_THREADS, which one of several workers finds set to 1."""
+    found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    return min(found, int(wanted)) if wanted.isdecimal() and int(wanted) else found

@@ -8,16 +8,22 @@ import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pfungst.core import Dataset, Example, FileImage, PfungstError, Progress, ZipImage
+from pfungst.core.types import no_progress
 from pfungst.probes.noise.bqd import MainQuestion, write_bqd
 from pfungst.probes.noise.cache import is_text, pool_questions
 from pfungst.probes.noise.pool import Pool
-from pfungst.probes.noise.ranking import GAP, LAMBDA, TOP_K, Ranking, get_ranker, rank
+from pfungst.probes.noise.ranking import GAP, LAMBDA, TOP_K, Ranker, Ranking, SharingRanker, get_ranker, rank
+
+if TYPE_CHECKING:
+    from pfungst.compute import Shard
 
 SHARD = 2048
 """Distinct main questions per shard: minutes of work at the papers' size, so that a kill loses little."""
@@ -34,6 +40,11 @@ class RankSettings:
     tol: float = GAP
     keep_main_questions: bool = False
     device: str | None = None
+
+    def make(self) -> Ranker:
+        """The ranker of these settings."""
+        chosen = {name: value for name, value in asdict(self).items() if name not in ("ranker", "k")}
+        return get_ranker(self.ranker, **chosen)
 
 
 @dataclass(frozen=True)
@@ -101,44 +112,69 @@ def build(
 ) -> Path:
     """Rank the pool for all main questions and write a basic question dataset, to the files of `also` as well.
 
-    Work is kept in OUT.parts until the file is complete, so a killed ranking goes on where it was.
+    Work is kept in OUT.parts until the file is complete, so a killed ranking goes on where it was. It is done where
+    `pfungst.compute.working` says.
     """
-    from pfungst.compute import make_shards, run_shards
+    from pfungst.compute import make_shards, place_of_work, run_shards
 
     for file in (out, *also):
         if file.suffix not in (".parquet", ".json"):
             raise PfungstError(f"{file}: a basic question dataset ends in .parquet or .json.")
+    distinct = Pool.of(pool)
     texts = list(dict.fromkeys(one.text for one in main))
-    ranker = get_ranker(settings.ranker, **{k: v for k, v in asdict(settings).items() if k not in ("ranker", "k")})
-    rank([texts[0]], pool, ranker, k=settings.k, keep_main_questions=settings.keep_main_questions)  # fail early
+    ranker = settings.make()
+    rank([texts[0]], distinct, ranker, k=settings.k, keep_main_questions=settings.keep_main_questions)  # fail early
     version = _digest([texts, list(pool), asdict(settings), _fingerprint(ranker)])
     parts = out.with_name(out.name + ".parts")
-    starts = range(0, len(texts), SHARD)
-
-    def work(shard: Any) -> bytes:
-        start = int(shard.payload["start"])
-        ranking = rank(
-            texts[start : start + SHARD], pool, ranker, k=settings.k,
-            keep_main_questions=settings.keep_main_questions,
-            progress=lambda what, done, total: progress("ranking", start + done, len(texts)),
-        )  # fmt: skip
-        buffer = io.BytesIO()
-        np.savez(buffer, indices=ranking.indices, scores=ranking.scores, gaps=ranking.gaps)
-        progress("ranking", min(start + SHARD, len(texts)), len(texts))
-        return buffer.getvalue()
-
-    files = run_shards(work, make_shards([{"start": start} for start in starts]), parts, version=version)
+    shards = make_shards([{"start": start} for start in range(0, len(texts), SHARD)])
+    if place_of_work().on == "local":
+        files = run_shards(partial(_rank_part, job=_Job(texts, distinct, settings), progress=progress), shards, parts,
+                           version=version)  # fmt: skip
+    else:
+        # Prepared once here, and carried once to every machine.
+        prepared = ranker.prepare(distinct.questions, progress) if isinstance(ranker, SharingRanker) else None
+        job = _Job(texts, distinct, settings, prepared)
+        files = run_shards(partial(_rank_part, job=job), shards, parts, version=version, progress=progress,
+                           what="ranking")  # fmt: skip
     loaded = [dict(np.load(file, allow_pickle=False)) for file in files]
     rows = {text: number for number, text in enumerate(texts)}
     order = np.asarray([rows[one.text] for one in main])
     indices, scores, gaps = (
         np.concatenate([part[name] for part in loaded])[order] for name in ("indices", "scores", "gaps")
     )
-    about = {**asdict(settings), "pool": len(Pool.of(pool)), "encoder": _fingerprint(ranker)}
+    about = {**asdict(settings), "pool": len(distinct), "encoder": _fingerprint(ranker)}
     for file in (*also, out):
         write_bqd(file, main, pool, Ranking(indices, scores, gaps, ranker.name), about)
     shutil.rmtree(parts)
     return out
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """A ranking, as it is sent to other processes."""
+
+    texts: Sequence[str]
+    """Distinct main questions."""
+    pool: Pool
+    settings: RankSettings
+    prepared: npt.NDArray[Any] | None = None
+    """What the ranker made of the pool, where it shares that."""
+
+
+def _rank_part(shard: Shard, *, job: _Job, progress: Progress = no_progress) -> bytes:
+    """The ranking of one shard of the main questions."""
+    start, ranker = int(shard.payload["start"]), job.settings.make()
+    if job.prepared is not None and isinstance(ranker, SharingRanker):
+        ranker.adopt(job.pool.questions, job.prepared)
+    ranking = rank(
+        job.texts[start : start + SHARD], job.pool, ranker, k=job.settings.k,
+        keep_main_questions=job.settings.keep_main_questions,
+        progress=lambda what, done, total: progress("ranking", start + done, len(job.texts)),
+    )  # fmt: skip
+    buffer = io.BytesIO()
+    np.savez(buffer, indices=ranking.indices, scores=ranking.scores, gaps=ranking.gaps)
+    progress("ranking", min(start + SHARD, len(job.texts)), len(job.texts))
+    return buffer.getvalue()
 
 
 def _fingerprint(ranker: Any) -> str:

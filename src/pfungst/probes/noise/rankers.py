@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,15 +15,17 @@ from pfungst.probes.noise.ranking import GAP, LAMBDA
 
 if TYPE_CHECKING:
     from pfungst.lasso import Dictionary, Solution
+    from pfungst.text.encoders import Encoder
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Top = tuple[Ints, Floats, Floats]
 BLOCK = 32_000_000
 """Scores held at once when all pairs are computed: 256 MB."""
-BATCH, GPU_BATCH = 64, 512
+BATCH, GPU_BATCH = 64, 2048
 """Main questions solved at once, between two reports of progress."""
-DICTIONARIES = 2
+KEPT = 2
+_VECTORS: dict[tuple[str, tuple[str, ...]], npt.NDArray[np.float32]] = {}
 _DICTIONARIES: dict[tuple[str | None, str | None, tuple[str, ...]], Dictionary] = {}
 """Those of the last pools."""
 
@@ -33,21 +36,32 @@ class _Embedded:
 
     encoder: str | None = None
 
+    def prepare(self, pool: Sequence[str], progress: Progress) -> npt.NDArray[np.float32]:
+        """The vectors of the pool (pool, dim), kept for the last pools."""
+        key = self.fingerprint, tuple(pool)
+        if key not in _VECTORS:
+            self.adopt(pool, self.unit(pool, progress))
+        return _VECTORS[key]
+
+    def adopt(self, pool: Sequence[str], prepared: npt.NDArray[np.float32]) -> None:
+        _keep(_VECTORS, (self.fingerprint, tuple(pool)), prepared)
+
     @property
     def fingerprint(self) -> str:
-        from pfungst.text.encoders import get_encoder
+        return str(self._encoder.fingerprint)
 
-        return str((get_encoder(self.encoder) if self.encoder else get_encoder()).fingerprint)
+    @property
+    def _encoder(self) -> Encoder:
+        return _encoder_on(self.encoder, getattr(self, "device", None))
 
     def unit(self, sentences: Sequence[str], progress: Progress) -> npt.NDArray[np.float32]:
         """Vectors (sentences, dim) of length 1."""
         from pfungst.text import encode
-        from pfungst.text.encoders.registry import DEFAULT
 
         def told(done: int, total: int) -> None:
             progress("encoding questions", done, total)
 
-        rows = np.asarray(encode(sentences, self.encoder or DEFAULT, progress=told), dtype=np.float32)
+        rows = np.asarray(encode(sentences, self._encoder, progress=told), dtype=np.float32)
         # float64 for the length alone: skip-thought vectors have norm sqrt 2, and a sentence without words has 0.
         length = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))[:, None]
         return np.asarray(np.divide(rows, length, out=np.zeros_like(rows), where=length > 0, casting="unsafe"))
@@ -64,7 +78,7 @@ class Cosine(_Embedded):
     ) -> Top:
         from pfungst.text.metrics import best
 
-        a, b = self.unit(pool, progress), self.unit(main, progress)
+        a, b = self.prepare(pool, progress), self.unit(main, progress)
         indices, scores = np.empty((len(main), k), dtype=np.int64), np.empty((len(main), k))
         step = max(1, BLOCK // len(pool))
         for start in range(0, len(main), step):
@@ -111,7 +125,7 @@ class Lasso(_Embedded):
 
         dictionary = self._dictionary(pool, progress)
         questions = self.unit(main, progress).T
-        size = GPU_BATCH if self.device is not None else BATCH
+        size = GPU_BATCH if self.device is not None and self.device.startswith("cuda") else BATCH
         progress("ranking", 0, len(main))
         for start in range(0, len(main), size):
             batch = slice(start, start + size)
@@ -124,11 +138,26 @@ class Lasso(_Embedded):
 
         key = self.encoder, self.device, tuple(pool)
         if key not in _DICTIONARIES:
-            vectors = np.ascontiguousarray(self.unit(pool, progress).T)
-            while len(_DICTIONARIES) >= DICTIONARIES:
-                _DICTIONARIES.pop(next(iter(_DICTIONARIES)))
-            _DICTIONARIES[key] = Dictionary(vectors, device=self.device)
+            _keep(_DICTIONARIES, key, Dictionary(self.prepare(pool, progress).T, device=self.device))
         return _DICTIONARIES[key]
+
+
+@lru_cache(maxsize=2)
+def _encoder_on(name: str | None, device: str | None) -> Encoder:
+    """The encoder; on the GPU that solves, if it can move there."""
+    from pfungst.text.encoders import get_encoder
+    from pfungst.text.encoders.skip_thoughts import SkipThoughts
+
+    encoder = get_encoder(name) if name else get_encoder()
+    return encoder.to(device) if device and device.startswith("cuda") and isinstance(encoder, SkipThoughts) else encoder
+
+
+def _keep(kept: dict[Any, Any], key: Any, made: Any) -> None:
+    """Remember it, and forget the oldest of too many."""
+    kept.pop(key, None)
+    while len(kept) >= KEPT:
+        kept.pop(next(iter(kept)))
+    kept[key] = made
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,19 @@ class Ranker(Protocol):
         ...
 
 
+@runtime_checkable
+class SharingRanker(Protocol):
+    """A ranker that prepares its pool once for all processes that rank. Default: each prepares it for itself."""
+
+    def prepare(self, pool: Sequence[str], progress: Progress) -> npt.NDArray[Any]:
+        """What is worth sharing, as one array."""
+        ...
+
+    def adopt(self, pool: Sequence[str], prepared: npt.NDArray[Any]) -> None:
+        """Use what `prepare` made of this pool, in this process or another."""
+        ...
+
+
 def get_ranker(name: str, **settings: Any) -> Ranker:
     """A ranker by name; settings that it does not have (encoder, lam, tol, device) are left out."""
     kind = RANKERS.get(name)
@@ -79,7 +92,7 @@ def get_ranker(name: str, **settings: Any) -> Ranker:
 
 def rank(
     main: Sequence[str],
-    pool: Sequence[str],
+    pool: Sequence[str] | Pool,
     ranker: str | Ranker = "lasso",
     encoder: Any = None,
     k: int = TOP_K,
@@ -92,6 +105,7 @@ def rank(
 ) -> Ranking:
     """The k basic questions of the pool for every main question.
 
+    pool: questions to rank; a `Pool` where several calls share one.
     ranker: `lasso`, `cosine`, `bleu1` .. `bleu4`, `rouge`, `cider`, `meteor`, a third party's, or a Ranker.
     encoder: name or encoder for `lasso` and `cosine`; the embedded default if None.
     lam, tol: trade-off and relative duality gap of the LASSO.
@@ -103,7 +117,7 @@ def rank(
         if not isinstance(question, str) or not question.strip():
             raise PfungstError(f"Main question number {place} is empty or not text.")
     chosen = get_ranker(ranker, encoder=encoder, lam=lam, tol=tol, device=device) if isinstance(ranker, str) else ranker
-    distinct = Pool.of(pool)
+    distinct = pool if isinstance(pool, Pool) else Pool.of(pool)
     texts = list(dict.fromkeys(main))  # real data repeats a third of its questions
     excluded = distinct.excluded(texts, keep_main_questions)
     _check_k(k, len(distinct), any(place is not None for place in excluded))
