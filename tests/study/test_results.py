@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pfungst.study import export_study, study_results
-from pfungst.study.items import CHECK, ITEM
+from pfungst.study.items import CHECK, ITEM, Content
 from tests.study.conftest import work
 
 Make = Callable[..., Any]
@@ -64,7 +64,9 @@ def test_items_that_people_disagree_about_are_listed(make: Make) -> None:
         answer_all(study, f"w{number}", number)
     results = study_results(study)
     assert len(results.disputed) == 2
-    assert results.disputed[0][1] == "0 (1), 1 (1), 2 (1)"
+    item, said = results.disputed[0]
+    content = Content.of(next(row["content"] for row in study.book.items() if row["name"] == item))
+    assert said == ", ".join(f"{words} (1)" for _, words in content.fields[0].options[:3]), "in words, not by number"
     assert results.agreement.alpha.value < 0
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from pfungst.core import Table
 from pfungst.scores.reliability import Reliability, reliability
 from pfungst.study.folder import Study
-from pfungst.study.items import CHECK, ITEM, TRAINING
+from pfungst.study.items import CHECK, ITEM, TRAINING, Content
 from pfungst.study.kinds import Outcome
 from pfungst.study.kinds.base import finding
 from pfungst.study.queries import REMOVED
@@ -107,19 +107,29 @@ def study_results(study: Study) -> Results:
     for row in counted:
         if outcome.rated in row["value"]:
             by_item.setdefault(row["item"], []).append(row["value"][outcome.rated])
+    disputed = _disputed(by_item, _words(items, outcome.rated))
     return Results(
         study.title, study.settings.kind, len(items), sum(row["answered"] >= row["wanted"] for row in items),
         len(counted), sum(row["role"] == ITEM for row in told) - len(counted), workers, outcome,
-        reliability(list(by_item.values()), seed=study.settings.seed), _disputed(by_item), told,
+        reliability(list(by_item.values()), seed=study.settings.seed), disputed, told,
     )  # fmt: skip
 
 
-def _disputed(by_item: Mapping[str, Sequence[str]]) -> tuple[tuple[str, str], ...]:
+def _words(items: Sequence[Mapping[str, Any]], rated: str) -> dict[str, dict[str, str]]:
+    """Item -> value of an answer -> the words that people saw beside it."""
+    fields = {row["name"]: Content.of(row["content"]).fields for row in items}
+    return {item: dict(next((one.options for one in some if one.name == rated), ())) for item, some in fields.items()}
+
+
+def _disputed(
+    by_item: Mapping[str, Sequence[str]], words: Mapping[str, Mapping[str, str]]
+) -> tuple[tuple[str, str], ...]:
     found = []
     for item, said in by_item.items():
         counts = Counter(said).most_common()
         if len(said) >= 2 and counts[0][1] < LOW * len(said) - 1e-9:
-            found.append((item, ", ".join(f"{value} ({n})" for value, n in counts)))
+            shown = words.get(item, {})
+            found.append((item, ", ".join(f"{shown.get(value, value)} ({n})" for value, n in counts)))
     return tuple(found)
 
 
