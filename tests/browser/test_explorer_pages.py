@@ -21,7 +21,7 @@ def address(runs: list[Path], chromium: Any, tmp_path_factory: pytest.TempPathFa
     from tests.browser.conftest import SHOTS
     from tests.web.conftest import serving
 
-    players = ("film", "rn-state") if SHOTS else ("prior", "oracle")
+    players = ("san", "film") if SHOTS else ("prior", "oracle")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PFUNGST_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
         settings = WebSettings((runs[0].parent,), players=players, data="world?scenes=8")
@@ -136,7 +136,7 @@ def test_the_adversary_tries_and_its_scene_is_saved(visit: Any, shoot: Any, addr
         page.goto(f"{address}/game?id={question}")
         page.click("[data-search]")
         told = page.locator("[data-search-told]")
-        expect(told).to_contain_text(re.compile("Fooled|stood|gave another"), timeout=120_000)
+        expect(told).to_contain_text(re.compile("Fooled|withstood|gave another"), timeout=120_000)
         if "Fooled" in told.inner_text():
             break
     assert page.locator("[data-moves] li").count() > 0

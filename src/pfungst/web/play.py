@@ -166,7 +166,7 @@ def _ending(game: MiniGame) -> dict[str, Any]:
     if changed is not None:
         sentence = f"The player was wrong before; after {asked} scenes it gave another answer."
         return {"end": "changed", "positions": changed.positions.tolist(), "sentence": sentence}
-    return {"end": "stood", "sentence": f"The player stood {asked} scenes."}
+    return {"end": "stood", "sentence": f"The player withstood {asked} scenes."}
 
 
 def positions_of(value: Any, board: Board) -> Floats:
