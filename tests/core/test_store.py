@@ -3,10 +3,14 @@
 import dataclasses
 import sqlite3
 
+import numpy as np
 import pytest
 
 from pfungst.core import Answer, PfungstError, Query
+from pfungst.core.errors import PfungstWarning
+from pfungst.core.keys import SMALL, KeyIndex
 from pfungst.core.store import AnswerStore
+from pfungst.core.stored import stored_keys, typical
 from tests.conftest import png
 
 
@@ -89,7 +93,7 @@ def _old_store(path, rows=1):
     for number in range(rows):
         db.execute(
             "INSERT INTO answers VALUES (?,?,?,?,?,?,?,?,?)",
-            (f"k{number}", "p", None, "q", "[]", 0, "yes", 0.5, "[1.0, 2.0]"),
+            (f"{number:064x}", "p", None, "q", "[]", 0, "yes", 0.5, "[1.0, 2.0]"),
         )
     db.commit()
     db.close()
@@ -100,9 +104,79 @@ def test_a_store_of_the_first_version_is_brought_up_to_date_and_keeps_its_answer
     _old_store(path)
     for _ in range(2):
         with AnswerStore(path) as store:
-            assert store.known(["k0"]) == {"k0": Answer("yes", 0.5, (1.0, 2.0))}
+            assert store.known(["0" * 64]) == {"0" * 64: Answer("yes", 0.5, (1.0, 2.0))}
             key = add(store, Query("new"), Answer("B", raw="The answer is B.", stop="stop", output_tokens=5))
             assert store.known([key])[key].reply == "The answer is B."
+
+
+def test_a_store_of_the_second_version_is_brought_up_to_date(tmp_path):
+    path = tmp_path / "a.sqlite"
+    _old_store(path, 3)
+    db = sqlite3.connect(path)
+    for column in ("raw TEXT", "thinking TEXT NOT NULL DEFAULT ''", "stop TEXT NOT NULL DEFAULT ''"):
+        db.execute(f"ALTER TABLE answers ADD COLUMN {column}")
+    for column in ("input_tokens INTEGER", "output_tokens INTEGER", "seconds REAL"):
+        db.execute(f"ALTER TABLE answers ADD COLUMN {column}")
+    db.execute("UPDATE answers SET raw = 'Well, yes.', seconds = 2, input_tokens = 40")
+    db.execute("PRAGMA user_version=2")
+    db.commit()
+    db.close()
+    assert stored_keys(tmp_path, ["1".zfill(64), "f" * 64]) == set()  # another name: no store of this run
+    path.rename(tmp_path / "answers.sqlite")
+    assert stored_keys(tmp_path, ["1".zfill(64), "f" * 64]) == {"1".zfill(64)}
+    assert typical(tmp_path, "p").seconds == 2
+    with AnswerStore(tmp_path / "answers.sqlite") as store:
+        assert store.known(["2".zfill(64)])["2".zfill(64)].reply == "Well, yes."
+        assert len(store) == 3
+    assert stored_keys(tmp_path, ["1".zfill(64), "f" * 64]) == {"1".zfill(64)}
+    assert typical(tmp_path, "p").seconds == 2 and typical(tmp_path, "another").seconds is None
+
+
+def test_a_flipped_bit_in_an_answer_is_noticed_and_the_answer_asked_again(tmp_path):
+    path = tmp_path / "a.sqlite"
+    queries = [Query(f"question {i}") for i in range(200)]
+    with AnswerStore(path) as store:
+        keys = [add(store, query, Answer("a plain answer")) for query in queries]
+    damaged = path.read_bytes().replace(b"question 7[]a plain answer", b"question 7[]a plaid answer")
+    path.write_bytes(damaged)
+    with AnswerStore(path) as store:
+        with pytest.warns(PfungstWarning, match="1 of 200 stored answers are damaged"):
+            known = store.known(keys)
+        assert set(keys) - set(known) == {keys[7]}
+        add(store, queries[7], Answer("mended"))
+        assert store.known(keys)[keys[7]].text == "mended"
+    with AnswerStore(path) as store, pytest.warns(PfungstWarning, match="damaged"):
+        assert store.known(keys)[keys[7]].text == "mended"
+
+
+def test_two_open_stores_see_what_the_other_adds_and_keep_the_first_answer(tmp_path):
+    with AnswerStore(tmp_path / "a.sqlite") as one, AnswerStore(tmp_path / "a.sqlite") as other:
+        key = add(one, Query("q"), Answer("first"))
+        assert other.known([key])[key].text == "first"
+        second = add(other, Query("r"), Answer("first"))
+        add(one, Query("r"), Answer("second"))
+        assert one.known([key, second])[second].text == "first" and len(one) == 2
+
+
+def test_keys_that_begin_alike_are_told_apart(tmp_path):
+    first, second = "ab" * 32, "ab" * 31 + "cd"
+    with AnswerStore(tmp_path / "a.sqlite") as store:
+        store.add("p", [(first, Query("q"), Answer("one"))])
+        assert store.known([second]) == {}
+        store.add("p", [(second, Query("r"), Answer("two"))])
+        assert {key: said.text for key, said in store.known([first, second]).items()} == {first: "one", second: "two"}
+
+
+def test_the_index_of_keys_finds_all_and_nothing_else():
+    rng = np.random.default_rng(0)
+    index, heads = KeyIndex(), rng.integers(0, 50_000, 300_000).astype(np.uint64)
+    start = 0
+    for size in (1, 5, SMALL, 70_000, 3, 90_000, 64, 300_000):
+        part = heads[start : start + size]
+        index.add(part, start)
+        start += len(part)
+    wanted = rng.integers(0, 60_000, 500).astype(np.uint64)
+    assert np.unique(index.find(wanted)).tolist() == np.flatnonzero(np.isin(heads[:start], wanted)).tolist()
 
 
 def test_a_store_of_a_newer_version_gets_a_sentence(tmp_path):

@@ -2,25 +2,37 @@
 
 What is in it is never asked again. Answers are committed in small batches as they come, so a run that is killed at any
 point loses only the queries in flight.
+
+Answers are appended, never inserted in between: keys are as good as random, and an index over them on the disk would
+rewrite a page for each of them. What finds them is `core.keys.KeyIndex`, read from the heads that every batch leaves in
+the table `batches`; with it a question about many keys is a join, not a search for each. Every row has a checksum.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+import warnings
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from pfungst.core.errors import PfungstError
+from pfungst.core.errors import PfungstError, PfungstWarning
 from pfungst.core.files import storable
 from pfungst.core.types import Answer, Query
 
-VERSION = 2
-"""Of the schema, kept in the file. 1: without raw and what follows it."""
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS answers (
-    key           TEXT PRIMARY KEY,  -- Query.key(player fingerprint)
-    player        TEXT NOT NULL,     -- fingerprint
+if TYPE_CHECKING:
+    from pfungst.core.keys import KeyIndex
+
+VERSION = 3
+"""Of the schema, kept in the file. 1: without raw and what follows it. 2: one table, its key in hexadecimal."""
+SCHEMA = (
+    """CREATE TABLE answers (
+    id            INTEGER PRIMARY KEY,
+    key           BLOB NOT NULL,     -- Query.key(player fingerprint), 32 bytes
+    player        INTEGER NOT NULL,  -- in players
     image         TEXT,              -- digest
     question      TEXT NOT NULL,
     choices       TEXT NOT NULL,     -- JSON list
@@ -29,23 +41,21 @@ CREATE TABLE IF NOT EXISTS answers (
     confidence    REAL,
     scores        TEXT,              -- JSON list, one per choice
     raw           TEXT,              -- the whole reply, where text was read out of it
-    thinking      TEXT NOT NULL DEFAULT '',
-    stop          TEXT NOT NULL DEFAULT '',
+    thinking      TEXT NOT NULL,
+    stop          TEXT NOT NULL,
     input_tokens  INTEGER,
     output_tokens INTEGER,
-    seconds       REAL
-) WITHOUT ROWID
-"""
-_NEW = {
-    "raw": "TEXT",
-    "thinking": "TEXT NOT NULL DEFAULT ''",
-    "stop": "TEXT NOT NULL DEFAULT ''",
-    "input_tokens": "INTEGER",
-    "output_tokens": "INTEGER",
-    "seconds": "REAL",
-}
-"""Columns that version 1 lacks."""
+    seconds       REAL,
+    checksum      INTEGER NOT NULL   -- CRC-32 of all columns between id and this
+)""",
+    "CREATE TABLE players (id INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL UNIQUE)",
+    # last: id of the last answer of the batch. heads: the first eight bytes of the key of each of its answers.
+    "CREATE TABLE batches (last INTEGER PRIMARY KEY, heads BLOB NOT NULL)",
+)
 _SAID = "text, confidence, scores, raw, thinking, stop, input_tokens, output_tokens, seconds"
+_ASKED = "key, player, image, question, choices, take"
+_EARLIER = {"raw": "NULL", "thinking": "''", "stop": "''", "input_tokens": "NULL", "output_tokens": "NULL"}
+"""What stands for the columns that version 1 lacks; `seconds` too is NULL."""
 
 
 class AnswerStore:
@@ -56,13 +66,18 @@ class AnswerStore:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._index: KeyIndex | None = None
+        self._last = 0
+        """The last answer that the index knows."""
+        self._players: dict[str, int] = {}
+        self._damaged: set[int] = set()
         try:
             self._db = sqlite3.connect(path, timeout=30, isolation_level=None)
             self._db.execute("PRAGMA journal_mode=WAL")
             # In WAL mode NORMAL survives a killed process; only a power cut may lose the last commits.
             self._db.execute("PRAGMA synchronous=NORMAL")
             self._open()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, ValueError) as error:  # ValueError: a key that is none
             raise PfungstError(
                 f"{path}: the answer store cannot be opened ({error}). Move the file away to start over."
             ) from error
@@ -71,25 +86,30 @@ class AnswerStore:
         if self._version() == VERSION:
             return
         # Several processes may open one store at once: only one of them changes it.
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
+        with self._changing():
             version = self._version()
             if version > VERSION:
                 raise PfungstError(
                     f"{self.path} was written by a newer version of Pfungst (store {version}; this version reads up to "
                     f"{VERSION}). Update Pfungst, or choose another run folder."
                 )
-            known = [row[1] for row in self._db.execute("PRAGMA table_info(answers)")]
-            if not known:
-                self._db.execute(_SCHEMA)
-            for name, kind in _NEW.items():
-                if known and name not in known:
-                    self._db.execute(f"ALTER TABLE answers ADD COLUMN {name} {kind}")
-            self._db.execute(f"PRAGMA user_version={VERSION}")
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
+            if version < VERSION:
+                self._bring_up_to_date()
+
+    def _bring_up_to_date(self) -> None:
+        columns = [row[1] for row in self._db.execute("PRAGMA table_info(answers)")]
+        if columns:
+            self._db.execute("ALTER TABLE answers RENAME TO earlier")
+        for statement in SCHEMA:
+            self._db.execute(statement)
+        self._db.execute(f"PRAGMA user_version={VERSION}")
+        if not columns:
+            return
+        said = ", ".join(name if name in columns else _EARLIER.get(name, "NULL") for name in _SAID.split(", "))
+        earlier = self._db.execute(f"SELECT {_ASKED}, {said} FROM earlier")
+        while rows := earlier.fetchmany(10_000):
+            self._append([(bytes.fromhex(key), self._player(player), *rest) for key, player, *rest in rows])
+        self._db.execute("DROP TABLE earlier")
 
     def _version(self) -> int:
         return int(self._db.execute("PRAGMA user_version").fetchone()[0])
@@ -105,42 +125,134 @@ class AnswerStore:
 
     def known(self, keys: Iterable[str]) -> dict[str, Answer]:
         """The stored answers among these keys."""
-        found: dict[str, Answer] = {}
-        wanted = list(dict.fromkeys(keys)) if self._db.execute("SELECT 1 FROM answers LIMIT 1").fetchone() else []
-        for start in range(0, len(wanted), 500):
-            part = wanted[start : start + 500]
-            marks = ",".join("?" * len(part))
-            rows = self._db.execute(f"SELECT key, {_SAID} FROM answers WHERE key IN ({marks})", part)
-            for key, text, confidence, scores, *rest in rows:
-                found[key] = Answer(text, confidence, None if scores is None else tuple(json.loads(scores)), *rest)
-        return found
+        wanted = {bytes.fromhex(key): key for key in keys}
+        with self._told():
+            found = self._find(list(wanted))
+        said: dict[str, Answer] = {}
+        damaged = 0
+        for number, row in found.items():
+            name = wanted.get(row[0])
+            if name is None or name in said or number in self._damaged:
+                continue  # another key with the same head, or a later answer to the same query
+            if row[-1] != _checksum(row[:-1]):
+                self._damaged.add(number)
+                damaged += 1
+                continue
+            text, confidence, scores, *rest = row[6:-1]
+            said[name] = Answer(text, confidence, None if scores is None else tuple(json.loads(scores)), *rest)
+        if damaged:
+            warnings.warn(
+                f"{self.path}: {damaged:,} of {len(found):,} stored answers are damaged (their checksums are wrong). "
+                "They count as not given.",
+                PfungstWarning,
+                stacklevel=2,
+            )
+        return said
 
     def add(self, fingerprint: str, answered: Sequence[tuple[str, Query, Answer]]) -> None:
         """Commit (key, query, answer) triples at once. The first answer to a query stays."""
-        rows = [
-            (
-                key,
-                storable(fingerprint),
-                query.image.digest if query.image is not None else None,
-                storable(query.question),
-                json.dumps(query.choices) if query.choices else "[]",
-                query.take,
-                storable(answer.text),
-                answer.confidence,
-                None if answer.scores is None else json.dumps(answer.scores),
-                None if answer.raw is None else storable(answer.raw),
-                storable(answer.thinking),
-                storable(answer.stop),
-                answer.input_tokens,
-                answer.output_tokens,
-                answer.seconds,
-            )
-            for key, query, answer in answered
-        ]
+        with self._told(), self._changing():
+            player = self._player(storable(fingerprint))
+            rows: dict[bytes, tuple[Any, ...]] = {}
+            for key, query, answer in answered:
+                name = bytes.fromhex(key)
+                if name not in rows:
+                    rows[name] = (name, player, *_row(query, answer))
+            for number, row in self._find(list(rows)).items():
+                if number not in self._damaged:
+                    rows.pop(row[0], None)
+            last, heads = self._append(list(rows.values()))
+        if self._index is not None and len(heads):
+            self._index.add(heads, last - len(heads) + 1)
+            self._last = last
+
+    def _find(self, keys: Sequence[bytes]) -> dict[int, tuple[Any, ...]]:
+        """Rows by id, the first of each key before later ones. Some may be of other keys with the same head."""
+        from pfungst.core.keys import heads_of, rows_of
+
+        index = self._known_keys()
+        if not index.count or not keys:
+            return {}
+        columns = f"id, {_ASKED}, {_SAID}, checksum"
+        numbers = index.find(heads_of(keys))
+        return {row[0]: row[1:] for row in rows_of(self._db, columns, numbers)}
+
+    def _known_keys(self) -> KeyIndex:
+        """The index, with what other processes have added since."""
+        from pfungst.core.keys import KeyIndex
+
+        if self._index is None:
+            self._index = KeyIndex()
+        self._last = self._index.read(self._db, self._last)
+        return self._index
+
+    def _append(self, rows: Sequence[tuple[Any, ...]]) -> tuple[int, Any]:
+        """Write rows; returns the id of the last, and the heads of their keys."""
+        from pfungst.core.keys import heads_of
+
+        last = int(self._db.execute("SELECT coalesce(max(id), 0) FROM answers").fetchone()[0])
+        heads = heads_of([row[0] for row in rows])
+        if rows:
+            marks = ",".join("?" * (len(rows[0]) + 1))
+            self._db.executemany(f"INSERT INTO answers VALUES (NULL,{marks})", ((*row, _checksum(row)) for row in rows))
+            last += len(rows)
+            self._db.execute("INSERT INTO batches VALUES (?,?)", (last, heads.astype(">u8").tobytes()))
+        return last, heads
+
+    def _player(self, fingerprint: str) -> int:
+        if fingerprint not in self._players:
+            self._db.execute("INSERT OR IGNORE INTO players (fingerprint) VALUES (?)", (fingerprint,))
+            row = self._db.execute("SELECT id FROM players WHERE fingerprint = ?", (fingerprint,)).fetchone()
+            self._players[fingerprint] = int(row[0])
+        return self._players[fingerprint]
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """One transaction: all of it or nothing."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
-            self._db.executemany("INSERT OR IGNORE INTO answers VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", rows)
+            yield
         except BaseException:
-            self._db.execute("ROLLBACK")
+            self._players.clear()
+            if self._db.in_transaction:  # a full disk has ended it already
+                self._db.execute("ROLLBACK")
             raise
         self._db.execute("COMMIT")
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """What SQLite complains about, as a sentence."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise PfungstError(
+                f"{self.path}: the answer store cannot be read or written ({error}). If the disk is full, make room "
+                "and run the same command again. If the file is damaged, move it away to start over."
+            ) from error
+
+
+def _row(query: Query, answer: Answer) -> tuple[Any, ...]:
+    return (
+        query.image.digest if query.image is not None else None,
+        storable(query.question),
+        json.dumps(query.choices) if query.choices else "[]",
+        query.take,
+        storable(answer.text),
+        _real(answer.confidence),
+        None if answer.scores is None else json.dumps(answer.scores),
+        None if answer.raw is None else storable(answer.raw),
+        storable(answer.thinking),
+        storable(answer.stop),
+        answer.input_tokens,
+        answer.output_tokens,
+        _real(answer.seconds),
+    )
+
+
+def _real(value: float | None) -> float | None:
+    """As SQLite gives it back: it has no NaN."""
+    return None if value is None or value != value else float(value)
+
+
+def _checksum(row: tuple[Any, ...]) -> int:
+    return zlib.crc32(repr(row).encode())

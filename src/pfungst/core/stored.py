@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,15 +24,31 @@ class Typical:
 
 def stored_keys(run: Path, keys: Iterable[str]) -> set[str]:
     """Those of the keys that the run has an answer to."""
-    found: set[str] = set()
+    wanted = list(keys)
     with _opened(run) as db:
-        if db is None:
-            return found
-        wanted = list(keys)
-        for start in range(0, len(wanted), 500):
-            part = wanted[start : start + 500]
-            marks = ",".join("?" * len(part))
-            found.update(key for (key,) in db.execute(f"SELECT key FROM answers WHERE key IN ({marks})", part))
+        if db is None or not wanted:
+            return set()
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        return _present(db, wanted) if version >= 3 else _present_earlier(db, wanted)
+
+
+def _present(db: sqlite3.Connection, wanted: Sequence[str]) -> set[str]:
+    from pfungst.core.keys import KeyIndex, heads_of, rows_of
+
+    index = KeyIndex()
+    index.read(db, 0)
+    rows = index.find(heads_of([bytes.fromhex(key) for key in wanted]))
+    found = {key.hex() for (key,) in rows_of(db, "key", rows)}
+    return found.intersection(wanted)
+
+
+def _present_earlier(db: sqlite3.Connection, wanted: Sequence[str]) -> set[str]:
+    """In a store of version 1 or 2, which is read as it is."""
+    found: set[str] = set()
+    for start in range(0, len(wanted), 500):
+        part = wanted[start : start + 500]
+        marks = ",".join("?" * len(part))
+        found.update(key for (key,) in db.execute(f"SELECT key FROM answers WHERE key IN ({marks})", part))
     return found
 
 
@@ -42,9 +58,10 @@ def typical(run: Path, fingerprint: str) -> Typical:
         columns = {row[1] for row in db.execute("PRAGMA table_info(answers)")} if db is not None else set()
         if db is None or "input_tokens" not in columns:  # a store of version 1
             return Typical()
+        mine = "player = (SELECT id FROM players WHERE fingerprint = ?)" if "id" in columns else "player = ?"
         row = db.execute(
             "SELECT count(input_tokens), avg(input_tokens), avg(output_tokens), avg(seconds) FROM answers "
-            "WHERE player = ?",
+            f"WHERE {mine}",
             (fingerprint,),
         ).fetchone()
         return Typical(*row)
