@@ -28,7 +28,9 @@ def compare(
     """Compare runs on the examples all have: paired differences, intervals, tests, flips, ranks."""
     from pfungst.cli.show import print_json, progress_bar
     from pfungst.report.compare import compare as compare_two
+    from pfungst.report.harness import harness_pairs
     from pfungst.report.leaderboard import leaderboard
+    from pfungst.report.pairing import read_runs
 
     profile = profile or margin is not None
     two = compare_two(*runs) if len(runs) == 2 else None
@@ -37,15 +39,17 @@ def compare(
         with progress_bar() as progress:
             board = leaderboard(runs, progress=progress)
     found = _profile(board, margin) if profile and board is not None else None
+    harnesses = harness_pairs(board.runs if board is not None else read_runs(runs)[0])
     if html is not None and board is not None:
         _write(board, html)
     if as_json:
-        if two is not None and board is None:
+        if two is not None and board is None and not harnesses:
             print_json(two)
         else:
             named = {"runs": [{"name": run.name, "folder": run.path} for run in board.runs]} if board else {}
             told = {**named, "columns": board.columns if board else (), "page": html, "pairs": two}
-            print_json({**told, "profile": found} if found is not None else told)
+            more = {"profile": found, "harnesses": harnesses}
+            print_json({**told, **{name: value for name, value in more.items() if value}})
         return
     if two is not None:
         _print_two(runs, two)
@@ -53,6 +57,8 @@ def compare(
         _print_board(board)
     if found is not None:
         _print_profile(found)
+    for pair in harnesses:
+        print(pair.sentence)
     if html is not None:
         print(f"\n{html}")
 

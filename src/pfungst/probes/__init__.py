@@ -20,6 +20,7 @@ PROBES = Registry(
         "game": "pfungst.probes.game.probe:Game",
         "noise": "pfungst.probes.noise.probe:Noise",
         "picture": "pfungst.probes.picture:Picture",
+        "protocol": "pfungst.probes.protocol:Protocol",
         "rephrase": "pfungst.probes.rephrase:Rephrase",
         "surface": "pfungst.probes.surface:Surface",
         "vqabq": "pfungst.probes.noise.vqabq_probe:Vqabq",

@@ -15,6 +15,7 @@ from pfungst.core import Dataset
 from pfungst.core.files import jsonable, write_atomic
 from pfungst.report.card import format_finding, format_p
 from pfungst.report.cases import MOST_WORDS
+from pfungst.report.harness import harness_pairs
 from pfungst.report.leaderboard import Column, Leaderboard
 from pfungst.report.page import FigureBlock, TableBlock, drawn_block, figure_block, render, table_block
 from pfungst.report.pairing import shared_ids
@@ -48,6 +49,7 @@ def write_comparison(board: Leaderboard, out: str | Path, data: Dataset | None =
         figure=_figure(board, names),
         ranks=[_rank_block(column, names) for column in board.columns] if several else [],
         pairs=[_pair_block(column, names) for column in board.columns],
+        harnesses=_harness_block(board, seed),
         cases=cases,
         total=total,
         images=images.all(),
@@ -147,6 +149,21 @@ def _pair_block(column: Column, names: Sequence[str]) -> TableBlock:
     columns = ["first", "second", "difference", "p (Holm)", "significant"]
     return table_block({"title": f"Paired differences, {column.name}", "columns": columns, "rows": rows, "note": note},
                        "compare")  # fmt: skip
+
+
+def _harness_block(board: Leaderboard, seed: int) -> TableBlock | None:
+    """Who is ahead under how many harnesses; None where no run has the probe protocol."""
+    pairs = harness_pairs(board.runs, seed=seed)
+    if not pairs:
+        return None
+    rows = [[one.first, one.second, jsonable(one.difference), f"{100 * one.least:+.1f} to {100 * one.most:+.1f}",
+             f"{one.ahead} ({one.surely_ahead})", f"{one.behind} ({one.surely_behind})", one.harnesses]
+            for one in pairs]  # fmt: skip
+    columns = ["first", "second", "mean difference", "points, from to", "first ahead", "second ahead", "harnesses"]
+    note = (
+        "The same two runs under every harness of the probe protocol; in brackets: significantly, Holm over harnesses."
+    )
+    return table_block({"title": "Order by harness", "columns": columns, "rows": rows, "note": note}, "compare")
 
 
 @dataclass(frozen=True)

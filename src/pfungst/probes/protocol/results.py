@@ -1,0 +1,241 @@
+"""Answers to the same questions under many harnesses, read: how much the harness matters, and what of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pfungst.core import AnsweredTrial, Figure, Finding, Findings, Query, Series, Table
+from pfungst.core.stats import Floats, bootstrap, holm
+from pfungst.probes import measure
+from pfungst.probes.cells import Cells, cells_of, failures, mean_cell, worst_of_n
+from pfungst.probes.protocol.split import REST, TOTAL, Part, Split, split
+
+MEAN = "mean of all"
+HARNESS = "harness"
+"""Name of the headline: the standard deviation of accuracy over harnesses."""
+MATCHER = "matcher"
+BETWEEN = " | "
+"""Joins the levels of a harness, the matcher last, to the name of its variant."""
+_HOW = "orthogonal array; chance taken off by the cluster bootstrap, interval by inverting its test"
+Seen = Mapping[str, Callable[[Query], object]]
+
+
+def read(
+    name: str, trials: Sequence[AnsweredTrial], levels_of: Callable[[str], Mapping[str, str]], seen: Seen, seed: int
+) -> Findings:
+    """The findings. levels_of: from a variant to its levels; seen: what of a query tells a factor's levels apart."""
+    told = _Told.of(trials, seen)
+    harnesses = [levels_of(one) for one in told.names]
+    factors = [one for one in harnesses[0] if one in told.applies and len({row[one] for row in harnesses}) > 1]
+    idle = [one for one in harnesses[0] if one not in factors]
+    levels = {one: [row[one] for row in harnesses] for one in factors}
+    scores = np.array(told.scores, np.float64).T
+    parts = split(scores, told.cells.clusters, levels, seed=seed)
+    clean = measure.accuracy(trials, "clean", seed)
+    disturbed, drop = told.cells.accuracy(MEAN, seed), told.cells.drop(MEAN, seed)
+    changed, worst = told.cells.changes(MEAN, seed), worst_of_n(trials, seed)
+    total = _spread(parts.total, parts, parts.total.p)
+    corrected = holm([one.p for one in parts.parts])
+    spreads = [_spread(one, parts, p) for one, p in zip(parts.parts, corrected, strict=True)]
+    shares = [_share(one, parts) for one in parts.parts]
+    by_level = _levels(levels, scores, told.cells.clusters, seed)
+    rows = (
+        total, clean, disturbed, drop, changed, worst, *spreads, *shares,
+        *(accuracy for *_, accuracy, _ in by_level), *(away for *_, away in by_level),
+    )  # fmt: skip
+    return Findings(
+        name, rows, _verdict(parts, total, factors, idle, told, worst), clean, disturbed, drop,
+        (_by_factor(spreads, shares, levels), _by_level(by_level), _by_harness(told.names, harnesses, parts)),
+        tuple(_figures(spreads, by_level)), failures(trials),
+    )  # fmt: skip
+
+
+@dataclass
+class _Told:
+    """What one pass over the trials gathers."""
+
+    names: list[str] = field(default_factory=list)
+    scores: list[tuple[float, ...]] = field(default_factory=list)
+    """(questions, harnesses)."""
+    cells: Cells = field(default_factory=Cells)
+    applies: set[str] = field(default_factory=set)
+    """Factors whose levels made a difference to what the player was shown, or to how a reply was read."""
+
+    @classmethod
+    def of(cls, trials: Sequence[AnsweredTrial], seen: Seen) -> _Told:
+        told = cls()
+        for trial in trials:
+            variants = trial.trial.variants[1:]
+            told.names = told.names or [variant.name for variant in variants]
+            told.scores.append(trial.scores[1:])
+            told.cells.add(trial.scores[0], mean_cell([cell for _, cell in cells_of(trial)]), measure.cluster(trial))
+            for factor, level in seen.items():
+                if factor not in told.applies and len({level(variant.query) for variant in variants}) > 1:
+                    told.applies.add(factor)
+            answers: dict[str, set[tuple[str, bool]]] = {}
+            for variant, answer in zip(variants, trial.answers[1:], strict=True):
+                asked = variant.name.rpartition(BETWEEN)[0]
+                answers.setdefault(asked, set()).add((answer.text, answer.unread))
+            if any(len(some) > 1 for some in answers.values()):
+                told.applies.add(MATCHER)
+        return told
+
+
+def _spread(part: Part, of: Split, p: float) -> Finding:
+    how = f"{_HOW}; p: bootstrap test of no effect"
+    how += "" if part.name == TOTAL else ", Holm"
+    condition = "" if part.name == TOTAL else part.name
+    return Finding(HARNESS, part.spread, of.n, part.low, part.high, condition, of.clusters, p, how)
+
+
+def _share(part: Part, of: Split) -> Finding:
+    how = f"{_HOW.partition(',')[0]}, percentiles"
+    return Finding(
+        "share of variance", part.share, of.n, part.share_low, part.share_high, part.name, of.clusters, None, how
+    )
+
+
+def _levels(
+    levels: Mapping[str, Sequence[str]], scores: Floats,
+    clusters: Sequence[str], seed: int,
+) -> list[tuple[str, str, Finding, Finding]]:  # fmt: skip
+    """Factor, level, accuracy under it, and how far that is from the mean of all."""
+    mean, found = scores.mean(0), []
+    for factor, of in levels.items():
+        for level in dict.fromkeys(of):
+            own = scores[[at for at, one in enumerate(of) if one == level]].mean(0)
+            condition = f"{factor}: {level}"
+            accuracy = measure.finding("accuracy", bootstrap(own, clusters, seed=seed), condition)
+            away = bootstrap(own - mean, clusters, seed=seed, bounds=(-1.0, 1.0))
+            found.append((factor, level, accuracy, measure.finding("difference from the mean", away, condition)))
+    return found
+
+
+def _by_factor(spreads: Sequence[Finding], shares: Sequence[Finding], levels: Mapping[str, Sequence[str]]) -> Table:
+    return Table(
+        "By factor",
+        ("factor", "levels", "standard deviation", "p (Holm)", "share of variance"),
+        tuple(
+            (
+                spread.condition,
+                ", ".join(dict.fromkeys(levels[spread.condition])) if spread.condition in levels else "",
+                spread,
+                spread.p,
+                share,
+            )
+            for spread, share in zip(spreads, shares, strict=True)
+        ),
+        "Standard deviation of accuracy over the levels of a factor, corrected for chance. Together: what factors do "
+        "only in combination, as far as the design shows it.",
+    )
+
+
+def _by_level(found: Sequence[tuple[str, str, Finding, Finding]]) -> Table:
+    return Table(
+        "By level", ("factor", "level", "accuracy", "difference from the mean"), tuple(found),
+        "Each level averaged over all others.",
+    )  # fmt: skip
+
+
+def _by_harness(names: Sequence[str], harnesses: Sequence[Mapping[str, str]], parts: Split) -> Table:
+    order = sorted(range(len(names)), key=lambda at: -parts.accuracy[at][0])
+    how = "cluster bootstrap"
+    return Table(
+        "Every harness",
+        (*harnesses[0], "accuracy"),
+        tuple(
+            (
+                *harnesses[at].values(),
+                Finding("accuracy", parts.accuracy[at][0], parts.n, *parts.accuracy[at][1:], names[at], parts.clusters,
+                        None, how),
+            )
+            for at in order
+        ),
+        "Best first. The best and the worst of many are also the luckiest: their distance overstates the spread.",
+    )  # fmt: skip
+
+
+def _figures(spreads: Sequence[Finding], found: Sequence[tuple[str, str, Finding, Finding]]) -> list[Figure]:
+    if not spreads:
+        return []
+    bars = Series(
+        "standard deviation",
+        tuple(one.condition for one in spreads),
+        tuple(one.value for one in spreads),
+        tuple(one.low for one in spreads),
+        tuple(one.high for one in spreads),
+    )
+    aways = [away for *_, away in found]
+    levels = Series(
+        "difference",
+        tuple(one.condition for one in aways),
+        tuple(one.value for one in aways),
+        tuple(one.low for one in aways),
+        tuple(one.high for one in aways),
+    )
+    return [
+        Figure("What of the harness matters", "bar", (bars,), y_label="standard deviation of accuracy"),
+        Figure("Accuracy by level, less the mean", "bar", (levels,), y_label="difference"),
+    ]
+
+
+# --- in words ---------------------------------------------------------------------------------------------------------
+
+
+_NOT = {
+    "template": "the prompt",
+    "labels": "the labels of options",
+    "order": "the order of options",
+    "place": "the place of the image",
+    "encoding": "the encoding of the image",
+    MATCHER: "the matcher",
+}
+
+
+def _verdict(
+    parts: Split, total: Finding, factors: Sequence[str], idle: Sequence[str], told: _Told, worst: Finding
+) -> str:
+    without = _idle(idle)
+    if not factors:
+        return (
+            f"The harness has no say in the score: {without[0].lower()}{without[1:]}" if without else "Nothing varied."
+        )
+    if math.isnan(total.value):
+        return f"The right answers are unknown, so is the share of the harness. {without}".strip()
+    values = [value for value, *_ in parts.accuracy]
+    said = (
+        f"Over {len(told.names)} harnesses the score has a standard deviation of {_points(total)}; it "
+        f"goes from {measure.percent(min(values))} to {measure.percent(max(values))}, and "
+        f"{measure.with_interval(worst)} of the questions are right under all of them."
+    )
+    named = [one for one in parts.parts if one.name != REST and one.share == one.share]
+    if named and total.p is not None and total.p < 0.05:
+        most = max(named, key=lambda one: one.share)
+        share = f"{100 * most.share:.0f}% [{100 * most.share_low:.0f}, {100 * most.share_high:.0f}] of the variance"
+        alone = len(parts.parts) == 1
+        said += f" All of it is the {most.name}." if alone else f" The largest part is the {most.name}: {share}."
+    else:
+        said += " That is no more than chance would give."
+    return f"{said} {without}".strip()
+
+
+def _points(one: Finding) -> str:
+    if math.isnan(one.low):
+        return f"{100 * one.value:.1f} points (no interval: fewer than two images)"
+    return f"{100 * one.value:.1f} points [{100 * one.low:.1f}, {100 * one.high:.1f}]"
+
+
+def _idle(idle: Sequence[str]) -> str:
+    """What does not apply to this player and these data, in a sentence."""
+    named = [_NOT[one] for one in idle if one in _NOT and one != MATCHER]
+    said = ""
+    if named:
+        listed = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+        said = f"{listed[0].upper()}{listed[1:]} cannot be varied for this player on these data."
+    if MATCHER in idle:
+        said += f"{' ' if said else ''}All matchers read its answers alike."
+    return said
