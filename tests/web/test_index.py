@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,7 +18,7 @@ from pfungst.core.stats import count_flips
 from pfungst.scores import same_answer
 from pfungst.web import Index, Runs, reading
 from pfungst.web.runs import RunFolder
-from pfungst.web.wanted import Wanted, condition
+from pfungst.web.wanted import OUTCOMES, SORTS, Place, Wanted
 
 
 @pytest.fixture
@@ -109,12 +110,65 @@ def test_sorting_and_searching_agree_with_python(index: Index, tmp_path: Path) -
     assert (before["example_id"], after["example_id"]) == ("e9", "e11")
 
 
-def test_nothing_a_visitor_writes_becomes_sql() -> None:
-    evil = "'; DROP TABLE x; --"
-    where, values = condition(
-        Wanted.of(dict.fromkeys(("probe", "variant", "flip", "kind", "text", "sort", "outcome"), evil))
-    )
-    assert "DROP" not in where and values.count(evil) >= 4 and Wanted.of({"sort": evil}).order == ""
+def test_nothing_a_visitor_writes_becomes_sql(index: Index, tmp_path: Path) -> None:
+    run = write(tmp_path / "run", rows_of(3, "yes"))
+    for evil in ("'; DROP TABLE run_1; --", "%", "_", "\\", "' OR 1=1 --"):
+        for field in ("probe", "variant", "flip", "kind", "question", "text"):
+            assert index.page([run], Wanted.of({field: evil})).total == 0, (field, evil)
+        assert Wanted.of({"sort": evil, "outcome": evil, "page": evil}) == Wanted()
+        places = [Place(run.id, evil, evil, evil), Place(run.id, "p", "e1", "clean")]
+        assert [row["example_id"] for row in index.page([run], Wanted(), places).rows] == ["e1"]
+    assert index.page([run], Wanted()).total == 3
+
+
+said = st.tuples(
+    st.sampled_from(["red cube", "Red", "blue", "", "ÄRED", "a%b"]), st.sampled_from([0.0, 1.0, 0.3, math.nan]),
+    st.sampled_from([0.1, 0.5, 0.5, 0.9, math.nan]), st.booleans(),
+)  # fmt: skip
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    one=st.lists(said, min_size=1, max_size=60), two=st.lists(said, max_size=60),
+    text=st.sampled_from(["", "red", "RED", "e", "%", 'red"cube', "ä"]),
+    outcome=st.sampled_from(["", *OUTCOMES]), sort=st.sampled_from(list(SORTS)),
+)  # fmt: skip
+def test_pages_are_those_of_a_list_in_python(
+    one: list[Any], two: list[Any], text: str, outcome: str, sort: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Filtered, searched and sorted over two runs; every answer on one page, equals as they stand."""
+    folder = tmp_path_factory.mktemp("pages")
+    index, rows, runs = Index(folder), [], []
+    for name, answers in (("a", one), ("b", two)):
+        (folder / name / "trials").mkdir(parents=True)
+        table = {
+            "example_id": [f"{name}{n}" for n in range(len(answers))], "variant": ["clean"] * len(answers),
+            "question": ["?"] * len(answers), "answer": [row[0] for row in answers],
+            "score": pa.array([row[1] for row in answers], pa.float64()),
+            "confidence": pa.array([row[2] for row in answers], pa.float64()),
+            "unread": pa.array([row[3] for row in answers], pa.bool_()),
+        }  # fmt: skip
+        pq.write_table(pa.table(table), folder / name / "trials" / "p.parquet")
+        runs.append(RunFolder(name, folder / name, name))
+        rows += [(f"{name}{n}", *row) for n, row in enumerate(answers)]
+    right: dict[str, Callable[[Any], bool]] = {
+        "": lambda row: True, "wrong": lambda row: row[2] == 0, "right": lambda row: row[2] > 0,
+        "partly": lambda row: 0 < row[2] < 1, "unread": lambda row: row[4], "unknown": lambda row: math.isnan(row[2]),
+    }  # fmt: skip
+    words = [word.strip() for word in text.lower().split('"')]
+    wanted = [row for row in rows if right[outcome](row)]
+    wanted = [row for row in wanted if all(w in row[1].lower() or w in row[0] or w == "?" for w in words)]
+    keys: dict[str, Callable[[Any], float]] = {
+        "": lambda row: 0, "sure": lambda row: -row[3], "unsure": lambda row: row[3],
+        "loss": lambda row: 0 if row[2] == row[2] else math.nan, "long": lambda row: -len(row[1]),
+    }  # fmt: skip
+    wanted.sort(key=lambda row: (math.isnan(keys[sort](row)), 0 if math.isnan(keys[sort](row)) else keys[sort](row)))
+    found = [index.page(runs, Wanted(text=text, outcome=outcome, sort=sort, page=page)) for page in (1, 2, 3, 4)]
+    index.close()
+    assert [row["example_id"] for page in found for row in page.rows] == [row[0] for row in wanted]
+    known = [row[2] for row in wanted if row[2] == row[2]]
+    assert {(page.total, page.known) for page in found} == {(len(wanted), len(known))}
+    assert found[0].mean == (pytest.approx(sum(known) / len(known)) if known else None)
 
 
 def test_runs_of_one_name_in_two_folders_have_two_ids(tmp_path: Path) -> None:

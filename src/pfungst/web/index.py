@@ -1,4 +1,4 @@
-"""All answers of all runs in one DuckDB file, so that a page of a million answers takes a moment.
+"""All answers of all runs in one DuckDB file and, what is narrow, in memory: a page of a million takes a moment.
 
 The trials of a run are read when somebody first asks for them, and again when its files change: a reader sees the
 earlier ones until then. The database is a temporary file; everything in it can be read anew from the runs.
@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from pfungst.core import MissingExtra, PfungstError
+from pfungst.web.narrow import Gathering, Narrow, Rows, first
 from pfungst.web.reading import SCHEMA, SEARCHED, batches
 from pfungst.web.runs import RunFolder
-from pfungst.web.wanted import PAGE, Place, Wanted, condition
+from pfungst.web.wanted import PAGE, Place, Wanted
 
 _SHOWN = ", ".join(column for column in SCHEMA if column not in SEARCHED)
 _MOST_OF_ONE = 2000
@@ -64,6 +65,9 @@ class _Table:
     name: str
     signature: Signature
     facets: list[Facet]
+    narrow: Narrow
+    texts: dict[str, int]
+    """How many distinct texts there are, by column of SEARCHED."""
     problem: str = ""
     looked_at: float = 0.0
     """When its files were last looked at."""
@@ -112,50 +116,57 @@ class Index:
 
         places: only answers at these places, such as those with a tag; None for all.
         """
-        cursor = self._db.cursor()
-        source, values, tables = self._source(runs, wanted, places)
-        if not source:
-            return Page([], 0, 0, None)
-        start, columns = PAGE * (wanted.page - 1), ("part", "number", *wanted.sorted_by)
-        total, known, mean, chosen = (self._searched if wanted.text else self._filtered)(
-            cursor, source, values, columns, wanted.order, start
+        tables = [self._table(run) for run in runs]
+        rows = [self._rows(table, run, wanted, places) for table, run in zip(tables, runs, strict=True)]
+        # Answers of all runs in a row: number among these -> run and number there.
+        ends = np.cumsum([len(some) for some in rows])
+        total, start = int(ends[-1]) if len(ends) else 0, PAGE * (wanted.page - 1)
+        if wanted.sort:
+            key = [table.narrow.key(wanted.sort, some) for table, some in zip(tables, rows, strict=True)]
+            chosen = first(np.concatenate(key), start + PAGE)[start:] if total else np.zeros(0, np.int64)
+        else:
+            chosen = np.arange(start, min(start + PAGE, total))
+        parts = np.searchsorted(ends, chosen, side="right")
+        shown = [
+            (int(part), int(rows[part][at - (ends[part - 1] if part else 0)]))
+            for part, at in zip(parts, chosen, strict=True)
+        ]
+        wide: dict[tuple[int, int], dict[str, Any]] = {}
+        for part in set(parts.tolist()):
+            numbers = [number for one, number in shown if one == part]
+            wide.update({(part, row["number"]): row for row in self._wide(tables[part], numbers)})
+        told = [table.narrow.known(some) for table, some in zip(tables, rows, strict=True)]
+        known = sum(count for count, _ in told)
+        mean = sum(score for _, score in told) / known if known else None
+        return Page([wide[one] for one in shown if one in wide], total, known, mean)
+
+    def _wide(self, table: _Table, numbers: Sequence[int]) -> Iterator[dict[str, Any]]:
+        marks = ",".join("?" * len(numbers))
+        return _dicts(
+            self._db.cursor().execute(f"SELECT {_SHOWN} FROM {table.name} WHERE number IN ({marks})", list(numbers))
         )
-        # First which rows, by their narrow columns; then these rows.
-        rows = {}
-        for part in {part for part, _ in chosen}:
-            numbers = [number for one, number in chosen if one == part]
-            marks = ",".join("?" * len(numbers))
-            wide = cursor.execute(f"SELECT {_SHOWN} FROM {tables[part]} WHERE number IN ({marks})", numbers)
-            rows.update({(part, row["number"]): row for row in _dicts(wide)})
-        return Page([rows[one] for one in chosen if one in rows], int(total), int(known), mean)
 
-    @staticmethod
-    def _filtered(
-        cursor: Any, source: str, values: list[Any], columns: Sequence[str], order: str, start: int
-    ) -> tuple[int, int, float | None, list[tuple[int, int]]]:
-        total, known, mean = cursor.execute(
-            f"SELECT count(*), count(score), avg(score) FROM ({source.format(columns='score')})", values
-        ).fetchone()
-        chosen = cursor.execute(
-            f"SELECT part, number FROM ({source.format(columns=', '.join(columns))}) {order} "
-            f"LIMIT {PAGE} OFFSET {start}",
-            values,
-        ).fetchall()
-        return total, known, mean, chosen
-
-    @staticmethod
-    def _searched(
-        cursor: Any, source: str, values: list[Any], columns: Sequence[str], order: str, start: int
-    ) -> tuple[int, int, float | None, list[tuple[int, int]]]:
-        """The same where finding the rows is what takes time: once."""
-        wide = ", ".join(dict.fromkeys((*columns, "score")))
-        found = cursor.execute(
-            f"SELECT part, number, score FROM ({source.format(columns=wide)}) {order}", values
-        ).fetchnumpy()
-        part = slice(start, start + PAGE)
-        chosen = list(zip(found["part"][part].tolist(), found["number"][part].tolist(), strict=True))
-        scores = np.ma.compressed(np.ma.masked_invalid(found["score"]))
-        return len(found["number"]), len(scores), float(scores.mean()) if len(scores) else None, chosen
+    def _rows(self, table: _Table, run: RunFolder, wanted: Wanted, places: Sequence[Place] | None) -> Rows:
+        """Numbers of the wanted answers of a run. Nothing that a visitor writes becomes SQL."""
+        cursor, among = self._db.cursor(), None
+        if places is not None:
+            mine = [place for place in places if place.run == run.id]
+            if not mine:
+                return np.zeros(0, np.int64)
+            marks = ",".join(["(?,?,?)"] * len(mine))
+            among = cursor.execute(
+                f"SELECT number FROM {table.name} WHERE (probe, example_id, variant) IN ({marks})",
+                [text for place in mine for text in (place.probe, place.example_id, place.variant)],
+            ).fetchnumpy()["number"]
+        found = []
+        for word in wanted.words:
+            masks = {}
+            for column in SEARCHED:
+                masks[column] = np.zeros(table.texts[column], np.bool_)
+                ids = cursor.execute(f"SELECT id FROM {table.name}_{column} WHERE contains(text, ?)", [word])
+                masks[column][ids.fetchnumpy()["id"]] = True
+            found.append(masks)
+        return table.narrow.rows(wanted, found, among)
 
     def example(self, run: RunFolder, example_id: str) -> list[dict[str, Any]]:
         """Every answer of a run about an example, probe by probe, the clean one of each first."""
@@ -180,42 +191,11 @@ class Index:
         self, run: RunFolder, wanted: Wanted, at: int
     ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
         """The answers before and after number `at` of a run, among those wanted: to walk from failure to failure."""
-        source, values, _ = self._source([run], wanted, None)
-        if not source:
-            return None, None
-        found: list[dict[str, Any] | None] = []
-        for sign, way in (("<", "DESC"), (">", "ASC")):
-            cursor = self._db.cursor().execute(
-                f"SELECT * FROM ({source.format(columns=_SHOWN)}) WHERE number {sign} ? ORDER BY number {way} LIMIT 1",
-                [*values, at],
-            )
-            found.append(next(_dicts(cursor), None))
-        return found[0], found[1]
-
-    def _source(
-        self, runs: Sequence[RunFolder], wanted: Wanted, places: Sequence[Place] | None
-    ) -> tuple[str, list[Any], list[str]]:
-        """A SELECT over the tables of the runs, with {columns} to be filled in, its values, and the tables: the column
-        `part` says which of them a row is from."""
-        where, values = condition(wanted)
-        parts, all_values, tables = [], [], []
-        for run in runs:
-            table = self._table(run)
-            if wanted.probe and not any(facet.probe == wanted.probe for facet in table.facets):
-                continue
-            extra, more = "", []
-            if places is not None:
-                mine = [place for place in places if place.run == run.id]
-                if not mine:
-                    continue
-                extra = f" AND (probe, example_id, variant) IN ({','.join(['(?,?,?)'] * len(mine))})"
-                more = [text for place in mine for text in (place.probe, place.example_id, place.variant)]
-            own = where.replace("@", f"{table.name}_")
-            whole = f"(SELECT {len(tables)}::INTEGER AS part, * FROM {table.name})"
-            parts.append(f"SELECT {{columns}} FROM {whole} WHERE {own}{extra}")
-            tables.append(table.name)
-            all_values += [*values, *more]
-        return " UNION ALL ".join(parts), all_values, tables
+        table = self._table(run)
+        rows = self._rows(table, run, wanted, None)
+        near = (rows[rows < at][-1:], rows[rows > at][:1])
+        before, after = (next(self._wide(table, some.tolist()), None) if len(some) else None for some in near)
+        return before, after
 
     def _table(self, run: RunFolder) -> _Table:
         """The table of a run; read where it was not, and brought up to date behind the reader's back."""
@@ -248,28 +228,37 @@ class Index:
             self._made += 1
             name = f"run_{self._made}"
         cursor = self._db.cursor()
-        # Many rows ask and say the same: a text is searched once, and found in the rows by its hash.
-        kinds = {column: "UBIGINT" if column in SEARCHED else kind for column, kind in SCHEMA.items()}
-        cursor.execute(f"CREATE TABLE {name} ({', '.join(f'{column} {kind}' for column, kind in kinds.items())})")
-        hashed = ", ".join(f"hash({column})" if column in SEARCHED else column for column in SCHEMA)
+        # Many rows ask and say the same: a text is searched once, and a row knows the number of its text.
+        columns = ", ".join(f"{column} {kind}" for column, kind in SCHEMA.items() if column not in SEARCHED)
+        cursor.execute(f"CREATE TABLE {name} ({columns})")
         for column in SEARCHED:
             cursor.execute(f"CREATE TABLE {name}_all_{column} (hash UBIGINT, text VARCHAR)")
+        hashed = ", ".join(f"hash({column}) AS {column}" for column in SEARCHED)
+        gathering = Gathering()
         problems, number = [], 0
         for file in files:
             try:
                 for batch in batches(run, file, number):
                     number += batch.num_rows
                     cursor.register("incoming", batch)
-                    cursor.execute(f"INSERT INTO {name} SELECT {hashed} FROM incoming")
+                    cursor.execute(f"INSERT INTO {name} SELECT {_SHOWN} FROM incoming")
+                    gathering.add(batch, cursor.execute(f"SELECT {hashed} FROM incoming").fetchnumpy())
                     for column in SEARCHED:
                         texts = f"SELECT DISTINCT hash({column}), {column} FROM incoming"
                         cursor.execute(f"INSERT INTO {name}_all_{column} {texts}")
                     cursor.unregister("incoming")
             except PfungstError as error:
                 problems.append(str(error))
+        known = {}
         for column in SEARCHED:
-            cursor.execute(f"CREATE TABLE {name}_{column} AS SELECT DISTINCT * FROM {name}_all_{column}")
-            cursor.execute(f"DROP TABLE {name}_all_{column}")
+            every = f"{name}_all_{column}"
+            known[column] = cursor.execute(f"SELECT DISTINCT hash FROM {every} ORDER BY hash").fetchnumpy()["hash"]
+            cursor.execute(
+                f"CREATE TABLE {name}_{column} AS SELECT dense_rank() OVER (ORDER BY hash) - 1 AS id, text "
+                f"FROM (SELECT DISTINCT * FROM {every})"
+            )
+            cursor.execute(f"DROP TABLE {every}")
+        narrow = gathering.done(known)
         # Rows of a page stand all over the table: this finds them without reading what is around them.
         cursor.execute(f"CREATE INDEX {name}_number ON {name} (number)")
         facets = [
@@ -279,7 +268,8 @@ class Index:
                 f"FROM {name} GROUP BY ALL ORDER BY probe, min(place), min(number)"
             ).fetchall()
         ]
-        table = _Table(name, signature, facets, " ".join(problems))
+        counts = {column: len(hashes) for column, hashes in known.items()}
+        table = _Table(name, signature, facets, narrow, counts, " ".join(problems))
         with self._lock:
             before = self._tables.get(run.id)
             self._tables[run.id] = table

@@ -138,7 +138,7 @@ def answers_page(site: Site, ids: Sequence[str], wanted: Wanted, limited: int = 
         row["tags"] = tags.get((row["run"], row["probe"], row["example_id"], row["variant"]), ())
         row["has_image"] = bool(row["image"]) and not row["image"].startswith("name:")
     last = min(page.pages, limited or page.pages)
-    words = [wanted.outcome and OUTCOMES[wanted.outcome][0], wanted.flip, wanted.probe, wanted.variant, wanted.kind]
+    words = [OUTCOMES.get(wanted.outcome, ""), wanted.flip, wanted.probe, wanted.variant, wanted.kind]
     return {
         "here": "answers",
         "runs": list(cards.values()),
@@ -179,8 +179,8 @@ def _counted(site: Site, runs: Sequence[RunFolder], wanted: Wanted) -> dict[str,
                 counts[value] = counts.get(value, 0) + facet.count
         found[field] = [(value, f"{value} ({count:,})") for value, count in counts.items() if value]
     found["flip"].sort(key=lambda one: FLIPS.index(one[0]))
-    found["outcome"] = [(name, words) for name, (words, _) in OUTCOMES.items()]
-    found["sort"] = [(name, words) for name, (words, *_) in SORTS.items()]
+    found["outcome"] = list(OUTCOMES.items())
+    found["sort"] = list(SORTS.items())
     return found
 
 

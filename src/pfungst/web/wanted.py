@@ -1,4 +1,4 @@
-"""Which answers a visitor wants to see: the address of the page, as a condition for the database."""
+"""Which answers a visitor wants to see: the address of the page."""
 
 from __future__ import annotations
 
@@ -7,27 +7,26 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from pfungst.web.reading import SEARCHED
-
 PAGE = 40
 """Answers on a page."""
 DEEPEST = 5_000
 """Last page that can be asked for: beyond it a filter finds more than leafing does."""
 OUTCOMES = {
-    "wrong": ("wrong", "score = 0"),
-    "right": ("right", "score > 0"),
-    "partly": ("partly right", "score > 0 AND score < 1"),
-    "unread": ("could not be read", "unread"),
-    "unknown": ("no right answer known", "score IS NULL"),
+    "wrong": "wrong",
+    "right": "right",
+    "partly": "partly right",
+    "unread": "could not be read",
+    "unknown": "no right answer known",
 }
-SORTS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
-    "": ("as asked", "", ()),
-    "sure": ("most confident first", "ORDER BY confidence DESC NULLS LAST, number", ("confidence",)),
-    "unsure": ("least confident first", "ORDER BY confidence ASC NULLS LAST, number", ("confidence",)),
-    "loss": ("largest loss first", "ORDER BY clean_score - score DESC NULLS LAST, number", ("score", "clean_score")),
-    "long": ("longest reply first", "ORDER BY length(reply) DESC, number", ("reply",)),
+"""Name to words."""
+SORTS = {
+    "": "as asked",
+    "sure": "most confident first",
+    "unsure": "least confident first",
+    "loss": "largest loss first",
+    "long": "longest reply first",
 }
-"""Name to words, SQL, and the columns it needs."""
+"""Name to words."""
 
 
 @dataclass(frozen=True)
@@ -72,13 +71,10 @@ class Wanted:
         )
 
     @property
-    def order(self) -> str:
-        return SORTS[self.sort][1]
-
-    @property
-    def sorted_by(self) -> tuple[str, ...]:
-        """The columns that the order needs."""
-        return SORTS[self.sort][2]
+    def words(self) -> list[str]:
+        """What is looked for in texts, in small letters: the text as a whole, or the parts that quotes make of it."""
+        text = self.text.lower()
+        return [word.strip() for word in (text.split('"') if '"' in text else [text]) if word.strip()]
 
     def query(self, **changes: Any) -> dict[str, str]:
         """The query of the address, with these changes; a change other than of the page leads to the first page."""
@@ -88,28 +84,6 @@ class Wanted:
             for name, value in asdict(changed).items()
             if value not in ("", 1 if name == "page" else "")
         }
-
-
-def condition(wanted: Wanted) -> tuple[str, list[Any]]:
-    """An SQL condition with marks for the values: nothing a visitor writes becomes SQL.
-
-    `@asked` and the like stand for the tables of distinct texts that a run has, see `Index`.
-    """
-    parts, values = ["true"], []
-    columns = {"probe": wanted.probe, "variant": wanted.variant, "flip": wanted.flip, "answer_type": wanted.kind,
-               "question_type": wanted.question}  # fmt: skip
-    for column, value in columns.items():
-        if value:
-            parts.append(f"{column} = ?")
-            values.append(value)
-    if wanted.outcome:
-        parts.append(f"({OUTCOMES[wanted.outcome][1]})")
-    for word in wanted.text.lower().split('"') if '"' in wanted.text else [wanted.text.lower()]:
-        if word.strip():
-            found = "{0} IN (SELECT hash FROM @{0} WHERE contains(text, ?))"
-            parts.append(f"({' OR '.join(found.format(column) for column in SEARCHED)})")
-            values += [word.strip()] * len(SEARCHED)
-    return " AND ".join(parts), values
 
 
 def is_right(score: float | None) -> bool | None:
