@@ -72,7 +72,7 @@ def press(page: Any, *keys: str) -> None:
     page.wait_for_function(READY, arg=turn)
 
 
-def test_two_workers_write_and_validate_rephrasings(start: Any, visit: Any, violations: Any, shoot: Any) -> None:
+def test_two_workers_write_and_validate_rephrasings(start: Any, visit: Any, violations: Any) -> None:
     study, address = start("rephrase:count=2", 1, wanted=1, check_every=0)
     ann = visit(link(study, address, "ann"))
     assert violations(ann) == []
@@ -83,7 +83,6 @@ def test_two_workers_write_and_validate_rephrasings(start: Any, visit: Any, viol
     assert "The grammar is wrong." in ann.get_by_role("status").inner_text()
     ann.get_by_label("First new question").fill(HOSTILE)
     ann.get_by_label("Second new question").fill("What sort of animal do you see?")
-    shoot(ann, "study-write")
     assert violations(ann) == []
     ann.get_by_role("button", name="Save and go on").click()
     ann.get_by_text("Your completion code").wait_for()
@@ -96,8 +95,6 @@ def test_two_workers_write_and_validate_rephrasings(start: Any, visit: Any, viol
         for group in bob.locator("fieldset").all():
             group.get_by_text("No" if bad else "Yes", exact=True).tap()
         assert bob.evaluate(WIDER) is False
-        if number == 3:
-            shoot(bob, "study-phone")
         bob.get_by_role("button", name="Save and go on").tap()
     bob.get_by_label("New question", exact=True).fill("Tell me, which animal?")  # what failed is written again
     assert violations(bob) == []
@@ -114,7 +111,7 @@ def test_two_workers_write_and_validate_rephrasings(start: Any, visit: Any, viol
     assert results.outcome.tables[0].rows[0][1:] == (3, 3, 2, 1)
 
 
-def test_choices_by_key_a_break_and_the_admin(start: Any, visit: Any, violations: Any, shoot: Any) -> None:
+def test_choices_by_key_a_break_and_the_admin(start: Any, visit: Any, violations: Any) -> None:
     study, address = start("withheld:training=1,conditions=IQA", 3, wanted=1, check_every=2)
     page = visit(link(study, address, "ann"))
     agree(page)
@@ -123,7 +120,6 @@ def test_choices_by_key_a_break_and_the_admin(start: Any, visit: Any, violations
     page.get_by_role("link", name="Go on").click()
     page.wait_for_function(READY, arg="")
     assert violations(page) == []
-    shoot(page, "study-item")
     tab = page.context.new_page()
     tab.goto(page.url)
     for number in range(4):
@@ -140,4 +136,3 @@ def test_choices_by_key_a_break_and_the_admin(start: Any, visit: Any, violations
     page.get_by_role("button", name="Sign in").click()
     page.get_by_text("3 of 3 items have all their answers").wait_for()
     assert violations(page) == []
-    shoot(page, "study-admin")
