@@ -62,6 +62,9 @@ def test_worked_by_hand() -> None:
     assert part(found, "d").share == pytest.approx(0.5)
     assert found.total.low < found.total.spread < found.total.high, "ten questions are not all there are"
     assert found.accuracy[0][0] == 1.0 and found.n == 10
+    steady = split([[1.0, 0.0, 1.0, 0.0]] * 4, list(range(4)), of)
+    assert steady.total.spread == 0.0 == steady.total.low
+    assert steady.total.high == pytest.approx(0.5 * (1 - 0.025**0.25)), "four images that do not change prove little"
 
 
 def test_chance_is_taken_off_by_hand() -> None:

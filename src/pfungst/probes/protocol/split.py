@@ -82,7 +82,7 @@ def split(
     resampled = _resampled(values, labels, seed, draws)
     errors = resampled - means
     # Where all images agree the bootstrap collapses: a share of images up to this may be otherwise, see `core.stats`.
-    alike = 1.0 - 0.025 ** (1.0 / groups) if groups > 1 and float(np.abs(errors).max()) < 1e-12 else None
+    alike = 1.0 - 0.025 ** (1.0 / groups)
     contrasts = {name: _between(list(of)) for name, of in levels.items()}
     whole = np.eye(len(means)) - 1.0 / len(means)
     rest = whole - sum(contrasts.values(), np.zeros_like(whole))
@@ -170,15 +170,15 @@ class _Measured:
         """Corrected for chance; it may fall below zero."""
         return self.length**2 - float(self.errors.mean()) if not np.isnan(self.errors).any() else self.length**2
 
-    def part(self, name: str, share: float, shares: tuple[float, float], alike: float | None) -> Part:
+    def part(self, name: str, share: float, shares: tuple[float, float], alike: float) -> Part:
         spread = math.sqrt(max(0.0, self.variance))
-        if alike is not None:
+        if np.isnan(self.errors).any():
+            return Part(name, spread, math.nan, math.nan, share, math.nan, math.nan, math.nan)
+        if float(self.errors.max()) < 1e-20:
             # Scores between 0 and 1 have a standard deviation of a half at most.
             rest, less = 0.5 * alike, (1.0 - alike) * spread
             p = 1.0 if spread < 1e-12 else 0.0
             return Part(name, spread, max(0.0, less - rest), max(spread, less + rest), share, *shares, p)
-        if np.isnan(self.errors).any():
-            return Part(name, spread, math.nan, math.nan, share, math.nan, math.nan, math.nan)
         reached = (self.errors >= self.length**2 - 1e-15).sum()
         p = (int(reached) + 1) / (len(self.errors) + 1)
         low, high = self._ends()
