@@ -32,7 +32,9 @@ EXPERIMENTS = Registry(
         "failure": "pfungst.experiments.failure:EXPERIMENT",
         "games": "pfungst.experiments.games:EXPERIMENT",
         "harden": "pfungst.experiments.harden:EXPERIMENT",
+        "matrix": "pfungst.experiments.matrix:EXPERIMENT",
         "noise": "pfungst.experiments.noise:EXPERIMENT",
+        "paraphraser": "pfungst.experiments.paraphraser:EXPERIMENT",
         "photographs": "pfungst.experiments.photographs:EXPERIMENT",
         "questions": "pfungst.experiments.questions:EXPERIMENT",
         "data-limit": "pfungst.experiments.data_limit:EXPERIMENT",
@@ -132,9 +134,10 @@ def option(default: Any = MISSING, *names: str, factory: Any = MISSING, free: bo
     return dataclasses.field(default=default, default_factory=factory, metadata={"names": names, "free": free})
 
 
-def argument(default: Any = MISSING) -> Any:
-    """A field that is given by its place, not by a name: `pfungst reproduce failure MODEL MODEL`."""
-    return dataclasses.field(default=default, metadata={"argument": True})
+def argument(default: Any = MISSING, *, free: bool = False) -> Any:
+    """A field that is given by its place, not by a name: `pfungst reproduce failure MODEL MODEL`. `free` as in
+    `option`."""
+    return dataclasses.field(default=default, metadata={"argument": True, "free": free})
 
 
 def lifted(default: Any, *fields: str, names: tuple[str, ...] = ()) -> Any:
