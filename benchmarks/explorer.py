@@ -72,6 +72,7 @@ REQUESTS: dict[str, tuple[str, dict[str, str]]] = {
     "first page": ("/answers", {"run": "big"}),
     "filter": ("/answers", {"run": "big", "probe": "noise", "variant": "partition 3", "flip": "right to wrong"}),
     "search": ("/answers", {"run": "big", "text": "sphere 4"}),
+    "search, common word": ("/answers", {"run": "big", "text": "red"}),
     "search, wrong, sorted": ("/answers", {"run": "big", "text": "cube 17", "outcome": "wrong", "sort": "sure"}),
     "sorted": ("/answers", {"run": "big", "outcome": "wrong", "sort": "unsure"}),
     "page 2,000": ("/answers", {"run": "big", "page": "2000"}),

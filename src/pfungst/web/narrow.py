@@ -142,6 +142,6 @@ class Gathering:
         texts = {name: np.searchsorted(known[name], whole(name, np.uint64)).astype(np.int32) for name in SEARCHED}
         return Narrow(
             {column: whole(column, np.int32) for column in self._names}, self._names,
-            *(whole(name, np.float64) for name in _NUMBERS),
+            whole("score", np.float64), whole("clean_score", np.float64), whole("confidence", np.float64),
             whole("length", np.int32), whole("unread", np.bool_), texts,
         )  # fmt: skip
