@@ -24,9 +24,13 @@ from pfungst.scores.metrics import Metric
 WRITERS = Registry(
     "rephraser",
     "pfungst.rephrasers",
-    {"model": "pfungst.players.rephrase:Asked", "vqg": "pfungst.training.cycle.rephrase:RoundTrip"},
+    {
+        "learnt": "pfungst.training.learnt_rephraser:LearntRephraser",
+        "model": "pfungst.players.rephrase:Asked",
+        "vqg": "pfungst.training.cycle.rephrase:RoundTrip",
+    },
 )
-"""Rephrasers that ask a player or a trained model: `model:PLAYER` and `vqg:FOLDER`."""
+"""Rephrasers that ask a player or a trained model: `model:PLAYER`, `vqg:FOLDER` and `learnt:FOLDER`."""
 REPHRASERS.extend(WRITERS)
 
 
