@@ -107,6 +107,7 @@ def examine(
     precision: float | None = None,
     place: Place | None = None,
     progress: Progress = no_progress,
+    replicas: int | str | None = None,
 ) -> Run:
     """Ask the player everything the probes want to know, and write the run folder with its report.
 
@@ -127,16 +128,20 @@ def examine(
         counted and shown; one more ends the run. Default: 10, or 1% of all queries if that is more.
     precision: ask each probe about images in random order, no longer than until its drop is known to plus or minus
         this, such as 0.02. `max_queries` then goes to the probe with the widest interval first.
-    place: where probes that search, such as the game, do their work.
+    place: where probes that search, such as the game, do their work, and where rankings are made.
+    replicas: ask so many copies of the player at once, each in a process of its own or, where `place` is a Ray cluster,
+        there; `auto` for one a GPU or core. Needs a spec. See `pfungst.players.replicate.ReplicaSettings`.
     """
     from pfungst.report import add_looks, write_report
+    from pfungst.compute import working
     from pfungst.scores import get_metric
     from pfungst.scores.matchers import get_matcher
 
     spec = str(data) if isinstance(data, str | Path) else None
     chosen, part, parts, path = named(
         player, data, probes, out, metric=metric, limit=limit, only=only, open_questions=open_questions,
-        data_options=data_options, player_options=player_options,
+        data_options=data_options, player_options=player_options, replicas=replicas,
+        on=place.on if place is not None else "local",
     )  # fmt: skip
     reading = matcher or matcher_of(chosen)
     config = {
@@ -153,11 +158,14 @@ def examine(
         },
     }
     with shown_in(path, progress) as shown:
+    # With copies of the player it is the asking that is spread: a search runs here and asks all of them.
+    search = place if replicas is None else None
         exam = Exam(
             chosen, part, parts, get_metric(part.metric), path, seed, config, shown, max_queries, place,
             get_matcher(reading) if reading else None, max_errors, precision=precision,
         )  # fmt: skip
-        examined = exam.run()
+        with working(place or Place()):
+            examined = exam.run()
     add_looks(path, chosen, part)
     write_report(path, part)
     notes = (*notes_of(chosen), *reading_notes(examined, part.metric, reading))
@@ -177,6 +185,8 @@ def named(
     data_options: Mapping[str, Any] | None = None,
     player_options: Mapping[str, Any] | None = None,
 ) -> tuple[Player, Dataset, list[Probe], Path]:
+    replicas: int | str | None = None,
+    on: str = "local",
     """Player, examples, probes and run folder that the arguments of `examine` name."""
     from pfungst.data.selection import select
     from pfungst.players import resolve
@@ -185,7 +195,16 @@ def named(
     whole = _load(data, data_options or {})
     if metric is not None:
         whole = replace(whole, metric=metric)
-    chosen = resolve(player, data=whole, **(player_options or {}))
+    if replicas is None:
+        chosen = resolve(player, data=whole, **(player_options or {}))
+    else:
+        from pfungst.players.replicate import ReplicaSettings, replicate
+
+        spec = str(data) if isinstance(data, str | Path) else None
+        chosen = replicate(
+            player, whole, player_options or {}, ReplicaSettings.of(replicas), on=on, data_spec=spec,
+            data_options=data_options,
+        )  # fmt: skip
     part = select(whole, limit, only, open_questions)
     path = Path(out) if out is not None else Path("runs") / f"{slug(chosen.name)}-{slug(whole.name)}"
     if probes is None:

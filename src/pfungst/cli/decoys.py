@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pfungst.cli.examine import Images, Json, SkipBad
+from pfungst.cli.where import On, Replicas, Workers, place
 
 if TYPE_CHECKING:
     from pfungst.core import Dataset
@@ -48,6 +49,9 @@ def decoys(
     limit: Annotated[int | None, typer.Option(help="Use only the first examples of the split, this many.")] = None,
     images: Images = None,
     skip_bad: SkipBad = False,
+    on: On = "local",
+    workers: Workers = None,
+    replicas: Replicas = None,
     as_json: Json = False,
 ) -> None:
     """Make decoys: turn a data set with right answers into a multiple choice that is hard to game.
@@ -58,6 +62,7 @@ def decoys(
 
     from pfungst.cli.examine import data_options
     from pfungst.cli.show import progress_bar
+    from pfungst.compute import working
     from pfungst.core import UsageError
     from pfungst.data import load
     from pfungst.probes.decoys import build, write
@@ -77,13 +82,16 @@ def decoys(
         )
     loaded = load(data, limit=limit, **data_options(images, skip_bad))
     parts = out.with_name(out.name + ".parts")
-    with progress_bar() as progress:
+    if replicas is not None and player is None:
+        raise UsageError("--replicas are copies of a player: name one with --player.")
+    asked = (player, data, data_options(images, skip_bad) | ({"limit": limit} if limit is not None else {}))
+    with progress_bar() as progress, working(place(on, workers)):
         made = build(
             loaded, names, k, seed,
             encoder=f"words:{vectors}" if vectors else encoder, neighbours=neighbours, threshold=threshold,
             filters=_filters(loaded, encoder, vectors, threshold) if confusions else None,
-            fallback=fallback, balanced=balanced, mined=_mined(loaded, player, parts, progress), folder=parts,
-            progress=progress,
+            fallback=fallback, balanced=balanced, mined=_mined(loaded, asked, replicas, on, parts, progress),
+            folder=parts, progress=progress,
         )  # fmt: skip
         left_out = write(made, out, variant)
     shutil.rmtree(parts)
@@ -101,20 +109,28 @@ def _filters(data: Dataset, encoder: str | None, vectors: str | None, threshold:
     return [WupFilter(threshold), EmbeddingFilter(chosen, human=confusions(data))]
 
 
-def _mined(data: Dataset, player: str | None, folder: Path, progress: Any) -> dict[str, tuple[str, ...]] | None:
+def _mined(
+    data: Dataset, asked: tuple[str | None, str, dict[str, Any]], replicas: str | None, on: str, folder: Path,
+    progress: Any,
+) -> dict[str, tuple[str, ...]] | None:  # fmt: skip
     """What the player says wrongly, where that is asked for. Its answers are kept beside the finished decoys."""
 
     from pfungst.core.code import own_modules
     from pfungst.core.store import AnswerStore
     from pfungst.players import resolve
+    from pfungst.players.replicate import ReplicaSettings, replicate
     from pfungst.probes.decoys.mined import mine
 
+    player, spec, options = asked
     if player is None:
         return None
     own_modules()
     folder.mkdir(parents=True, exist_ok=True)
     with AnswerStore(folder / "answers.sqlite") as store:
-        return mine(resolve(player, data=data), data, store=store, progress=progress)
+        chosen = resolve(player, data=data) if replicas is None else replicate(
+            player, data, {}, ReplicaSettings.of(replicas), on=on, data_spec=spec, data_options=options
+        )  # fmt: skip
+        return mine(chosen, data, store=store, progress=progress)
 
 
 def _print(made: DecoySet, out: Path, left_out: int, as_json: bool, words: bool) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pfungst.cli.where import On, Replicas
+
 if TYPE_CHECKING:
     from pfungst.planning import Plan
 
@@ -52,6 +54,8 @@ def examine(
     ] = None,
     images: Images = None,
     skip_bad: SkipBad = False,
+    on: On = "local",
+    replicas: Replicas = None,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
@@ -63,6 +67,7 @@ def examine(
 
     from pfungst import api
     from pfungst.cli.show import progress_bar
+    from pfungst.core import Place
     from pfungst.core.code import own_modules
     from pfungst.core.settings import split_settings
 
@@ -96,6 +101,8 @@ def examine(
             precision=precision,
             data_options=data_options(images, skip_bad),
             player_options=options,
+            place=Place(on),
+            replicas=replicas if replicas or on == "local" else "auto",
             progress=progress,
         )
     for line in (*run.notes, *run.problems):

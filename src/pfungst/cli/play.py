@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from pfungst.cli.examine import DryRun, Images, Json, SkipBad
+from pfungst.cli.where import Replicas
 
 
 def play(
@@ -62,6 +63,7 @@ def play(
     skip_bad: SkipBad = False,
     on: Annotated[str, typer.Option("--on", help="Where mini-games run: local, processes, ray ...")] = "local",
     workers: Annotated[int | None, typer.Option(help="Mini-games at once [one per core].")] = None,
+    replicas: Replicas = None,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
@@ -108,7 +110,8 @@ def play(
     with progress_bar() as show:
         run = api.examine(
             player, data, [game], folder, seed=seed, limit=limit, open_questions=open_questions,
-            data_options=about_data, player_options=options, place=Place(on, workers, recipe), progress=show,
+            data_options=about_data, player_options=options, place=Place(on, workers, recipe), replicas=replicas,
+            progress=show,
         )  # fmt: skip
         show("drawing", 0, 1)
         asked, examples = recipe()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pfungst.cli.examine import Json
+from pfungst.cli.where import On, Workers, own_device, place
 
 if TYPE_CHECKING:
     from pfungst.probes.noise.bqd import MainQuestion
@@ -28,11 +29,15 @@ def rank(
     keep_main_questions: Annotated[
         bool, typer.Option("--keep-main-questions", help="Leave a main question in its own pool (an ablation).")
     ] = False,
-    device: Annotated[str | None, typer.Option(help="Where the LASSO is solved: cpu, cuda ...")] = None,
+    device: Annotated[
+        str | None, typer.Option(help="Where the LASSO is solved: cpu, cuda ...; cuda:0,cuda:1 share it.")
+    ] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first N main questions.")] = None,
     lambda_study: Annotated[
         str | None, typer.Option("--lambda-study", help="Compare these values of lambda, such as 1e-7,1e-6,1e-5,1e-2.")
     ] = None,
+    on: On = "local",
+    workers: Workers = None,
     as_json: Json = False,
 ) -> None:
     """Rank basic questions: look up one main question, or write a basic question dataset.
@@ -40,6 +45,7 @@ def rank(
     Run the same command again to resume a ranking that was stopped.
     """
     from pfungst.cli.show import print_json, progress_bar
+    from pfungst.compute import working
     from pfungst.core import PfungstError
     from pfungst.probes.noise import build
     from pfungst.probes.noise.bqd import MainQuestion
@@ -52,8 +58,9 @@ def rank(
     questions = asked.questions if asked is not None else [MainQuestion(question or "")]
     source = build.read_source(pool, pool_type)
     candidates = source.texts
-    settings = build.RankSettings(ranker, encoder, k, lam, tol, keep_main_questions, device)
-    with progress_bar() as progress:
+    where = place(on, workers, device)
+    settings = build.RankSettings(ranker, encoder, k, lam, tol, keep_main_questions, own_device(where, device))
+    with progress_bar() as progress, working(where):
         if lambda_study is not None:
             rows = build.lambda_study(questions, candidates, settings, _numbers(lambda_study), progress)
         elif question is not None:

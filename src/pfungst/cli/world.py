@@ -8,13 +8,9 @@ from typing import Annotated
 import typer
 
 from pfungst.cli.examine import Json
+from pfungst.cli.where import On, Workers
 
 app = typer.Typer(help="Make CLEVR worlds and look at them.", no_args_is_help=True)
-
-On = Annotated[
-    str, typer.Option("--on", help="Where work runs: local, processes, ray, or the address of a Ray cluster.")
-]
-Workers = Annotated[int | None, typer.Option(help="Workers at once [one per core].")]
 
 
 @app.command("make")

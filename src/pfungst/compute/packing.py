@@ -6,7 +6,7 @@ import io
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from pickle import PicklingError
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ class _Packer(ForkingPickler):
     def reducer_override(self, thing: Any) -> Any:
         if type(thing) is not np.ndarray or thing.dtype.hasobject or thing.nbytes < LARGE:
             return NotImplemented
-        order = "F" if thing.flags.f_contiguous and not thing.flags.c_contiguous else "C"
+        order: Literal["C", "F"] = "F" if thing.flags.f_contiguous and not thing.flags.c_contiguous else "C"
         with open(self._path, "ab") as file:
             begin = -(-self._end // 64) * 64  # where vector instructions like it
             file.write(bytes(begin - self._end))

@@ -118,7 +118,7 @@ def _start(environment: Mapping[str, str]) -> _Worker:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs,), daemon=True)
-    with told(ONE_THREAD | environment):
+    with told({**ONE_THREAD, **environment}):
         process.start()
     theirs.close()
     return _Worker(process, ours, environment)

@@ -5,12 +5,17 @@ Ray itself runs a task again on another node when its worker or node is lost.
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import tempfile
+import time
+from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pfungst import __version__
+from pfungst.compute.devices import kind
 from pfungst.compute.local import attempt
 from pfungst.compute.shards import ComputeError, Shard, ShardFailure, Work, available_cores
 from pfungst.core import MissingExtra
@@ -22,21 +27,63 @@ READY_AHEAD = 2
 """Tasks handed to Ray for each of its cores: enough to keep it busy, few enough to bound memory."""
 
 KNOCK_SECONDS = 10.0
+RETURN_SECONDS = 120.0
+"""How long a cluster that was lost is waited for."""
 
 
 def run_ray(job: Job, on: str) -> Outcomes:
+    queue = deque(job.shards)
+    running: dict[Any, Shard] = {}
+    patient = False
+    while queue or running:
+        with connected(on, job.workers, patient=patient) as ray:
+            try:
+                yield from _run(ray, job, queue, running)
+            except Exception as error:
+                if not lost(ray, error):
+                    raise
+                # The cluster is gone, and with it what it was doing. What is finished lies here.
+                queue.extendleft(reversed(running.values()))
+                running.clear()
+                patient = True
+
+
+@contextlib.contextmanager
+def connected(on: str, workers: int | None, patient: bool = False) -> Iterator[Any]:
+    """Ray, connected to the cluster; left again in the end, unless the program was connected before.
+
+    patient: the cluster was there before, and is given time to come back.
+    """
     try:
         import ray
     except ImportError as error:
         raise MissingExtra("Running on Ray", "ray") from error
+    if patient:
+        with contextlib.suppress(Exception):
+            ray.shutdown()
     ours = not ray.is_initialized()
-    if ours:
-        _connect(ray, on, job.workers)
+    until = time.monotonic() + (RETURN_SECONDS if patient else 0)
+    while ours:
+        try:
+            _connect(ray, on, workers)
+            break
+        except ComputeError:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(1.0)
     try:
-        yield from _run(ray, job)
+        yield ray
     finally:
         if ours:
             ray.shutdown()
+
+
+def lost(ray: Any, error: Exception) -> bool:
+    """Whether an error says that the cluster cannot be reached any more, rather than that a task failed."""
+    if isinstance(error, ConnectionError | ray.exceptions.RaySystemError):
+        return True
+    # Ray Client says it in words of its own.
+    return not ray.is_initialized() or "client is not connected" in str(error).lower()
 
 
 def _connect(ray: Any, on: str, workers: int | None) -> None:
@@ -61,30 +108,32 @@ def _connect(ray: Any, on: str, workers: int | None) -> None:
         raise ComputeError(f"No Ray cluster could be reached with {on!r}: {error}") from error
 
 
-def _run(ray: Any, job: Job) -> Outcomes:
-    remote = ray.remote(num_cpus=1, max_retries=job.retries)(_task)
+def _run(ray: Any, job: Job, queue: deque[Shard], running: dict[Any, Shard]) -> Outcomes:
+    gpus = 1 if any(kind(device) == "cuda" for device in job.devices) else 0
+    remote = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=job.retries)(_task)
+    # Once into the object store: large arrays travel once to every node, and its workers share them.
     work = ray.put(job.work)
-    queue = iter(job.shards)
-    running: dict[Any, Shard] = {}
     limit = job.workers or READY_AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
     try:
-        while True:
-            while len(running) < limit and (shard := next(queue, None)) is not None:
-                running[remote.remote(work, shard, __version__)] = shard
-            if not running:
-                return
+        while queue or running:
+            while len(running) < limit and queue:
+                running[remote.remote(work, queue[0], __version__)] = queue[0]
+                queue.popleft()
             for done in ray.wait(list(running), num_returns=1)[0]:
-                shard = running.pop(done)
-                yield shard, _collect(ray, job, shard, done)
-    finally:
+                outcome = _collect(ray, job, running[done], done)
+                yield running.pop(done), outcome
+    except GeneratorExit:
         for left in running:
             ray.cancel(left, force=True)
+        raise
 
 
 def _collect(ray: Any, job: Job, shard: Shard, done: Any) -> Path | ShardFailure:
     try:
         data, failure = ray.get(done)
     except ray.exceptions.RayError as error:
+        if lost(ray, error):
+            raise
         if "ModuleNotFoundError" in str(error):
             raise ComputeError(
                 f"A node of the Ray cluster cannot import the work ({error}). Install pfungst {__version__} there."

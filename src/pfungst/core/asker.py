@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pfungst.core.errors import BudgetSpent, PfungstError, PlayerDied, PlayerError
+from pfungst.core.errors import BudgetSpent, PfungstError, PlayerDied, PlayerError, QueriesFailed
 from pfungst.core.store import AnswerStore
 from pfungst.core.types import (
     Answer,
@@ -217,6 +217,12 @@ class Asker:
                 for item in suspects:
                     if alone:
                         self._give_up(item[1], error, tolerate)
+            except QueriesFailed as error:
+                if tolerate == 0:
+                    raise
+                for place, sentence in error.failed.items():
+                    self._give_up(items[place][1], PlayerError(sentence), tolerate, in_a_row=len(items) == 1)
+                return
                     else:
                         self._ask_alone(item, known, tell, tolerate)
 
@@ -257,7 +263,7 @@ class Asker:
     def _with_usage(self, what: str) -> str:
         return f"{what} · {self.player.usage}" if isinstance(self.player, MeteredPlayer) else what
 
-    def _give_up(self, query: Query, error: PfungstError, tolerate: int | None) -> None:
+    def _give_up(self, query: Query, error: PfungstError, tolerate: int | None, in_a_row: bool = True) -> None:
         self.last_error, self._last_failure = str(error), error
         self.failed += 1
         self.failures.append((query.question, self.last_error))
@@ -267,7 +273,7 @@ class Asker:
                 f"{self.last_error} Its answers are kept: run the same command again to try the rest, or allow more "
                 "with --max-errors."
             ) from error
-        self._failures_in_a_row += 1
+        self._failures_in_a_row += in_a_row
         if self._failures_in_a_row >= self._patience:
             raise self._death()
 

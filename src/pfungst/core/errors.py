@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike
 
 
@@ -41,6 +42,15 @@ class BudgetSpent(PlayerError):
 
 class ProbeError(PfungstError):
     """A probe that cannot run on this data set, or broke its own contract."""
+
+
+class QueriesFailed(PlayerError):
+    """Some queries failed for good, all others are answered: nothing is gained by asking them again."""
+
+    def __init__(self, failed: Mapping[int, str]) -> None:
+        super().__init__(next(iter(failed.values()), "Queries failed."))
+        self.failed = failed
+        """Position among the queries that were put together -> what went wrong, a sentence."""
 
 
 class MissingExtra(PfungstError):

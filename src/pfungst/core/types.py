@@ -293,6 +293,26 @@ class LookingPlayer(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What one copy of a player takes of a machine."""
+
+    gpus: float = 0.0
+    """GPUs of its own; below 1: several copies share one."""
+    memory: float | None = None
+    """GiB of main memory, at most; a copy that grows beyond it is replaced between two batches. None: unknown."""
+
+
+@runtime_checkable
+class NeedingPlayer(Protocol):
+    """A player that says what each copy of it needs (`--replicas`). It is read from the class, or from the function
+    that makes the player, before any copy is made. Default: a GPU where its option `device` says `cuda`, else nothing
+    in particular."""
+
+    @property
+    def needs(self) -> Needs: ...
+
+
 DEFAULT_BATCH = 32
 """Queries a player gets at once unless it is a `BatchedPlayer`."""
 

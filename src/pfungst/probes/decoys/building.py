@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import tempfile
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,7 @@ from pfungst.probes.decoys.sets import DecoySet, Kind
 from pfungst.probes.decoys.split import Split
 
 if TYPE_CHECKING:
+    from pfungst.compute import Shard
     from pfungst.text.encoders import Encoder
 
 K = 3
@@ -70,7 +73,8 @@ def build(
         answers, each of which is right once, so that answers alone give nothing away (see `groups`). "Yes" and "no" are
         each other's only `qou` decoy. Where there are too few mates the group is filled up with strangers.
     only: ids of the examples that get decoys; the others are there to take decoys from. Balanced kinds ignore it.
-    folder: keep finished work there; the same call continues where a killed one stopped.
+    folder: keep finished work there; the same call continues where a killed one stopped. The work is done where
+        `pfungst.compute.working` says.
 
     "Yes" and "no" are each other's decoy in all of `qou`, `iou` and `both`, whatever annotators said, as long as both
     are right somewhere in the split: a yes/no question without the other word among its choices asks nothing.
@@ -142,30 +146,39 @@ def _vectors(split: Split, kinds: Sequence[str], encoder: str | Encoder | None, 
 
 
 def _run(maker: Maker, folder: Path | None, version: str, progress: Progress) -> list[Arrays]:
-    from pfungst.compute import make_shards, run_shards, split_range
+    from pfungst.compute import make_shards, place_of_work, run_shards, split_range
 
-    questions = maker.questions
-    payloads = split_range(len(questions), SHARD)
+    count = len(maker.questions)
+    payloads = split_range(count, SHARD)
+    if folder is None and place_of_work().on == "local":
+        parts = []
+        for payload in payloads:
+            progress("making decoys", payload["start"], count)
+            parts.append(_make(maker, payload))
+        progress("making decoys", count, count)
+        return parts
+    with tempfile.TemporaryDirectory() as passing:
+        shards = make_shards(payloads, name="decoys-{index:05d}.npz")
+        files = run_shards(
+            partial(_work, maker=maker), shards, folder or passing, version=version, what="making decoys",
+            progress=lambda what, done, total: progress(what, done * count // max(total, 1), count),
+        )  # fmt: skip
+        return [_read(file) for file in files]
 
-    def make(payload: Mapping[str, int]) -> Arrays:
-        made = maker.make(questions[payload["start"] : payload["stop"]])
-        progress("making decoys", payload["stop"], len(questions))
-        return made
 
-    def work(shard: Any) -> bytes:
-        buffer = io.BytesIO()
-        np.savez(buffer, allow_pickle=False, **make(shard.payload))
-        return buffer.getvalue()
+def _make(maker: Maker, payload: Mapping[str, int]) -> Arrays:
+    return maker.make(maker.questions[payload["start"] : payload["stop"]])
 
-    progress("making decoys", 0, len(questions))
-    if folder is None:
-        return [make(payload) for payload in payloads]
-    files = run_shards(work, make_shards(payloads, name="decoys-{index:05d}.npz"), folder, version=version)
-    parts = []
-    for file in files:
-        with np.load(file, allow_pickle=False) as stored:
-            parts.append(dict(stored))
-    return parts
+
+def _work(shard: Shard, *, maker: Maker) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **_make(maker, shard.payload))
+    return buffer.getvalue()
+
+
+def _read(file: Path) -> Arrays:
+    with np.load(file, allow_pickle=False) as stored:
+        return dict(stored)
 
 
 def _assemble(kind: str, maker: Maker, parts: Sequence[Arrays]) -> Kind:

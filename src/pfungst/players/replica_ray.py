@@ -1,0 +1,127 @@
+"""Copies of a player as actors of a Ray cluster, wherever it has the GPUs and the memory that they need."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from pfungst import __version__
+from pfungst.compute import ComputeError
+from pfungst.compute.ray import connected, lost
+from pfungst.core import Needs, PfungstError, Query
+from pfungst.players.replica_host import Described, Host, Made, Reply, carried
+from pfungst.players.source import describe
+
+LOOK_SECONDS = 1.0
+
+
+class Actor:
+    """What runs on a node."""
+
+    def __init__(self, version: str) -> None:
+        self._version = version
+        self._host: Host | None = None
+
+    def begin(self, make: Made) -> tuple[str, str | Described]:
+        if self._version != __version__:
+            return "failed", (
+                f"A node of the cluster has pfungst {__version__}, this machine {self._version}; install the same "
+                "version on both."
+            )
+        try:
+            self._host = Host(make)
+            return "ready", self._host.describe()
+        except PfungstError as error:
+            return "failed", str(error)
+        except Exception as error:
+            return "failed", f"The player could not be made: {describe(error)}"
+
+    def do(self, what: str, queries: Sequence[Query]) -> tuple[str, Reply | dict[str, Any]]:
+        assert self._host is not None
+        return "done", self._host.look(queries) if what == "look" else self._host.answer(queries)
+
+
+class RayCopy:
+    """One copy."""
+
+    def __init__(self, ray: Any, actor: Any, make: Any) -> None:
+        self._ray, self._actor = ray, actor
+        self.pending: Any = actor.begin.remote(make)
+
+    def send(self, what: str, queries: Sequence[Query] = ()) -> None:
+        self.pending = self._actor.do.remote(what, carried(queries, files=False))
+
+    def hear(self) -> tuple[str, Any] | None:
+        if self.pending is None:
+            return None
+        try:
+            if not self._ray.wait([self.pending], timeout=0)[0]:
+                return None
+            said: tuple[str, Any] = self._ray.get(self.pending)
+            self.pending = None
+        except Exception as error:
+            if not (isinstance(error, self._ray.exceptions.RayError) or lost(self._ray, error)):
+                raise
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            return "dead", lines[0]
+        return said
+
+    def stop(self) -> None:
+        with contextlib.suppress(Exception):  # the cluster may be gone
+            self._ray.kill(self._actor)
+
+
+class RayFleet:
+    """Starts copies on the cluster and waits for any of them."""
+
+    def __init__(self, make: Made, on: str, count: int | None, needs: Needs) -> None:
+        self._on, self._make, self._needs = on, make, needs
+        self._connection = connected(on, count)
+        self._ray = self._connection.__enter__()
+        self._begin()
+        have = self._ray.cluster_resources()
+        if needs.gpus > have.get("GPU", 0):
+            self.close()
+            raise ComputeError(
+                f"A copy of the player needs {needs.gpus:g} GPUs, and the cluster at {on} has {have.get('GPU', 0):g}."
+            )
+        share = have["GPU"] / needs.gpus if needs.gpus else have.get("CPU", 1)
+        self.most = max(1, int(share))
+        """Copies that the cluster has room for."""
+
+    def _begin(self) -> None:
+        wanted: dict[str, Any] = {"num_cpus": 1, "num_gpus": self._needs.gpus, "max_restarts": 0}
+        if self._needs.memory is not None:
+            wanted["memory"] = int(self._needs.memory * 2**30)
+        self._actors = self._ray.remote(**wanted)(Actor)
+        # Through the object store, once a node: a data set in memory can be large.
+        self._reference = self._ray.put(self._make)
+
+    def start(self, slot: int) -> RayCopy:
+        return RayCopy(self._ray, self._actors.remote(__version__), self._reference)
+
+    def wait(self, copies: Sequence[RayCopy]) -> None:
+        pending = [copy.pending for copy in copies if copy.pending is not None]
+        if not pending:
+            time.sleep(0.01)
+            return
+        try:
+            self._ray.wait(pending, num_returns=1, timeout=LOOK_SECONDS)
+        except Exception as error:
+            if not lost(self._ray, error):
+                raise
+            self._reconnect()
+
+    def _reconnect(self) -> None:
+        """The cluster is gone: what it was doing is done again once it is back."""
+        with contextlib.suppress(Exception):
+            self._ray.shutdown()
+        self._connection = connected(self._on, None, patient=True)
+        self._ray = self._connection.__enter__()
+        self._begin()
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):
+            self._connection.__exit__(None, None, None)
