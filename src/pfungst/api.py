@@ -25,6 +25,7 @@ from pfungst.core import (
     read_config,
 )
 from pfungst.core.exam import Examined, labelled
+from pfungst.core.files import reading
 from pfungst.core.progress import shown_in
 from pfungst.core.types import matcher_of, no_progress, notes_of
 
@@ -239,7 +240,8 @@ def rescore(
     data = _load(data, {}) if data is not None else load_again(config, path)
     part = part_again(replace(data, metric=metric or config["data"]["metric"]), config)
     if probes is None:
-        probes = [PROBES.get(one["name"])(**one["settings"]) for one in config["probes"]]
+        with reading(path / "exam.json", "Examine again into another folder."):
+            probes = [PROBES.get(one["name"])(**one["settings"]) for one in config["probes"]]
     was = config["player"]
     player = StoredPlayer(
         was["name"], was["fingerprint"], was.get("reads_scenes", False), was.get("reads_ids", False), _missing(path),
@@ -271,9 +273,13 @@ def _images_asked(run: Path) -> dict[str, int]:
 
 
 def _told(run: Path) -> dict[str, Any]:
+    """What findings.json says; nothing where it is damaged, for `rescore` is what mends it."""
     path = run / "findings.json"
-    told: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    return told
+    try:
+        told: Any = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    except (ValueError, RecursionError):
+        return {}
+    return told if isinstance(told, dict) else {}
 
 
 def reading_notes(examined: Examined, metric: str, matcher: str) -> tuple[str, ...]:

@@ -203,7 +203,7 @@ def test_a_foreign_or_incomplete_model_is_an_error(trained, tmp_path):
     trained.save(tmp_path / "a.safetensors", half=False)
     tensors = load_file(tmp_path / "a.safetensors")
     with safe_open(tmp_path / "a.safetensors", framework="numpy") as file:
-        notes = file.metadata()
+        notes = {name: text for name, text in file.metadata().items() if name != "sha256"}  # other tensors, other sum
     save_file({k: v for k, v in tensors.items() if k != "0.forward.U"}, tmp_path / "b.safetensors", notes)
     with pytest.raises(EncoderError, match=r"incomplete.*0\.forward\.U"):
         SkipThoughts.load(tmp_path / "b.safetensors")

@@ -202,7 +202,7 @@ def findings(**changes: object) -> str:
         ("", '{"findings": 3}', False),
         ("", findings(clean="x"), False),
         ("", findings(rows=[{"name": "a", "n": 1, "value": "<script>"}]), False),
-        ("", findings(figures=[3, {"title": 3, "series": "x"}]), True),
+        ("", findings(figures=[3, {"title": 3, "series": "x"}]), False),
         ("", findings(), True),
     ],
 )  # fmt: skip
@@ -212,7 +212,7 @@ def test_damaged_runs_are_named_and_do_no_harm(tmp_path: Path, exam: str, found:
     from pfungst.web.views import run_page, runs_page
 
     data = {"name": HOSTILE, "metric": HOSTILE, "examples": 3, "fingerprint": "x"}
-    good = json.dumps({"player": {"name": HOSTILE}, "data": data, "probes": [], "seed": 0})
+    good = json.dumps({"player": {"name": HOSTILE, "fingerprint": "x"}, "data": data, "probes": [], "seed": 0})
     run = tmp_path / "run"
     (run / "trials").mkdir(parents=True)
     (run / "exam.json").write_text(exam or good)

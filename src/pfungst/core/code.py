@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from pfungst.core.errors import PfungstError
+from pfungst.core.files import exists
 
 
 def load_code(spec: str, default: str = "", error: type[PfungstError] = PfungstError) -> Any:
@@ -62,8 +63,8 @@ def names_code(spec: str) -> bool:
 
 
 def _from_file(path: Path, default: str, error: type[PfungstError]) -> ModuleType:
-    path = path.expanduser().resolve()
-    if not path.is_file():
+    path = path.expanduser().absolute()
+    if not exists(path) or not (path := path.resolve()).is_file():
         raise error(
             f"There is no file {path}. Give the path of a Python file, as in path/to/file.py:{default or 'name'}."
         )

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from os import PathLike
 
+LONGEST = 4_000
+"""Characters of a message. What it quotes (a setting, a reply) may be far longer."""
+
 
 class PfungstError(Exception):
     """Anything that went wrong in a way the user can understand and mend."""
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        half = LONGEST // 2
+        return text if len(text) <= LONGEST else f"{text[:half]} [...] {text[-half:]}"
 
 
 class PfungstWarning(UserWarning):

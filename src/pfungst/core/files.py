@@ -9,11 +9,16 @@ import math
 import os
 import secrets
 import sys
-from collections.abc import Collection, Mapping
+import zipfile
+import zlib
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pfungst.core.errors import DataError
+from pfungst.core.errors import DataError, PfungstError
+
+DAMAGE = (OSError, ValueError, LookupError, TypeError, AttributeError, EOFError, RuntimeError, RecursionError)
+"""What readers of formats raise where a file is not what its name says; Arrow's own errors are among these."""
 
 
 def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
@@ -61,6 +66,14 @@ def cache_dir(name: str) -> Path:
     return folder
 
 
+def exists(path: str | os.PathLike[str]) -> bool:
+    """Whether there is such a file or folder. No where the text cannot be a path at all: too long, a NUL in it ..."""
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):
+        return False
+
+
 def storable(text: str) -> str:
     """Valid Unicode: a lone surrogate, which JSON can smuggle in, must not lose the record it stands in."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
@@ -89,6 +102,20 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_bytes())
     except ValueError as error:
         raise DataError.at(path, "", "the file is damaged.", "Delete it and run the same command again.") from error
+
+
+@contextlib.contextmanager
+def reading(path: str | os.PathLike[str], hint: str = "") -> Iterator[None]:
+    """While a file is read: whatever damage in it raises becomes a DataError about the file. `hint`: what to do."""
+    try:
+        yield
+    except PfungstError:
+        raise
+    except (*DAMAGE, zipfile.BadZipFile, zlib.error) as error:
+        said = " ".join(str(error).split()) or type(error).__name__
+        if isinstance(error, OSError) and error.errno is not None:
+            raise DataError.at(path, "", f"the file cannot be read ({error.strerror}).") from error
+        raise DataError.at(path, "", f"the file is damaged ({said:.300}).", hint) from error
 
 
 def claim(

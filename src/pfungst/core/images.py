@@ -167,7 +167,7 @@ def image_size(image: Image) -> tuple[int, int]:
             # an EXIF block behind the pixels of a PNG would have to be decoded for: it is left out here
             turned = "exif" in header.info and _orientation(header) >= _ON_ITS_SIDE
             return (height, width) if turned else (width, height)
-    except (OSError, ValueError, SyntaxError) as error:
+    except (OSError, ValueError, SyntaxError, PIL.Image.DecompressionBombError) as error:
         raise DataError(f"An image of the data set cannot be decoded ({error}).") from error
 
 

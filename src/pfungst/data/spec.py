@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl
 
 from pfungst.core import DataError
+from pfungst.core.files import exists
 from pfungst.data.formats import FORMATS
 
 
@@ -28,14 +29,14 @@ def parse(spec: str | os.PathLike[str]) -> Spec:
     text = os.fspath(spec)
     if not text or text.isspace():
         raise DataError("The data set is not named: give a path, or a format and a path such as vqa:FOLDER.")
-    if isinstance(spec, Path) or _exists(text):
+    if isinstance(spec, Path) or exists(text):
         return Spec(text)
     names = FORMATS.names()
     bare = text.partition("#")[0].partition("?")[0]
     head, colon, _ = bare.partition(":")
     known = head if head in names and (colon or not _reads_files(head)) else ""
     rest = text[len(head) + len(colon) :] if known else text
-    if known and _exists(rest):
+    if known and exists(rest):
         return Spec(rest, known)
     if colon and not known and len(head) > 1 and "/" not in head and os.sep not in head:
         FORMATS.get(head)  # says which formats there are, and which was probably meant
@@ -56,10 +57,3 @@ def _reads_files(name: str) -> bool:
     from pfungst.data.formats import get_format
 
     return get_format(name).reads_files
-
-
-def _exists(text: str) -> bool:
-    try:
-        return Path(text).exists()
-    except (OSError, ValueError):
-        return False

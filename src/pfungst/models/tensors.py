@@ -6,25 +6,26 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import safetensors
-from safetensors.torch import save
+from safetensors.torch import load, save
 from torch import Tensor
 
 from pfungst.core import DataError
 from pfungst.core.files import write_atomic
+from pfungst.core.seal import read_sealed, seal
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
-    """Write the tensors; the file is either whole or not there."""
+    """Write the tensors with a checksum; the file is either whole or not there."""
     # Cloned: the format refuses tensors that share memory, as tied weights do.
     dense = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
-    write_atomic(path, save(dense, dict(metadata) if metadata else None))
+    write_atomic(path, seal(save(dense, dict(metadata) if metadata else None)))
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tensors and the metadata of a file, on the CPU. Raises DataError where it is no such file."""
+    """The tensors and the metadata of a file, on the CPU. Raises DataError where it is no such file, or damaged."""
     try:
-        with safetensors.safe_open(path, "pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
+        content, metadata = read_sealed(path)
+        return load(content), metadata
     except OSError as error:
         raise DataError.at(path, "", "the weights cannot be read.", "Check the path.") from error
     except safetensors.SafetensorError as error:

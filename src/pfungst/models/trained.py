@@ -13,7 +13,7 @@ from typing import Any
 from torch import Tensor
 
 from pfungst.core import DataError, PfungstError
-from pfungst.core.files import write_json
+from pfungst.core.files import reading, write_json
 from pfungst.models.base import Model
 from pfungst.models.batch import Sizes
 from pfungst.models.names import SHIPPED
@@ -92,7 +92,8 @@ class Trained:
             raise DataError.at(path, "", f"the description of the model is damaged ({error!r}).") from error
         if record.get("format") != FORMAT:
             raise DataError.at(path, "", f"this is format {record.get('format')}; this version reads {FORMAT}.")
-        model = build(name, sizes, config)
+        with reading(path, "Train it again."):
+            model = build(name, sizes, config)
         tensors, content = load_tensors(weights)[0], text + weights.read_bytes()
         for part, other in record.get("shared", {}).items():
             tensors |= _part(place := weights.with_name(f"{other}.safetensors"), part)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import Dataset, Player, PlayerError, UsageError
+from pfungst.core.files import exists
 from pfungst.players import registry
 from pfungst.players.function import FunctionPlayer, ObjectPlayer, is_answer_function
 from pfungst.players.registry import read_options
@@ -42,7 +43,7 @@ def resolve(spec: str | object, *, data: Dataset | None = None, **options: Any) 
         return registry.make(maker, name, argument, data, options)
     place, _ = split(spec)
     if not place.endswith(".py") and (":" not in spec or not _is_dotted(place)):
-        if Path(f"{spec}.py").is_file():
+        if exists(f"{spec}.py"):
             raise PlayerError(f"Say which function of {spec}.py answers: {spec}:answer, for example.")
         raise registry.unknown(spec)
     if ":" in spec and not place.endswith(".py") and not _importable(place):
@@ -116,7 +117,7 @@ def _importable(place: str) -> bool:
     """Whether a dotted name may be a module at all, so that a misspelt player's name is told as such."""
     top = place.partition(".")[0]
     here = Path.cwd()
-    if top in sys.modules or (here / f"{top}.py").is_file() or (here / top).is_dir():
+    if top in sys.modules or exists(here / f"{top}.py") or exists(here / top):
         return True
     try:
         return importlib.util.find_spec(top) is not None

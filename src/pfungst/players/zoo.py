@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from pfungst.core import Answer, PlayerError, Query
+from pfungst.core.files import exists
 from pfungst.models import MODELS, Batch, Output, Trained, load_shipped, shipped
 from pfungst.models.encode import Encoder
 from pfungst.models.features import load_regions
@@ -146,7 +147,7 @@ def load(
     # A folder called like a model is only meant where the zoo has no such name, or the path says so.
     if argument in MODELS.names() or argument in shipped():
         trained = load_shipped(argument)
-    elif place.exists() or "/" in argument or place.suffix == ".safetensors":
+    elif exists(place) or "/" in argument or place.suffix == ".safetensors":
         trained = Trained.load(place)
     else:
         MODELS.get(argument)

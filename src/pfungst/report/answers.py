@@ -10,6 +10,7 @@ from typing import Any
 
 from pfungst.core import PfungstError, read_config
 from pfungst.core.exam import labelled
+from pfungst.core.files import reading
 from pfungst.report.kinds import KINDS, kind_of
 
 COLUMNS = (
@@ -88,16 +89,17 @@ def _examples(run: Path, probe: str, label: str) -> Iterator[list[dict[str, Any]
     path = labelled(run / "trials", label) / f"{probe}.parquet"
     if not path.exists():
         raise PfungstError(f"{run} has no trials of the probe {probe}: run the exam to its end.")
-    file = pq.ParquetFile(path)
-    missing_columns(path, file.schema_arrow.names)
     rows: list[dict[str, Any]] = []
-    for batch in file.iter_batches(columns=list(COLUMNS)):
-        for row in batch.to_pylist():
-            # A trial begins with its clean variant.
-            if rows and (row["example_id"] != rows[0]["example_id"] or row["variant"] == rows[0]["variant"]):
-                yield rows
-                rows = []
-            rows.append(row)
+    with reading(path, f"Run `pfungst rescore {run}`."):
+        file = pq.ParquetFile(path)
+        missing_columns(path, file.schema_arrow.names)
+        for batch in file.iter_batches(columns=list(COLUMNS)):
+            for row in batch.to_pylist():
+                # A trial begins with its clean variant.
+                if rows and (row["example_id"] != rows[0]["example_id"] or row["variant"] == rows[0]["variant"]):
+                    yield rows
+                    rows = []
+                rows.append(row)
     if rows:
         yield rows
 
@@ -120,7 +122,8 @@ def removing_probes(run: Path, probes: Sequence[str], label: str = "") -> frozen
     for probe in probes:
         path = labelled(run / "trials", label) / f"{probe}.parquet"
         if path.exists():
-            first = next(pq.ParquetFile(path).iter_batches(batch_size=1, columns=["keeps"]), None)
+            with reading(path, f"Run `pfungst rescore {run}`."):
+                first = next(pq.ParquetFile(path).iter_batches(batch_size=1, columns=["keeps"]), None)
             if first is not None and len(first) and str(first.column(0)[0].as_py()).startswith("nothing"):
                 found.add(probe)
     return frozenset(found)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pfungst.core.exam import labelled
+from pfungst.core.files import reading
 from pfungst.report.answers import missing_columns
 from pfungst.report.kinds import KINDS, WRONG, kind_of
 
@@ -147,9 +148,10 @@ class _Light:
 
         if not path.exists():
             return cls([], [], [], np.zeros(0), np.zeros(0, np.int64))
-        missing_columns(path, pq.ParquetFile(path).schema_arrow.names)
-        table = pq.read_table(path, columns=["example_id", "variant", "answer", "score"])
-        ids, variants, answers, scores = (table.column(name).to_pylist() for name in table.column_names)
+        with reading(path, f"Run `pfungst rescore {path.parent.parent}`."):
+            missing_columns(path, pq.ParquetFile(path).schema_arrow.names)
+            table = pq.read_table(path, columns=["example_id", "variant", "answer", "score"])
+            ids, variants, answers, scores = (table.column(name).to_pylist() for name in table.column_names)
         # A trial begins with its clean variant.
         starts = [
             at for at in range(len(ids)) if at == 0 or ids[at] != ids[at - 1] or variants[at] == variants[0]
@@ -182,10 +184,12 @@ def _read(folder: Path, light: Mapping[str, _Light], chosen: Sequence[tuple[str,
         wanted.sort()
         rows: dict[int, dict[str, Any]] = {}
         done = 0
-        for batch in pq.ParquetFile(folder / f"{probe}.parquet").iter_batches():
-            inside = wanted[(wanted >= done) & (wanted < done + len(batch))]
-            rows.update(zip(inside.tolist(), map(_plain, batch.take(inside - done).to_pylist()), strict=True))
-            done += len(batch)
+        file = folder / f"{probe}.parquet"
+        with reading(file, f"Run `pfungst rescore {folder.parent}`."):
+            for batch in pq.ParquetFile(file).iter_batches():
+                inside = wanted[(wanted >= done) & (wanted < done + len(batch))]
+                rows.update(zip(inside.tolist(), map(_plain, batch.take(inside - done).to_pylist()), strict=True))
+                done += len(batch)
         for at, (kind, variant) in mine.items():
             start, end = spans[at]
             trial = [rows[row] for row in range(start, end)]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from pfungst.core import PfungstError
+from pfungst.core import Finding, Findings, PfungstError
 from pfungst.core.exam import labelled
+from pfungst.core.shapes import shaped
 
 
 def read_findings(run: Path, label: str = "") -> list[dict[str, Any]]:
@@ -26,13 +28,28 @@ def _read(run: Path, label: str) -> dict[str, Any]:
     path = labelled(run / "findings.json", label)
     try:
         found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        found["findings"]
+        found["findings"] = [
+            shaped(one, Findings, f"findings[{number}]") for number, one in enumerate(found["findings"])
+        ]
+        if found.get("judge") is not None:
+            found["judge"] = shaped(found["judge"], Findings, "judge")
+        _check_cells([*found["findings"], *([found["judge"]] if found.get("judge") else [])])
     except FileNotFoundError:
         hint = "run `pfungst rescore` with that metric or matcher" if label else "run the exam to its end"
         raise PfungstError(f"{run} has no {path.name} yet: {hint}.") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise PfungstError(f"{path} cannot be read ({error}). Run `pfungst rescore {run}`.") from error
     return found
+
+
+def _check_cells(sections: Iterable[dict[str, Any]]) -> None:
+    """A cell of a table that is an object is a finding."""
+    for section in sections:
+        for table in section["tables"]:
+            for row in table["rows"]:
+                for cell in row:
+                    if isinstance(cell, dict):
+                        shaped(cell, Finding, f"{section['probe']}: a cell of {table['title']!r}")
 
 
 def read_extras(run: Path, probe: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import PfungstError, read_config
+from pfungst.core.files import reading
 from pfungst.scores import same_answer
 
 COLUMNS = ("example_id", "image_id", "variant", "question", "answer", "score", "target")
@@ -111,8 +112,9 @@ def _read(run: Path, probe: str) -> dict[str, dict[str, Any]]:
     if not path.exists():
         raise PfungstError(f"{run} has no trials of the probe {probe}: run the exam to its end.")
     found: dict[str, dict[str, Any]] = {}
-    rows: Sequence[dict[str, Any]] = pq.read_table(path, columns=list(COLUMNS)).to_pylist()
-    for row in rows:
-        row["score"] = math.nan if row["score"] is None else row["score"]
-        found.setdefault(row["variant"], {})[row["example_id"]] = row
+    with reading(path, f"Run `pfungst rescore {run}`."):
+        rows: Sequence[dict[str, Any]] = pq.read_table(path, columns=list(COLUMNS)).to_pylist()
+        for row in rows:
+            row["score"] = math.nan if row["score"] is None else row["score"]
+            found.setdefault(row["variant"], {})[row["example_id"]] = row
     return found

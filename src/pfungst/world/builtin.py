@@ -19,7 +19,7 @@ from pfungst.core.fingerprint import fingerprint
 from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH
 from pfungst.world.images import SceneImage, renderer_version
 from pfungst.world.made_files import compact
-from pfungst.world.making import FORMAT, draw_scene
+from pfungst.world.making import FORMAT, check_split, draw_scene
 from pfungst.world.questions import Question, generate, load_templates
 from pfungst.world.questions.generating import REPHRASINGS, check_phrasings
 from pfungst.world.questions.template import HELDOUT, TRAIN
@@ -57,6 +57,7 @@ def embedded(
             raise DataError(f"The embedded world needs {name} of at least 1, not {value!r}.")
     if not isinstance(seed, int) or seed < 0:
         raise DataError(f"The seed of the embedded world must be a whole number of at least 0, not {seed!r}.")
+    check_split(split)
     templates = load_templates()
     phrasings = TRAIN if split == "train" else MIXED
     check_phrasings(templates, phrasings, rephrasings)

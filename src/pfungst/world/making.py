@@ -158,6 +158,12 @@ def make(
     return manifest
 
 
+def check_split(split: str) -> None:
+    """A split's name stands in file names, and in every seed."""
+    if not re.fullmatch(r"[A-Za-z0-9]{1,64}", split):
+        raise DataError(f"A split is named by letters and digits, as in train or val2, not {split!r:.80}.")
+
+
 def draw_scene(index: int, *, split: str, seed: int, width: int = DEFAULT_WIDTH, height: int = DEFAULT_HEIGHT) -> Scene:
     """Scene number `index` of a split: the same whichever others are drawn. All its objects can be seen."""
     from pfungst.world import visible_pixels
@@ -175,8 +181,7 @@ def draw_scene(index: int, *, split: str, seed: int, width: int = DEFAULT_WIDTH,
 
 
 def _check(settings: WorldSettings, families: TemplateSet) -> None:
-    if not re.fullmatch(r"[A-Za-z0-9]+", settings.split):
-        raise DataError(f"A split is named by letters and digits, as in train or val2, not {settings.split!r}.")
+    check_split(settings.split)
     for name, least in (("scenes", 1), ("questions_per_scene", 1), ("width", 1), ("height", 1), ("seed", 0)):
         if getattr(settings, name) < least:
             raise DataError(f"{name} must be at least {least}, not {getattr(settings, name)}.")

@@ -270,7 +270,10 @@ def _in_order(keys: tuple[str, ...], known: Mapping[str, Any], extra: Mapping[st
 
 
 def _is_number(value: object) -> bool:
-    return type(value) in _NUMBERS and isfinite(cast(float, value))
+    try:
+        return type(value) in _NUMBERS and isfinite(cast(float, value))
+    except OverflowError:  # a whole number too large for a float
+        return False
 
 
 def _vector(value: object, where: str, name: str) -> tuple[Any, Any, Any]:
@@ -297,6 +300,13 @@ def _directions(given: object, where: str) -> Mapping[str, Vector]:
     return {name: _vector(one, where, f"direction {name}") for name, one in given.items()}
 
 
+def _are_indices(row: Sequence[object], count: int) -> bool:
+    try:
+        return _INDICES[count].issuperset(row)
+    except TypeError:  # a list among them, which no set can hold
+        return False
+
+
 def _relationships(given: object, count: int, where: str) -> Mapping[str, Sequence[Sequence[int]]] | None:
     if given is None:
         return None
@@ -306,6 +316,6 @@ def _relationships(given: object, count: int, where: str) -> Mapping[str, Sequen
         if not isinstance(rows, (list, tuple)) or len(rows) != count:
             raise DataError(f"{where}: relationships {name!r} must list {count} objects' neighbours, one list each.")
         for i, row in enumerate(rows):
-            if not isinstance(row, (list, tuple)) or not _INDICES[count].issuperset(row):
+            if not isinstance(row, (list, tuple)) or not _are_indices(row, count):
                 raise DataError(f"{where}: relationships {name!r} of object {i} name an object that is not there.")
     return cast("Mapping[str, Sequence[Sequence[int]]]", given)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import Example, FileImage, PfungstError
-from pfungst.core.files import storable
+from pfungst.core.files import reading, storable
 from pfungst.core.images import ZipImage
 from pfungst.probes.decoys.sets import DecoySet
 
@@ -153,8 +153,9 @@ def read_about(path: Path) -> dict[str, Any]:
     """How the decoys of a Parquet file were made, and where they came from; empty if the file does not say."""
     import pyarrow.parquet as pq
 
-    told = (pq.read_schema(path).metadata or {}).get(ABOUT.encode())
-    found: dict[str, Any] = json.loads(told) if told else {}
+    with reading(path, "Make it again with `pfungst decoys`."):
+        told = (pq.read_schema(path).metadata or {}).get(ABOUT.encode())
+        found: dict[str, Any] = json.loads(told) if told else {}
     return found
 
 
@@ -166,7 +167,8 @@ def read_sets(path: Path) -> Stored:
     from pfungst.data import load
 
     whole = load(path)
-    columns = _columns(path)
+    with reading(path, "Make it again with `pfungst decoys`."):
+        columns = _columns(path)
     if not columns:
         raise PfungstError(
             f"{path} was not written by `pfungst decoys`: it has no columns choices_qou, choices_iou ..."
@@ -176,12 +178,13 @@ def read_sets(path: Path) -> Stored:
         for one in load(path, choices=name):
             if one.choices:
                 found[one.id][1][variant] = one.choices
-    for row in _counted(path):
-        for name, count in row.items():
-            if name.startswith("decoys_") and isinstance(count, int):
-                kind = re.sub(r"_(\d+)$", r"@\1", name.removeprefix("decoys_"))
-                strange = row.get(name.replace("decoys_", "fallback_"))
-                found[str(row["id"])][2][kind] = (count, strange if isinstance(strange, int) else 0)
+    with reading(path, "Make it again with `pfungst decoys`."):
+        for row in _counted(path):
+            for name, count in row.items():
+                if name.startswith("decoys_") and isinstance(count, int):
+                    kind = re.sub(r"_(\d+)$", r"@\1", name.removeprefix("decoys_"))
+                    strange = row.get(name.replace("decoys_", "fallback_"))
+                    found[str(row["id"])][2][kind] = (count, strange if isinstance(strange, int) else 0)
     return found
 
 

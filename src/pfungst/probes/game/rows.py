@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pfungst.core import PfungstError, read_config
-from pfungst.core.files import jsonable, storable
+from pfungst.core.files import jsonable, reading, storable
 from pfungst.probes.game.board import Board, Floats
 from pfungst.probes.game.minigame import MiniGame, Move
 from pfungst.probes.game.rules import CHANGED, FOOLED, INVALID, GameRules
@@ -248,16 +248,13 @@ def write_round(file: Any, played: Round) -> None:
 
 
 def read_round(path: Path) -> Round:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
+    with reading(path, "Delete it, and run the same command again."):
         table = pq.read_table(path)
         about = json.loads((table.schema.metadata or {})[b"pfungst"])
-    except (OSError, KeyError, ValueError, pa.ArrowException) as error:
-        raise PfungstError(f"{path} is not a finished mini-game ({error}).") from error
-    boards = tuple(BoardSummary(**one) for one in about.pop("boards"))
-    return Round(table.replace_schema_metadata(None), boards, tuple(about.pop("curve")), **about)
+        boards = tuple(BoardSummary(**one) for one in about.pop("boards"))
+        return Round(table.replace_schema_metadata(None), boards, tuple(about.pop("curve")), **about)
 
 
 def read_moves(run: Path) -> Any:

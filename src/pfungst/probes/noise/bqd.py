@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from pfungst.core import DataError, PfungstError
-from pfungst.core.files import storable, write_atomic
+from pfungst.core.files import reading, storable, write_atomic
 from pfungst.probes.noise.ranking import Ranking
 
 COLUMNS = ("question_id", "image_id", "main_question", "basic_questions", "scores", "gap")
@@ -118,7 +118,14 @@ def _read_parquet(path: Path) -> list[tuple[str, list[str], list[float], float |
         raise DataError.at(path, "", f"this is not a basic question dataset ({error}).") from error
     if table.column_names != list(COLUMNS[2:]):
         raise DataError.at(path, "", f"a basic question dataset has the columns {', '.join(COLUMNS)}.")
-    columns = [table[name].to_pylist() for name in COLUMNS[2:]]
+    with reading(path, "Make it again with `pfungst rank`."):
+        columns = [table[name].to_pylist() for name in COLUMNS[2:]]
+        for row, (main, basic, scores, gap) in enumerate(zip(*columns, strict=True), start=1):
+            numbers = [*scores, *([] if gap is None else [gap])]
+            if not (isinstance(main, str) and all(isinstance(one, str) for one in basic)):
+                raise ValueError(f"row {row}: questions are text")
+            if not all(isinstance(one, float) for one in numbers) or len(scores) != len(basic):
+                raise ValueError(f"row {row}: one score a basic question")
     return list(zip(*columns, strict=True))
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from pfungst.core import PfungstError, read_config
 from pfungst.core.exam import labelled
+from pfungst.core.files import reading
 from pfungst.core.store import AnswerStore
 from pfungst.report.findings import read_findings, read_judge
 from pfungst.report.names import finding_name
@@ -126,8 +127,9 @@ class Source:
         path = labelled(self.path / "trials", self.label) / f"{probe}.parquet"
         if not path.exists():
             raise PfungstError(f"{self.path} has no trials of the probe {probe}: run the exam to its end.")
-        trials = pq.read_table(path)
-        keys = trials.column("key").to_pylist()
+        with reading(path, f"Run `pfungst rescore {self.path}`."):
+            trials = pq.read_table(path)
+            keys = trials.column("key").to_pylist()
         said = self._said(keys)
         trials = trials.add_column(0, "probe", pa.array([probe] * len(trials), pa.string()))
         kinds = {

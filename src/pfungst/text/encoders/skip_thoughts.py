@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from pfungst.core import DataError
+from pfungst.core.files import write_atomic
+from pfungst.core.seal import read_sealed, seal
 from pfungst.text.encoders.base import MAX_WORDS, EncoderError, FloatArray, check_sentences, unit_rows
 from pfungst.text.encoders.gru import GRUWeights, TorchGRU, last_state
 from pfungst.text.encoders.tokens import TOKENIZERS, gram_buckets
@@ -160,7 +163,7 @@ class SkipThoughts:
 
     def save(self, path: str | Path, *, half: bool = True, notes: Mapping[str, Any] | None = None) -> None:
         """Write one safetensors file; `half` stores 16-bit numbers, which halves it and moves vectors by about 1e-3."""
-        from safetensors.numpy import save_file
+        from safetensors.numpy import save
 
         tensors: dict[str, Any] = {"vocabulary": np.frombuffer("\n".join(self.vocabulary).encode(), np.uint8)}
         if list(self.vocabulary.values()) != list(range(len(self.vocabulary))):
@@ -186,19 +189,19 @@ class SkipThoughts:
         }
         # One entry alone: the library writes several in any order, and the same model must give the same bytes.
         text = json.dumps({**(notes or {}), **settings}, sort_keys=True)
-        save_file(tensors, path, metadata={"pfungst": text})
+        write_atomic(path, seal(save(tensors, metadata={"pfungst": text})))
 
     @classmethod
     def load(cls, path: str | Path, *, device: str = "numpy") -> SkipThoughts:
         """Read a file that `save` wrote."""
-        from safetensors import SafetensorError, safe_open
+        from safetensors import SafetensorError
+        from safetensors.numpy import load
 
         try:
-            with safe_open(path, framework="numpy") as file:
-                settings = json.loads((file.metadata() or {}).get("pfungst", "{}"))
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-            source = hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
-        except (OSError, SafetensorError, ValueError) as error:
+            content, metadata = read_sealed(Path(path))
+            settings, tensors = json.loads(metadata.get("pfungst", "{}")), load(content)
+            source = hashlib.sha256(content).hexdigest()[:16]
+        except (OSError, SafetensorError, DataError, ValueError) as error:
             raise EncoderError(f"{path}: this file cannot be read as safetensors ({error}).") from error
         if not isinstance(settings, dict) or settings.get("format") != FORMAT:
             raise EncoderError(f"{path}: not a skip-thoughts model of this package (no format {FORMAT!r} in it).")

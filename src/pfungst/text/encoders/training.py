@@ -10,7 +10,6 @@ import hashlib
 import json
 import math
 import os
-import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,7 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pfungst.core import MissingExtra
+from pfungst.core import DataError, MissingExtra
+from pfungst.core.files import write_atomic
+from pfungst.core.seal import read_sealed, seal
 from pfungst.text.encoders.base import EncoderError
 from pfungst.text.encoders.corpus import NOBODY, Corpus, make_corpus
 from pfungst.text.encoders.skip_thoughts import Part, SkipThoughts
@@ -131,9 +132,7 @@ def train_skip_thoughts(
         if stopping and not last:
             return state.encoder(name)
     encoder = state.encoder(name)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-    encoder.save(temporary, notes={**(notes or {}), "config": asdict(config)})
-    temporary.replace(target)
+    encoder.save(target, notes={**(notes or {}), "config": asdict(config)})
     saved.unlink(missing_ok=True)
     return SkipThoughts.load(target)
 
@@ -234,31 +233,30 @@ class _State:
         return inputs, torch.where((steps <= lengths) & (lengths > 0), targets, -100)
 
     def save(self, path: Path) -> None:
-        from safetensors.torch import save_file
+        from safetensors.torch import save
 
         tensors = {f"net.{name}": value.contiguous() for name, value in self.net.state_dict().items()}
         for number, values in self.optimizer.state_dict()["state"].items():
             tensors |= {f"adam.{number}.{name}": value.contiguous() for name, value in values.items()}
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-        save_file(tensors, temporary, metadata={"pfungst": json.dumps([self.identity, self.step])})
-        temporary.replace(path)
+        write_atomic(path, seal(save(tensors, metadata={"pfungst": json.dumps([self.identity, self.step])})))
 
     def restore(self, path: Path) -> None:
         """Go on from a saved state, if there is one of the same corpus and configuration."""
-        from safetensors import SafetensorError, safe_open
+        from safetensors import SafetensorError
+        from safetensors.torch import load
 
         if not path.is_file():
             return
         try:
-            with safe_open(path, framework="pt", device="cpu") as file:
-                identity, step = json.loads((file.metadata() or {}).get("pfungst", "[null, 0]"))
-                if identity != self.identity:
-                    raise EncoderError(
-                        f"{path} belongs to a training with another corpus or configuration. Delete it to begin "
-                        "anew, or choose another output."
-                    )
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-        except SafetensorError as error:
+            content, metadata = read_sealed(path)
+            identity, step = json.loads(metadata.get("pfungst", "[null, 0]"))
+            if identity != self.identity:
+                raise EncoderError(
+                    f"{path} belongs to a training with another corpus or configuration. Delete it to begin anew, or "
+                    "choose another output."
+                )
+            tensors = load(content)
+        except (OSError, SafetensorError, DataError, ValueError, TypeError) as error:
             raise EncoderError(
                 f"{path}: the saved training cannot be read ({error}). Delete it to start again."
             ) from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import IO
 import numpy as np
 
 from pfungst.core import DataError
+from pfungst.core.files import exists
 from pfungst.text.encoders.base import FloatArray, check_sentences
 from pfungst.text.encoders.tokens import words
 
@@ -51,7 +53,7 @@ class WordVectors:
         """
         file = Path(path)
         kind = file.with_suffix("").suffix if file.suffix == ".gz" else file.suffix
-        if not file.is_file():
+        if not exists(file) or not file.is_file():
             raise DataError.at(file, "", "there is no such file of word vectors.")
         try:
             if kind == ".npz":
@@ -61,7 +63,7 @@ class WordVectors:
                     found, rows = (
                         _read_binary(stream, file, limit) if kind == ".bin" else _read_text(stream, file, limit)
                     )
-        except (OSError, EOFError, zipfile.BadZipFile) as error:
+        except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
             raise DataError.at(file, "", f"the file cannot be read ({error}).") from error
         if not found:
             raise DataError.at(file, "", "the file holds no word vectors.")

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pfungst.core import PfungstError, ProbeError
+from pfungst.core.files import write_atomic
+from pfungst.core.seal import read_sealed, seal
 from pfungst.probes.game.adversaries.pretrained import Features, Seen, find_features
 from pfungst.probes.game.adversaries.torch_guard import nn, torch
 from pfungst.probes.game.observe import OBJECT_FEATURES, TOKENS
@@ -121,10 +123,10 @@ def make_policy(settings: A2C, bins: int, seed: int) -> tuple[Policy, Features |
         if not settings.learn:
             raise ProbeError("An adversary that does not learn needs weights: train one and give its file.")
         return policy, network
-    from safetensors.torch import load_file
+    from safetensors.torch import load
 
     try:
-        policy.load_state_dict(load_file(settings.weights))
+        policy.load_state_dict(load(read_sealed(Path(settings.weights))[0]))
     except Exception as error:
         raise PfungstError(
             f"{settings.weights}: the weights do not fit the adversary {settings.name} ({error})."
@@ -134,7 +136,7 @@ def make_policy(settings: A2C, bins: int, seed: int) -> tuple[Policy, Features |
 
 def save_policy(policy: Policy, path: Path, settings: A2C) -> None:
     """Write a policy as safetensors; the settings go along as text."""
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     parts = {name: value.contiguous() for name, value in policy.state_dict().items()}
-    save_file(parts, path, metadata={"settings": json.dumps(asdict(settings))})
+    write_atomic(path, seal(save(parts, metadata={"settings": json.dumps(asdict(settings))})))

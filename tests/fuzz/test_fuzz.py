@@ -1,0 +1,75 @@
+"""A few hundred damaged inputs; `python -m tests.fuzz.run --count 10000` feeds the rest."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pfungst.core import Answer, Example, PfungstError
+from tests.fuzz.run import TooLong, bounded, feed, warm_up
+from tests.fuzz.targets import TARGETS
+
+COUNT = {"packed_loaders": 15, "run_folders": 15, "server_responses": 15, "weights": 15}
+"""Inputs of the targets that take longer; others get 25."""
+
+
+@pytest.mark.parametrize("name", sorted(TARGETS))
+def test_a_damaged_input_is_used_or_refused_with_a_sentence(name: str) -> None:
+    warm_up([name])
+    ended = [feed(name, seed) for seed in range(COUNT.get(name, 25))]
+    assert set(ended) <= {"used", "refused"}
+    assert "refused" in ended or name == "replies", "what is never refused was never damaged"
+
+
+def test_the_same_seed_feeds_the_same_input(tmp_path: Path) -> None:
+    from tests.fuzz.mutate import harm_bytes, harm_value, text
+
+    value = json.loads(
+        (Path(__file__).parents[1] / "scores" / "golden_replies.jsonl").read_text("utf-8").split("\n")[0]
+    )
+    for make in (lambda rng: harm_bytes(rng, b"abc" * 50), lambda rng: json.dumps(harm_value(rng, value)), text):
+        assert [make(random.Random(n)) for n in range(20)] == [make(random.Random(n)) for n in range(20)]
+
+
+def test_the_harness_notices_what_it_is_there_for() -> None:
+    with pytest.raises(TooLong), bounded(seconds=0.1):
+        while True:
+            pass
+    with pytest.raises(MemoryError), bounded():
+        bytearray(3 << 30)
+
+
+@given(st.text(max_size=200), st.lists(st.text(max_size=8), max_size=5).map(tuple), st.text(max_size=10))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_any_reply_is_read_as_one_of_the_choices_or_not_at_all(reply: str, choices: tuple[str, ...], kind: str) -> None:
+    from pfungst.scores import METRICS
+    from pfungst.scores.matchers import MATCHERS, read
+
+    for name in MATCHERS.names():
+        found = read(reply, choices, kind, name)
+        assert found is None or not choices or found in choices
+    example = Example("e", "q", answers=(reply,) * 10, target=reply, choices=choices)
+    for name, metric in METRICS.items():
+        score = metric(example, Answer(reply))
+        assert score != score or 0 <= score <= 1, name
+
+
+@given(st.text(max_size=60), st.sampled_from(["probe", "player", "data", "metric", "matcher"]))
+@settings(max_examples=100, deadline=None)
+def test_any_spec_names_a_part_or_is_refused_with_a_sentence(spec: str, what: str) -> None:
+    from pfungst.data import load
+    from pfungst.players import resolve
+    from pfungst.probes import get_probe
+    from pfungst.scores import get_metric
+    from pfungst.scores.matchers import get_matcher
+
+    make = {"probe": get_probe, "player": resolve, "data": load, "metric": get_metric, "matcher": get_matcher}[what]
+    try:
+        make(spec)
+    except PfungstError as error:
+        assert str(error)
