@@ -49,8 +49,8 @@ class LearntRephraser:
     argument: str
     """Folder that `pfungst reproduce paraphraser` wrote."""
     least: float = 0.6
-    """Smallest cosine of the sentence vectors. With the embedded encoder "What color is the dog?" and "What is the color
-    of the dog?" have 0.67; the words are checked more strictly than those of the rules."""
+    """Smallest cosine of the sentence vectors. With the embedded encoder "What color is the dog?" and "What is the
+    color of the dog?" have 0.67; the words are checked more strictly than those of the rules."""
     encoder: str = "skip-thoughts"
     temperature: float = 0.8
     """Of the words that are drawn."""
