@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pfungst.core.asker import Asker, Place
-from pfungst.core.by_id import ById
 from pfungst.core.config import check_config
 from pfungst.core.errors import PfungstError, PlayerError, ProbeError
 from pfungst.core.files import jsonable, write_json
-from pfungst.core.flow import Answering, Filling, Recorded, flow, known_answers
-from pfungst.core.scoring import Scoring
 from pfungst.core.store import AnswerStore
-from pfungst.core.trials import trials_file
+from pfungst.core.trials import write_trials
 from pfungst.core.types import (
     Answer,
     AnsweredTrial,
