@@ -107,8 +107,8 @@ def examine(
     max_errors: int | None = None,
     precision: float | None = None,
     place: Place | None = None,
-    progress: Progress = no_progress,
     replicas: int | str | None = None,
+    progress: Progress = no_progress,
 ) -> Run:
     """Ask the player everything the probes want to know, and write the run folder with its report.
 
@@ -133,8 +133,8 @@ def examine(
     replicas: ask so many copies of the player at once, each in a process of its own or, where `place` is a Ray cluster,
         there; `auto` for one a GPU or core. Needs a spec. See `pfungst.players.replicate.ReplicaSettings`.
     """
-    from pfungst.report import add_looks, write_report
     from pfungst.compute import working
+    from pfungst.report import add_looks, write_report
     from pfungst.scores import get_metric
     from pfungst.scores.matchers import get_matcher
 
@@ -158,11 +158,11 @@ def examine(
             "open": open_questions,
         },
     }
-    with shown_in(path, progress) as shown:
     # With copies of the player it is the asking that is spread: a search runs here and asks all of them.
     search = place if replicas is None else None
+    with shown_in(path, progress) as shown:
         exam = Exam(
-            chosen, part, parts, get_metric(part.metric), path, seed, config, shown, max_queries, place,
+            chosen, part, parts, get_metric(part.metric), path, seed, config, shown, max_queries, search,
             get_matcher(reading) if reading else None, max_errors, precision=precision,
         )  # fmt: skip
         with working(place or Place()):
@@ -185,9 +185,9 @@ def named(
     open_questions: bool = False,
     data_options: Mapping[str, Any] | None = None,
     player_options: Mapping[str, Any] | None = None,
-) -> tuple[Player, Dataset, list[Probe], Path]:
     replicas: int | str | None = None,
     on: str = "local",
+) -> tuple[Player, Dataset, list[Probe], Path]:
     """Player, examples, probes and run folder that the arguments of `examine` name."""
     from pfungst.data.selection import select
     from pfungst.players import resolve
