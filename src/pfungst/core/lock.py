@@ -1,0 +1,46 @@
+"""One exam a run folder at a time."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pfungst.core.errors import PfungstError
+
+
+@contextmanager
+def locked(out: Path) -> Iterator[None]:
+    """Hold a run folder: two exams in it would ask the same questions twice.
+
+    An open SQLite transaction is a lock that every system has and that ends with the process, however it ends.
+    """
+    path = out / ".lock"
+    try:
+        lock = _held(path)
+    except sqlite3.OperationalError as error:
+        if "locked" in str(error):
+            raise PfungstError(f"Another exam is running in {out}. Wait for it, or choose another folder.") from None
+        raise PfungstError(
+            f"{out} cannot be written or locked ({error}). Choose another folder; it must be on a disk with room, where "
+            "you may write and locks work, which they do not on every network drive."
+        ) from error
+    except sqlite3.DatabaseError:
+        # Nothing is kept in the file, so whatever stands in a damaged one is no loss.
+        path.unlink(missing_ok=True)
+        lock = _held(path)
+    try:
+        yield
+    finally:
+        lock.close()
+
+
+def _held(path: Path) -> sqlite3.Connection:
+    lock = sqlite3.connect(path, timeout=0, isolation_level=None)
+    try:
+        lock.execute("BEGIN EXCLUSIVE")
+    except BaseException:
+        lock.close()
+        raise
+    return lock
