@@ -27,6 +27,7 @@ EXPERIMENTS = Registry(
         "attention": "pfungst.experiments.attention:EXPERIMENT",
         "basic-questions": "pfungst.experiments.noise_data:EXPERIMENT",
         "clevr": "pfungst.experiments.clevr:EXPERIMENT",
+        "committee": "pfungst.experiments.committee:EXPERIMENT",
         "cycle": "pfungst.experiments.cycle:EXPERIMENT",
         "daquar": "pfungst.experiments.daquar:EXPERIMENT",
         "failure": "pfungst.experiments.failure:EXPERIMENT",

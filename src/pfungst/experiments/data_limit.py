@@ -201,8 +201,19 @@ def tables(result: DataLimitResult) -> list[Table]:
         seen = float(np.mean([one.seen for one in some]))
         shown = ["" if math.isnan(value) else f"{100 * value:.1f}%" for value in each]
         majority = float(np.mean([one.majority for one in some]))
-        rows.append((objects, hops, f"{percent:g}%", joint, *shown, f"{100 * seen:.1f}%", f"{100 * majority:.1f}%"))
-    columns = ("objects", "questions", "seen", "unseen, all models", *result.models, "on seen layouts", "majority")
+        trials = len({one.cell.trial for one in some})
+        ends = (f"{100 * seen:.1f}%", f"{100 * majority:.1f}%")
+        rows.append((objects, hops, f"{percent:g}%", trials, joint, *shown, *ends))
+    columns = (
+        "objects",
+        "questions",
+        "seen",
+        "trials",
+        "unseen, all models",
+        *result.models,
+        "on seen layouts",
+        "majority",
+    )
     return [Table("Accuracy on unseen layouts", columns, tuple(rows), "Intervals over trials.")]
 
 

@@ -106,8 +106,8 @@ class Judge:
         self.trained, self.encoder = trained, Encoder(trained, device)
         self.model = trained.model.eval().to(device)
 
-    def sure(self, board: Board, layouts: Floats) -> Floats:
-        """(layouts,): the logarithm of the odds that it gives to the truth."""
+    def logits(self, board: Board, layouts: Floats) -> Tensor:
+        """(layouts, answers): what it thinks of each."""
         import torch
 
         from pfungst.models.quick import full_precision
@@ -119,7 +119,12 @@ class Judge:
             [()] * len(layouts),
         )
         with torch.inference_mode(), full_precision():
-            return log_odds(self.trained, self.model(batch).logits, [board.truth_text] * len(layouts))
+            found: Tensor = self.model(batch).logits
+        return found
+
+    def sure(self, board: Board, layouts: Floats) -> Floats:
+        """(layouts,): the logarithm of the odds that it gives to the truth."""
+        return log_odds(self.trained, self.logits(board, layouts), [board.truth_text] * len(layouts))
 
 
 def log_odds(trained: Trained, logits: Tensor, truths: Sequence[str]) -> Floats:
