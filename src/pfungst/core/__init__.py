@@ -11,8 +11,9 @@ from pfungst.core.errors import (
     ProbeError,
     UsageError,
 )
-from pfungst.core.exam import Exam, Examined, StoredPlayer, read_config
+from pfungst.core.exam import Exam, Examined, read_config
 from pfungst.core.images import BytesImage, FileImage, Image, LazyImage, NamedImage, ZipImage
+from pfungst.core.stored import StoredPlayer
 from pfungst.core.types import (
     Answer,
     AnsweredTrial,
@@ -29,9 +30,9 @@ from pfungst.core.types import (
     IdPlayer,
     ImagePlayer,
     MeteredPlayer,
-    NotingPlayer,
     NeedingPlayer,
     Needs,
+    NotingPlayer,
     PartialPlayer,
     Player,
     PreparingProbe,
@@ -74,9 +75,9 @@ __all__ = [
     "ImagePlayer",
     "LazyImage",
     "MeteredPlayer",
-    "MissingExtra",
     "NeedingPlayer",
     "Needs",
+    "MissingExtra",
     "NamedImage",
     "NotingPlayer",
     "PartialPlayer",

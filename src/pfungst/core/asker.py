@@ -33,6 +33,8 @@ from pfungst.core.types import (
 )
 
 TELL_EVERY_SECONDS = 0.1
+UNSAVED_SECONDS = 0.002
+"""Work of a player that a kill may lose beside what is in flight: a commit for each batch would cost more than that."""
 PATIENCE = 5
 """Failures in a row after which a player is considered down."""
 
@@ -153,29 +155,38 @@ class Asker:
         self._put(list(open_queries.items()), known, tell, None)
         return [known.get(key) for key in keys]
 
-    def fill(self, queries: Mapping[str, Query], what: str = "asking", tolerate: int = 0) -> dict[str, Answer]:
+    def fill(
+        self,
+        queries: Mapping[str, Query],
+        what: str = "asking",
+        tolerate: int = 0,
+        *,
+        before: int = 0,
+        total: int | None = None,
+    ) -> dict[str, Answer]:
         """Have all of these answered; returns the answers by key. Keys are those of `Query.key`.
 
         tolerate: most queries that may fail; those have no answer, are counted in `failed` and named in `failures`.
             One more, or a player that fails on everything, raises the error.
+        before, total: where these are a part of more, for the progress.
         """
         known = self._recall(list(queries))
         open_queries = [(key, query) for key, query in queries.items() if key not in known]
-        total, told = len(queries), 0.0
-        self.progress(what, len(known), total)
+        total, told = before + len(queries) if total is None else total, 0.0
+        self.progress(what, before + len(known), total)
 
         def tell() -> None:
             nonlocal told
-            if time.monotonic() - told > TELL_EVERY_SECONDS or len(known) == total:
+            if time.monotonic() - told > TELL_EVERY_SECONDS or len(known) == len(queries):
                 told = time.monotonic()
-                self.progress(self._with_usage(what), len(known), total)
+                self.progress(self._with_usage(what), before + len(known), total)
 
         # What a search before this gave up does not count.
         self._put(open_queries, known, tell, tolerate and self.failed + tolerate)
         if self._last_failure is not None and not known:
             raise self._last_failure
-        if len(known) < total:
-            self.progress(self._with_usage(what), len(known), total)
+        if len(known) < len(queries):
+            self.progress(self._with_usage(what), before + len(known), total)
         return known
 
     def still_up(self) -> None:
@@ -206,6 +217,12 @@ class Asker:
                 return
             except (BudgetSpent, NobodyAsked, PlayerDied):
                 raise
+            except QueriesFailed as error:
+                if tolerate == 0:
+                    raise
+                for place, sentence in error.failed.items():
+                    self._give_up(items[place][1], PlayerError(sentence), tolerate, in_a_row=len(items) == 1)
+                return
             except PfungstError as error:
                 if tolerate == 0:
                     raise
@@ -217,12 +234,6 @@ class Asker:
                 for item in suspects:
                     if alone:
                         self._give_up(item[1], error, tolerate)
-            except QueriesFailed as error:
-                if tolerate == 0:
-                    raise
-                for place, sentence in error.failed.items():
-                    self._give_up(items[place][1], PlayerError(sentence), tolerate, in_a_row=len(items) == 1)
-                return
                     else:
                         self._ask_alone(item, known, tell, tolerate)
 
@@ -244,21 +255,32 @@ class Asker:
             self._give_up(item[1], error, tolerate)
 
     def _batches(self, items: Sequence[tuple[str, Query]]) -> Iterator[list[tuple[str, Query, Answer]]]:
-        """Answers in batches, each stored before it is yielded."""
+        """Answers in batches, stored as they come: only those of a player too quick for that are gathered first."""
         if items and _ASKING_NOBODY.get():
             raise NobodyAsked(f"{self.player.name} would have to be asked {len(items):,} questions first.")
         allowed = items if self.budget is None else items[: max(0, self.budget - self.asked)]
-        for batch in _ask_all(self.player, allowed):
-            if self.store is not None:
-                self.store.add(self.fingerprint, batch)
-            self.asked += len(batch)
-            self._failures_in_a_row = 0
-            yield batch
+        unsaved: list[tuple[str, Query, Answer]] = []
+        since = time.monotonic()
+        try:
+            for batch in _ask_all(self.player, allowed):
+                unsaved += batch
+                if isinstance(self.player, StreamingPlayer) or time.monotonic() - since > UNSAVED_SECONDS:
+                    self._save(unsaved)
+                    unsaved, since = [], time.monotonic()
+                self.asked += len(batch)
+                self._failures_in_a_row = 0
+                yield batch
+        finally:
+            self._save(unsaved)
         if len(allowed) < len(items):
             raise BudgetSpent(
                 f"The budget of {self.budget:,} queries to {self.player.name} is spent. The answers so far are kept: "
                 "run the same command with a larger budget to continue."
             )
+
+    def _save(self, answered: Sequence[tuple[str, Query, Answer]]) -> None:
+        if self.store is not None and answered:
+            self.store.add(self.fingerprint, answered)
 
     def _with_usage(self, what: str) -> str:
         return f"{what} · {self.player.usage}" if isinstance(self.player, MeteredPlayer) else what

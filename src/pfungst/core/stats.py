@@ -9,6 +9,10 @@ With one cluster nothing is known about the spread between clusters: the interva
 clusters have one mean c the bootstrap collapses, and an exact bound takes its place: if a share p of all clusters had
 another mean, none of G would show it with probability (1 - p)^G, so p is at most 1 - (alpha / 2)^(1 / G), and the mean
 of scores between a and b lies between c - p (c - a) and c + p (b - c).
+
+Of very many clusters most look alike: the same sum of scores over the same number. What is drawn then is how many of
+each look, by one multinomial, which has the same distribution as drawing the clusters one by one. Likewise the signs of
+all clusters with the same sum are flipped by one binomial.
 """
 
 from __future__ import annotations
@@ -24,7 +28,10 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 BOOTSTRAP_DRAWS = 2000
 PERMUTATION_DRAWS = 10_000
+MANY_CLUSTERS = 100_000
+"""From here on clusters are drawn by their looks, where there are few enough of these."""
 _CHUNK = 4_000_000  # random integers held at once
+_LOOKS = 50  # clusters of one look, on average, that make it worth while
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +74,27 @@ class Flips:
 
 
 def _known(scores: Sequence[float] | Floats, clusters: Sequence[Any]) -> tuple[Floats, npt.NDArray[np.intp]]:
-    """Scores without NaN, and their clusters as numbers 0..G-1."""
+    """Scores without NaN, and their clusters as numbers 0..G-1 in the order in which they come first."""
     values = np.asarray(scores, dtype=np.float64)
     if len(values) != len(clusters):
         raise ValueError(f"{len(values)} scores but {len(clusters)} cluster labels")
     known = ~np.isnan(values)
+    if isinstance(clusters, np.ndarray) and clusters.dtype.kind in "iu":
+        return values[known], _in_order(clusters[known])
     labels: dict[Any, int] = {}
     codes = [labels.setdefault(label, len(labels)) for label, keep in zip(clusters, known, strict=True) if keep]
     return values[known], np.asarray(codes, dtype=np.intp)
+
+
+def _in_order(numbers: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+    """Labels that are numbers already, renumbered in the order in which they come first."""
+    highest = np.maximum.accumulate(numbers) if len(numbers) else numbers
+    if len(numbers) and numbers[0] == 0 and bool((np.diff(highest) <= 1).all()) and numbers.min() >= 0:
+        return numbers.astype(np.intp, copy=False)
+    _, first, codes = np.unique(numbers, return_index=True, return_inverse=True)
+    order = np.empty(len(first), np.intp)
+    order[np.argsort(first)] = np.arange(len(first))
+    return order[codes]
 
 
 def bootstrap(
@@ -98,7 +118,7 @@ def bootstrap(
     mean = float(values.mean())
     if groups < 2:
         return Interval(mean, math.nan, math.nan, n, groups, f"{how}: one cluster, no interval")
-    means = bootstrap_means(values[None, :], codes.tolist(), seed=seed, draws=draws)[:, 0]
+    means = bootstrap_means(values[None, :], codes, seed=seed, draws=draws)[:, 0]
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     if high - low <= 1e-12:
         return _all_alike(mean, n, groups, level, (min(bounds[0], mean), max(bounds[1], mean)))
@@ -136,6 +156,13 @@ def bootstrap_means(
     counts = np.bincount(codes, minlength=groups).astype(np.float64)
     rng = np.random.default_rng(seed)
     means = np.empty((draws, len(values)))
+    if (looks := _looks(np.stack([*sums, counts]))) is not None:
+        kinds, many = looks
+        step = max(1, _CHUNK // len(many))
+        for start in range(0, draws, step):
+            drawn = rng.multinomial(groups, many / groups, size=min(step, draws - start))
+            means[start : start + len(drawn)] = drawn @ kinds[:-1].T / (drawn @ kinds[-1])[:, None]
+        return means
     step = max(1, _CHUNK // groups)
     for start in range(0, draws, step):
         chosen = rng.integers(0, groups, size=(min(step, draws - start), groups))
@@ -143,6 +170,21 @@ def bootstrap_means(
         for number, column in enumerate(sums):
             means[start : start + len(chosen), number] = column[chosen].sum(1) / total
     return means
+
+
+def _looks(clusters: Floats) -> tuple[Floats, npt.NDArray[np.int64]] | None:
+    """The different columns of (numbers, clusters), and how many clusters have each; None where that does not pay."""
+    groups = clusters.shape[1]
+    if groups < MANY_CLUSTERS:
+        return None
+    # One number a row at a time: the columns so far, then the next number of each.
+    codes = np.zeros(groups, np.int64)
+    for row in clusters:
+        _, own = np.unique(row, return_inverse=True)
+        _, first, codes = np.unique(codes * (own.max() + 1) + own, return_index=True, return_inverse=True)
+        if len(first) * _LOOKS > groups:
+            return None
+    return clusters[:, first], np.bincount(codes)
 
 
 def clustered_normal(scores: Sequence[float] | Floats, clusters: Sequence[Any], *, level: float = 0.95) -> Interval:
@@ -153,7 +195,7 @@ def clustered_normal(scores: Sequence[float] | Floats, clusters: Sequence[Any], 
     if n == 0:
         return Interval(math.nan, math.nan, math.nan, 0, 0, how)
     mean = float(values.mean())
-    error = standard_error(values, codes.tolist())
+    error = standard_error(values, codes)
     half, side = _z((1 + level) / 2) * error, _z(level) * error
     return Interval(mean, mean - half, mean + half, n, groups, how, mean - side, mean + side)
 
@@ -222,7 +264,15 @@ def permutation(
         signs = 1.0 - 2.0 * ((np.arange(2**groups)[:, None] >> np.arange(groups)) & 1)
         return float((np.abs(signs @ sums) >= bar).mean())
     rng = np.random.default_rng(seed)
-    hits, step = 0, max(1, _CHUNK // groups)
+    hits = 0
+    if (looks := _looks(np.abs(sums)[None, :])) is not None:
+        kinds, many = looks
+        step = max(1, _CHUNK // len(many))
+        for start in range(0, draws, step):
+            kept = rng.binomial(many, 0.5, size=(min(step, draws - start), len(many)))
+            hits += int((np.abs((2.0 * kept - many) @ kinds[0]) >= bar).sum())
+        return (hits + 1) / (draws + 1)
+    step = max(1, _CHUNK // groups)
     for start in range(0, draws, step):
         flips = rng.integers(0, 2, size=(min(step, draws - start), groups), dtype=np.int8)
         hits += int((np.abs((1.0 - 2.0 * flips) @ sums) >= bar).sum())
@@ -259,25 +309,27 @@ def design_effect(scores: Sequence[float] | Floats, clusters: Sequence[Any]) -> 
     if len(values) < 2 or float(values.std()) == 0.0:
         return math.nan
     independent = float(values.var(ddof=1)) / len(values)
-    return standard_error(values, codes.tolist()) ** 2 / independent
+    return standard_error(values, codes) ** 2 / independent
 
 
-def count_flips(clean: Sequence[float], disturbed: Sequence[float], same_answer: Sequence[bool]) -> Flips:
+def count_flips(
+    clean: Sequence[float] | Floats,
+    disturbed: Sequence[float] | Floats,
+    same_answer: Sequence[bool] | npt.NDArray[np.bool_],
+) -> Flips:
     """Split the changes between two conditions. Right means a score above 0; unknown (NaN) scores are left out.
 
     same_answer: whether the two answers say the same, by `pfungst.scores.same_answer`.
     """
-    lost = won = other = same = 0
-    for a, b, alike in zip(clean, disturbed, same_answer, strict=True):
-        if math.isnan(a) or math.isnan(b):
-            continue
-        if (a > 0) != (b > 0):
-            lost, won = lost + (a > 0), won + (b > 0)
-        elif a > 0 or alike:
-            same += 1
-        else:
-            other += 1
-    return Flips(lost, won, other, same)
+    a, b = np.asarray(clean, np.float64), np.asarray(disturbed, np.float64)
+    alike = np.asarray(same_answer, bool)
+    if not len(a) == len(b) == len(alike):
+        raise ValueError(f"{len(a)} clean and {len(b)} disturbed scores, {len(alike)} comparisons")
+    known = ~(np.isnan(a) | np.isnan(b))
+    before, after, alike = a[known] > 0, b[known] > 0, alike[known]
+    lost, won = int((before & ~after).sum()), int((~before & after).sum())
+    other = int((~before & ~after & ~alike).sum())
+    return Flips(lost, won, other, len(before) - lost - won - other)
 
 
 def _z(probability: float) -> float:

@@ -1,4 +1,4 @@
-"""A look into the answer store of a run, without writing a byte."""
+"""What a run holds already: its player that is absent, and a look into its answer store without writing a byte."""
 
 from __future__ import annotations
 
@@ -8,7 +8,27 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pfungst.core.errors import PfungstError
+from pfungst.core.errors import PfungstError, PlayerError
+from pfungst.core.types import Answer, Query
+
+
+@dataclass(frozen=True)
+class StoredPlayer:
+    """A player that is absent: only what it said before is known. `rescore` runs an exam with it."""
+
+    name: str
+    fingerprint: str
+    reads_scenes: bool = False
+    reads_ids: bool = False
+    missing: int = 0
+    """Queries that failed, and so have no answer."""
+    takes: frozenset[str] = frozenset()
+
+    def answer(self, queries: Sequence[Query]) -> Sequence[Answer]:
+        raise PlayerError(
+            f"{len(queries)} or more answers of {self.name} are not in the store. Run the exam to its end first. If an "
+            "earlier version finished it, a probe may ask something else now: examine again into the same folder."
+        )
 
 
 @dataclass(frozen=True, slots=True)

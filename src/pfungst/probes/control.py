@@ -33,7 +33,8 @@ class Control:
         drop = measure.drop(trials, "clean", "again", seed)
         changed = measure.changed(trials, "clean", "again", seed)
         flips = measure.flips(trials, "clean", "again")
-        if any(trial.trial.variants[0].query.example_id for trial in trials):
+        first = next(iter(trials), None)
+        if first is not None and first.trial.variants[0].query.example_id:
             # The second time the same record was read: that says nothing about the model.
             told = f"Recorded answers, {measure.with_interval(clean)} of them right. A file has one answer per question"
             verdict = f"{told}, so the control cannot tell how much of it is sampling noise."
@@ -80,9 +81,7 @@ def _by_type(trials: Sequence[AnsweredTrial], seed: int) -> list[Table]:
     """Clean accuracy by answer type and by question type, where the data set knows them."""
     tables = []
     for title, kind in (("answer type", "answer_type"), ("question type", "question_type")):
-        groups: dict[str, list[AnsweredTrial]] = {}
-        for one in trials:
-            groups.setdefault(getattr(one.example, kind), []).append(one)
+        groups = measure.by_kind(trials, kind)
         if len(groups) > 1:
             found = [
                 (name or "unknown", measure.accuracy(some, "clean", seed)) for name, some in sorted(groups.items())

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from pfungst.core import Answer, AnsweredTrial, Example, Failure, Finding, NamedImage, Query
-from pfungst.core.stats import Flips, Interval, bootstrap, compare_paired, count_flips
+from pfungst.core.answered import AnsweredTrials
+from pfungst.core.stats import Flips, Floats, Interval, bootstrap, compare_paired, count_flips
 from pfungst.scores import same_answer
 
 WORST = 12
@@ -26,17 +30,46 @@ def cluster(trial: AnsweredTrial) -> str:
     return trial.example.image_id or trial.example.id
 
 
-def having(trials: Sequence[AnsweredTrial], variant: str) -> list[AnsweredTrial]:
+# Where the trials are too many to hold, the next four read columns; all statistics are made of what they give.
+
+
+def having(trials: Sequence[AnsweredTrial], variant: str) -> Sequence[AnsweredTrial]:
     """The trials that contain this variant."""
+    if isinstance(trials, AnsweredTrials):
+        return trials.having(variant)
     return [one for one in trials if any(v.name == variant for v in one.trial.variants)]
 
 
-def scores(trials: Sequence[AnsweredTrial], variant: str) -> list[float]:
-    return [one.of(variant)[1] for one in trials]
+def scores(trials: Sequence[AnsweredTrial], variant: str) -> Floats:
+    if isinstance(trials, AnsweredTrials):
+        return trials.scores(variant)
+    return np.array([one.of(variant)[1] for one in trials], np.float64)
 
 
-def clusters(trials: Sequence[AnsweredTrial]) -> list[str]:
+def clusters(trials: Sequence[AnsweredTrial]) -> Sequence[Any]:
+    """What belongs together: the images' names, or numbers for them."""
+    if isinstance(trials, AnsweredTrials):
+        return trials.clusters()
     return [cluster(one) for one in trials]
+
+
+def same(trials: Sequence[AnsweredTrial], clean: str, disturbed: str) -> Floats:
+    """Whether both variants got the same answer, by `alike`."""
+    if isinstance(trials, AnsweredTrials):
+        return trials.alike(clean, disturbed, same_answer)
+    return np.array([alike(trial.of(clean)[0], trial.of(disturbed)[0]) for trial in trials], np.float64)
+
+
+def by_kind(trials: Sequence[AnsweredTrial], column: str) -> dict[str, Sequence[AnsweredTrial]]:
+    """The trials by `answer_type` or `question_type` of their example, in the order in which these come first."""
+    if isinstance(trials, AnsweredTrials):
+        codes, names = trials.kinds(column)
+        present = np.unique(codes, return_index=True)
+        return {names[code]: trials.where(codes == code) for code in present[0][np.argsort(present[1])]}
+    groups: dict[str, list[AnsweredTrial]] = {}
+    for one in trials:
+        groups.setdefault(getattr(one.example, column), []).append(one)
+    return dict(groups)
 
 
 def finding(name: str, interval: Interval, condition: str = "", p: float | None = None, test: str = "") -> Finding:
@@ -71,35 +104,30 @@ def alike(first: Answer, second: Answer) -> float:
     return float(not (first.unread or second.unread) and same_answer(first.text, second.text))
 
 
-def same(trials: Sequence[AnsweredTrial], clean: str, disturbed: str) -> list[float]:
-    """Whether both variants got the same answer, by `alike`."""
-    return [alike(trial.of(clean)[0], trial.of(disturbed)[0]) for trial in trials]
-
-
 def flips(trials: Sequence[AnsweredTrial], clean: str, disturbed: str) -> Flips:
     """What became of the answers; pairs of two unread replies are left out."""
     some = having(trials, disturbed)
-    pairs = [(one, kept) for one, kept in zip(some, same(some, clean, disturbed), strict=True) if kept == kept]
-    known = [one for one, _ in pairs]
-    return count_flips(scores(known, clean), scores(known, disturbed), [kept > 0 for _, kept in pairs])
+    kept = same(some, clean, disturbed)
+    known = ~np.isnan(kept)
+    return count_flips(scores(some, clean)[known], scores(some, disturbed)[known], kept[known] > 0)
 
 
 def changed(trials: Sequence[AnsweredTrial], clean: str, disturbed: str, seed: int) -> Finding:
     """Share of questions whose answer changes: needs no truth, and counts one wrong answer for another. Pairs of two
     unread replies are left out."""
     some = having(trials, disturbed)
-    different = [1.0 - alike for alike in same(some, clean, disturbed)]
+    different = 1.0 - same(some, clean, disturbed)
     return finding("answers changed", bootstrap(different, clusters(some), seed=seed), disturbed)
 
 
 def worst(trials: Sequence[AnsweredTrial], clean: str, disturbed: str, limit: int = WORST) -> tuple[Failure, ...]:
     """The largest losses, ties in the order of the data."""
-    losses = [
-        Failure(one.example.id, disturbed, one.of(clean)[1] - one.of(disturbed)[1])
-        for one in having(trials, disturbed)
-        if one.of(clean)[1] > one.of(disturbed)[1]
-    ]
-    return tuple(sorted(losses, key=lambda failure: -failure.loss)[:limit])
+    some = having(trials, disturbed)
+    losses = scores(some, clean) - scores(some, disturbed)
+    lost = np.flatnonzero(losses > 0)
+    places = lost[np.argsort(-losses[lost], kind="stable")[:limit]].tolist()
+    ids = some.ids(places) if isinstance(some, AnsweredTrials) else [some[at].example.id for at in places]
+    return tuple(Failure(name, disturbed, float(losses[at])) for name, at in zip(ids, places, strict=True))
 
 
 def percent(value: float) -> str:

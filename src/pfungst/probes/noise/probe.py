@@ -204,8 +204,9 @@ def _ranker_table(curves: Sequence[_Curve]) -> Table:
 
 def _row(trials: Sequence[AnsweredTrial], variant: str, seed: int, lost: Finding | None) -> tuple[object, ...]:
     cells: list[object] = ["Original" if variant == "clean" else variant]
+    kinds = measure.by_kind(trials, "answer_type")
     for kind, _ in TYPES:
-        some = [one for one in trials if one.example.answer_type == kind]
+        some = kinds.get(kind)
         cells.append(measure.accuracy(some, variant, seed) if some else "–")
     return (*cells, measure.accuracy(trials, variant, seed), lost if lost is not None else "–")
 
