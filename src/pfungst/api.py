@@ -25,7 +25,7 @@ from pfungst.core import (
     read_config,
 )
 from pfungst.core.exam import Examined, labelled
-from pfungst.core.files import reading
+from pfungst.core.files import reading as reading_file
 from pfungst.core.progress import shown_in
 from pfungst.core.types import matcher_of, no_progress, notes_of
 
@@ -240,7 +240,7 @@ def rescore(
     data = _load(data, {}) if data is not None else load_again(config, path)
     part = part_again(replace(data, metric=metric or config["data"]["metric"]), config)
     if probes is None:
-        with reading(path / "exam.json", "Examine again into another folder."):
+        with reading_file(path / "exam.json", "Examine again into another folder."):
             probes = [PROBES.get(one["name"])(**one["settings"]) for one in config["probes"]]
     was = config["player"]
     player = StoredPlayer(
