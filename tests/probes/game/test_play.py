@@ -250,6 +250,14 @@ def test_tables_have_the_layout_of_the_paper(small: list[Example], tmp_path: Pat
     shown = table_b3([replace(results[0], boards=tuple(half)), replace(results[1], boards=tuple(right))])
     change, low, high = re.findall(r"[+-]?[\d.]+", str(shown.rows[0][-1]))
     assert change == "-50.0" and -100 <= float(low) < -50 < float(high) <= 0
+    # Beside the best of its queries: what rsg fooled counts as wrong there, what it did not as it was before.
+    kept = [replace(one, right=True, fooled_after=None) for one in results[1].boards]
+    best = table_b3([replace(results[0], boards=tuple(half)), replace(results[1], boards=tuple(kept))])
+    assert best.columns[-2] == "one scene, cross-entropy less the best of rsg's queries"
+    assert str(best.rows[0][-2]).startswith("-50.0")
+    lost = [replace(one, right=True, fooled_after=3, confirmed=True, verified=True) for one in results[1].boards]
+    best = table_b3([replace(results[0], boards=tuple(half)), replace(results[1], boards=tuple(lost))])
+    assert str(best.rows[0][-2]).startswith("+50.0")
     assert read_round(tmp_path / "rsg" / "game" / "rounds" / "round-00000.parquet").boards
     with pytest.raises(PfungstError, match=r"no exam\.json"):
         read_result(tmp_path)

@@ -6,13 +6,13 @@ Columns are named as in the paper: its "accuracy drop" is `fooled` here, its "co
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from pfungst.core import PfungstError, Table, read_config
 from pfungst.core.stats import bootstrap
-from pfungst.probes.game.results import Result, budget_figure, result_of
+from pfungst.probes.game.results import Result, budget_figure, is_won, result_of
 from pfungst.probes.game.rows import ROUNDS, read_round
 from pfungst.probes.game.settings import GameSettings
 
@@ -162,8 +162,10 @@ def table_b3(results: Sequence[Result]) -> Table:
         spent = [f"{found[n].average('queries') / size:.0f}" if n in found else "" for n in names]
         once = [_once(found.get(name)) for name in names]
         every = [_every(found.get(name)) for name in names]
-        beside = [_beside(found.get(name), found.get(BASELINE)) for name in others]
-        rows.append((player, size, *cells, " / ".join(spent), *once, *every, *beside))
+        baseline = found.get(BASELINE)
+        best = [_beside(found.get(name), baseline, after) for name in others]
+        beside = [_beside(found.get(name), baseline, one_scenes) for name in others]
+        rows.append((player, size, *cells, " / ".join(spent), *once, *every, *best, *beside))
     columns = (
         "Model",
         "Mini-game size",
@@ -171,13 +173,15 @@ def table_b3(results: Sequence[Result]) -> Table:
         "queries per question",
         *(f"{name}: accuracy on one scene (drop)" for name in names),
         *(f"{name}: accuracy on all its scenes (drop)" for name in names),
+        *(f"one scene, {name} less the best of {BASELINE}'s queries" for name in others),
         *(f"one scene, {name} less {BASELINE}" for name in others),
     )
     note = (
         "One scene: the one the adversary would show if it had a single try (rsg: a random legal one). Questions that "
         "come out right there count for the player: the drop is what the adversary knows. All its scenes: the mean "
-        "over those it asked about in the search. Differences are of the same questions, with cluster bootstraps over "
-        "images."
+        "over those it asked about in the search. An adversary that asked before it chose its one scene is to be "
+        f"compared with the best of {BASELINE}'s queries: what {BASELINE} would show if it kept what fooled. "
+        "Differences are of the same questions, with cluster bootstraps over images."
     )
     return Table("Adversaries side by side (B.3)", columns, tuple(rows), note)
 
@@ -194,11 +198,13 @@ def _every(found: Result | None) -> str:
     return _relative(found.average("scenes_before"), found.average("scenes"))
 
 
-def _beside(found: Result | None, baseline: Result | None) -> str:
-    """Accuracy on the one scene of an adversary less that on the baseline's, on questions that both played."""
+def _beside(
+    found: Result | None, baseline: Result | None, shown_by: Callable[[Result], Mapping[tuple[str, str], float]]
+) -> str:
+    """Accuracy on the one scene of an adversary less that on what the baseline shows, on questions both played."""
     if found is None or baseline is None:
         return ""
-    ours, theirs = one_scenes(found), one_scenes(baseline)
+    ours, theirs = one_scenes(found), shown_by(baseline)
     both = [name for name in ours if name in theirs]
     if not both:
         return ""
@@ -214,6 +220,16 @@ def one_scenes(found: Result) -> dict[tuple[str, str], float]:
     for one in found.boards:
         if one.one_scene is not None and one.old_answer is not None:
             right.setdefault((one.image_id, one.example_id), []).append(one.one_scene)
+    return {name: sum(some) / len(some) for name, some in right.items()}
+
+
+def after(found: Result) -> dict[tuple[str, str], float]:
+    """Whether the player was right on what the adversary shows after all its queries: the scene that fooled it, or the
+    original; by (image, question), the mean where a question was played several times."""
+    right: dict[tuple[str, str], list[bool]] = {}
+    for one in found.boards:
+        if one.old_answer is not None:
+            right.setdefault((one.image_id, one.example_id), []).append(one.right and not is_won(one))
     return {name: sum(some) / len(some) for name, some in right.items()}
 
 
