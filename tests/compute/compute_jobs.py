@@ -52,3 +52,8 @@ def where(shard: Shard) -> bytes:
 
 def thread_settings(shard: Shard) -> bytes:
     return os.environ.get("OMP_NUM_THREADS", "").encode()
+
+
+def slow_draw(shard: Shard) -> bytes:
+    time.sleep(1.0)
+    return draw(shard)

@@ -24,7 +24,7 @@ class Batched:
     name = "batched"
     fingerprint = "batched 1"
     batch_size = 4
-    needs = Needs(memory=64.0)
+    needs = Needs(memory=2.0)
 
     def __init__(self, folder: str = "", start: str = "") -> None:
         self.folder = folder

@@ -117,6 +117,6 @@ def test_settings_are_read_and_needs_are_declared():
     for wrong in ("many", "0", "2:timeout=0", "2:speed=3"):
         with pytest.raises(UsageError):
             ReplicaSettings.of(wrong)
-    assert needs_of(BATCHED, {}).memory == 64.0
+    assert needs_of(BATCHED, {}).memory == 2.0
     assert needs_of("film", {"device": "cuda"}).gpus == 1.0
     assert needs_of("film", {}).gpus == 0.0

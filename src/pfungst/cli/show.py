@@ -80,8 +80,13 @@ def show_table(table: Table) -> None:
 
 
 @contextmanager
-def progress_bar() -> Iterator[Progress]:
-    """Progress on standard error, so that standard output stays clean for --json."""
+def progress_bar(quiet: bool = False) -> Iterator[Progress]:
+    """Progress on standard error, so that standard output stays clean for --json; nothing if quiet."""
+    if quiet:
+        from pfungst.core.types import no_progress
+
+        yield no_progress
+        return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars

@@ -71,6 +71,10 @@ def train(
     ] = None,
     images: Images = None,
     skip_bad: SkipBad = False,
+    on: Annotated[
+        str, typer.Option("--on", help="local, or processes: several share every step (data-parallel).")
+    ] = "local",
+    workers: Annotated[int | None, typer.Option(help="Processes that share every step [one per GPU, or core].")] = None,
     as_json: Json = False,
 ) -> None:
     """Train a model and write it, its curves and its card to a folder that zoo:FOLDER plays.
@@ -85,7 +89,11 @@ def train(
     from pfungst.cli.show import print_json, progress_bar
     from pfungst.models import MODELS, Inputs
     from pfungst.training import train as run
+    from pfungst.training.parallel import Team, launched
 
+    if on != "local" and not launched():
+        raise typer.Exit(in_parallel(on, workers, device))
+    team = Team.of_environment(device)
     folder = out or Path("runs") / model
     kind = MODELS.get(model)
     if not {"image", "scene"} & (kind.reads | kind.learns_from) or "image" not in kind.reads:
@@ -106,16 +114,17 @@ def train(
             "seed": seed,
         },
     )
-    with progress_bar() as progress:
-        prepared = prepare_for(
-            folder / "data",
-            data,
-            validation,
-            inputs,
-            {"max_answers": max_answers, "regions": regions, "device": device},
-            {**data_options(images, skip_bad), "limit": limit},
-            progress,
-        )
+    with progress_bar(quiet=not team.leads) as progress:
+        with team.leader_first():
+            prepared = prepare_for(
+                folder / "data",
+                data,
+                validation,
+                inputs,
+                {"max_answers": max_answers, "regions": regions, "device": device},
+                {**data_options(images, skip_bad), "limit": limit},
+                progress,
+            )
         trained = run(
             model,
             prepared,
@@ -130,7 +139,10 @@ def train(
             half=half,
             progress=progress,
         )
+    team.end()
     card = trained.card
+    if not team.leads:
+        return
     if as_json:
         print_json({"folder": str(folder), "card": card})
         return
@@ -142,6 +154,24 @@ def train(
         f"{card['parameters']:,} parameters, {card['steps']} steps."
     )
     print(f"\n{folder}\npfungst examine zoo:{folder}")
+
+
+def in_parallel(on: str, workers: int | None, device: str) -> int:
+    """The same command as a team of processes; returns its exit code."""
+    import sys
+
+    from pfungst.compute.devices import every_gpu
+    from pfungst.compute.shards import available_cores
+    from pfungst.core import UsageError
+    from pfungst.training.parallel import launch
+
+    if on != "processes":
+        raise UsageError(
+            f"Training runs in this process or in processes of this machine, not on {on!r}. For several machines start "
+            "`torchrun ... -m pfungst train` on each."
+        )
+    gpus = len(every_gpu()) if device.startswith("cuda") else 0
+    return launch(workers or gpus or available_cores(), sys.argv[1:])
 
 
 def cycle_of(

@@ -81,15 +81,22 @@ class RayFleet:
         self._connection = connected(on, count)
         self._ray = self._connection.__enter__()
         self._begin()
-        have = self._ray.cluster_resources()
-        if needs.gpus > have.get("GPU", 0):
-            self.close()
-            raise ComputeError(
-                f"A copy of the player needs {needs.gpus:g} GPUs, and the cluster at {on} has {have.get('GPU', 0):g}."
-            )
-        share = have["GPU"] / needs.gpus if needs.gpus else have.get("CPU", 1)
-        self.most = max(1, int(share))
+        self.most = self._room()
         """Copies that the cluster has room for."""
+        if not self.most:
+            self.close()
+            memory = f" and {needs.memory:g} GiB of memory" if needs.memory else ""
+            raise ComputeError(
+                f"A copy of the player needs {needs.gpus:g} GPUs{memory}, and no node of the cluster at {on} has that."
+            )
+
+    def _room(self) -> int:
+        # A copy that no node can take would be waited for forever.
+        wanted = {"CPU": 1.0, "GPU": self._needs.gpus, "memory": (self._needs.memory or 0.0) * 2**30}
+        nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        return sum(
+            int(min(node.get(name, 0.0) / amount for name, amount in wanted.items() if amount)) for node in nodes
+        )
 
     def _begin(self) -> None:
         wanted: dict[str, Any] = {"num_cpus": 1, "num_gpus": self._needs.gpus, "max_restarts": 0}

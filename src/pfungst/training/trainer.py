@@ -25,6 +25,7 @@ from pfungst.training.config import FitConfig
 from pfungst.training.data import ArrayData, Prepared
 from pfungst.training.evaluation import evaluate
 from pfungst.training.loop import Fitted, Loss, Transform, fit, model_losses
+from pfungst.training.parallel import Team
 
 if TYPE_CHECKING:
     from pfungst.training.cycle import CycleConfig
@@ -72,6 +73,8 @@ def train(
     start : begin with the weights of this trained model, of the same sizes, instead of fresh ones
     """
     fit_config = fit_config or FitConfig()
+    team = Team.of_environment(device)
+    device = str(team.device(device))
     chosen = get_config(name, config)
     model = build(name, prepared.sizes(), chosen, seed=fit_config.seed)
     if start is not None:
@@ -138,6 +141,8 @@ def train(
         settings=settings,
         progress=progress,
     )
+    if not team.leads:
+        return Trained(name, model.to("cpu"), prepared.vocabulary, prepared.inputs, {})  # another process writes it
     correct = evaluate(model, asked, fit_config.batch, device, fit_config.precision).correct
     pictures = np.asarray(_cpu(asked.arrays["picture"])).tolist()
     measured = bootstrap(correct, pictures, seed=fit_config.seed)

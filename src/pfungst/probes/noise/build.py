@@ -115,7 +115,7 @@ def build(
     Work is kept in OUT.parts until the file is complete, so a killed ranking goes on where it was. It is done where
     `pfungst.compute.working` says.
     """
-    from pfungst.compute import make_shards, place_of_work, run_shards
+    from pfungst.compute import make_shards, place_of_work, run_shards, split_range
 
     for file in (out, *also):
         if file.suffix not in (".parquet", ".json"):
@@ -126,7 +126,7 @@ def build(
     rank([texts[0]], distinct, ranker, k=settings.k, keep_main_questions=settings.keep_main_questions)  # fail early
     version = _digest([texts, list(pool), asdict(settings), _fingerprint(ranker)])
     parts = out.with_name(out.name + ".parts")
-    shards = make_shards([{"start": start} for start in range(0, len(texts), SHARD)])
+    shards = make_shards(split_range(len(texts), SHARD))
     if place_of_work().on == "local":
         files = run_shards(partial(_rank_part, job=_Job(texts, distinct, settings), progress=progress), shards, parts,
                            version=version)  # fmt: skip
@@ -163,17 +163,17 @@ class _Job:
 
 def _rank_part(shard: Shard, *, job: _Job, progress: Progress = no_progress) -> bytes:
     """The ranking of one shard of the main questions."""
-    start, ranker = int(shard.payload["start"]), job.settings.make()
+    start, stop, ranker = shard.payload["start"], shard.payload["stop"], job.settings.make()
     if job.prepared is not None and isinstance(ranker, SharingRanker):
         ranker.adopt(job.pool.questions, job.prepared)
     ranking = rank(
-        job.texts[start : start + SHARD], job.pool, ranker, k=job.settings.k,
+        job.texts[start:stop], job.pool, ranker, k=job.settings.k,
         keep_main_questions=job.settings.keep_main_questions,
         progress=lambda what, done, total: progress("ranking", start + done, len(job.texts)),
     )  # fmt: skip
     buffer = io.BytesIO()
     np.savez(buffer, indices=ranking.indices, scores=ranking.scores, gaps=ranking.gaps)
-    progress("ranking", min(start + SHARD, len(job.texts)), len(job.texts))
+    progress("ranking", stop, len(job.texts))
     return buffer.getvalue()
 
 

@@ -1,0 +1,133 @@
+"""Data-parallel training: processes that share every step, as `torchrun` starts them.
+
+Each process takes its share of the rows of a step, and the gradients are added up, each weighted by its share. So the
+update is that of one process on the whole batch, up to rounding, where every loss is a mean over the rows and nothing
+is dropped out (each process draws its own). Batch normalisation sees the rows of all (`batch_norm`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, distributed
+
+PATIENCE = timedelta(hours=2)
+"""How long processes wait for each other: while one of them measures, the others do nothing."""
+
+
+@dataclass(frozen=True)
+class Team:
+    """The processes that train one model. A process alone is a team of one."""
+
+    rank: int = 0
+    size: int = 1
+
+    @classmethod
+    def of_environment(cls, device: torch.device | str = "cpu") -> Team:
+        """The team that `torchrun` has put this process into."""
+        size = int(os.environ.get("WORLD_SIZE", "1"))
+        if size == 1:
+            return cls()
+        if not distributed.is_initialized():
+            on_gpu = torch.device(device).type == "cuda"
+            distributed.init_process_group("nccl" if on_gpu else "gloo", timeout=PATIENCE)
+        return cls(distributed.get_rank(), distributed.get_world_size())
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process measures, writes and talks."""
+        return self.rank == 0
+
+    def device(self, device: torch.device | str) -> torch.device:
+        """The GPU of this process; any other device as it is."""
+        chosen = torch.device(device)
+        if self.size > 1 and chosen.type == "cuda":
+            chosen = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+            torch.cuda.set_device(chosen)
+        return chosen
+
+    def share(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The rows of this process."""
+        return rows[self.rank :: self.size]
+
+    def add_gradients(self, parameters: Iterable[torch.nn.Parameter]) -> None:
+        """Add up the gradients of all processes; a parameter without one counts as zero."""
+        if self.size == 1:
+            return
+        wanted = [parameter for parameter in parameters if parameter.requires_grad]
+        for parameter in wanted:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        # One message for all: hundreds of small ones wait for each other.
+        flat = torch.cat([parameter.grad.reshape(-1).float() for parameter in wanted])  # type: ignore[union-attr]
+        distributed.all_reduce(flat)
+        start = 0
+        for parameter in wanted:
+            count = parameter.numel()
+            assert parameter.grad is not None
+            parameter.grad.copy_(flat[start : start + count].view_as(parameter))
+            start += count
+
+    def gather(self, sums: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The sums over all processes, at the one that leads; zeros at the others."""
+        if self.size == 1:
+            return dict(sums)
+        added: dict[str, Tensor] = {}
+        for name in sorted(sums):
+            value = sums[name].clone()
+            distributed.all_reduce(value)
+            added[name] = value if self.leads else torch.zeros_like(value)
+        return added
+
+    def agree(self, *flags: bool, device: torch.device) -> tuple[bool, ...]:
+        """Each flag is true if it is true anywhere."""
+        if self.size == 1:
+            return flags
+        votes = torch.tensor([float(flag) for flag in flags], device=device)
+        distributed.all_reduce(votes, distributed.ReduceOp.MAX)
+        return tuple(vote > 0 for vote in votes.tolist())
+
+    def told(self, number: float, device: torch.device) -> float:
+        """The number of the process that leads."""
+        if self.size == 1:
+            return number
+        # float64 is what it was measured in; a Mac, which has none, has no second GPU either.
+        value = torch.tensor([number], dtype=torch.float64, device=device)
+        distributed.broadcast(value, 0)
+        return float(value)
+
+    @contextlib.contextmanager
+    def leader_first(self) -> Iterator[None]:
+        """What is made inside, in a folder that all see, is made by the process that leads; the others find it."""
+        if self.size > 1 and not self.leads:
+            distributed.barrier()
+        yield
+        if self.size > 1 and self.leads:
+            distributed.barrier()
+
+    def end(self) -> None:
+        """Nothing more is done together."""
+        if self.size > 1 and distributed.is_initialized():
+            distributed.destroy_process_group()
+
+
+def launched() -> bool:
+    """Whether this process is one of a team that `torchrun` started."""
+    return "WORLD_SIZE" in os.environ
+
+
+def launch(workers: int, arguments: Sequence[str]) -> int:
+    """Run `pfungst ARGUMENTS` as a team of processes on this machine; returns its exit code."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={workers}"]
+    # Each process gets one thread, as torchrun would set it, but without its warning.
+    environment = {"OMP_NUM_THREADS": "1", **os.environ}
+    return subprocess.run([*command, "-m", "pfungst", *arguments], env=environment, check=False).returncode

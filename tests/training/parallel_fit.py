@@ -1,0 +1,32 @@
+"""A small training that processes share, for `test_parallel`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from pfungst.models import save_tensors
+from pfungst.training import FitConfig, fit
+from pfungst.training.parallel import Team
+from tests.training.tiny_data import colours, model
+
+
+def trained(out: Path, steps: int) -> dict[str, Tensor]:
+    """The weights after some steps on eleven rows, without dropout."""
+    torch.set_num_threads(1)
+    net = model(dropout=0.0)
+    config = FitConfig(steps=steps, batch=5, rate=1e-2, clip=1.0, check_every=3, checkpoint_every=2, log_every=2)
+    data = colours(11, 1)
+    fit(net, data, validation=colours(8, 1, seed=9), config=config, out=out, tensorboard=False)
+    return net.state_dict()
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    weights = trained(folder, int(sys.argv[2]))
+    team = Team.of_environment()
+    save_tensors(folder / f"{team.rank}.safetensors", weights)
+    team.end()

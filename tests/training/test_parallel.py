@@ -1,0 +1,58 @@
+"""Processes that share every step make the update of one process."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from pfungst.models import load_tensors
+from pfungst.training.parallel import Team
+from tests.training.parallel_fit import trained
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def test_two_processes_make_the_update_of_one(tmp_path):
+    """Eleven rows in batches of five: shares differ in size, and the last batch is one row for two processes."""
+    alone = trained(tmp_path / "alone", steps=4)
+    # What torchrun sets.
+    team = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "tests.training.parallel_fit", str(tmp_path / "team"), "4"]
+    environment = os.environ | team | {"PYTHONPATH": str(ROOT)}
+    members = [
+        subprocess.Popen(command, env=environment | {"RANK": str(rank), "LOCAL_RANK": str(rank)}, cwd=ROOT)
+        for rank in range(2)
+    ]
+    try:
+        assert [member.wait(timeout=240) for member in members] == [0, 0]
+    finally:
+        for member in members:
+            member.kill()
+    first, second = (load_tensors(tmp_path / "team" / f"{rank}.safetensors")[0] for rank in range(2))
+    for name, value in alone.items():
+        assert torch.equal(first[name], second[name]), name  # the team agrees to the last bit
+        assert torch.allclose(first[name], value, atol=1e-4), name  # a hundredth of one step of Adam
+    curves = [(tmp_path / who / "curves.jsonl").read_text() for who in ("alone", "team")]
+    assert len(curves[0].splitlines()) == len(curves[1].splitlines()) > 0
+
+
+def test_a_process_alone_is_a_team_of_one(monkeypatch):
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    team = Team.of_environment()
+    rows = np.arange(5)
+    assert team.leads
+    assert team.share(rows).tolist() == rows.tolist()
+    assert [Team(rank, 3).share(rows).tolist() for rank in range(3)] == [[0, 3], [1, 4], [2]]
+    assert team.agree(True, False, device=torch.device("cpu")) == (True, False)
