@@ -64,6 +64,23 @@ def test_a_seed_shakes_camera_and_lamps_but_leaves_a_given_camera_alone(scene):
     assert not np.array_equal(render(scene, 64, 48, seed=5), shaken)
 
 
+def test_backdrop_and_roughness_of_the_scene_are_used(scene):
+    clean = render(scene, 64, 48)
+    assert np.array_equal(render(scene | {"backdrop": [0.8, 0.8, 0.8], "roughness": 1}, 64, 48), clean)
+    red = render(scene | {"backdrop": [0.8, 0.3, 0.3]}, 64, 48).astype(int) - clean
+    assert red[..., 1:].mean() < -10 and abs(red[..., 0].mean()) < 2, "less green and blue, as much red"
+    assert not np.array_equal(render(scene | {"roughness": 2.0}, 64, 48), clean)
+
+
+@pytest.mark.parametrize(
+    "look",
+    [{"backdrop": [0.5, 0.5]}, {"backdrop": [1.0] * 3}, {"backdrop": "red"}, {"roughness": 0}, {"roughness": "NaN"}],
+)
+def test_looks_that_are_none_get_a_sentence(look):
+    with pytest.raises(DataError, match="backdrop"):
+        render({"objects": [thing()], **look}, 32, 24)
+
+
 def test_lamps_of_the_scene_are_used(scene):
     base = {name: list(lamp.position) for name, lamp in LAMPS.items()}
     moved = base | {"key": [6.0, -4.0, 5.0]}

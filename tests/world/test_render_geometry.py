@@ -135,9 +135,19 @@ def test_light_of_the_backdrop_is_what_it_gets_times_its_albedo():
 
 
 def test_a_patch_sees_no_more_than_a_hemisphere():
-    _, _, solve = patches()
-    factors = (np.eye(len(solve)) - np.linalg.inv(solve)) / GROUND_ALBEDO
+    _, _, factors = patches()
     assert factors.min() > -1e-9 and factors.sum(1).max() < 1.02
+
+
+def test_each_colour_of_a_backdrop_is_lit_by_itself():
+    """Red of a reddish backdrop is that of a grey one as bright, and dark colours throw back less."""
+    base = np.array([lamp.position for lamp in LAMPS.values()])
+    mixed = backdrop_light(base, (0.8, 0.5, 0.3))
+    for channel, albedo in enumerate((0.8, 0.5, 0.3)):
+        grey = backdrop_light(base, (albedo,) * 3)
+        assert np.allclose(mixed[..., channel], grey[..., channel], rtol=1e-12)
+        assert np.allclose(mixed[..., 3 + channel], grey[..., 3 + channel], rtol=1e-9, atol=1e-12)
+    assert (mixed[..., 5] < mixed[..., 4]).all() and (mixed[..., 4] < mixed[..., 3]).all()
 
 
 def test_bounce_directions_add_up_to_the_ground_below():
@@ -215,7 +225,7 @@ def test_threads_that_start_together_solve_the_backdrop_once(monkeypatch):
 
     calls, invert = [], np.linalg.inv
     monkeypatch.setattr(np.linalg, "inv", lambda matrix: calls.append(1) or invert(matrix))
-    backdrop._patches.cache_clear()
+    backdrop._solved.cache_clear()
     lamps = np.random.default_rng(0).uniform(1, 5, (6, 3, 3))
     with ThreadPoolExecutor(6) as pool:
         found = list(pool.map(backdrop.backdrop_light, lamps))

@@ -47,6 +47,7 @@ def test_every_machine_makes_the_same_pixels() -> None:
 
 
 DIGESTS = {
+    "mirror": "3689faccbc9d7fa0",
     "shift": "2762aee2193397ce",
     "crop": "e19e14bca4ea5db1",
     "pad": "3c8c773b7dcaf7b1",
@@ -172,3 +173,29 @@ def test_beside_imagecorruptions(ours: str, theirs: str) -> None:
         else:
             lost = [np.corrcoef(one[:, :, 2].ravel(), image[:, :, 2].ravel())[0, 1] for one in (made, reference)]
             assert min(lost) > 0.99
+
+
+def test_beside_albumentations() -> None:
+    """What the library does with the same amounts: the same pixels, but for rounding."""
+    library = pytest.importorskip("albumentations", exc_type=ImportError)
+    image = textured(240, 320)
+
+    def theirs(name: str, **settings: object) -> Pixels:
+        made: Pixels = getattr(library, name)(p=1.0, **settings)(image=image)["image"]
+        return made
+
+    assert (OPERATIONS.get("mirror")(image, 1, 0) == theirs("HorizontalFlip")).all()
+    cut = OPERATIONS.get("crop")(image, 5, 0)
+    assert (cut == theirs("CenterCrop", height=cut.shape[0], width=cut.shape[1])).all()
+    grey = theirs("ToGray", num_output_channels=3).astype(int)
+    assert np.abs(OPERATIONS.get("grey")(image, 5, 0).astype(int) - grey).max() <= 1
+    darker = theirs("RandomGamma", gamma_limit=(200, 200)).astype(int)
+    assert np.abs(OPERATIONS.get("gamma")(image, 3, 0).astype(int) - darker).max() <= 1
+    step = 50 / 255
+    brighter = theirs("RandomBrightnessContrast", brightness_limit=(step, step), contrast_limit=(0, 0)).astype(int)
+    assert np.abs(OPERATIONS.get("brightness")(image, 2, 1).astype(int) - brighter).max() <= 1
+    for quality in (25, 10):
+        # It hands RGB to OpenCV, which takes it for BGR: red and blue change places in the colour transform.
+        packed = theirs("ImageCompression", quality_range=(quality, quality))[:, :, ::-1]
+        swapped = np.ascontiguousarray(image[:, :, ::-1])
+        assert distance(jpeg_at(swapped, quality), packed) < 0.15 * distance(swapped, packed) + 0.5

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import PIL.Image
@@ -20,7 +21,8 @@ from pfungst.probes.picture import Picture, topics
 from pfungst.probes.picture.redrawn import Stage
 from pfungst.probes.picture.results import half_at
 from pfungst.probes.picture.topics import CLOCK, COLOR, COUNT, DIRECTION, TEXT, TOPICS
-from pfungst.world import answer, answer_text, embedded, visible_pixels
+from pfungst.world import SceneImage, answer, answer_text, embedded, visible_pixels
+from pfungst.world.constants import COLOR_RGB
 
 
 def image(shade: int = 90) -> BytesImage:
@@ -161,7 +163,7 @@ def test_half_at_needs_a_fall_to_half() -> None:
 
 
 def test_the_world_proves_its_contract(world: Dataset) -> None:
-    probe = Picture(("camera", "light", "occlusion", "crop", "shift"), (1, 5))
+    probe = Picture(("camera", "light", "backdrop", "gloss", "mirror", "occlusion", "crop", "shift"), (1, 5))
     examples = {example.id: example for example in world}
     seen = set()
     for trial in probe.trials(world, 0):
@@ -177,11 +179,23 @@ def test_the_world_proves_its_contract(world: Dataset) -> None:
             assert told is not None and answer_text(told) == example.target
             made = np.array(as_rgb(variant.query.image))
             assert made.shape == clean.shape or name == "crop"
-            if name in ("camera", "light"):
+            if name in ("camera", "light", "backdrop", "gloss"):
                 assert (made != clean).any()
                 before, after = visible_pixels(example.scene), visible_pixels(variant.query.scene)
                 assert after.min() >= min(200, before.min())
                 assert name == "camera" or (before == after).all()
+            if name == "backdrop":
+                off = np.abs(made.astype(int) - clean).mean(2)
+                assert off[~stage.objects].mean() > off[stage.objects].mean(), "the ground changes most"
+            if name == "gloss":
+                assert (made[~stage.objects] == clean[~stage.objects]).mean() > 0.5, "the ground is as it was"
+            if name == "mirror":
+                assert (made == clean[:, ::-1]).all() and variant.name == "mirror 1", "once: there is no more and less"
+                assert relations(variant.query.scene, "left") == relations(example.scene, "right")
+                assert relations(variant.query.scene, "behind") == relations(example.scene, "behind")
+                shown = SceneImage(variant.query.scene, *stage.image.size)
+                ids = Stage(example, shown, variant.query.scene, example.program).objects
+                assert (ids != stage.objects[:, ::-1]).mean() < 0.02, "the scene is what the mirror shows"
             if name == "occlusion":
                 assert (made[stage.objects] == clean[stage.objects]).all(), "no object is covered"
                 assert (made != clean).any()
@@ -190,7 +204,30 @@ def test_the_world_proves_its_contract(world: Dataset) -> None:
                 assert stage.objects[rows : rows + made.shape[0], columns : columns + made.shape[1]].sum() == (
                     stage.objects.sum()
                 )
-    assert {"camera", "light", "occlusion"} <= seen
+    assert {"camera", "light", "backdrop", "gloss", "mirror", "occlusion"} <= seen
+
+
+def relations(scene: Mapping[str, Any], name: str) -> list[list[int]]:
+    return [sorted(row) for row in scene["relationships"][name]]
+
+
+def test_a_mirror_is_refused_where_the_program_or_the_words_speak_of_sides(world: Dataset) -> None:
+    assert "mirror" in done(asked("Is this a dog?"))
+    for question in ("Is the dog left of the cat?", "What does the sign say?", "What time does the clock show?"):
+        assert "mirror" not in done(asked(question))
+    refused = [
+        trial.notes.get("refused", {}).get("mirror 1") for trial in Picture(("mirror", "pad"), (1,)).trials(world, 0)
+    ]
+    assert "the program gives another answer in the mirror" in refused and None in refused
+
+
+def test_no_object_is_of_the_colour_of_the_backdrop(world: Dataset) -> None:
+    for trial in Picture(("backdrop",), (5,)).trials(world, 3):
+        scene = trial.variants[1].query.scene
+        assert scene is not None
+        colors = np.array([COLOR_RGB[one["color"]] for one in scene["objects"]]) / 255
+        assert np.abs(colors - scene["backdrop"]).max(1).min() >= 0.15
+        assert 0.3 < min(scene["backdrop"]) < 0.7 and max(scene["backdrop"]) <= 0.8
 
 
 def test_the_same_seed_shows_the_same_images_and_another_seed_others(world: Dataset) -> None:

@@ -11,10 +11,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pfungst.core import Query
 from pfungst.probes.picture import kernels
 from pfungst.probes.picture.kernels import Pixels
 from pfungst.probes.picture.topics import ANGLE, CLOCK, COLOR, COUNT, DIRECTION, EDGE, LIGHT, SHARPNESS, TEXT
@@ -39,6 +41,11 @@ class Operation:
     """Height, width and severity to the rows and columns at the border that may get lost; None: none do."""
     version: Callable[[], str] = str
     """What the pixels depend on besides our own code."""
+    graded: bool = True
+    """Whether there is more and less of it; else it is done once, at the first severity."""
+    proved: Callable[[Any, int, int], Query | str] | None = None
+    """How it is done where the scene is known, as `redrawn.Redrawing` does: there the program decides, not the words
+    of the question. None: as everywhere."""
 
     def __call__(self, pixels: Pixels, severity: int, key: int) -> Pixels:
         return self.change(pixels, severity, key)

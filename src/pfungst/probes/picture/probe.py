@@ -47,8 +47,11 @@ OPERATIONS = Registry(
     "pfungst.image_operations",
     {
         **{name: f"pfungst.probes.picture.operations:{name.upper()}" for name in _PIXELS},
+        "mirror": "pfungst.probes.picture.redrawn:MIRROR",
         "camera": "pfungst.probes.picture.redrawn:CAMERA_MOVED",
         "light": "pfungst.probes.picture.redrawn:LIGHT_MOVED",
+        "backdrop": "pfungst.probes.picture.redrawn:BACKDROP",
+        "gloss": "pfungst.probes.picture.redrawn:GLOSS",
         "occlusion": "pfungst.probes.picture.redrawn:OCCLUSION",
     },
 )
@@ -144,15 +147,17 @@ class Picture:
         size: tuple[int, int] | None = None
         for name in self.operations:
             part: Operation | Redrawing = OPERATIONS.get(name)
-            if isinstance(part, Operation) and (of := spoken & part.spoils):
+            redraw = part.redraw if isinstance(part, Redrawing) else part.proved if stage is not None else None
+            if isinstance(part, Operation) and redraw is None and (of := spoken & part.spoils):
                 refused[name] = f"speaks of {min(of)}"
                 continue
             if isinstance(part, Redrawing) and stage is None:
                 continue
-            for severity in self.severities:
+            graded = isinstance(part, Redrawing) or part.graded
+            for severity in self.severities if graded else self.severities[:1]:
                 key = _key(seed, name, severity, image)
                 made: Query | str
-                if isinstance(part, Operation):
+                if isinstance(part, Operation) and redraw is None:
                     if stage is not None and part.band is not None:
                         size = size or image_size(image)
                         if not stage.inside(*part.band(size[1], size[0], severity)):
@@ -160,8 +165,8 @@ class Picture:
                             continue
                     made = replace(variants[0].query, image=disturbed(image, name, severity, key))
                 else:
-                    assert stage is not None
-                    made = part(stage, severity, key)
+                    assert stage is not None and redraw is not None
+                    made = redraw(stage, severity, key)
                 if isinstance(made, str):
                     refused[f"{name} {severity}"] = made
                 else:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -20,17 +21,22 @@ from pfungst.core.images import as_rgb
 from pfungst.probes import measure
 from pfungst.probes.picture import kernels
 from pfungst.probes.picture.kernels import Pixels
-from pfungst.probes.picture.operations import VERSION
+from pfungst.probes.picture.operations import VERSION, Operation
+from pfungst.probes.picture.topics import CLOCK, DIRECTION, TEXT
 from pfungst.scores import same_answer
 from pfungst.world import RenderedImage, Scene, SceneImage, answer, answer_text, visible_pixels
-from pfungst.world.camera import camera_directions
-from pfungst.world.constants import CAMERA, LAMPS, MIN_VISIBLE_PIXELS
+from pfungst.world.camera import camera_basis, camera_directions
+from pfungst.world.constants import CAMERA, COLOR_RGB, LAMPS, MIN_VISIBLE_PIXELS
+from pfungst.world.renderers.look import GROUND_ALBEDO
 
 TRIES = 20
 """Draws before a change is given up."""
 _CAMERA = (10, 20, 30, 40, 50)  # hundredths of a scene unit; the published generator's jitter is 0.5
 _LAMPS = (40, 80, 120, 160, 200)  # its jitter is 1.0
 _LOWEST = 1.0  # of a lamp
+_BACKDROP = (6, 12, 20, 30, 42)  # hundredths of the light that the ground sends back; published: 0.8
+_APART = 0.15  # of full scale, in one colour at least, between the ground and every object
+_ROUGHNESS = (115, 130, 150, 175, 200)  # percent of the published one, or its inverse
 _PATCHES = (1, 2, 4, 6, 9)
 _PATCH = 10  # percent of the shorter side
 _CLEAR = 2  # percent of the shorter side between a patch and an object
@@ -99,17 +105,12 @@ class Redrawing:
     redraw: Callable[[Stage, int, int], Query | str]
     """Severity 1 to 5 and a random number of 64 bits to the new query, or to the reason why there is none."""
 
-    def __call__(self, stage: Stage, severity: int, key: int) -> Query | str:
-        return self.redraw(stage, severity, key)
-
 
 def camera(stage: Stage, severity: int, key: int) -> Query | str:
     before = stage.scene.camera or CAMERA
     for at in range(TRIES):
         place = _moved(before, _CAMERA[severity - 1], key + at)
-        extra = {**stage.scene.extra, "camera": list(place)}
-        keys = stage.scene.keys if "camera" in stage.scene.keys else (*stage.scene.keys, "camera")
-        seen = replace(stage.scene, extra=extra, keys=keys, directions=camera_directions(place))
+        seen = replace(_with(stage.scene, "camera", list(place)), directions=camera_directions(place))
         seen = seen.moved(seen.positions)  # relations and pixel coordinates as this camera sees them
         if stage.keeps(seen):
             return stage.drawn(seen)
@@ -122,9 +123,61 @@ def light(stage: Stage, severity: int, key: int) -> Query | str:
     for at, (name, place) in enumerate(given.items()):
         x, y, z = _moved(place, _LAMPS[severity - 1], key + at)
         lamps[name] = [x, y, max(z, _LOWEST)]
-    keys = stage.scene.keys if "lamps" in stage.scene.keys else (*stage.scene.keys, "lamps")
-    lit = replace(stage.scene, extra={**stage.scene.extra, "lamps": lamps}, keys=keys)
+    lit = _with(stage.scene, "lamps", lamps)
     return stage.drawn(lit) if stage.keeps(lit) else "the program does not give the right answer"
+
+
+def backdrop(stage: Stage, severity: int, key: int) -> Query | str:
+    """Ground and wall in another colour, which also falls on the objects and is seen in their metal."""
+    reach = _BACKDROP[severity - 1]
+    colors = np.array([COLOR_RGB[one.color] for one in stage.scene.objects]) / 255
+    for at in range(TRIES):
+        # The published ground is a light grey, so that it can only get darker, in one of its colours at least.
+        color = _moved((GROUND_ALBEDO,) * 3, reach, key + at)
+        ground = [round(min(value, 2 * GROUND_ALBEDO - value), 9) for value in color]
+        if np.abs(colors - ground).max(1).min() >= _APART:
+            painted = _with(stage.scene, "backdrop", ground)
+            return stage.drawn(painted) if stage.keeps(painted) else "the program does not give the right answer"
+    return "an object would be of the colour of the ground"
+
+
+def gloss(stage: Stage, severity: int, key: int) -> Query | str:
+    """Surfaces smoother or rougher than published; metal stays metal, and rubber rubber."""
+    times = _ROUGHNESS[severity - 1]
+    polished = _with(stage.scene, "roughness", times / 100 if key % 2 else round(100 / times, 9))
+    return stage.drawn(polished) if stage.keeps(polished) else "the program does not give the right answer"
+
+
+def mirror(stage: Stage, severity: int, key: int) -> Query | str:
+    """Left and right exchanged. The scene in the mirror has its own relations, which the program is asked about."""
+    scene = stage.scene
+    side = camera_basis(scene.camera or CAMERA).right[:2]
+    places = scene.positions - 2 * np.outer(scene.positions @ side, side)
+    turn = 2 * math.atan2(side[1], side[0]) + math.pi
+    turned = tuple(
+        one if one.rotation is None else replace(one, rotation=round((turn - one.rotation) % (2 * math.pi), 9))
+        for one in scene.objects
+    )
+    seen = replace(scene, objects=turned).moved(places)
+    if not stage.keeps(seen):
+        return "the program gives another answer in the mirror"
+    named = json.dumps([VERSION, "mirror", stage.image.digest])
+    made = LazyImage(hashlib.sha256(named.encode()).hexdigest(), partial(flip, stage.image), stage.image.size)
+    return replace(measure.clean_query(stage.example), image=made, scene=seen.to_json())
+
+
+def flip(image: RenderedImage) -> Pixels:
+    return flipped(np.array(as_rgb(image)), 1, 0)
+
+
+def flipped(pixels: Pixels, severity: int, key: int) -> Pixels:
+    return np.ascontiguousarray(pixels[:, ::-1])
+
+
+def _with(scene: Scene, name: str, value: object) -> Scene:
+    """The scene with something more said of it."""
+    keys = scene.keys if name in scene.keys else (*scene.keys, name)
+    return replace(scene, extra={**scene.extra, name: value}, keys=keys)
 
 
 def occlusion(stage: Stage, severity: int, key: int) -> Query | str:
@@ -176,5 +229,10 @@ def _moved(place: Sequence[float], reach: int, key: int) -> tuple[float, float, 
 
 
 CAMERA_MOVED = Redrawing("the camera moved by up to 0.1 to 0.5 on every axis, drawn anew", camera)
+BACKDROP = Redrawing("the ground and the wall in another colour, drawn anew", backdrop)
+GLOSS = Redrawing("all surfaces 1.15 to 2 times as rough or as smooth, drawn anew", gloss)
 LIGHT_MOVED = Redrawing("the lamps moved by up to 0.4 to 2 on every axis, drawn anew", light)
+MIRROR = Operation(
+    "left and right exchanged", flipped, frozenset({DIRECTION, TEXT, CLOCK}), graded=False, proved=mirror
+)
 OCCLUSION = Redrawing("1 to 9 grey squares where no object is", occlusion)

@@ -8,6 +8,7 @@ out; they cover little of it.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -77,9 +78,9 @@ def _light(row: Floats, position: Floats, towards: Floats, intensity: Floats, ha
     row[REACH], row[PER_AREA] = half * np.sqrt(2), 1 / (4 * half * half)
 
 
-def backdrop_light(lamps: Floats) -> Floats:
+def backdrop_light(lamps: Floats, color: Sequence[float] = (GROUND_ALBEDO,) * 3) -> Floats:
     """What every patch sends out and receives (CELLS_ALONG, CELLS_ACROSS, 6): radiance, then indirect irradiance."""
-    points, normals, solve = patches()
+    points, normals, _ = patches()
     direct = np.zeros_like(points)
     for row in lights(lamps):
         away = row[POSITION : POSITION + 3] - points
@@ -89,16 +90,25 @@ def backdrop_light(lamps: Floats) -> Floats:
         facing = np.maximum(np.einsum("pi,pi->p", away, normals), 0) * np.maximum(back, 0) / square
         direct += facing[:, None] * row[INTENSITY : INTENSITY + 3]
     # Not a matrix product of a library: its threads would spin beside ours, and its sums differ between machines.
-    radiosity = np.einsum("pq,cq->pc", solve, np.ascontiguousarray(GROUND_ALBEDO * direct.T))
-    indirect = radiosity / GROUND_ALBEDO - direct
+    radiosity = np.empty_like(direct)
+    for albedo in dict.fromkeys(color):
+        own = [at for at, value in enumerate(color) if value == albedo]
+        radiosity[:, own] = np.einsum("pq,cq->pc", solved(albedo), np.ascontiguousarray(albedo * direct.T[own]))
+    indirect = radiosity / np.array(color) - direct
     return np.concatenate([radiosity / np.pi, indirect], axis=1).reshape(CELLS_ALONG, CELLS_ACROSS, 6)
 
 
 def patches() -> tuple[Floats, Floats, Floats]:
-    """Centres (patches, 3), normals, and the matrix (I - a F)^-1 of the patches."""
-    # Threads that ask at once wait for the first: each inverting the matrix for itself took them minutes.
+    """Centres (patches, 3), normals, and the form factors F of the patches."""
     with _LOCK:
         return _patches()
+
+
+def solved(albedo: float) -> Floats:
+    """The matrix (I - a F)^-1 of the patches; 3 MB each."""
+    # Threads that ask at once wait for the first: each inverting the matrix for itself took them minutes.
+    with _LOCK:
+        return _solved(albedo)
 
 
 @lru_cache(maxsize=1)
@@ -120,8 +130,15 @@ def _patches() -> tuple[Floats, Floats, Floats]:
     area = STEP_ALONG * STEP_ACROSS
     # The disc formula keeps the form factor of close neighbours finite.
     factors = np.maximum(here, 0) * np.maximum(there, 0) * area / (square * (np.pi * square + area))
+    return points, normals, factors
+
+
+@lru_cache(maxsize=24)
+def _solved(albedo: float) -> Floats:
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped,unused-ignore]
 
+    factors = _patches()[2]
     # Where many processes start at once, threads of this library would wait for one another for seconds.
     with threadpool_limits(1, "blas"):
-        return points, normals, np.linalg.inv(np.eye(len(points)) - GROUND_ALBEDO * factors)
+        inverse: Floats = np.linalg.inv(np.eye(len(factors)) - albedo * factors)
+    return inverse

@@ -15,7 +15,6 @@ from pfungst.world.renderers.look import (
     BACKDROP_START,
     CUBE_ROUND,
     CYLINDER_BEVEL,
-    GROUND_ALBEDO,
     METAL_ANISOTROPY,
     METAL_MIX,
     METAL_ROUGH,
@@ -36,7 +35,8 @@ _ID_STEP = 3
 
 def picture_job(packed: Packed, width: int, height: int, samples: int, threads: int, denoise: bool) -> dict[str, Any]:
     """A job that draws the published look of a scene."""
-    materials = [_material(row) for row in packed.objects]
+    *ground, rough = packed.look.tolist()
+    materials = [_material(row, rough) for row in packed.objects]
     job = _job(packed, width, height, materials)
     backdrop = {
         "angle": BACKDROP_ANGLE,
@@ -45,7 +45,7 @@ def picture_job(packed: Packed, width: int, height: int, samples: int, threads: 
         "height": BACKDROP_HEIGHT,
         "half_width": BACKDROP_HALF_WIDTH,
         "front": BACKDROP_FRONT,
-        "material": {"kind": "diffuse", "color": [GROUND_ALBEDO] * 3},
+        "material": {"kind": "diffuse", "color": ground},
     }
     return job | {
         "samples": samples,
@@ -103,20 +103,20 @@ def _job(packed: Packed, width: int, height: int, materials: list[dict[str, Any]
     }
 
 
-def _material(row: Floats) -> dict[str, Any]:
+def _material(row: Floats, rough: float) -> dict[str, Any]:
     color = row[RED : RED + 3].tolist()
     # Blender squares its roughness to get the width of a lobe.
     if row[METAL]:
         return {
             "kind": "metal",
             "color": color,
-            "rough": math.sqrt(METAL_ROUGH),
+            "rough": math.sqrt(rough * METAL_ROUGH),
             "sharp": math.sqrt(METAL_SHARP),
             "mix": METAL_MIX,
             "anisotropy": METAL_ANISOTROPY,
         }
     body = [RUBBER_BODY * value for value in color]
-    return {"kind": "rubber", "color": body, "rough": math.sqrt(RIM_ROUGH), "ior": RIM_IOR}
+    return {"kind": "rubber", "color": body, "rough": math.sqrt(rough * RIM_ROUGH), "ior": RIM_IOR}
 
 
 def _lamps(positions: Floats) -> list[dict[str, Any]]:

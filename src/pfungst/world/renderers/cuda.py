@@ -44,6 +44,7 @@ from pfungst.world.renderers.world import (
     CAMERA,
     COUNT,
     FAR,
+    GROUND,
     LAMPS,
     LISTS,
     NEAR,
@@ -51,6 +52,7 @@ from pfungst.world.renderers.world import (
     STRIDE,
     THINGS,
     describe,
+    far_key,
     far_light,
 )
 
@@ -209,18 +211,18 @@ def lay_out_batch(packed: Sequence[Packed], width: int, height: int, device: tor
     """The flat arrays of `lay_out`, one per row, and the sizes of all that is drawn."""
     scenes, slots = len(packed), max(len(scene.kinds) for scene in packed)
     head, things = np.zeros((scenes, FAR)), np.zeros((scenes, slots, STRIDE))
-    head[:, LAMPS:FAR] = lights(np.stack([scene.lamps for scene in packed])).reshape(scenes, -1)
+    head[:, LAMPS:GROUND] = lights(np.stack([scene.lamps for scene in packed])).reshape(scenes, -1)
     for i, scene in enumerate(packed):
         count = len(scene.kinds)
-        head[i, COUNT], head[i, CAMERA:LAMPS] = count, scene.view.ravel()
+        head[i, COUNT], head[i, CAMERA:LAMPS], head[i, GROUND:FAR] = count, scene.view.ravel(), scene.look
         describe(scene, things[i, :count])
     # The light of the backdrop comes from the CPU, bit for bit. The layouts of a game share their lamps.
-    lamps = [scene.lamps.tobytes() for scene in packed]
+    lamps = [far_key(scene) for scene in packed]
     row = {key: number for number, key in enumerate(dict.fromkeys(lamps))}
     known = np.empty((len(row), NEAR - FAR))
 
     def light(number: int) -> None:
-        known[number] = far_light(keys[number])
+        known[number] = far_light(*keys[number])
 
     keys = list(row)
     spread(len(keys), light)

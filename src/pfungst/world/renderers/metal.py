@@ -29,7 +29,7 @@ from pfungst.world.renderers.look import (
 )
 from pfungst.world.renderers.pack import Floats, Ints
 from pfungst.world.renderers.shade import glint, masking, seen
-from pfungst.world.renderers.world import LAMPS, STRIDE, THINGS
+from pfungst.world.renderers.world import LAMPS, ROUGHNESS, STRIDE, THINGS
 
 ROUGH_AROUND, ROUGH_ALONG = METAL_ROUGH * (1 - METAL_ANISOTROPY), METAL_ROUGH / (1 - METAL_ANISOTROPY)
 GLOSS = disc(GLOSS_RAYS)
@@ -57,10 +57,11 @@ def metal_rough(w: Floats, lists: Ints, number: int, p: Vec, n: Vec, d: Vec, siz
     `size` is the width of the surface that one sample stands for.
     """
     k = THINGS + STRIDE * number
+    around, lengthways = ROUGH_AROUND * w[ROUGHNESS], ROUGH_ALONG * w[ROUGHNESS]
     t, b = brushed(w, k, p, n)
     eye = (-dot(d, t), -dot(d, b), max(-dot(d, n), 1e-3))
     # Visible normals (Heitz 2018): stretch the eye, take a point of a disc bent towards it, unstretch.
-    s = unit((ROUGH_AROUND * eye[0], ROUGH_ALONG * eye[1], eye[2]))
+    s = unit((around * eye[0], lengthways * eye[1], eye[2]))
     flat = math.sqrt(s[0] * s[0] + s[1] * s[1])
     u = (-s[1] / flat, s[0] / flat, 0.0) if flat > 1e-6 else (1.0, 0.0, 0.0)
     v = cross(s, u)
@@ -70,15 +71,15 @@ def metal_rough(w: Floats, lists: Ints, number: int, p: Vec, n: Vec, d: Vec, siz
         x = GLOSS[i, 0]
         y = (1.0 - bend) * math.sqrt(1.0 - x * x) + bend * GLOSS[i, 1]
         h = mix(x, u, y, v, math.sqrt(max(1.0 - x * x - y * y, 0.0)), s)
-        h = unit((ROUGH_AROUND * h[0], ROUGH_ALONG * h[1], max(h[2], 1e-9)))
+        h = unit((around * h[0], lengthways * h[1], max(h[2], 1e-9)))
         out = sub(scaled(2.0 * dot(h, eye), h), eye)
         if out[2] > 0.0:
-            slope_t, slope_b = ROUGH_AROUND * out[0] / out[2], ROUGH_ALONG * out[1] / out[2]
+            slope_t, slope_b = around * out[0] / out[2], lengthways * out[1] / out[2]
             weight = 2.0 / (1.0 + math.sqrt(1.0 + slope_t * slope_t + slope_b * slope_b)) / GLOSS_RAYS
             light = along(light, weight, seen(w, lists, k, p, mix(out[0], t, out[1], b, out[2], n)))
     first, second, turn_1, turn_2 = turned(w, k, p, n, FOOTPRINT * size / max(eye[2], 0.3))
-    wide_t = widened(ROUGH_AROUND, turn_1 * dot(first, t), turn_2 * dot(second, t))
-    wide_b = widened(ROUGH_ALONG, turn_1 * dot(first, b), turn_2 * dot(second, b))
+    wide_t = widened(around, turn_1 * dot(first, t), turn_2 * dot(second, t))
+    wide_b = widened(lengthways, turn_1 * dot(first, b), turn_2 * dot(second, b))
     eye = (eye[0], eye[1], -dot(d, n))
     return along(light, 1.0, glints(w, lists, number, p, n, t, b, eye, wide_t, wide_b))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import cos, hypot, isfinite, sin, sqrt
 from typing import Any, TypeAlias
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from pfungst.core import DataError
 from pfungst.world.constants import CAMERA, CAMERA_JITTER, COLOR_RGB, LAMP_JITTER, LAMPS, RADIUS
+from pfungst.world.renderers.look import GROUND_ALBEDO
 from pfungst.world.scene import Scene, SceneObject
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -24,10 +25,16 @@ X, Y, Z, R, COS, SIN, RED, GREEN, BLUE, METAL = range(10)
 """Columns of `Packed.objects`."""
 
 MAX_PIXELS = 1 << 26
+MOST_ALBEDO = 0.95
+"""Of a backdrop: one that sends back all its light would be infinitely bright."""
 
 _LINEAR = {name: tuple(value / 255.0 for value in rgb) for name, rgb in COLOR_RGB.items()}
 _BASE_LAMPS = np.array([lamp.position for lamp in LAMPS.values()])
 _BASE_LAMPS.flags.writeable = False
+
+
+PUBLISHED_LOOK = np.array([GROUND_ALBEDO, GROUND_ALBEDO, GROUND_ALBEDO, 1.0])
+PUBLISHED_LOOK.flags.writeable = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,8 @@ class Packed:
     """(4, 3): camera position, right, up, forward."""
     lamps: Floats
     """(3, 3): positions of key, fill and back."""
+    look: Floats = field(default_factory=lambda: PUBLISHED_LOOK)
+    """(4,): linear red, green, blue of the backdrop, and how many times as rough surfaces are as published."""
 
     @property
     def camera(self) -> Floats:
@@ -69,7 +78,7 @@ def pack(scene: Scene | Mapping[str, Any], camera: Sequence[float] | None = None
     objects = np.array([_row(one) for one in scene.objects])
     view = _view(CAMERA if place is None else place)
     _check_camera(view[0], objects)
-    return Packed(kinds, objects, view, lamps)
+    return Packed(kinds, objects, view, lamps, _look(scene))
 
 
 def _row(one: SceneObject) -> tuple[float, ...]:
@@ -112,6 +121,24 @@ def _lamps(given: object) -> Floats:
     if lamps.shape != (3, 3) or not np.isfinite(lamps).all() or (lamps[:, 2] <= 0).any():
         raise DataError("The scene's lamps must be three finite numbers each, above the ground.")
     return lamps
+
+
+def _look(scene: Scene) -> Floats:
+    """What a scene says of its looks: `backdrop`, a colour, and `roughness`, times the published one."""
+    backdrop, rough = scene.extra.get("backdrop"), scene.extra.get("roughness")
+    if backdrop is None and rough is None:
+        return PUBLISHED_LOOK
+    try:
+        given = (*([GROUND_ALBEDO] * 3 if backdrop is None else backdrop), 1.0 if rough is None else rough)
+        look = np.array([float(value) for value in given])
+    except (TypeError, ValueError) as error:
+        raise DataError("The scene's backdrop must be three numbers, and its roughness one.") from error
+    if look.shape != (4,) or not ((look[:3] > 0) & (look[:3] <= MOST_ALBEDO)).all() or not 0.1 <= look[3] <= 4:
+        raise DataError(
+            f"The scene's backdrop must be three numbers above 0 and up to {MOST_ALBEDO}, and its roughness one from "
+            "0.1 to 4."
+        )
+    return look
 
 
 def _check_camera(position: Floats, objects: Floats) -> None:

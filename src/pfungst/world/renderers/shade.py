@@ -25,7 +25,6 @@ from pfungst.world.renderers.look import (
     BACKDROP_START,
     DIM,
     FAINT,
-    GROUND_ALBEDO,
     NEIGHBOUR,
     RIM_IOR,
     RIM_ROUGH,
@@ -34,7 +33,23 @@ from pfungst.world.renderers.look import (
     bounce_directions,
 )
 from pfungst.world.renderers.pack import Floats, Ints
-from pfungst.world.renderers.world import BALL, COUNT, GLOW, LAMPS, LISTS, METAL, RED, ROOM, STRIDE, THINGS, R, X, Y
+from pfungst.world.renderers.world import (
+    BALL,
+    COUNT,
+    GLOW,
+    GROUND,
+    LAMPS,
+    LISTS,
+    METAL,
+    RED,
+    ROOM,
+    ROUGHNESS,
+    STRIDE,
+    THINGS,
+    R,
+    X,
+    Y,
+)
 
 BX, BY = BACKDROP
 BOUNCES = bounce_directions()
@@ -134,7 +149,8 @@ def ground(w: Floats, lists: Ints, who: int, p: Vec, place: float) -> Vec:
                 # From right below one sees the underside, which is dark.
                 level = math.sqrt(c[0] * c[0] + c[1] * c[1])
                 light = along(light, factor / (square * square), side_glow(w, k, level, -c[0], -c[1]))
-    return scaled(GROUND_ALBEDO / math.pi, light)
+    color = vec(w, GROUND)
+    return color[0] / math.pi * light[0], color[1] / math.pi * light[1], color[2] / math.pi * light[2]
 
 
 @jit
@@ -189,13 +205,14 @@ def rubber(w: Floats, lists: Ints, number: int, p: Vec, n: Vec, d: Vec) -> Vec:
     rim = fresnel(cos)
     t, b = tangents(n)
     eye = (-dot(d, t), -dot(d, b), -dot(d, n))
-    veil = masking(eye, RIM_ROUGH, RIM_ROUGH)
+    wide = RIM_ROUGH * w[ROUGHNESS]
+    veil = masking(eye, wide, wide)
     light, coat = bounced(w, lists, number, p, n), surroundings(w, p, along(d, 2.0 * cos, n))
     for i in range(LIGHTS):
         lamp = LAMPS + LIGHT_COLUMNS * i
         amount = falloff(w, lamp, p, n)
         if amount > 0.0:
-            shine = glint(w, lamp, p, n, t, b, eye, veil, RIM_ROUGH, RIM_ROUGH)
+            shine = glint(w, lamp, p, n, t, b, eye, veil, wide, wide)
             part = openness(w, lists, number, i, p)
             light = along(light, part * amount, vec(w, lamp + INTENSITY))
             if shine * w[lamp + INTENSITY] > DIM:

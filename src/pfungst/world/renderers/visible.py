@@ -88,7 +88,7 @@ def _count(packed: Packed, width: int, height: int) -> Ints:
 def _moved(packed: Packed, where: Floats) -> Packed:
     objects = packed.objects.copy()
     objects[:, :2] = where
-    return Packed(packed.kinds, objects, packed.view, packed.lamps)
+    return Packed(packed.kinds, objects, packed.view, packed.lamps, packed.look)
 
 
 def _places(where: Floats) -> tuple[Ints, Floats, Ints]:

@@ -16,7 +16,11 @@ COUNT = 0
 CAMERA = 1
 """Position, right, up, forward."""
 LAMPS = CAMERA + 12
-FAR = LAMPS + LIGHTS * LIGHT_COLUMNS
+GROUND = LAMPS + LIGHTS * LIGHT_COLUMNS
+"""Colour of the backdrop."""
+ROUGHNESS = GROUND + 3
+"""How many times as rough surfaces are as published."""
+FAR = ROUGHNESS + 1
 """Light of the whole backdrop, coarse: radiance and indirect irradiance of every patch."""
 NEAR = FAR + CELLS_ALONG * CELLS_ACROSS * 6
 """Radiance of the ground around the objects, with their shadows."""
@@ -46,8 +50,9 @@ def lay_out(packed: Packed, lit: bool = True) -> tuple[Floats, Ints]:
     w[COUNT] = count
     w[CAMERA:LAMPS] = packed.view.ravel()
     if lit:
-        w[LAMPS:FAR] = lights(packed.lamps).ravel()
-        w[FAR:NEAR] = far_light(packed.lamps.tobytes())
+        w[LAMPS:GROUND] = lights(packed.lamps).ravel()
+        w[GROUND:FAR] = packed.look
+        w[FAR:NEAR] = far_light(*far_key(packed))
     things = w[THINGS:].reshape(count, STRIDE)
     describe(packed, things)
     return w, np.empty((count + 1) * LISTS * ROOM, dtype=np.int64)
@@ -62,7 +67,12 @@ def describe(packed: Packed, things: Floats) -> None:
     things[:, COS_SCALED], things[:, SIN_SCALED] = things[:, COS] * scale, things[:, SIN] * scale
 
 
+def far_key(packed: Packed) -> tuple[bytes, tuple[float, ...]]:
+    """What the light of the backdrop depends on: its lamps and its colour."""
+    return packed.lamps.tobytes(), tuple(packed.look[:3].tolist())
+
+
 @lru_cache(maxsize=256)
-def far_light(lamps: bytes) -> Floats:
-    """The light of the backdrop under lamps at these positions, float64 (3, 3); 30 kB each."""
-    return backdrop_light(np.frombuffer(lamps).reshape(3, 3)).ravel()
+def far_light(lamps: bytes, color: tuple[float, ...]) -> Floats:
+    """The light of a backdrop of this colour under lamps at these positions, float64 (3, 3); 30 kB each."""
+    return backdrop_light(np.frombuffer(lamps).reshape(3, 3), color).ravel()
