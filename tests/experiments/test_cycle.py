@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from pfungst.cli.app import app
@@ -18,6 +19,7 @@ from pfungst.compute import Shard
 from pfungst.core import DataError, Dataset, Example, PfungstError
 from pfungst.experiments.cycle import HIDDEN, TABLE_2, CycleResult, CycleStudy, run, tables
 from pfungst.experiments.cycle_data import (
+    data_splits,
     kind_splits,
     known_words,
     load_study,
@@ -26,6 +28,7 @@ from pfungst.experiments.cycle_data import (
     with_objects,
     write_study,
 )
+from pfungst.experiments.cycle_measures import looks
 from pfungst.experiments.cycle_runs import Runs, make_model, run_one
 from pfungst.experiments.cycle_table import consensus_by_group, interval, read_run
 from pfungst.models import Inputs, Vocabulary
@@ -398,3 +401,100 @@ def test_a_study_keeps_the_vectors_of_its_words(tmp_path: Path) -> None:
     assert "orb" in made.vocabulary.words
     plain = write_study({"train": train, "val": train, "heldout": held}, tmp_path / "data")
     assert "orb" not in plain.vocabulary.words and not (tmp_path / "data" / "words.npz").exists()
+
+
+@pytest.fixture(scope="module")
+def photographs(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    """Features of images, two sets of held-out wordings, and training images apart for the best step."""
+    folder = tmp_path_factory.mktemp("photographs")
+    rng = np.random.default_rng(1)
+    counts = {}
+    for split, images, wordings in (
+        ("train", 12, 1), ("choose", 4, 1), ("val", 8, 1), ("heldout", 8, 4), ("heldout-learnt", 5, 3)
+    ):  # fmt: skip
+        place = folder / split
+        place.mkdir()
+        group = np.repeat(np.arange(2 * images), wordings)
+        counts[split] = len(group)
+        arrays = {
+            "question": rng.integers(4, 20, (len(group), 6)).astype(np.uint8),
+            "answer": rng.integers(0, 3, 2 * images).astype(np.int32)[group],
+            "picture": (group // 2).astype(np.int32),
+            "group": group.astype(np.int32),
+            "pictures": rng.normal(size=(images, 1280, 2, 2)).astype(np.float16),
+        }
+        for name, array in arrays.items():
+            np.save(place / f"{name}.npy", array)
+    words = Vocabulary(tuple(f"w{i}" for i in range(16)), ("a", "b", "c"))
+    made = Prepared(folder, words, Inputs(picture="none"), counts, {"data": {}, "picture_shape": [1280, 2, 2]})
+    made.save()
+    return made
+
+
+def test_a_study_on_photographs_fills_the_papers_tables(photographs: Prepared, tmp_path: Path) -> None:
+    config = CycleStudy(
+        data=str(photographs.folder), models=("ban",), variants=("base", "gating", "gating-unattended"), seeds=2,
+        preset="photographs", rephraser=("rules", "learnt:x"), fit=FitConfig(steps=4, batch=8, average=0.9),
+        cycle=CycleConfig(start=0.5), early_stop=2, meteor=False,
+    )  # fmt: skip
+    result = run(config, tmp_path, progress=lambda what, done, total: None)
+    data = load_study(photographs, config)
+    assert data.choose is not None and (len(data.choose), len(data.val)) == (
+        8,
+        16,
+    )  # all validation images are measured
+    assert [one.ending for one in data.wordings] == ["", "-learnt"]
+    found = {table.title: table for table in tables(result)}
+    assert list(found) == [
+        "Cycle consistency", "At the best step", "Consensus, wordings by rules", "Where they look, wordings by rules",
+        "Consensus, wordings by learnt", "Where they look, wordings by learnt", "Question generation",
+        "Failure prediction",
+    ]  # fmt: skip
+    assert [row[0] for row in found["Consensus, wordings by learnt"].rows] == ["ban", "ban + CC", "  gain"]
+    assert [row[1] for row in found["Question generation"].rows] == ["what F attends to", "the whole image"]
+    assert [row[0] for row in found["Failure prediction"].rows] == ["ban", "ban + FP", "ban + CC", "ban + CC + FP"]
+    base, full = (read_run(tmp_path / "runs" / f"ban-{name}-1.npz") for name in ("base", "gating"))
+    assert "written" not in base and full["written"].shape == full["asked"].shape == (16, 6)
+    gain = next(row for row in result.best if row["variant"] == "gating")["CS(1) - base"]["value"]
+    both = [
+        np.mean(read_run(tmp_path / "runs" / f"ban-{name}-{seed}.npz")["heldout_best"])
+        for name in ("gating", "base")
+        for seed in (0, 1)
+    ]
+    assert gain == pytest.approx((both[0] + both[1] - both[2] - both[3]) / 2)
+
+
+def test_the_overlap_of_attention_is_one_where_the_wording_is_the_same(photographs: Prepared) -> None:
+    data = load_study(photographs, CycleStudy(models=("butd",), preset="photographs", see="image"))
+    model = make_model("butd", data, CycleStudy(preset="photographs", see="image"), 0).eval()
+    one = data.wordings[0].data.for_model(model)
+    question = np.asarray(one.arrays["question"]).copy()
+    question[1] = question[0]
+    same = dataclasses.replace(one, arrays={**one.arrays, "question": question})
+    found = looks(model, same, data.wordings[0].groups, "cpu").astype(float)
+    assert found[0] == 1 and found[1] == pytest.approx(1, abs=1e-3)
+    assert 0 < found[2] < 0.9999
+
+    maps = [
+        torch.as_tensor(model(same.batch(np.array([row]))).maps["picture"]).flatten().detach().double().numpy()
+        for row in (0, 2)
+    ]
+    assert found[2] == pytest.approx(np.minimum(*(one / one.sum() for one in maps)).sum(), abs=2e-3)
+
+
+def test_a_share_of_the_training_images_is_kept_apart(tmp_path: Path) -> None:
+    file = tmp_path / "data.jsonl"
+    rows = [
+        {"id": str(i), "question": "What color is the cat?", "answer": "red", "image_id": i // 2} for i in range(20)
+    ]
+    file.write_text("\n".join(map(json.dumps, rows)))
+    parts = data_splits(str(file), str(file), held=0.3)
+    assert list(parts) == ["train", "choose", "val", "heldout"]
+    images = [{one.image_id for one in parts[name]} for name in ("train", "choose")]
+    assert not images[0] & images[1] and [len(one) for one in images] == [7, 3]
+    with pytest.raises(PfungstError, match="needs early_stop too"):
+        CycleStudy(held=0.1)
+    with pytest.raises(PfungstError, match="each kind once"):
+        CycleStudy(rephraser=("learnt:a", "learnt:b"))
+    with pytest.raises(PfungstError, match="its own sizes"):
+        CycleStudy(preset="photographs", changes={"hidden": 3})

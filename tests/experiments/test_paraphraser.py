@@ -13,8 +13,9 @@ import pfungst.players  # noqa: F401  (offers the rephraser learnt)
 from pfungst.core import DataError, Example, UsageError
 from pfungst.experiments.paraphraser import Learnt, ParaphraserStudy, run, tables
 from pfungst.probes.rephrase import get_rephraser
+from pfungst.probes.rephrase.meaning import keeps_meaning, kind_of
 from pfungst.training import FitConfig
-from pfungst.training.learnt_rephraser import LearntRephraser, keeps_meaning, kind_of
+from pfungst.training.learnt_rephraser import LearntRephraser
 from pfungst.training.paraphraser import (
     FIRST,
     Paraphraser,
@@ -97,6 +98,9 @@ def test_a_stored_paraphraser_is_the_same_and_a_damaged_one_is_told(
         ("What color is the cat?", "What is the cat?", False),
         ("What is on the table?", "What is under the table?", False),
         ("What is in the picture?", "What do you see?", True),
+        ("What number is the car?", "What kind of car is it?", False),
+        ("How many donuts are there?", "How much are the donuts?", False),
+        ("Is it raining?", "Has it been raining?", False),
         ("How many cats are there?", "What is the number of cats?", True),
         ("How many cats are there?", "Are there cats?", False),
         ("Is the cat black?", "Is the black cat?", True),
@@ -124,3 +128,12 @@ def test_wrong_files_are_told(tmp_path: Path) -> None:
     config: Any = ParaphraserStudy((*names, *names))
     with pytest.raises(DataError, match="1 lines, and 2 in"):
         run(config, tmp_path / "out", progress=print)
+
+
+def test_questions_of_others_that_mean_the_same_are_rephrasings(tmp_path: Path) -> None:
+    pool = ["What is the color of the cat?", "what color is the  cat", "What color is the dog?", "Is the cat black?"]
+    (tmp_path / "pool.txt").write_text("\n".join(pool))
+    rephraser = get_rephraser(f"asked:{tmp_path / 'pool.txt'}")
+    asked = [Example("1", "What color is the cat?"), Example("2", "Why is the cat black?")]
+    assert rephraser.rephrase(asked, 3, 0) == [("What is the color of the cat?",), ()]
+    assert "another image" in rephraser.keeps

@@ -18,14 +18,16 @@ from pfungst.core.types import Progress
 from pfungst.experiments.cycle import JUDGED, PHOTOGRAPHS, VARIANTS, WRITING, CycleStudy
 from pfungst.experiments.cycle_data import StudyData, load_study
 from pfungst.experiments.cycle_measures import looks, written
-from pfungst.experiments.failure import failure_table
+from pfungst.experiments.failure import Judged, judged_rows
 from pfungst.experiments.photographs import ROWS
 from pfungst.experiments.photographs_training import sample, sized, start_looking
 from pfungst.models import MODELS, Model, build, get_config
 from pfungst.training.checkpoint import CHECKPOINT, last_weights
+from pfungst.training.config import FitConfig
 from pfungst.training.cycle.loss import Cycle, hiding
 from pfungst.training.data import ArrayData, Prepared
 from pfungst.training.evaluation import Evaluation, evaluate
+from pfungst.training.failure import look
 from pfungst.training.loop import Loss, fit, model_losses
 from pfungst.training.words import start_words
 
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 
 DROPOUT = 0.4
 """As `pfungst reproduce photographs` has it."""
+FAILURE_FIT = FitConfig(epochs=30, batch=256, rate=2e-3, weight_decay=1e-3)
+"""How FP is trained."""
 BEST = "_best"
 """Ending of what was measured with the weights of the best step instead of the last."""
 
@@ -142,7 +146,7 @@ def run_one(
     size, precision = max(512, fit_config.batch), fit_config.precision
     last: dict[str, Tensor] = {}
 
-    def look(now: Model) -> dict[str, float]:
+    def check(now: Model) -> dict[str, float]:
         if out is None:
             last.update({name: value.detach().clone() for name, value in now.state_dict().items()})
         assert choose is not None
@@ -162,7 +166,7 @@ def run_one(
         losses=losses,
         modules={**cycle.modules, "gate": cycle.kept} if cycle else {},
         transforms=(hiding(config.hidden),) if way.hides else (),
-        check=look if choose else None,
+        check=check if choose else None,
         device=device,
         out=out,
         settings={"study": jsonable({"key": list(key), "cycle": config.cycle, "model": model.config})},
@@ -211,10 +215,19 @@ def _more(
     if cycle is not None and variant in WRITING:
         found["asked"] = np.asarray(data.val.arrays["question"])
         found["written"] = written(model, cycle.generator, on.val, config.device)
-    if variant in JUDGED and len(np.unique(np.asarray(data.val.arrays["picture"]))) > 1:
-        judged = failure_table(model, data.val.for_model(model), seed=seed, device=config.device)
-        found["failure"] = jsonable(judged)
+    if variant in JUDGED:
+        found["failure"] = jsonable(_failures(model, on, data, config, seed))
     return found
+
+
+def _failures(model: Model, on: Parts, data: StudyData, config: CycleStudy, seed: int) -> list[Judged]:
+    """Table 4 on the validation images: half of them set the threshold and train FP, the other half judges both."""
+    pictures = np.asarray(data.val.arrays["picture"])
+    first, _ = data.val.split_by_picture(0.5, seed)
+    inside = np.isin(pictures, np.unique(np.asarray(first.arrays["picture"])))
+    halves = [np.flatnonzero(inside), np.flatnonzero(~inside)]
+    made, asked = (look(model, on.val.rows(rows), device=config.device) for rows in halves)
+    return judged_rows(made, asked, pictures[halves[1]], seed=seed, fit_config=FAILURE_FIT, device=config.device)
 
 
 def _allowed(data: StudyData, config: CycleStudy) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ import torch
 from pfungst.core import Example
 from pfungst.models.batch import PAD
 from pfungst.probes.rephrase.generators import Gate, gated
+from pfungst.probes.rephrase.meaning import keeps_meaning
 from pfungst.training.paraphraser import LENGTH, WEIGHTS, Paraphraser, Slots, load_paraphraser, split_sentence
 
 DRAWN = 24
@@ -21,25 +21,6 @@ DRAWN = 24
 FEWEST = 2
 """Draws that must agree on a sentence: what is drawn once is often no English."""
 _AT_ONCE = 256
-
-KINDS = (
-    ("count", r"\bhow (?:many|much)\b|\bnumber of\b|\bcount\b"),
-    ("place", r"\bwhere\b|\blocation\b"),
-    ("person", r"\bwho(?:se|m)?\b|\b(?:which|what) person\b"),
-    ("time", r"\bwhen\b|\b(?:what|which) (?:time|day|year|season|month)\b"),
-    ("reason", r"\bwhy\b|\breason\b"),
-    ("manner", r"\bhow\b"),
-    ("thing", r"\bwhat(?:'s)?\b|\bwhich\b"),
-)
-"""What a question asks for; the first that fits. All others are yes/no questions."""
-_FREE = """
-    a an the this that these those is are was were be been being do does did can could would you i we me see seen
-    tell show shows shown visible what what's which who whose whom where when why how many much number count of whether
-    there it have has any some kind type sort please
-"""
-FREE = frozenset(_FREE.split())
-"""Words that may come and go. Prepositions may not: what is on a table is not under it."""
-_SHOWN = re.compile(r"\b(?:in|on) (?:the|this) (?:picture|image|photo|photograph)\b")
 
 
 @dataclass(frozen=True)
@@ -104,20 +85,3 @@ class LearntRephraser:
             ranked = sorted(said, key=lambda one: (-said[one], one))
             found.append([one for one in ranked if said[one] >= FEWEST and keeps_meaning(text, one)])
         return found
-
-
-def keeps_meaning(question: str, other: str) -> bool:
-    """Whether both say the same content words, as often, and ask for the same kind of thing."""
-    return content(question) == content(other) and kind_of(question) == kind_of(other)
-
-
-def content(question: str) -> list[str]:
-    """The words that must stay, in the order of the alphabet."""
-    text = _SHOWN.sub(" ", question.lower()).replace("colour", "color")
-    return sorted(word for word in split_sentence(text) if word not in FREE)
-
-
-def kind_of(question: str) -> str:
-    """What a question asks for."""
-    text = question.lower()
-    return next((kind for kind, pattern in KINDS if re.search(pattern, text)), "yes/no")

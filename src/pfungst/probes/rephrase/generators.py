@@ -28,12 +28,13 @@ REPHRASERS = Registry(
     "rephraser",
     "pfungst.rephrasers",
     {
+        "asked": "pfungst.probes.rephrase.asked:AskedRephraser",
         "rules": "pfungst.probes.rephrase.rules:RuleRephraser",
         "world": "pfungst.probes.rephrase.world_words:WorldWords",
     },
 )
-"""By name: `rules`, `world`; `pfungst.players` adds `model:PLAYER` (a player that writes) and `vqg:FOLDER` (our own
-question generator)."""
+"""By name: `rules`, `world`, `asked:POOL`; `pfungst.players` adds `model:PLAYER` (a player that writes), `vqg:FOLDER`
+(our own question generator) and `learnt:FOLDER` (a paraphraser learnt from pairs)."""
 
 
 @runtime_checkable
@@ -81,7 +82,7 @@ class Gate:
 
 
 def get_rephraser(spec: str, **settings: Any) -> Rephraser:
-    """A rephraser from a word: `rules`, `world`, `model:openai:MODEL@URL`, `vqg:FOLDER`, or one of another package.
+    """A rephraser from a word: `rules`, `world`, `asked:POOL`, `model:openai:MODEL@URL`, or one of another package.
 
     Settings it does not have are refused, but `least` and `encoder`, which set the gate, may stay unused.
     """
