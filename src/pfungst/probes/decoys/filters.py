@@ -72,8 +72,15 @@ class _Wup:
     def __init__(self, book: AnswerBook, settings: WupFilter) -> None:
         self._book, self._threshold = book, settings.threshold
         self._number = np.fromiter((settings.numbers_differ and _is_number(one) for one in book.texts), np.bool_)
-        size = min(_REMEMBERED, max(1024, len(book) ** 2))
-        self._table = np.full(size, -1, np.int64), np.zeros(size, np.bool_)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Another process remembers for itself: its arrays of this one may be read-only.
+        return {name: value for name, value in self.__dict__.items() if name not in ("_table", "_index")}
+
+    @cached_property
+    def _table(self) -> tuple[npt.NDArray[np.int64], Bools]:
+        size = min(_REMEMBERED, max(1024, len(self._book) ** 2))
+        return np.full(size, -1, np.int64), np.zeros(size, np.bool_)
 
     @cached_property
     def _index(self) -> Any:
