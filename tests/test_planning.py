@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 import pfungst
 from pfungst.core import Asker, BytesImage, Dataset, Example, Query
 from pfungst.core.asker import NobodyAsked, asking_nobody
-from pfungst.planning import plan
+from pfungst.planning import plan, trying
 from tests.players.api_server import Server, serving
 
 
@@ -104,3 +105,74 @@ def test_nobody_is_asked_inside() -> None:
 
     with asking_nobody(), pytest.raises(NobodyAsked, match="loud would have to be asked 1 question"):
         Asker(Loud()).answers([Query("why?")])
+
+
+# --- trial queries, and what came true -------------------------------------------------------------------------------
+
+
+def test_trial_queries_are_kept_measured_and_not_asked_again(server: Server, tmp_path: Path) -> None:
+    spec, out = f"openai:m@{server.url}", tmp_path / "run"
+    with trying(6):
+        planned = plan(spec, data(10), ["control"], out)
+    assert server.count == planned.tried == planned.stored == 6 and planned.to_ask == 14
+    assert planned.seconds is not None and planned.seconds > 0 and planned.memory is not None
+    assert json.loads((out / "plan.json").read_text())["estimate"]["queries"] == 14
+    run = pfungst.examine(spec, data(10), ["control"], out)
+    assert server.count == 20, "trial queries were asked again"
+    assert any(note.startswith("It took 14 queries (14 planned), ") for note in run.notes)
+    truth = json.loads((out / "plan.json").read_text())["truth"]
+    assert truth["queries"] == 14 and truth["seconds"] > 0 and truth["disk"] > 0
+    # Nothing is left to ask: there is nothing to hold against the estimate.
+    assert not any("planned" in note for note in pfungst.examine(spec, data(10), ["control"], out).notes)
+
+
+def test_the_bytes_of_a_run_come_out_near_the_plan(tmp_path: Path) -> None:
+    questions = [Example(f"q{n}", f"What colour is thing number {n}?", target="red") for n in range(3000)]
+    many = Dataset("things", questions, metric="exact", fingerprint="things")
+    with trying(4):
+        planned = plan("oracle", many, ["control"], tmp_path / "run")
+    pfungst.examine("oracle", many, ["control"], tmp_path / "run")
+    truth = json.loads((tmp_path / "run" / "plan.json").read_text())["truth"]
+    assert 0.5 < truth["disk"] / planned.disk < 2
+
+
+def test_a_player_that_fails_in_the_trial_is_told_and_the_rest_is_planned(tmp_path: Path) -> None:
+    def broken(image: Any, question: str) -> str:
+        raise RuntimeError("out of order")
+
+    with trying():
+        planned = plan(broken, data(4), ["control"], tmp_path / "run")
+    assert planned.to_ask == 8 and planned.seconds is None
+    assert any("out of order" in sentence for sentence in planned.how)
+
+
+def test_work_that_asks_nobody_is_measured_on_a_part(tmp_path: Path) -> None:
+    from pfungst.planning import plan_decoys, plan_rank
+    from pfungst.probes.noise.bqd import MainQuestion
+    from pfungst.probes.noise.build import RankSettings
+
+    texts = [f"Is thing {n} {colour}?" for n in range(30) for colour in ("red", "blue")]
+    planned = plan_rank([MainQuestion(text) for text in texts * 2], texts, RankSettings("rouge", k=3))
+    assert (planned.amounts["main questions"], planned.amounts["distinct"], planned.amounts["pool"]) == (120, 60, 60)
+    assert planned.seconds is not None and planned.seconds > 0 and planned.disk is not None and planned.disk > 0
+
+    grown: list[int] = []
+
+    def make(some: Any, file: Path | None) -> int:
+        grown.append(len(some))
+        return 10 * len(some)
+
+    decoys = plan_decoys(data(40), make)
+    assert decoys.disk == 400 and grown[-2:] == [20, 40]
+
+
+def test_a_reproduction_tells_what_published_runs_took(tmp_path: Path) -> None:
+    from pfungst.experiments import get_experiment
+    from pfungst.planning import plan_experiment
+
+    ledger = tmp_path / "results" / "first"
+    ledger.mkdir(parents=True)
+    (ledger / "protocol.toml").write_text('command = "reproduce noise --limit 3"\n')
+    (ledger / "run.json").write_text('{"seconds": 90.0, "device": "a machine"}')
+    planned = plan_experiment(get_experiment("noise"), tmp_path / "out", tmp_path / "results")
+    assert planned.seconds is None and "first took 0:01:30 on a machine" in planned.how[0]

@@ -24,6 +24,7 @@ from pfungst.core import (
     StoredPlayer,
     read_config,
 )
+from pfungst.core.estimate import compared
 from pfungst.core.exam import Examined, labelled
 from pfungst.core.files import reading as reading_file
 from pfungst.core.progress import shown_in
@@ -165,11 +166,11 @@ def examine(
             chosen, part, parts, get_metric(part.metric), path, seed, config, shown, max_queries, search,
             get_matcher(reading) if reading else None, max_errors, precision=precision,
         )  # fmt: skip
-        with working(place or Place()):
+        with working(place or Place()), compared(path) as taken:
             examined = exam.run()
     add_looks(path, chosen, part)
     write_report(path, part)
-    notes = (*notes_of(chosen), *reading_notes(examined, part.metric, reading))
+    notes = (*notes_of(chosen), *reading_notes(examined, part.metric, reading), *taken())
     return Run(path, examined.findings, notes, examined.problems, judge=examined.judge)
 
 

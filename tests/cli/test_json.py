@@ -30,6 +30,13 @@ RUN = "examine oracle -d data.jsonl -p control -o {}"
 STUDY = "study new rephrase -d data.jsonl --limit 2 -o people"
 CHEAP: dict[str, tuple[str, ...]] = {
     "examine": (RUN.format("a"), RUN.format("a") + " --dry-run"),
+    "plan": (
+        "plan --trial 3 " + RUN.format("a"),
+        "plan rank --main data.jsonl --pool data.jsonl --k 3 --ranker rouge --out bqd.json",
+        "plan play oracle -d made --adversary rsg --size 2 --seeds 1 --budget 2 -o game",
+        "plan decoys data.jsonl --kinds qou --out made.jsonl --vectors vectors.txt",
+        "plan reproduce noise",
+    ),
     "rescore": (RUN.format("a"), "rescore a"),
     "report": (RUN.format("a"), "report a"),
     "compare": (RUN.format("a"), RUN.format("b"), "compare a b"),
@@ -87,7 +94,7 @@ def test_what_a_command_prints_is_json(name: str, folder: Any, pfungst: Command)
     rows = [json.loads(line) for line in (folder / "data.jsonl").read_text().splitlines()]
     said = "".join(json.dumps({"question_id": row["id"], "answer": "yes"}) + "\n" for row in rows)
     (folder / "said.jsonl").write_text(said)
-    if name in ("play", "games"):
+    if name in ("play", "games", "plan"):
         pfungst(*CHEAP["world make"][0].split(), "--json")
     for line in CHEAP[name]:
         json.loads(pfungst(*line.split(), "--json"))

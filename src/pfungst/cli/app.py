@@ -17,6 +17,7 @@ from pfungst.cli import (
     gate,
     import_,
     list_,
+    plan,
     play,
     rank,
     report,
@@ -58,6 +59,7 @@ app.command("train")(train.train)
 app.command("bundle")(bundle.bundle)
 app.command("serve")(serve.serve)
 app.command("list")(list_.list_parts)
+app.command("plan", context_settings=plan.SETTINGS)(plan.plan)
 app.add_typer(data.app, name="data")
 app.add_typer(world.app, name="world")
 app.add_typer(check.app, name="check")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pfungst.cli.examine import Images, Json, SkipBad
+from pfungst.cli.examine import DryRun, Images, Json, SkipBad
 
 if TYPE_CHECKING:
     from pfungst.experiments.audit_config import Cell
@@ -61,6 +61,7 @@ def audit(
         Path | None, typer.Option(help="Write the choice sets to this folder: train.parquet and test.parquet.")
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the numbers to this file, as JSON.")] = None,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Can a data set be answered without the image, without the question, without both?"""
@@ -78,12 +79,26 @@ def audit(
     asked = load(test, limit=limit, **options) if test else None
     sees = features != "none" and any(SEES[name] in ("the image alone", "everything") for name in wanted)
     chosen = [kind.strip() for kind in kinds.split(",") if kind.strip() not in ("", "none")]
+    config = ScorerConfig(hidden=hidden, epochs=epochs, seed=seed, seeds=seeds, device=device)
+    if dry_run:
+        from pfungst.cli.plan import print_work
+        from pfungst.planning import plan_audit
+
+        def part(some: Any, short: ScorerConfig) -> object:
+            return run(
+                some, None, kinds=chosen, k=k, seed=seed, fallback=fallback, balanced=balanced,
+                encoder=f"words:{vectors}" if vectors else None, config=short, models=wanted,
+                features=image_features(features, device) if sees else None,
+            )  # fmt: skip
+
+        print_work(plan_audit(train, asked, part, config), as_json)
+        return
     with progress_bar() as progress:
         found = run(
             train, asked, kinds=chosen, k=k, seed=seed,
             fallback=fallback, balanced=balanced, encoder=f"words:{vectors}" if vectors else None,
             features=image_features(features, device) if sees else None,
-            config=ScorerConfig(hidden=hidden, epochs=epochs, seed=seed, seeds=seeds, device=device), models=wanted,
+            config=config, models=wanted,
             human=_human(human or []), people=_people(human or []), name=train.name, sets=sets, progress=progress,
         )  # fmt: skip
     if out is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pfungst.cli.examine import Images, Json, SkipBad
+from pfungst.cli.examine import DryRun, Images, Json, SkipBad
 from pfungst.cli.where import On, Replicas, Workers, place
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def decoys(
     on: On = "local",
     workers: Workers = None,
     replicas: Replicas = None,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Make decoys: turn a data set with right answers into a multiple choice that is hard to game.
@@ -81,6 +82,12 @@ def decoys(
             "Decoys of the kind mined come from a player: give both --kinds mined and --player, or neither."
         )
     loaded = load(data, limit=limit, **data_options(images, skip_bad))
+    if dry_run:
+        _plan(
+            loaded, player, as_json, kinds=names, k=k, seed=seed, encoder=f"words:{vectors}" if vectors else encoder,
+            neighbours=neighbours, threshold=threshold, fallback=fallback, balanced=balanced,
+        )  # fmt: skip
+        return
     parts = out.with_name(out.name + ".parts")
     if replicas is not None and player is None:
         raise UsageError("--replicas are copies of a player: name one with --player.")
@@ -96,6 +103,29 @@ def decoys(
         left_out = write(made, out, variant)
     shutil.rmtree(parts)
     _print(made, out, left_out, as_json, words=vectors is not None or (encoder or "").startswith("words:"))
+
+
+def _plan(data: Dataset, player: str | None, as_json: bool, *, kinds: list[str], **settings: Any) -> None:
+    from dataclasses import replace
+
+    from pfungst.cli.plan import print_work
+    from pfungst.planning import plan_decoys
+    from pfungst.probes.decoys import build, write
+
+    made = [kind for kind in kinds if kind != "mined"]
+
+    def make(some: Any, file: Any) -> int:
+        write(build(some, made, **settings), file)
+        return int(file.stat().st_size)
+
+    planned = plan_decoys(data, make)
+    if player is not None:
+        planned = replace(
+            planned,
+            amounts={**planned.amounts, f"queries to {player}": len(data)},
+            how=(*planned.how, f"The time that {player} takes is not in it: `pfungst plan examine {player}` tells."),
+        )
+    print_work(planned, as_json)
 
 
 def _filters(data: Dataset, encoder: str | None, vectors: str | None, threshold: float) -> list[Any]:

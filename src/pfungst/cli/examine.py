@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave bad records out and count them.")]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Tell what would be asked, in tokens, cost and time; ask nobody.")
+    bool, typer.Option("--dry-run", help="Tell what it would take: queries, tokens, cost, time, disk; ask nobody.")
 ]
 Images = Annotated[
     Path | None,
@@ -115,6 +114,7 @@ def examine(
 def print_plan(plan: Plan, as_json: bool) -> None:
     """What an exam would ask and take."""
     from pfungst.cli.show import print_json, print_table
+    from pfungst.core.estimate import shown_bytes, shown_seconds
 
     if as_json:
         print_json(asdict(plan))
@@ -131,9 +131,12 @@ def print_plan(plan: Plan, as_json: bool) -> None:
         "input tokens": f"{plan.input_tokens:,}",
         "output tokens": "unknown" if plan.output_tokens is None else f"{plan.output_tokens:,}",
         "cost": "no prices given" if plan.cost is None else f"{plan.cost:,.2f}",
-        "time": "unknown" if plan.seconds is None else str(timedelta(seconds=round(plan.seconds))),
+        "time": shown_seconds(plan.seconds),
+        "memory": shown_bytes(plan.memory),
+        "disk": shown_bytes(plan.disk),
     }
-    print_table("Dry run: nobody was asked", ("", ""), list(taken.items()))
+    title = f"Plan: {plan.tried} queries were asked to measure" if plan.tried else "Dry run: nobody was asked"
+    print_table(title, ("", ""), list(taken.items()))
     for sentence in plan.how:
         print(sentence)
 

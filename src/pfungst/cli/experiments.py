@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from pfungst.cli.examine import Json
+from pfungst.cli.examine import DryRun, Json
 
 if TYPE_CHECKING:
     import click
@@ -70,13 +70,20 @@ def _function(experiment: Experiment[Any, Any]) -> Any:
             lifted = dataclasses.replace(inner[name], default=getattr(setting.default, name))
             parameters.append(_parameter(lifted, {}))
 
-    def command(out: Path | None, as_json: bool, **given: Any) -> None:
+    def command(out: Path | None, dry_run: bool, as_json: bool, **given: Any) -> None:
         config = make_config(experiment, given)
+        if dry_run:
+            from pfungst.cli.plan import print_work
+            from pfungst.planning import plan_experiment
+
+            print_work(plan_experiment(experiment, out or experiment.folder(config)), as_json)
+            return
         show(experiment, config, out or experiment.folder(config), as_json)
 
     default = re.sub(r"{(\w+)}", lambda match: match[1].upper(), experiment.out or f"runs/{experiment.name}")
     more = [
         _named("out", Annotated[Path | None, typer.Option("--out", "-o", help=f"Folder of the results [{default}].")]),
+        _named("dry_run", DryRun, False),
         _named("as_json", Json, False),
     ]
     arguments = [one for one in parameters if one.default is inspect.Parameter.empty]

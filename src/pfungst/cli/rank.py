@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pfungst.cli.examine import Json
+from pfungst.cli.examine import DryRun, Json
 from pfungst.cli.where import On, Workers, own_device, place
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def rank(
     ] = None,
     on: On = "local",
     workers: Workers = None,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Rank basic questions: look up one main question, or write a basic question dataset.
@@ -60,6 +61,13 @@ def rank(
     candidates = source.texts
     where = place(on, workers, device)
     settings = build.RankSettings(ranker, encoder, k, lam, tol, keep_main_questions, own_device(where, device))
+    if dry_run:
+        from pfungst.cli.plan import print_work
+        from pfungst.planning import plan_rank
+
+        with working(where):
+            print_work(plan_rank(questions, candidates, settings), as_json)
+        return
     with progress_bar() as progress, working(where):
         if lambda_study is not None:
             rows = build.lambda_study(questions, candidates, settings, _numbers(lambda_study), progress)

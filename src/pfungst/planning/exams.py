@@ -1,4 +1,7 @@
-"""What an exam would ask, and what that would take: nobody is asked, and the run folder is not touched."""
+"""What an exam would ask, and what that would take.
+
+Nobody is asked and the run folder is not touched, but for trial queries where these are wanted (`trying`).
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,14 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from pfungst.api import named
-from pfungst.core import Asker, Dataset, Example, Player, Probe, Progress, Query
+from pfungst.core import Answer, Asker, Dataset, Example, Player, Probe, Progress, Query
 from pfungst.core.adaptive import check_precision
 from pfungst.core.asker import NobodyAsked, asking_nobody
+from pfungst.core.estimate import Taken, folder_size, keep, peak_memory
 from pfungst.core.images import Image, image_size
 from pfungst.core.stored import Typical, stored_keys, typical
 from pfungst.core.types import (
@@ -24,9 +29,16 @@ from pfungst.core.types import (
     no_progress,
     reads_images,
 )
+from pfungst.planning.trying import Sample, Trial, ask_some, stored_bytes, trials_wanted
 
 CHARACTERS_A_TOKEN = 4
 """Of English text, with the tokenisers of today's models."""
+PACKED = 0.15
+"""Size of the trials as Parquet beside the same in the answer store, measured on the embedded world and on VQA."""
+REPORT = 500_000
+"""Bytes of a report with its images, and of the other files of a run."""
+READING = 150_000_000
+"""Bytes of memory that findings and report take beyond the asking: Arrow, the statistics, the cases."""
 PIXELS_A_TOKEN = 28
 """Side of the square of pixels that a token of an image stands for, as in Qwen2-VL; other models differ by up to a
 factor of two."""
@@ -68,6 +80,12 @@ class Plan:
     """In the currency of the prices; None without prices."""
     seconds: float | None
     """None where no reply has told how long one takes."""
+    memory: int | None
+    """Bytes of this process, the player in it included, at the peak."""
+    disk: int
+    """Bytes that the run folder will have."""
+    tried: int
+    """Queries that were asked to measure. Their answers are kept."""
     how: tuple[str, ...]
     """What the numbers rest on, in sentences."""
 
@@ -99,7 +117,14 @@ def plan(
     if precision is not None:
         check_precision(precision)
         rows = tuple(replace(row, at_most=True) for row in rows)
-    return counted.plan(rows, max_queries)
+    tried = None
+    if trials_wanted():
+        most = trials_wanted() if max_queries is None else min(trials_wanted(), max_queries)
+        tried = ask_some(chosen, run, counted.sample, most)
+    planned = counted.plan(rows, max_queries, tried)
+    if tried is not None:
+        keep(run, Taken(planned.to_ask, planned.seconds, planned.memory, planned.disk))
+    return planned
 
 
 class _Counting:
@@ -115,10 +140,21 @@ class _Counting:
         self._known: dict[str, bool] = {}
         """Key -> whether it is stored."""
         self._tokens = _Tokens(player)
+        self.sample = Sample()
+        """Of the queries that are still to be asked."""
+        self._seconds = 0.0
+        """Spent on making the queries, which the exam makes again."""
         self._searching = 0
         """Queries of searches, at most, beyond those counted one by one."""
 
     def probe(self, probe: Probe) -> ProbePlan:
+        began = perf_counter()
+        try:
+            return self._probe(probe)
+        finally:
+            self._seconds += perf_counter() - began
+
+    def _probe(self, probe: Probe) -> ProbePlan:
         if isinstance(probe, DataCheckingProbe):
             probe.check_data(self._data)
         try:
@@ -133,6 +169,7 @@ class _Counting:
             self._known[key] = key in stored
             if key not in stored:
                 self._tokens.add(queries[key])
+                self.sample.add(key, queries[key])
         new = len(fresh) - len(stored)
         if isinstance(probe, SearchingProbe):
             most = max(len(queries), probe.most_queries() if isinstance(probe, BoundedProbe) else 0)
@@ -145,11 +182,13 @@ class _Counting:
             for variant in trial.variants:
                 yield self._asker.visible(variant.query, variant.example_id or trial.example_id)
 
-    def plan(self, rows: tuple[ProbePlan, ...], max_queries: int | None) -> Plan:
-        stored = sum(self._known.values())
+    def plan(self, rows: tuple[ProbePlan, ...], max_queries: int | None, tried: Trial | None = None) -> Plan:
+        trial = tried or Trial(0, None)
+        stored = sum(self._known.values()) + trial.asked
         to_ask = sum(row.new for row in rows)
         if max_queries is not None:
             to_ask = min(to_ask, max_queries)
+        to_ask -= trial.asked
         terms = self._player.terms if isinstance(self._player, PromptedPlayer) else Terms()
         seen = typical(self._run, self._asker.fingerprint)
         tokens_in, how_in = self._tokens.expected(to_ask, seen)
@@ -167,9 +206,23 @@ class _Counting:
             input_tokens=tokens_in,
             output_tokens=tokens_out,
             cost=(tokens_in * terms.price_in + (tokens_out or 0) * terms.price_out) / 1e6 if priced else None,
-            seconds=to_ask * seen.seconds / terms.at_once if seen.seconds is not None else None,
-            how=(*how_in, *how_out, *_timed(seen, terms)),
+            seconds=self._time(to_ask, seen, terms, trial),
+            memory=None if tried is None else peak_memory() + READING,
+            disk=self._disk(to_ask),
+            tried=trial.asked,
+            how=(*how_in, *how_out, *_timed(seen, terms, trial, self._seconds), *_sized(tried)),
         )
+
+    def _time(self, to_ask: int, seen: Typical, terms: Terms, trial: Trial) -> float | None:
+        if trial.seconds is not None:
+            return to_ask * trial.seconds + self._seconds
+        return to_ask * seen.seconds / terms.at_once if seen.seconds is not None else None
+
+    def _disk(self, to_ask: int) -> int:
+        """Answers by the bytes of a sample; the trials beside them hold the same once more, packed."""
+        each = stored_bytes(self._player, self.sample, Answer("a short reply"))
+        there = folder_size(self._run) if self._run.is_dir() else 0
+        return there + round(to_ask * each * (1 + PACKED)) + REPORT
 
 
 class _Tokens:
@@ -230,7 +283,23 @@ def _output(queries: int, terms: Terms, seen: Typical) -> tuple[int | None, list
     return None, []
 
 
-def _timed(seen: Typical, terms: Terms) -> list[str]:
+def _timed(seen: Typical, terms: Terms, trial: Trial, making: float) -> list[str]:
+    if trial.seconds is not None:
+        return [
+            f"Time: {trial.seconds * 1000:,.1f} ms a query, the mean of {trial.asked} trial queries, whose answers are "
+            f"kept, and {making:.1f} s to make the queries. A search also takes what its adversary takes."
+        ]
+    if trial.problem:
+        return [f"Time: unknown, for the trial queries failed. {trial.problem}"]
     if seen.seconds is None:
-        return ["Time: unknown until some replies are stored; run a few first, with --limit 10."]
+        return ["Time: unknown until some replies are stored; `pfungst plan` asks a few."]
     return [f"Time: {seen.seconds:.2f} s a reply, the mean of those stored, {terms.at_once} at once."]
+
+
+def _sized(tried: Trial | None) -> list[str]:
+    if tried is None:
+        return ["Memory: unknown, for nobody was asked. Disk: by the size of a sample of the queries."]
+    return [
+        "Memory: what this process has needed so far, with the data, the player and all queries made, and what the "
+        "report needs; larger batches than the trial's need more. Disk: by the size of a sample of the queries."
+    ]

@@ -1,0 +1,74 @@
+"""pfungst plan"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pfungst.cli.examine import Json
+
+if TYPE_CHECKING:
+    from pfungst.planning import WorkPlan
+
+SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
+"""Of the command: what follows the name of the planned one is its own."""
+
+
+def plan(
+    context: typer.Context,
+    command: Annotated[str, typer.Argument(help="The command to plan, with everything you would give it.")],
+    trial: Annotated[
+        int, typer.Option(help="Queries to ask now, to measure what one takes; their answers count.")
+    ] = 20,
+    as_json: Json = False,
+) -> None:
+    """Tell what a command would take, before it runs: queries, tokens, cost, time, memory, disk.
+
+    pfungst plan examine film --data world --probe noise. A few queries are asked to measure; examine does not ask them
+    again, and says at its end how the estimate compares with what it took. To ask nobody: examine ... --dry-run.
+    """
+    import click
+
+    from pfungst.cli.app import app
+    from pfungst.core import UsageError
+    from pfungst.planning import trying
+
+    words = [command, *context.args]
+    whole: Any = typer.main.get_command(app)
+    found: Any = whole
+    named: list[str] = []
+    for word in words:
+        inner = found.get_command(click.Context(found), word) if hasattr(found, "list_commands") else None
+        if inner is None:
+            break
+        found, named = inner, [*named, word]
+    if not any("--dry-run" in parameter.opts for parameter in found.params):
+        raise UsageError(
+            f"`pfungst {' '.join(named) or command}` cannot be planned. These can: examine, play, rank, decoys, audit, "
+            "reproduce NAME, harden."
+        )
+    json = ["--json"] if as_json and "--json" not in words else []
+    with trying(trial):
+        whole.main([*words, "--dry-run", *json], prog_name="pfungst", standalone_mode=False)
+
+
+def print_work(planned: WorkPlan, as_json: bool) -> None:
+    """What a command that asks nobody would take."""
+    from dataclasses import asdict
+
+    from pfungst.cli.show import print_json, print_table
+    from pfungst.core.estimate import shown_bytes, shown_seconds
+
+    if as_json:
+        print_json(asdict(planned))
+        return
+    taken = {
+        **{name: f"{count:,}" for name, count in planned.amounts.items()},
+        "time": shown_seconds(planned.seconds),
+        "memory": shown_bytes(planned.memory),
+        "disk": shown_bytes(planned.disk),
+    }
+    print_table(f"pfungst {planned.command} would take", ("", ""), list(taken.items()))
+    for sentence in planned.how:
+        print(sentence)
