@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pfungst.cli.examine import DryRun, Images, Json, SkipBad
+from pfungst.cli.where import On, Workers, place
 
 if TYPE_CHECKING:
     from pfungst.experiments.audit_config import Cell
@@ -57,6 +58,8 @@ def audit(
     limit: Annotated[int | None, typer.Option(help="Use only the first examples of each split, this many.")] = None,
     images: Images = None,
     skip_bad: SkipBad = False,
+    on: On = "local",
+    workers: Workers = None,
     sets: Annotated[
         Path | None, typer.Option(help="Write the choice sets to this folder: train.parquet and test.parquet.")
     ] = None,
@@ -67,6 +70,7 @@ def audit(
     """Can a data set be answered without the image, without the question, without both?"""
     from pfungst.cli.examine import data_options
     from pfungst.cli.show import print_json, print_table, progress_bar
+    from pfungst.compute import working
     from pfungst.core.files import jsonable, write_json
     from pfungst.data import load
     from pfungst.experiments.audit import audit as run
@@ -93,7 +97,7 @@ def audit(
 
         print_work(plan_audit(train, asked, part, config), as_json)
         return
-    with progress_bar() as progress:
+    with progress_bar() as progress, working(place(on, workers)):
         found = run(
             train, asked, kinds=chosen, k=k, seed=seed,
             fallback=fallback, balanced=balanced, encoder=f"words:{vectors}" if vectors else None,

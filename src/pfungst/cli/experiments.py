@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from pfungst.cli.examine import DryRun, Json
+from pfungst.cli.where import On, Workers, place
 
 if TYPE_CHECKING:
     import click
@@ -57,6 +58,7 @@ def make_command(name: str) -> click.Command:
 
 def _function(experiment: Experiment[Any, Any]) -> Any:
     """What typer makes a command of: a function whose parameters are the fields."""
+    from pfungst.compute import working
     from pfungst.core.settings import describe_settings
 
     fields = {field.name: field for field in dataclasses.fields(experiment.config)}
@@ -71,6 +73,8 @@ def _function(experiment: Experiment[Any, Any]) -> Any:
             parameters.append(_parameter(lifted, {}))
 
     def command(out: Path | None, dry_run: bool, as_json: bool, **given: Any) -> None:
+        # An experiment with a place of its own is told it as one of its settings.
+        where = place("local", None) if "on" in fields else place(given.pop("on"), given.pop("workers"))
         config = make_config(experiment, given)
         if dry_run:
             from pfungst.cli.plan import print_work
@@ -78,7 +82,8 @@ def _function(experiment: Experiment[Any, Any]) -> Any:
 
             print_work(plan_experiment(experiment, out or experiment.folder(config)), as_json)
             return
-        show(experiment, config, out or experiment.folder(config), as_json)
+        with working(where):
+            show(experiment, config, out or experiment.folder(config), as_json)
 
     default = re.sub(r"{(\w+)}", lambda match: match[1].upper(), experiment.out or f"runs/{experiment.name}")
     more = [
@@ -86,6 +91,8 @@ def _function(experiment: Experiment[Any, Any]) -> Any:
         _named("dry_run", DryRun, False),
         _named("as_json", Json, False),
     ]
+    if "on" not in fields:
+        more += [_named("on", On, "local"), _named("workers", Workers)]
     arguments = [one for one in parameters if one.default is inspect.Parameter.empty]
     options = [one for one in parameters if one.default is not inspect.Parameter.empty]
     command.__signature__ = inspect.Signature([*arguments, *options, *more])  # type: ignore[attr-defined]

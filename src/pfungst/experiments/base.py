@@ -167,6 +167,13 @@ def kept(path: Path, make: Callable[[], Any]) -> Any:
     return read_json(path)
 
 
+def here(jobs: int) -> bool:
+    """Whether `run_cells` does its work in this process, where it can tell how far a cell is."""
+    from pfungst.compute import place_of_work
+
+    return jobs == 1 and place_of_work().on == "local"
+
+
 def run_cells(
     work: Callable[[Any], bytes] | Callable[[Any, Path], None],
     cells: Mapping[str, Any],
@@ -175,16 +182,19 @@ def run_cells(
     jobs: int = 1,
     progress: Progress = no_progress,
 ) -> dict[str, Path]:
-    """Do every cell that OUT does not hold yet, `jobs` at a time in processes of their own; file name -> file.
+    """Do every cell that OUT does not hold yet, `jobs` at a time in processes of their own, or where
+    `pfungst.compute.working` says; file name -> file.
 
     work : `work(shard) -> bytes`, or `work(shard, path)`; `shard.payload` is the cell. With several jobs it must be
         importable (a function at the top of a module, or a partial of one)
     cells : name of the output file -> what the cell is, as JSON holds it
     """
-    from pfungst.compute import Shard, run_shards
+    from pfungst.compute import Shard, place_of_work, run_shards, working
+    from pfungst.core import Place
 
+    place = Place("processes", jobs) if jobs > 1 else place_of_work()
     # All have the index 0: more models or seeds, added later, must not make finished cells look like other ones.
     shards = [Shard(0, name, payload) for name, payload in cells.items()]
-    on = "processes" if jobs > 1 else "local"
-    files = run_shards(work, shards, out, on=on, workers=jobs if jobs > 1 else None, progress=progress, what="runs")
+    with working(place):
+        files = run_shards(work, shards, out, progress=progress, what="runs")
     return dict(zip(cells, files, strict=True))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pfungst.core import PfungstError, Table, UsageError
 from pfungst.core.types import Progress
-from pfungst.experiments.base import Experiment, claim, lifted, option, run_cells
+from pfungst.experiments.base import Experiment, claim, here, lifted, option, run_cells
 from pfungst.training.config import FitConfig
 from pfungst.training.cycle.config import CycleConfig
 
@@ -217,7 +217,7 @@ def run(config: CycleStudy, out: Path, *, progress: Progress) -> CycleResult:
     claim(out, settings, data=dict(prepared.notes), inputs=prepared.inputs, splits=dict(prepared.splits))
     cells = {f"{name}.npz": list(key) for name, key in config.runs().items()}
     if not config.read:
-        told = None if config.jobs > 1 else progress
+        told = progress if here(config.jobs) else None
         work = Runs(prepared.folder, settings, out / "begun", told)
         run_cells(work, cells, out / "runs", jobs=config.jobs, progress=progress)
     finished = [read_run(out / "runs" / name) for name in cells if (out / "runs" / name).exists()]

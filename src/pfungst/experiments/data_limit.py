@@ -16,7 +16,7 @@ from pfungst.core import Figure, PfungstError, Series, Table, UsageError
 from pfungst.core.files import jsonable, read_json
 from pfungst.core.stats import bootstrap
 from pfungst.core.types import Progress, no_progress
-from pfungst.experiments.base import Experiment, claim, option, run_cells
+from pfungst.experiments.base import Experiment, claim, here, option, run_cells
 from pfungst.experiments.data_limit_world import HOPS
 from pfungst.probes.measure import finding
 
@@ -170,7 +170,7 @@ def run(config: DataLimitConfig, out: Path, *, progress: Progress = no_progress)
             done = sum((folder / name).exists() for name in cells)
             progress(f"training steps · {what}", done * steps + step, len(cells) * steps)
 
-        if config.jobs > 1:
+        if not here(config.jobs):
             run_cells(partial(_work, config, out / "images"), cells, folder, jobs=config.jobs, progress=progress)
         else:
             run_cells(partial(_work, config, out / "images", progress=told), cells, folder)
