@@ -22,6 +22,7 @@ from pfungst.core import (
     Probe,
     Progress,
     StoredPlayer,
+    UsageError,
     read_config,
 )
 from pfungst.core.estimate import compared
@@ -107,6 +108,7 @@ def examine(
     max_queries: int | None = None,
     max_errors: int | None = None,
     precision: float | None = None,
+    budget: float | None = None,
     place: Place | None = None,
     replicas: int | str | None = None,
     progress: Progress = no_progress,
@@ -130,6 +132,8 @@ def examine(
         counted and shown; one more ends the run. Default: 10, or 1% of all queries if that is more.
     precision: ask each probe about images in random order, no longer than until its drop is known to plus or minus
         this, such as 0.02. `max_queries` then goes to the probe with the widest interval first.
+    budget: most money to spend, in the currency of the player's prices (the options price_in and price_out of a player
+        behind a server). It goes to the probe with the widest interval first.
     place: where probes that search, such as the game, do their work, and where rankings are made.
     replicas: ask so many copies of the player at once, each in a process of its own or, where `place` is a Ray cluster,
         there; `auto` for one a GPU or core. Needs a spec. See `pfungst.players.replicate.ReplicaSettings`.
@@ -142,7 +146,7 @@ def examine(
     spec = str(data) if isinstance(data, str | Path) else None
     chosen, part, parts, path = named(
         player, data, probes, out, metric=metric, limit=limit, only=only, open_questions=open_questions,
-        data_options=data_options, player_options=player_options, replicas=replicas,
+        data_options=data_options, player_options=_with_money(player, player_options or {}, budget), replicas=replicas,
         on=place.on if place is not None else "local",
     )  # fmt: skip
     reading = matcher or matcher_of(chosen)
@@ -164,7 +168,7 @@ def examine(
     with shown_in(path, progress) as shown:
         exam = Exam(
             chosen, part, parts, get_metric(part.metric), path, seed, config, shown, max_queries, search,
-            get_matcher(reading) if reading else None, max_errors, precision=precision,
+            get_matcher(reading) if reading else None, max_errors, precision=precision, share=budget is not None,
         )  # fmt: skip
         with working(place or Place()), compared(path) as taken:
             examined = exam.run()
@@ -172,6 +176,18 @@ def examine(
     write_report(path, part)
     notes = (*notes_of(chosen), *reading_notes(examined, part.metric, reading), *taken())
     return Run(path, examined.findings, notes, examined.problems, judge=examined.judge)
+
+
+def _with_money(player: object, options: Mapping[str, Any], budget: float | None) -> Mapping[str, Any]:
+    """The options of a player that may spend this much, which counts its money itself."""
+    if budget is None:
+        return options
+    if not isinstance(player, str) or not player.startswith("openai:"):
+        raise UsageError(
+            "A budget of money needs a player that counts what it spends: openai:MODEL@URL with the options price_in "
+            "and price_out. For any other player limit the queries instead, with max_queries (--max-queries)."
+        )
+    return {**options, "budget": budget}
 
 
 def named(
@@ -255,7 +271,7 @@ def rescore(
     label = "-".join(map(slug, named))
     exam = Exam(
         player, part, probes, score, path, config["seed"], config, progress, matcher=reader, label=label,
-        precision=config.get("precision"), images=_images_asked(path),
+        precision=config.get("precision"), share=config.get("share", False), images=_images_asked(path),
     )  # fmt: skip
     examined = exam.run()
     write_report(path, part, label)

@@ -10,6 +10,7 @@ import pytest
 
 from pfungst.core import Answer, BudgetSpent, Dataset, Exam, Example, PlayerError, StoredPlayer, Trial, UsageError
 from pfungst.core import Variant as V
+from pfungst.core.adaptive import money
 from pfungst.core.images import BytesImage
 from pfungst.probes import get_probe, measure
 from pfungst.probes.control import Control
@@ -172,6 +173,33 @@ def test_a_budget_goes_to_the_widest_interval_and_ends_the_exam_in_good_order(ma
     assert any("the budget is spent" in note for note in examined.notes)
     assert louder.clusters > control.clusters / 2
     assert math.isfinite(louder.low)
+
+
+def test_without_a_precision_a_budget_is_shared_until_it_is_spent(many, tmp_path):
+    player = Startled()
+    examined = exam(player, many, tmp_path, precision=None, share=True, budget=1200).run()
+    control, louder = (found.drop for found in examined.findings)
+    assert 1000 < len(player.asked) <= 1200
+    assert sum("for the budget, the drop is known to" in note for note in examined.notes) == 2
+    assert "as many as the budget allowed" in examined.findings[1].verdict
+    widths = [drop.high - drop.low for drop in (control, louder)]
+    assert max(widths) < 1.3 * min(widths), "the widest is asked next, so that all become about as narrow"
+    assert louder.clusters > control.clusters, "the drop that varies more is asked about more images"
+    before = (tmp_path / "findings.json").read_bytes()
+    again = Startled()
+    exam(again, many, tmp_path, precision=None, share=True, budget=0).run()
+    assert again.asked == [] and (tmp_path / "findings.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(("text", "amount"), [("5$", 5.0), ("$5", 5.0), ("2.50 EUR", 2.5), ("0.1", 0.1), (".5€", 0.5)])
+def test_money_is_read(text, amount):
+    assert money(text) == amount
+
+
+@pytest.mark.parametrize("text", ["", "0$", "-5$", "five", "5$$", "1e9$", "nan"])
+def test_what_is_no_money_gets_a_sentence(text):
+    with pytest.raises(UsageError, match="an amount of money such as 5"):
+        money(text)
 
 
 def test_a_budget_too_small_for_the_first_rounds_is_an_error(many, tmp_path):

@@ -29,14 +29,15 @@ WORLDS = {
 }
 
 
+@pytest.mark.parametrize("aim", [0.05, None])
 @pytest.mark.parametrize("world", WORLDS)
-def test_the_mean_is_ever_excluded_in_less_than_five_percent_of_all_runs(world):
+def test_the_mean_is_ever_excluded_in_less_than_five_percent_of_all_runs(world, aim):
     sizes, chance = WORLDS[world]
     rng = np.random.default_rng(11)
     runs, missed = 1000, 0
     for _ in range(runs):
         sums, many, mean = images(rng, 600, sizes, chance)
-        sequence = ConfidenceSequence.of(sums, many, largest=max(sizes), aim=0.05)
+        sequence = ConfidenceSequence.of(sums, many, largest=max(sizes), aim=aim)
         missed += any(sequence.log_capital(mean, sign).max() >= BAR for sign in (1.0, -1.0))
     assert missed / runs <= 0.05
 
@@ -86,6 +87,19 @@ def test_the_interval_has_the_width_it_aims_at_after_twice_the_images_of_a_fixed
     needed = round(2 * BAR * variance / aim**2)
     found = ConfidenceSequence.of(sums[:needed], sizes[:needed], largest=1, aim=aim).interval()
     assert (found.high - found.low) / 2 == pytest.approx(aim, rel=0.15)
+
+
+def test_without_an_aim_it_is_never_far_from_the_one_that_aimed_right():
+    """However many images a budget buys: less than one and a half times the width of a sequence made for this many."""
+    rng = np.random.default_rng(6)
+    sums, many, _ = images(rng, 3000, [1, 3], (0.05, 0.75, 0.20))
+    for count in (40, 200, 3000):
+        free = ConfidenceSequence.of(sums[:count], many[:count], largest=3, aim=None).interval()
+        widths = []
+        for aim in (0.3, 0.2, 0.1, 0.05, 0.03, 0.02):
+            one = ConfidenceSequence.of(sums[:count], many[:count], largest=3, aim=aim).interval()
+            widths.append(one.high - one.low)
+        assert free.high - free.low < 1.5 * min(widths)
 
 
 def test_differences_that_are_all_zero_are_soon_believed():

@@ -51,6 +51,10 @@ def examine(
     precision: Annotated[
         float | None, typer.Option(help="Stop a probe once its drop is known to plus or minus this, such as 0.02.")
     ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(help="Most money to spend, such as 5$; the probe with the widest interval is asked next."),
+    ] = None,
     images: Images = None,
     skip_bad: SkipBad = False,
     on: On = "local",
@@ -67,10 +71,12 @@ def examine(
     from pfungst import api
     from pfungst.cli.show import progress_bar
     from pfungst.core import Place
+    from pfungst.core.adaptive import money
     from pfungst.core.code import own_modules
     from pfungst.core.settings import split_settings
 
     own_modules()
+    most = None if budget is None else money(budget)
     options = split_settings(option or [], noun="option")
     if dry_run:
         from pfungst.planning import plan
@@ -98,6 +104,7 @@ def examine(
             max_queries=max_queries,
             max_errors=max_errors,
             precision=precision,
+            budget=most,
             data_options=data_options(images, skip_bad),
             player_options=options,
             place=Place(on),

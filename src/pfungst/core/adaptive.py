@@ -2,12 +2,13 @@
 
 The random order is that of the seed and the same for all probes, so that they share their clean questions. After every
 round the probe with the widest interval is asked next. The intervals are confidence sequences (`core.anytime`), which
-hold at any stopping time.
+hold at any stopping time. Without a precision to reach, a budget of queries or of money is shared in the same way.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,7 +23,13 @@ from pfungst.core.types import AnsweredTrial, Example, Finding, Findings, Losing
 
 FIRST_ROUND = 32
 """Images of the first round; every later one asks about an eighth of those before it, and at least as many."""
+FIRST_OF_A_BUDGET = 8
+"""The same where a budget is shared: it may be small."""
 GROWTH = 8
+
+_MONEY = re.compile(
+    r"(?:[$\u20ac\u00a3\u00a5]|[A-Za-z]{3})?\s*(\d+(?:\.\d*)?|\.\d+)\s*(?:[$\u20ac\u00a3\u00a5]|[A-Za-z]{3})?"
+)
 
 Answering = Callable[[str, Sequence[Trial]], Sequence[AnsweredTrial]]
 """Has trials of a probe answered and scored; those that lack an answer are left out."""
@@ -32,8 +39,8 @@ Answering = Callable[[str, Sequence[Trial]], Sequence[AnsweredTrial]]
 class Stop:
     """Where a probe stopped asking, and what its drop is. Written to findings.json."""
 
-    precision: float
-    """The half-width that was asked for."""
+    precision: float | None
+    """The half-width that was asked for, None where a budget was shared."""
     images: int
     """Asked about."""
     of: int
@@ -49,8 +56,14 @@ class Stop:
     def sentence(self, probe: str) -> str:
         """For the user at the end of the run."""
         if self.drop is None:
-            return f"{probe}: asked in full, because --precision works only where the drop is a mean over questions."
+            return (
+                f"{probe}: asked in full: only a drop that is a mean over questions can be followed while it is asked."
+            )
         many = f"{self.images:,} of {self.of:,} images"
+        if self.precision is None:
+            return (
+                f"{probe}: asked about {many} for the budget, the drop is known to ±{100 * self.half_width:.1f} points."
+            )
         if self.half_width <= self.precision:
             return f"{probe}: stopped after {many}, the drop is known to ±{100 * self.half_width:.1f} points."
         why = "everything was asked" if self.images == self.of else "the budget is spent"
@@ -65,18 +78,28 @@ def check_precision(precision: float) -> None:
         raise UsageError(f"The precision must be between 0 and 1, such as 0.02 for ±2 points, but is {precision:g}.")
 
 
+def money(text: str) -> float:
+    """An amount of money from a text such as `5$`, `$5` or `2.50 EUR`: the number, in whatever currency prices are."""
+    found = _MONEY.fullmatch(text.strip())
+    amount = float(found[1]) if found else 0.0
+    if not 0 < amount < math.inf:
+        raise UsageError(f"The budget must be an amount of money such as 5$ or 2.50, not {text!r}.")
+    return amount
+
+
 def ask_in_rounds(
     probes: Sequence[Probe],
     trials: Mapping[str, Sequence[Trial]],
     examples: Mapping[str, Example],
     answer: Answering,
     *,
-    precision: float,
+    precision: float | None,
     seed: int,
     images: Mapping[str, int] | None = None,
 ) -> tuple[dict[str, list[Trial]], dict[str, Stop]]:
     """The trials that were asked, in their order, and where each probe stopped.
 
+    precision: the half-width at which a probe stops; None: only the end of the budget, or of the images, stops it.
     images: how many images each probe asks about, where an earlier reading of the same answers decided it.
     """
     order = _order(examples.values(), seed)
@@ -116,8 +139,13 @@ def stopped(found: Findings, stop: Stop) -> Findings:
         return replace(held, name=cell.name) if same else cell
 
     tables = (replace(table, rows=tuple(tuple(map(hold, row)) for row in table.rows)) for table in found.tables)
+    why = (
+        "as many as the budget allowed"
+        if stop.precision is None
+        else f"for a drop within {100 * stop.precision:g} points"
+    )
     told = (
-        f"Asked about {stop.images:,} of {stop.of:,} images, for a drop within {100 * stop.precision:g} points: it is "
+        f"Asked about {stop.images:,} of {stop.of:,} images, {why}: it is "
         f"{100 * drop.value:.1f}% [{100 * held.low:.1f}, {100 * held.high:.1f}], an interval that allows for stopping "
         "early; other intervals do not."
     )
@@ -135,7 +163,7 @@ class _Course:
         trials: Sequence[Trial],
         examples: Mapping[str, Example],
         order: Mapping[str, int],
-        precision: float,
+        precision: float | None,
         seed: int,
     ) -> None:
         self._places: dict[str, list[int]] = {}
@@ -156,7 +184,8 @@ class _Course:
 
     @property
     def next_round(self) -> int:
-        return min(self.of, self.asked + max(FIRST_ROUND, self.asked // GROWTH)) if self.follows else self.of
+        least = FIRST_OF_A_BUDGET if self._precision is None else FIRST_ROUND
+        return min(self.of, self.asked + max(least, self.asked // GROWTH)) if self.follows else self.of
 
     @property
     def half_width(self) -> float:
@@ -176,7 +205,8 @@ class _Course:
 
     def done(self) -> bool:
         """Whether nothing more need be asked."""
-        return self.asked == self.of or (self.half_width <= self._precision and self.stop().drop is not None)
+        enough = self._precision is not None and self.half_width <= self._precision
+        return self.asked == self.of or (enough and self.stop().drop is not None)
 
     def trials(self) -> list[Trial]:
         """What was asked, in the order of the data."""

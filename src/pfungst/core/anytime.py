@@ -15,7 +15,8 @@ made the bet pay off as much is excluded from below; the same bets on the negati
 falls in theta, so what is left is an interval. Questions of one image may depend on each other in any way.
 
 The bets b_i may depend on all images before i. To reach a half-width e as soon as possible they are e * mean(m) / V, V
-the variance of S - theta m so far: constant bets of this size give a half-width of e after n images, n least.
+the variance of S - theta m so far: constant bets of this size give a half-width of e after n images, n least. Where
+no half-width is aimed at they shrink as the paper's predictable plug-in does.
 """
 
 from __future__ import annotations
@@ -44,16 +45,19 @@ class ConfidenceSequence:
     sums, sizes: of each image, the sum of its differences and how many they are.
     largest: questions of the largest image that could come.
     aim: the half-width that the bets are made for. It changes how soon the interval is narrow, never its validity.
+        None: no width in particular, as narrow as can be after however many images.
     """
 
     sums: Floats
     sizes: Floats
     largest: float
-    aim: float
+    aim: float | None
     level: float = 0.95
 
     @classmethod
-    def of(cls, sums: Sequence[float], sizes: Sequence[float], *, largest: float, aim: float) -> ConfidenceSequence:
+    def of(
+        cls, sums: Sequence[float], sizes: Sequence[float], *, largest: float, aim: float | None
+    ) -> ConfidenceSequence:
         return cls(np.asarray(sums, np.float64), np.asarray(sizes, np.float64), float(largest), aim)
 
     def interval(self) -> Interval:
@@ -107,6 +111,10 @@ class ConfidenceSequence:
         mean = _before(sums) / total
         spread = _before(sums**2) - 2 * mean * _before(sums * sizes) + mean**2 * _before(sizes**2)
         variance = (np.maximum(spread, 0.0) + PRIOR_IMAGES * largest**2 / 4) / count
+        if self.aim is None:
+            # The predictable plug-in of the paper (its Eq. 26): sqrt(2 log(2 / alpha) / (V t log(1 + t))).
+            widths: Floats = np.sqrt(2 * math.log(2 / (1 - self.level)) / (variance * count * np.log1p(count)))
+            return widths
         bets: Floats = self.aim * (total / count) / variance
         return bets
 

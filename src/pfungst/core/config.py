@@ -16,6 +16,7 @@ class _Player:
     options: dict[str, Any] | None = None
     reads_scenes: bool = False
     reads_ids: bool = False
+    takes: list[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class _Config:
     seed: int
     matcher: str | None = None
     precision: float | None = None
+    share: bool = False
 
 
 def check_config(config: Any) -> None:

@@ -77,6 +77,9 @@ class Exam:
     """Of a second reading of a finished run: its files stand beside those of the first, with this in their names."""
     precision: float | None = None
     """Ask each probe no longer than until its drop is known to plus or minus this (`core.adaptive`). None: ask all."""
+    share: bool = False
+    """Without a precision: share the budget, of queries or of the player's money, over the probes so that the one with
+    the widest interval is asked next, until it is spent."""
     images: Mapping[str, int] = field(default_factory=dict)
     """Of a second reading of a run with a precision: the images that each probe asked about."""
 
@@ -104,7 +107,7 @@ class Exam:
             scoring = Scoring(self.score, self.matcher, ById(self.data), self.out, self.progress)
             answer: Answering = Filling(asker, self.max_errors)
             stops: dict[str, Stop] = {}
-            if self.precision is not None:
+            if self.precision is not None or self.share:
                 trials, stops = self._ask_in_rounds(asker, trials, scoring, self.precision)
                 answer = known_answers(store)
             records: dict[str, Recorded] = {}
@@ -163,6 +166,7 @@ class Exam:
             "probes": [{"name": probe.name, "settings": jsonable(_settings(probe))} for probe in self.probes],
             "seed": self.seed,
             **({} if self.precision is None else {"precision": self.precision}),
+            **({"share": True} if self.share else {}),
         }
         if path.exists():
             before = read_config(self.out)
@@ -184,7 +188,7 @@ class Exam:
         return _Made(self, probe, asker)
 
     def _ask_in_rounds(
-        self, asker: Asker, trials: Mapping[str, Iterable[Trial]], scoring: Scoring, precision: float
+        self, asker: Asker, trials: Mapping[str, Iterable[Trial]], scoring: Scoring, precision: float | None
     ) -> tuple[dict[str, list[Trial]], dict[str, Stop]]:
         """Have queries answered until every probe knows its drop well enough; returns the trials that were asked."""
         from pfungst.core.adaptive import ask_in_rounds
