@@ -17,7 +17,7 @@ from pfungst.core.by_id import ById
 from pfungst.core.config import check_config
 from pfungst.core.errors import PfungstError, PlayerError, ProbeError
 from pfungst.core.files import jsonable, write_json
-from pfungst.core.flow import Answering, Filling, Recorded, flow, known_answers
+from pfungst.core.flow import Answering, Filling, Recorded, flow, known_answers, not_collecting
 from pfungst.core.lock import locked
 from pfungst.core.scoring import Scoring
 from pfungst.core.store import AnswerStore
@@ -98,7 +98,7 @@ class Exam:
             if isinstance(probe, DataCheckingProbe):
                 probe.check_data(self.data)
         self.out.mkdir(parents=True, exist_ok=True)
-        with locked(self.out), AnswerStore(self.out / "answers.sqlite") as store:
+        with locked(self.out), AnswerStore(self.out / "answers.sqlite") as store, not_collecting():
             if not self.label:
                 self._write_config()
             asker = Asker(self.player, store, budget=self.budget, progress=self.progress, place=self.place)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,8 +23,40 @@ more. Up to here an exam asks everything at once."""
 HELD = 1 << 16
 """Variants of a probe up to which its trials are held until its findings are made."""
 
+_RESTING: ContextVar[bool] = ContextVar("resting", default=False)
+
 Answering = Callable[[Mapping[str, Query], float], Mapping[str, Answer]]
 """Gives the answers to queries by key; the number says how much of the exam is asked with these, from 0 to 1."""
+
+
+@contextmanager
+def not_collecting() -> Iterator[None]:
+    """Python's collector of cycles would go through all that a portion holds again and again, and find none. It rests,
+    but for the time in which the player works (`collecting`)."""
+    resting = gc.isenabled()
+    token = _RESTING.set(resting)
+    gc.disable()
+    try:
+        yield
+    finally:
+        _RESTING.reset(token)
+        if resting:
+            gc.enable()
+
+
+@contextmanager
+def collecting() -> Iterator[None]:
+    """The collector works again, and leaves alone what is there already."""
+    if not _RESTING.get():
+        yield
+        return
+    gc.freeze()
+    gc.enable()
+    try:
+        yield
+    finally:
+        gc.disable()
+        gc.unfreeze()
 
 
 @dataclass(frozen=True)
@@ -84,7 +119,8 @@ class Filling:
         left = most - (len(self._asker.failures) - self._failed_before)
         if self._gone:
             queries = {key: query for key, query in queries.items() if key not in self._gone}
-        answers = self._asker.fill(queries, tolerate=max(0, left), before=before, total=round(self._met / share))
+        with collecting():
+            answers = self._asker.fill(queries, tolerate=max(0, left), before=before, total=round(self._met / share))
         self._gone.update(key for key in queries if key not in answers)
         return answers
 

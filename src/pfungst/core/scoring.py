@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -44,32 +44,35 @@ class Scoring:
 
         asking: whether judges have not seen these answers yet.
         """
-        whole, told = [], []
-        for trial, row in trials:
-            if any(key not in answers for key in row):
-                continue
-            whole.append(row)
-            example = self.examples[trial.example_id]
-            said = []
-            for variant, key in zip(trial.variants, row, strict=True):
-                other = variant.example_id
-                asked = example if not other or other == example.id else self.examples[other]
-                said.append((variant.asked(asked), answers[key]))
-            told.append((trial, example, said))
+        whole = [(trial, row) for trial, row in trials if all(key in answers for key in row)]
         parts: tuple[object, ...] = (self.matcher, self.score)
         for part in parts:
             if asking and isinstance(part, AskingPart):
-                part.prepare([pair for *_, said in told for pair in said], self.folder, self.progress)
+                said = [
+                    (asked, answers[key])
+                    for trial, row in whole
+                    for asked, key in zip(self._asked(trial, self.examples[trial.example_id]), row, strict=True)
+                ]
+                part.prepare(said, self.folder, self.progress)
         judging, reading = isinstance(self.score, JudgingScore), isinstance(self.matcher, AskingMatcher)
         scored = []
-        for trial, example, said in told:
-            read = tuple(
-                self._read(answer, asked, reading, variant.read)
-                for variant, (asked, answer) in zip(trial.variants, said, strict=True)
-            )
-            scores = tuple(self._judge(asked, answer, judging) for (asked, _), answer in zip(said, read, strict=True))
-            scored.append(AnsweredTrial(trial, example, read, scores))
-        return scored, whole
+        for trial, row in whole:
+            example = self.examples[trial.example_id]
+            read, scores = [], []
+            for variant, asked, key in zip(trial.variants, self._asked(trial, example), row, strict=True):
+                answer = answers[key]
+                if self.matcher is not None and answer.scores is None:  # else it was chosen by its scores, not said
+                    answer = self._read(answer, asked, reading, variant.read or self.matcher)
+                read.append(answer)
+                scores.append(self._judge(asked, answer, judging))
+            scored.append(AnsweredTrial(trial, example, tuple(read), tuple(scores)))
+        return scored, [row for _, row in whole]
+
+    def _asked(self, trial: Trial, example: Example) -> Iterator[Example]:
+        """What each variant of a trial asks."""
+        for variant in trial.variants:
+            other = variant.example_id
+            yield variant.asked(example if not other or other == example.id else self.examples[other])
 
     def _judge(self, asked: Example, answer: Answer, judging: bool) -> float:
         score = self.score(asked, answer)
@@ -78,16 +81,12 @@ class Scoring:
         # What could not be read is not right; where the truth is unknown the score stays unknown.
         return score if math.isnan(score) else 0.0
 
-    def _read(self, answer: Answer, asked: Example, reading: bool, own: Matcher | None) -> Answer:
+    def _read(self, answer: Answer, asked: Example, reading: bool, matcher: Matcher) -> Answer:
         """The answer in a reply, by the matcher."""
-        if self.matcher is None or answer.scores is not None:
-            return answer  # chosen by its scores, not said
-        if own is not None:
-            text = own(answer.reply, asked.choices, asked.answer_type)
-        elif reading:
-            text = cast(AskingMatcher, self.matcher).read(asked, answer)
+        if reading and matcher is self.matcher:
+            text = cast(AskingMatcher, matcher).read(asked, answer)
         else:
-            text = self.matcher(answer.reply, asked.choices, asked.answer_type)
+            text = matcher(answer.reply, asked.choices, asked.answer_type)
         if text is None:
             return replace(answer, text=answer.reply, raw=answer.reply, unread=True)
         return answer if text == answer.text else replace(answer, text=text, raw=answer.reply)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,11 +53,9 @@ class TrialsWriter:
         self._file = pq.ParquetWriter(path, _schema(), compression="zstd")
 
     def add(self, trials: Sequence[AnsweredTrial], keys: Sequence[Row]) -> None:
-        import pyarrow as pa
-
         if not trials:
             return
-        self._waiting.append(pa.table(_columns(trials, keys), schema=_schema()))
+        self._waiting.append(_table(_columns(trials, keys)))
         self._rows += len(self._waiting[-1])
         if self._rows >= ROW_GROUP:
             self._write()
@@ -79,36 +76,45 @@ class TrialsWriter:
         self._waiting, self._rows = [], 0
 
 
-def _columns(trials: Sequence[AnsweredTrial], keys: Sequence[Row]) -> Mapping[str, Sequence[Any]]:
-    columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
-    for trial, row in zip(trials, keys, strict=True):
-        example, made, many = trial.example, trial.trial, len(row)
-        notes = json.dumps(jsonable(made.notes), sort_keys=True) if made.notes else None
-        for name, value in (
-            ("example_id", example.id), ("image_id", example.image_id), ("keeps", made.keeps), ("notes", notes),
-            ("answer_type", example.answer_type), ("question_type", example.question_type),
-            ("contrast", example.contrast),
-        ):  # fmt: skip
-            columns[name].extend(repeat(value, many))
-        columns["key"].extend(row)
-        columns["score"].extend(trial.scores)
-        for variant in made.variants:
-            query = variant.query
-            columns["variant"].append(variant.name)
-            columns["question"].append(query.question)
-            columns["choices"].append([storable(choice) for choice in query.choices])
-            columns["image"].append(query.image.digest if query.image is not None else None)
-            columns["take"].append(query.take)
-            columns["target"].append(example.target if variant.target is None else variant.target)
-        for answer in trial.answers:
-            columns["answer"].append(answer.text)
-            columns["confidence"].append(answer.confidence)
-            columns["raw"].append(answer.reply)
-            columns["unread"].append(answer.unread)
-    for name, kind in _COLUMNS.items():
-        if kind == "string":
-            columns[name] = [value if value is None or value.isascii() else storable(value) for value in columns[name]]
-    return columns
+def _columns(trials: Sequence[AnsweredTrial], keys: Sequence[Row]) -> dict[str, list[Any]]:
+    each = [(trial, variant) for trial in trials for variant in trial.trial.variants]
+    queries = [variant.query for _, variant in each]
+    answers = [answer for trial in trials for answer in trial.answers]
+    notes = [json.dumps(jsonable(t.trial.notes), sort_keys=True) if t.trial.notes else None for t in trials]
+    return {
+        "example_id": [trial.example.id for trial, _ in each],
+        "image_id": [trial.example.image_id for trial, _ in each],
+        "variant": [variant.name for _, variant in each],
+        "question": [query.question for query in queries],
+        "choices": [query.choices for query in queries],
+        "image": [query.image.digest if query.image is not None else None for query in queries],
+        "take": [query.take for query in queries],
+        "key": [key for row in keys for key in row],
+        "keeps": [trial.trial.keeps for trial, _ in each],
+        "notes": [note for trial, note in zip(trials, notes, strict=True) for _ in trial.answers],
+        "answer": [answer.text for answer in answers],
+        "confidence": [answer.confidence for answer in answers],
+        "score": [score for trial in trials for score in trial.scores],
+        "target": [trial.example.target if variant.target is None else variant.target for trial, variant in each],
+        "answer_type": [trial.example.answer_type for trial, _ in each],
+        "question_type": [trial.example.question_type for trial, _ in each],
+        "raw": [answer.reply for answer in answers],
+        "unread": [answer.unread for answer in answers],
+        "contrast": [trial.example.contrast for trial, _ in each],
+    }
+
+
+def _table(columns: dict[str, list[Any]]) -> pa.Table:
+    import pyarrow as pa
+
+    try:
+        return pa.table(columns, schema=_schema())
+    except UnicodeError:  # a lone surrogate somewhere
+        for name, kind in _COLUMNS.items():
+            if kind == "string":
+                columns[name] = [None if text is None else storable(text) for text in columns[name]]
+        columns["choices"] = [[storable(choice) for choice in choices] for choices in columns["choices"]]
+        return pa.table(columns, schema=_schema())
 
 
 def _schema() -> pa.Schema:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
+from json.encoder import encode_basestring as _text
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, overload, runtime_checkable
 
@@ -97,18 +98,20 @@ class Query:
 
     def key(self, fingerprint: str) -> str:
         """Name of this query to this player in the answer store."""
-        scene = None if self.scene is None else json.dumps(self.scene, sort_keys=True)
+        # JSON, written by hand: an encoder would cost more than everything else that is done with a query.
         seen = [
-            fingerprint,
-            self.image.digest if self.image is not None else None,
-            self.question,
-            list(self.choices),
-            scene,
-            self.take,
-            *([self.example_id] if self.example_id else ()),
-            *([{"framing": astuple(self.framing)}] if self.framing is not None else ()),
+            _text(fingerprint),
+            _text(self.image.digest) if self.image is not None else "null",
+            _text(self.question),
+            f"[{', '.join(map(_text, self.choices))}]",
+            "null" if self.scene is None else _text(json.dumps(self.scene, sort_keys=True)),
+            f"{self.take:d}",
         ]
-        return hashlib.sha256(_JSON.encode(seen).encode("utf-8", "surrogatepass")).hexdigest()
+        if self.example_id:
+            seen.append(_text(self.example_id))
+        if self.framing is not None:
+            seen.append(_JSON.encode({"framing": astuple(self.framing)}))
+        return hashlib.sha256(f"[{', '.join(seen)}]".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -562,6 +565,9 @@ class Dataset(Sequence[Example]):
 
     def __len__(self) -> int:
         return len(self.examples)
+
+    def __iter__(self) -> Iterator[Example]:
+        return iter(self.examples)
 
     def subset(self, examples: Sequence[Example]) -> Dataset:
         """A part of this data set. It remembers the whole."""
