@@ -46,17 +46,14 @@ def not_collecting() -> Iterator[None]:
 
 @contextmanager
 def collecting() -> Iterator[None]:
-    """The collector works again, and leaves alone what is there already."""
-    if not _RESTING.get():
-        yield
-        return
-    gc.freeze()
-    gc.enable()
+    """The collector works, where it rested."""
+    if _RESTING.get():
+        gc.enable()
     try:
         yield
     finally:
-        gc.disable()
-        gc.unfreeze()
+        if _RESTING.get():
+            gc.disable()
 
 
 @dataclass(frozen=True)
