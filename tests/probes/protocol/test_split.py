@@ -80,6 +80,15 @@ def test_chance_is_taken_off_by_hand() -> None:
     assert some.total.low == 0.0 and some.total.high > 0.25
 
 
+def test_gains_and_losses_that_cancel_prove_no_absence() -> None:
+    """Of a hundred questions one is gained and one is lost: no difference, but a small one would look like this."""
+    scores = np.ones((2, 100))
+    scores[0, 0] = scores[1, 1] = 0.0
+    found = split(scores, list(range(100)), {"d": ["d0", "d1"]})
+    assert found.total.spread == 0.0 == found.total.low
+    assert 0.01 < found.total.high < 0.03
+
+
 def test_the_split_adds_up_and_agrees_with_statsmodels() -> None:
     """Sums of squares of an analysis of variance over the 16 harnesses, divided by 16."""
     pandas = pytest.importorskip("pandas")

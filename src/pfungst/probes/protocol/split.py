@@ -10,7 +10,8 @@ resampled images is taken off, which makes the estimate unbiased; its root, in p
 
 The interval inverts the test: with g the measured contrasts, e_b their errors in resample b and u = g / |g|, the true
 length t is ruled out where |t u + e_b| exceeds |g|, or falls short of it, in fewer than 2.5% of the resamples. It
-allows for a true length of zero, where plain percentiles do not.
+allows for a true length of zero, where plain percentiles do not. Its upper end is never below what chance alone reaches
+in 95% of the resamples: effects as small as that cannot be ruled out, however well gains and losses happen to cancel.
 """
 
 from __future__ import annotations
@@ -160,7 +161,7 @@ class _Measured:
         contrast, off = matrix @ means / count, errors @ matrix.T / count
         length = float(np.linalg.norm(contrast))
         square = (off**2).sum(1)
-        along = off @ contrast / length if length > 1e-12 else off[:, 0] * 0.0
+        along = off @ (contrast / max(length, 1e-12))
         # In a resample chance counts twice: that of the questions at hand, and that of drawing them again.
         drawn = ((contrast + off) ** 2).sum(1) - 2 * square.mean()
         return cls(length, along, square, drawn)
@@ -188,13 +189,20 @@ class _Measured:
         """The least and the largest true length that the measured one does not rule out."""
         least, most = 0.0, self.length + math.sqrt(float(self.errors.max())) + 1e-12
         low = _root(lambda true: self._beyond(true) - 0.025, least, most) if self._beyond(0.0) < 0.025 else 0.0
-        high = _root(lambda true: 0.025 - (1.0 - self._beyond(true)), least, most)
-        return low, high
+        high = _root(lambda true: 0.025 - self._within(true), least, most)
+        return low, max(high, math.sqrt(float(np.quantile(self.errors, 0.95))))
 
     def _beyond(self, true: float) -> float:
         """Share of resamples in which a true length would be measured at least as long as it was."""
-        measured = true**2 + 2 * true * self.along + self.errors
-        return float((measured >= self.length**2 - 1e-15).mean())
+        return float((self._measured(true) >= self.length**2 - 1e-15).mean())
+
+    def _within(self, true: float) -> float:
+        """Share of resamples in which it would be measured at most as long."""
+        return float((self._measured(true) <= self.length**2 + 1e-15).mean())
+
+    def _measured(self, true: float) -> Floats:
+        squares: Floats = true**2 + 2 * true * self.along + self.errors
+        return squares
 
 
 def _root(function: Any, low: float, high: float) -> float:
