@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt
 
-.PHONY: exam test quick slow cover lint bench results docs browser screenshots clean
+.PHONY: exam test quick slow cluster cover lint bench results docs browser screenshots clean
 
 .venv/exam.stamp: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -36,6 +36,10 @@ quick: .venv/dev.stamp
 # Which tests `make quick` leaves out; run it now and then.
 slow: .venv/dev.stamp
 	$(BIN)/python -m pytest -n 2 --dist loadscope -q --write-slow
+
+# Whole commands on a Ray cluster of three nodes, one of which is lost: minutes.
+cluster: .venv/dev.stamp
+	PFUNGST_CLUSTER=1 $(BIN)/python -m pytest tests/compute/test_ray_cluster.py -n 0 -q
 
 cover: .venv/dev.stamp
 	$(BIN)/python -m pytest -n 2 --dist loadscope --cov --cov-report=term:skip-covered

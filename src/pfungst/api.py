@@ -139,6 +139,7 @@ def examine(
         there; `auto` for one a GPU or core. Needs a spec. See `pfungst.players.replicate.ReplicaSettings`.
     """
     from pfungst.compute import working
+    from pfungst.players.replicas import closing
     from pfungst.report import add_looks, write_report
     from pfungst.scores import get_metric
     from pfungst.scores.matchers import get_matcher
@@ -165,14 +166,15 @@ def examine(
     }
     # With copies of the player it is the asking that is spread: a search runs here and asks all of them.
     search = place if replicas is None else None
-    with shown_in(path, progress) as shown:
-        exam = Exam(
-            chosen, part, parts, get_metric(part.metric), path, seed, config, shown, max_queries, search,
-            get_matcher(reading) if reading else None, max_errors, precision=precision, share=budget is not None,
-        )  # fmt: skip
-        with working(place or Place()), compared(path) as taken:
-            examined = exam.run()
-    add_looks(path, chosen, part)
+    with closing(chosen):
+        with shown_in(path, progress) as shown:
+            exam = Exam(
+                chosen, part, parts, get_metric(part.metric), path, seed, config, shown, max_queries, search,
+                get_matcher(reading) if reading else None, max_errors, precision=precision, share=budget is not None,
+            )  # fmt: skip
+            with working(place or Place()), compared(path) as taken:
+                examined = exam.run()
+        add_looks(path, chosen, part)
     write_report(path, part)
     notes = (*notes_of(chosen), *reading_notes(examined, part.metric, reading), *taken())
     return Run(path, examined.findings, notes, examined.problems, judge=examined.judge)

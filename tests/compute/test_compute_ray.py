@@ -12,7 +12,11 @@ import pytest
 
 from pfungst.compute import ComputeError, ShardsFailed, make_shards, run_shards
 from pfungst.compute.ray import _connect
+from pfungst.core import Asker, Query
+from pfungst.players import resolve
+from pfungst.players.replicate import ReplicaSettings, replicate
 from tests.compute import compute_jobs as jobs
+from tests.conftest import png
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.slow
@@ -81,6 +85,17 @@ def test_the_cluster_is_reached_through_ray_client_too(cluster, tmp_path):
     shards = make_shards(range(4), seed=5)
     files = run_shards(jobs.draw, shards, tmp_path, on=cluster.client_address)
     assert [file.read_bytes() for file in files] == [jobs.draw(shard) for shard in shards]
+
+
+def test_copies_of_a_player_answer_on_the_cluster_and_one_that_dies_is_replaced(cluster, tmp_path):
+    spec = "tests.players.replica_players:Batched"
+    queries = [Query(f"Is this number {number}?", png(number)) for number in range(9)] + [Query("die once")]
+    player = replicate(spec, None, {"folder": str(tmp_path)}, ReplicaSettings(2, memory=0.5), on=cluster.address)
+    answers = Asker(player).answers(queries)
+    assert answers == list(resolve(spec).answer([*queries[:-1], Query("live now")]))
+    assert player.notes == ("1 copies of the player died and were replaced.",)
+    player.close()
+    assert not ray.is_initialized()
 
 
 class BusyRay:

@@ -111,6 +111,11 @@ def test_an_exam_with_copies_writes_the_bytes_of_one_without(tmp_path):
     assert json.loads((tmp_path / "two" / "findings.json").read_text())["failed"] == []
 
 
+def test_a_player_behind_servers_is_copied_by_more_servers():
+    with pytest.raises(UsageError, match="URL1,URL2"):
+        replicate("openai:m@http://127.0.0.1:1/v1", None, {})
+
+
 def test_settings_are_read_and_needs_are_declared():
     assert ReplicaSettings.of("4:timeout=60,memory=8") == ReplicaSettings(4, 60.0, 8.0)
     assert ReplicaSettings.of("auto").count is None

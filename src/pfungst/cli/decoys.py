@@ -148,6 +148,7 @@ def _mined(
     from pfungst.core.code import own_modules
     from pfungst.core.store import AnswerStore
     from pfungst.players import resolve
+    from pfungst.players.replicas import closing
     from pfungst.players.replicate import ReplicaSettings, replicate
     from pfungst.probes.decoys.mined import mine
 
@@ -160,7 +161,8 @@ def _mined(
         chosen = resolve(player, data=data) if replicas is None else replicate(
             player, data, {}, ReplicaSettings.of(replicas), on=on, data_spec=spec, data_options=options
         )  # fmt: skip
-        return mine(chosen, data, store=store, progress=progress)
+        with closing(chosen):
+            return mine(chosen, data, store=store, progress=progress)
 
 
 def _print(made: DecoySet, out: Path, left_out: int, as_json: bool, words: bool) -> None:

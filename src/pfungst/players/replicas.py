@@ -9,6 +9,7 @@ three copies their lives is given up, alone, with a sentence.
 
 from __future__ import annotations
 
+import contextlib
 import time
 import weakref
 from collections import deque
@@ -91,7 +92,7 @@ class ReplicatedPlayer:
         self._poison: set[str] = set()
         self._stillborn = self._deaths = self._in_a_row = self._renewed = 0
         self._told: dict[int, tuple[str, ...]] = {}
-        weakref.finalize(self, _close, self._slots, fleet)
+        self._end = weakref.finalize(self, _close, self._slots, fleet)
         self._described: Described | None = None
         self._start(0)
         self._wait_for_one()
@@ -254,8 +255,8 @@ class ReplicatedPlayer:
         return self._described
 
     def close(self) -> None:
-        """End all copies; they start again when something is asked."""
-        _close(self._slots, None)
+        """End all copies. Whoever forgets it ends them with the program."""
+        self._end()
 
 
 def _trait(name: str) -> Callable[[ReplicatedPlayer], Any]:
@@ -281,8 +282,17 @@ def _poisonous(name: str, query: Query, how: str = "") -> str:
     return f"{name} was asked {query.question!r:.80}, and {DEATHS} of its copies died of it{because}. It is given up."
 
 
-def _close(slots: list[_Slot], fleet: Fleet | None) -> None:
+def _close(slots: list[_Slot], fleet: Fleet) -> None:
     while slots:
         slots.pop().copy.stop()
-    if fleet is not None:
-        fleet.close()
+    fleet.close()
+
+
+@contextlib.contextmanager
+def closing(player: object) -> Iterator[None]:
+    """End the copies of the player in the end, if it has any."""
+    try:
+        yield
+    finally:
+        if isinstance(player, ReplicatedPlayer):
+            player.close()

@@ -70,6 +70,11 @@ def replicate(
     """
     if not isinstance(spec, str):
         raise PlayerError("Copies of a player are made from its name: give it as text, such as my_module:answer.")
+    if spec.startswith("openai:"):
+        raise UsageError(
+            f"{spec} asks servers, many questions at once: there is nothing to copy here. Start more servers and give "
+            "their addresses with commas, openai:MODEL@URL1,URL2."
+        )
     settings = settings or ReplicaSettings()
     if data is not None and data_spec is not None:
         late = LateExamples(data_spec, dict(data_options or {}))
