@@ -56,6 +56,10 @@ CHEAP: dict[str, tuple[str, ...]] = {
     "world make": ("world make -o made --scenes 2 --no-images --on local",),
     "check player": ("check player mine:answer",),
     "check probe": ("check probe control",),
+    "check metric": ("check metric vqa",),
+    "new": ("new player my-model",),
+    "doctor": ("doctor",),
+    "cache": ("cache",),
     "check ranker": ("check ranker rouge",),
     "check renderer": ("check renderer raycast",),
     "decoys": ("decoys data.jsonl --kinds qou --out made.jsonl --vectors vectors.txt",),
@@ -72,9 +76,9 @@ CHEAP: dict[str, tuple[str, ...]] = {
 """Command -> lines that it takes; what the earlier ones write is there for the later."""
 
 LONG = {"train", "harden", "results run", "results file", "serve",
-        "study serve", "study demo"}  # fmt: skip
-"""Their --json is parsed in tests/training, tests/experiments, tests/web and tests/study, where there is what
-they need."""
+        "study serve", "study demo", "tour"}  # fmt: skip
+"""Their --json is parsed in tests/training, tests/experiments, tests/web, tests/study and tests/helping, where there
+is what they need."""
 
 
 @pytest.mark.parametrize("words", LEAVES, ids=" ".join)

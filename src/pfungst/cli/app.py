@@ -7,16 +7,20 @@ import typer
 from pfungst.cli import (
     audit,
     bundle,
+    cache,
     check,
     compare,
     data,
     decoys,
+    doctor,
     examine,
     export,
     games,
     gate,
+    greeting,
     import_,
     list_,
+    new,
     plan,
     play,
     rank,
@@ -27,6 +31,7 @@ from pfungst.cli import (
     serve,
     show_run,
     study,
+    tour,
     train,
     world,
 )
@@ -37,7 +42,7 @@ app = typer.Typer(
     name="pfungst",
     cls=Harden,
     help="Find out whether a visual question answering model reasons or is a Clever Hans.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -59,6 +64,10 @@ app.command("train")(train.train)
 app.command("bundle")(bundle.bundle)
 app.command("serve")(serve.serve)
 app.command("list")(list_.list_parts)
+app.command("tour")(tour.tour)
+app.command("new")(new.new)
+app.command("doctor")(doctor.doctor)
+app.command("cache")(cache.cache)
 app.command("plan", context_settings=plan.SETTINGS)(plan.plan)
 app.add_typer(data.app, name="data")
 app.add_typer(world.app, name="world")
@@ -77,5 +86,10 @@ def _version(wanted: bool) -> None:
 
 
 @app.callback()
-def _main(version: bool = typer.Option(False, "--version", callback=_version, help="Print the version.")) -> None:
+def _main(
+    context: typer.Context,
+    version: bool = typer.Option(False, "--version", callback=_version, help="Print the version."),
+) -> None:
     show_messages()
+    if context.invoked_subcommand is None:
+        greeting.greet()

@@ -41,6 +41,15 @@ def check_probe(probe: Annotated[str, typer.Argument(help="A probe.")], as_json:
     _tell(run_check(get_probe(probe)), as_json)
 
 
+@app.command("metric")
+def check_metric(metric: Annotated[str, typer.Argument(help="A metric.")], as_json: Json = False) -> None:
+    """Does a metric score from 0 to 1 whatever is said, the same twice, and the right answer highest?"""
+    from pfungst.scores import check_metric as run_check
+    from pfungst.scores import get_metric
+
+    _tell(run_check(get_metric(metric)), as_json)
+
+
 @app.command("ranker")
 def check_ranker(ranker: Annotated[str, typer.Argument(help="A ranker.")], as_json: Json = False) -> None:
     """Does a ranker keep shapes, order and exclusions, and rank the same twice?"""

@@ -1,5 +1,6 @@
 """How answers are judged: VQA accuracy, exact match, WUPS, multiple choice, yes/no, consensus, R_score."""
 
+from pfungst.scores.check import check_metric
 from pfungst.scores.exact import YesNo, choice_accuracy, exact_match, same_answer, yes_no
 from pfungst.scores.generation import generation_scores
 from pfungst.scores.metrics import METRICS, get_metric, wups_accuracy, yes_no_scores
@@ -31,6 +32,7 @@ __all__ = [
     "augrc",
     "best_threshold",
     "calibration_error",
+    "check_metric",
     "choice_accuracy",
     "consensus",
     "consensus_of",
