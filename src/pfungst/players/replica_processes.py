@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from pfungst.compute.packing import pack
@@ -118,12 +119,22 @@ def _serve(pipe: Connection) -> None:
         except Exception as error:
             pipe.send(("failed", f"The player could not be made: {describe(error)}"))
             return
-        while True:
-            what, queries = pipe.recv()
+        # Read by a thread, so that whoever sends the next batch need not wait until this one is answered.
+        inbox: SimpleQueue[Any] = SimpleQueue()
+        threading.Thread(target=_receive, args=(pipe, inbox), daemon=True).start()
+        while (received := inbox.get()) is not None:
+            what, queries = received
             said: Any = host.look(queries) if what == "look" else host.answer(queries)
             if os.getpid() != here:
                 os._exit(0)  # the player forked, and this is the copy of the copy: it has no business here
             pipe.send(("done", said))
+
+
+def _receive(pipe: Connection, inbox: SimpleQueue[Any]) -> None:
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            inbox.put(pipe.recv())
+    inbox.put(None)
 
 
 def _leave_with_parent() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,19 +49,19 @@ class RayCopy:
 
     def __init__(self, ray: Any, actor: Any, make: Any) -> None:
         self._ray, self._actor = ray, actor
-        self.pending: Any = actor.begin.remote(make)
+        self.pending: deque[Any] = deque([actor.begin.remote(make)])
 
     def send(self, what: str, queries: Sequence[Query] = ()) -> None:
-        self.pending = self._actor.do.remote(what, carried(queries, files=False))
+        self.pending.append(self._actor.do.remote(what, carried(queries, files=False)))
 
     def hear(self) -> tuple[str, Any] | None:
-        if self.pending is None:
+        if not self.pending:
             return None
         try:
-            if not self._ray.wait([self.pending], timeout=0)[0]:
+            if not self._ray.wait([self.pending[0]], timeout=0)[0]:
                 return None
-            said: tuple[str, Any] = self._ray.get(self.pending)
-            self.pending = None
+            said: tuple[str, Any] = self._ray.get(self.pending[0])
+            self.pending.popleft()
         except Exception as error:
             if not (isinstance(error, self._ray.exceptions.RayError) or lost(self._ray, error)):
                 raise
@@ -110,7 +111,7 @@ class RayFleet:
         return RayCopy(self._ray, self._actors.remote(__version__), self._reference)
 
     def wait(self, copies: Sequence[RayCopy]) -> None:
-        pending = [copy.pending for copy in copies if copy.pending is not None]
+        pending = [copy.pending[0] for copy in copies if copy.pending]
         if not pending:
             time.sleep(0.01)
             return

@@ -22,6 +22,10 @@ from pfungst.core.errors import QueriesFailed
 from pfungst.players.ordering import by_image
 from pfungst.players.replica_host import Described, Reply
 
+AHEAD = 2
+"""Batches that a copy holds: while one is answered and stored, the next is there already."""
+UNTOUCHED = ""
+"""How a batch fared whose copy died before it had begun with it."""
 DEATHS = 3
 """Copies that a query may cost before it is given up."""
 PATIENCE = 5 * DEATHS
@@ -66,9 +70,10 @@ class _Slot:
     number: int
     copy: Copy
     ready: bool = False
-    chunk: _Chunk | None = None
+    chunks: deque[_Chunk] = field(default_factory=deque)
+    """What it has to do, in this order: it works on the first."""
     since: float = field(default_factory=time.monotonic)
-    """When it was last given something to do."""
+    """When it began with the first."""
 
 
 class ReplicatedPlayer:
@@ -154,11 +159,14 @@ class ReplicatedPlayer:
         return deque(_Chunk(call, list(order[start : start + size])) for start in range(0, len(order), size))
 
     def _feed(self, waiting: deque[_Chunk], queries: Sequence[Query]) -> None:
-        """Give every idle copy something to do, and start more while there is more to do."""
-        for slot in self._slots:
-            if waiting and slot.ready and slot.chunk is None:
-                slot.chunk, slot.since = waiting.popleft(), time.monotonic()
-                slot.copy.send(slot.chunk.what, [queries[place] for place in slot.chunk.places])
+        """Give every copy something to do and something for after that, and start more while there is more to do."""
+        for filled in range(AHEAD):
+            for slot in self._slots:
+                if waiting and slot.ready and len(slot.chunks) == filled:
+                    chunk = waiting.popleft()
+                    slot.since = slot.since if slot.chunks else time.monotonic()
+                    slot.chunks.append(chunk)
+                    slot.copy.send(chunk.what, [queries[place] for place in chunk.places])
         starting = sum(not slot.ready for slot in self._slots)
         while len(self._slots) < self._count and starting < len(waiting):
             self._start(len(self._slots))
@@ -171,7 +179,7 @@ class ReplicatedPlayer:
         for slot in list(self._slots):
             heard = slot.copy.hear()
             limit = self._timeout if slot.ready else max(self._timeout, START_SECONDS)
-            if heard is None and (slot.chunk or not slot.ready) and time.monotonic() - slot.since > limit:
+            if heard is None and (slot.chunks or not slot.ready) and time.monotonic() - slot.since > limit:
                 heard = ("dead", f"it said nothing for {limit:g} s")
             if heard is None:
                 continue
@@ -182,19 +190,20 @@ class ReplicatedPlayer:
             elif what == "failed":
                 raise PlayerError(str(content))
             elif what == "done":
-                chunk, slot.chunk = slot.chunk, None
-                if chunk is not None and chunk.call is call:
-                    came.append((chunk, content))
+                came.append((slot.chunks.popleft(), content))
+                slot.since = time.monotonic()
                 if isinstance(content, Reply):
                     self._told[slot.number] = content.notes
                     if self._memory is not None and content.memory > self._memory:
                         self._renewed += 1
                         self._replace(slot)
+                        came += [(chunk, UNTOUCHED) for chunk in slot.chunks]
             else:
                 self._bury(slot, str(content))
-                if slot.chunk is not None and slot.chunk.call is call:
-                    came.append((slot.chunk, str(content)))
-        return came
+                first, *others = slot.chunks or [None]
+                came += [(first, str(content))] if first is not None else []
+                came += [(chunk, UNTOUCHED) for chunk in others]
+        return [(chunk, content) for chunk, content in came if chunk.call is call]
 
     def _check_same(self, about: Described) -> None:
         first = self._described
@@ -214,6 +223,8 @@ class ReplicatedPlayer:
 
     def _after_death(self, chunk: _Chunk, how: str, queries: Sequence[Query], problems: dict[int, str]) -> list[_Chunk]:
         """What is tried again: first all of it, in case it was not the queries; then each alone; then nothing."""
+        if how == UNTOUCHED:
+            return [chunk]
         chunk.deaths += 1
         if chunk.deaths == DEATHS - 1 and len(chunk.places) > 1:
             return [_Chunk(chunk.call, [place], chunk.deaths) for place in chunk.places]
