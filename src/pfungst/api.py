@@ -28,6 +28,7 @@ from pfungst.core import (
 from pfungst.core.estimate import compared
 from pfungst.core.exam import Examined, labelled
 from pfungst.core.files import reading as reading_file
+from pfungst.core.finished import note
 from pfungst.core.progress import shown_in
 from pfungst.core.types import matcher_of, no_progress, notes_of
 
@@ -174,9 +175,13 @@ def examine(
             )  # fmt: skip
             with working(place or Place()), compared(path) as taken:
                 examined = exam.run()
-        add_looks(path, chosen, part)
-    write_report(path, part)
-    notes = (*notes_of(chosen), *reading_notes(examined, part.metric, reading), *taken())
+        if not examined.finished:
+            add_looks(path, chosen, part)
+    told = reading_notes(examined, part.metric, reading)
+    if not examined.finished or not (path / "report.html").exists():
+        write_report(path, part)
+        note(path, told)
+    notes = (*notes_of(chosen), *told, *taken())
     return Run(path, examined.findings, notes, examined.problems, judge=examined.judge)
 
 
@@ -306,9 +311,12 @@ def reading_notes(examined: Examined, metric: str, matcher: str) -> tuple[str, .
     from pfungst.scores.spelling import spelling_gap
 
     notes = [*examined.notes]
+    if examined.finished:
+        return tuple(notes)
     if examined.judge is None:
         gap = spelling_gap((example for example, _ in examined.clean), (answer for _, answer in examined.clean), metric)
-        notes += [gap.sentence] if gap.sentence else []
+        some = f"Of the first {len(examined.clean):,} questions: " if len(examined.clean) < examined.most else ""
+        notes += [some + gap.sentence] if gap.sentence else []
     if examined.unread:
         verb = "count as wrong" if examined.judge is None else "were judged as they were said"
         notes.append(

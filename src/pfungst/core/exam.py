@@ -17,14 +17,17 @@ from pfungst.core.by_id import ById
 from pfungst.core.config import check_config
 from pfungst.core.errors import PfungstError, PlayerError, ProbeError
 from pfungst.core.files import jsonable, write_json
+from pfungst.core.finished import finish, finished, made_of
 from pfungst.core.flow import Answering, Filling, Recorded, flow, known_answers, not_collecting
 from pfungst.core.lock import locked
 from pfungst.core.scoring import Scoring
 from pfungst.core.store import AnswerStore
+from pfungst.core.stored import StoredPlayer
 from pfungst.core.trials import trials_file
 from pfungst.core.types import (
     Answer,
     AnsweredTrial,
+    AskingPart,
     DataCheckingProbe,
     Dataset,
     Example,
@@ -99,8 +102,13 @@ class Exam:
                 probe.check_data(self.data)
         self.out.mkdir(parents=True, exist_ok=True)
         with locked(self.out), AnswerStore(self.out / "answers.sqlite") as store, not_collecting():
+            config = self._config()
             if not self.label:
-                self._write_config()
+                self._write_config(config)
+            known_by = self._known_by(config)
+            if (before := finished(self.out, known_by)) is not None:
+                was, found_before = before
+                return Examined(found_before, (), was.unread, was.total, notes=was.notes, most=was.most, finished=True)
             asker = Asker(self.player, store, budget=self.budget, progress=self.progress, place=self.place)
             trials: Mapping[str, Iterable[Trial]] = {probe.name: self._trials(probe, asker) for probe in self.probes}
             searched = len(asker.failures)
@@ -136,16 +144,19 @@ class Exam:
                 judged = {name: record.trials() for name, record in records.items()}
                 judge = told["judge"] = self.score.findings(judged, self.player, self.seed)
             write_json(labelled(self.out / "findings.json", self.label), told)
-        longest = max(records.values(), key=lambda record: len(record.sizes))
+            longest = max(records.values(), key=lambda record: len(record.sizes))
+            total = sum(record.variants for record in records.values())
+            if known_by and not (failed or left_out or asker.problems):
+                count = {"unread": sum(unread.values()), "total": total, "most": len(longest.sizes)}
+                finish(self.out, known_by, list(records), **count)
         return Examined(
-            tuple(findings), tuple(asker.problems), sum(unread.values()), sum(one.variants for one in records.values()),
+            tuple(findings), tuple(asker.problems), sum(unread.values()), total,
             tuple(longest.clean), left_out, tuple(failed), judge,
             (*scoring.notes(), *(stop.sentence(name) for name, stop in stops.items())), len(longest.sizes),
         )  # fmt: skip
 
-    def _write_config(self) -> None:
-        path = self.out / "exam.json"
-        config = {
+    def _config(self) -> dict[str, Any]:
+        return {
             **self.config,
             "player": {
                 **self.config.get("player", {}),
@@ -168,6 +179,15 @@ class Exam:
             **({} if self.precision is None else {"precision": self.precision}),
             **({"share": True} if self.share else {}),
         }
+
+    def _known_by(self, config: Mapping[str, Any]) -> str:
+        """What the exam is made of, by which a finished run is known again; empty where it must be done anyway."""
+        parts = (*self.probes, self.score, self.matcher)
+        asked_for = isinstance(self.player, StoredPlayer) or self.label or self.precision is not None or self.share
+        return "" if asked_for or any(isinstance(part, AskingPart) for part in parts) else made_of(config, parts)
+
+    def _write_config(self, config: Mapping[str, Any]) -> None:
+        path = self.out / "exam.json"
         if path.exists():
             before = read_config(self.out)
             for part in ("player", "data"):
@@ -264,6 +284,8 @@ class Examined:
     """What judges used, and where probes stopped."""
     most: int = 0
     """Trials of the probe that asked about most."""
+    finished: bool = False
+    """The run was finished before: nothing was done, and `notes` are those of that time."""
 
 
 def labelled(path: Path, label: str) -> Path:

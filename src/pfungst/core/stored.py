@@ -45,7 +45,7 @@ class Typical:
 def stored_keys(run: Path, keys: Iterable[str]) -> set[str]:
     """Those of the keys that the run has an answer to."""
     wanted = list(keys)
-    with _opened(run) as db:
+    with opened(run) as db:
         if db is None or not wanted:
             return set()
         version = db.execute("PRAGMA user_version").fetchone()[0]
@@ -74,7 +74,7 @@ def _present_earlier(db: sqlite3.Connection, wanted: Sequence[str]) -> set[str]:
 
 def typical(run: Path, fingerprint: str) -> Typical:
     """What a reply of this player took so far."""
-    with _opened(run) as db:
+    with opened(run) as db:
         columns = {row[1] for row in db.execute("PRAGMA table_info(answers)")} if db is not None else set()
         if db is None or "input_tokens" not in columns:  # a store of version 1
             return Typical()
@@ -88,7 +88,8 @@ def typical(run: Path, fingerprint: str) -> Typical:
 
 
 @contextmanager
-def _opened(run: Path) -> Iterator[sqlite3.Connection | None]:
+def opened(run: Path) -> Iterator[sqlite3.Connection | None]:
+    """The answer store of a run, to be read; None where there is none."""
     path = (run / "answers.sqlite").absolute()
     if not path.exists():
         yield None
