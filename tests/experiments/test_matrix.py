@@ -84,23 +84,40 @@ def test_a_finished_matrix_is_read_and_trained_no_second_time(made: Any) -> None
     assert json.dumps(again) == json.dumps(read) == json.dumps(result)
 
 
-def test_gains_are_paired_by_seed_and_question() -> None:
+def cells_of(plain: list[list[int]], noisy: list[list[int]]) -> list[dict[str, Any]]:
+    """Trainings of one model with the scores of its questions, seed by seed, each about an image of its own."""
     cells = []
-    for seed, plain in ((0, [1, 0, 1, 0]), (1, [0, 0, 1, 0])):
-        for way, scores in ((NONE, plain), ("noise", [1, 1, 1, 0])):
-            part = {"ids": ["a", "b", "c", "d"], "images": ["i", "j", "k", "l"], "scores": scores}
+    for seed, pair in enumerate(zip(plain, noisy, strict=True)):
+        for way, scores in zip((NONE, "noise"), pair, strict=True):
+            names = [f"{number}" for number in range(len(scores))]
+            part = {"ids": names, "images": names, "scores": scores}
             cells.append({"model": "m", "way": way, "seed": seed, "scores": {"clean": part, "noise": part}})
+    return cells
+
+
+def test_gains_are_paired_by_seed_and_question() -> None:
+    cells = cells_of([[1, 0] * 10, [0, 0, 1, 0] * 5], [[1, 1, 1, 0] * 5] * 2)
     rows = summarise(cells)["rows"]
     assert [row["way"] for row in rows] == [NONE, "noise"]
     gain = rows[1]["gain"]["noise"]
     assert gain["by_seed"] == [0.25, 0.5] and gain["value"] == pytest.approx(0.375)
-    assert gain["low"] >= 0.0 and not rows[0]["gain"]
+    assert gain["low"] > 0.0 and not rows[0]["gain"]
     told = matrix_tables({"rows": rows, "missing": 2})
     assert told[0].rows[0][3:] == ("37.5", "37.5") and told[0].rows[1][4].startswith("+37.5 [")
-    assert "2 trainings are missing" in told[0].note
-    cells[-1]["scores"]["noise"] = {"ids": ["a", "b", "c", "e"], "images": ["i"] * 4, "scores": [1, 1, 1, 1]}
+    assert "2 trainings are missing" in told[0].note and "2 of 2 intervals exclude 0" in told[0].note
+    cells[-1]["scores"]["noise"] = {"ids": ["a"] * 20, "images": ["i"] * 20, "scores": [1] * 20}
     with pytest.raises(DataError, match="different questions by the probe noise"):
         summarise(cells)
+
+
+def test_a_way_that_changes_nothing_and_a_probe_with_few_questions_are_said_so() -> None:
+    same = matrix_tables({**summarise(cells_of([[1, 0] * 10], [[1, 0] * 10])), "missing": 0})
+    assert same[0].rows[1][3:] == ("0.0 (all the same)",) * 2 and "0 of 2 intervals" in same[0].note
+    assert same[1].rows[0][4:] == ("none", "none", 0)
+    few = cells_of([[1, 0] * 10], [[1, 1] * 10])
+    for cell in few:
+        cell["scores"]["noise"] = {name: values[:9] for name, values in cell["scores"]["noise"].items()}
+    assert "noise" not in summarise(few)["rows"][1]["gain"]
 
 
 def test_measures_read_the_variant_that_counts(tmp_path: Path) -> None:

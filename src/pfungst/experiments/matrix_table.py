@@ -15,6 +15,8 @@ from pfungst.core import DataError, Figure, Series, Table
 from pfungst.experiments.cycle_table import interval
 from pfungst.experiments.matrix import AGAINST, BEFORE, NONE, WAYS
 
+LEAST = 10
+"""Questions below which a probe says nothing about a model."""
 Row = Mapping[str, Any]
 Floats = NDArray[np.float64]
 
@@ -107,6 +109,8 @@ def _row(
     row["gates"] = [cell["gate"] for cell in found.values() if "gate" in cell]
     for name in first["scores"]:
         scores, images = _matrix([cell["scores"][name] for cell in found.values()], model, name)
+        if scores.shape[1] < LEAST:
+            continue
         row["accuracy"][name] = {**interval(scores, images), "by_seed": scores.mean(1).tolist()}
         row["n"][name] = scores.shape[1]
         if shared:
@@ -148,7 +152,7 @@ def matrix_tables(result: Mapping[str, Any]) -> list[Table]:
         "Points of accuracy gained over plain further training with the same steps, on the same questions and with the "
         "same seeds; 95% bootstrap intervals over seeds and images. "
         f"{sure} of {told} intervals exclude 0; without any effect about {0.05 * told:.0f} would. – : the data cannot "
-        f"carry this probe. Columns: {about}.{missing}"
+        f"carry this probe, or for fewer than {LEAST} questions. Columns: {about}.{missing}"
     )
     absolute = [
         (
@@ -220,4 +224,6 @@ def _percent(one: Mapping[str, float] | None) -> str:
 def _points(one: Mapping[str, float] | None) -> str:
     if one is None:
         return "–"
+    if one["value"] == one["low"] == one["high"] == 0:
+        return "0.0 (all the same)"
     return f"{100 * one['value']:+.1f} [{100 * one['low']:.1f}, {100 * one['high']:.1f}]"
