@@ -241,7 +241,11 @@ def _sentences(report: CheckReport) -> Iterator[str]:
     if report.duplicate_questions:
         yield f"The same question on the same image again: {report.duplicate_questions:,}."
     for note, value in report.notes.items():
-        yield f"{note[:1].upper()}{note[1:]}: {value}."
+        if note == "splits":
+            left = f"; not read: {', '.join(value['left'])}" if value["left"] else ""
+            yield f"Split read: {' + '.join(value['taken'])}{left}."
+        else:
+            yield f"{note[:1].upper()}{note[1:]}: {value}."
     if report.bad:
         yield f"Bad records: {report.bad_records:,}, {report.duplicate_ids:,} of them with an id that was there before."
         yield from (f"  {one}" for one in report.bad[:MAX_SHOWN])

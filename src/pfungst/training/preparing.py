@@ -205,7 +205,7 @@ def _write_pictures(
         target[done : done + len(part)] = part
         done += len(part)
         if progress is not None:
-            progress(f"pictures of {split}", done, len(there))
+            progress(f"images of {split}", done, len(there))
     target.flush()
 
 
