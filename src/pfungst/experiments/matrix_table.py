@@ -197,14 +197,14 @@ def _passed_on(rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def matrix_figures(result: Mapping[str, Any]) -> list[Figure]:
-    """The gains of one model each, by probe and way."""
+    """The gains of one model each, by probe and way; without `blind`, where more is not better."""
     found = []
     for model in dict.fromkeys(row["model"] for row in result["rows"]):
         series = []
         for row in result["rows"]:
             gains = row["gain"] if row["model"] == model else {}
             if gains:
-                names = [name for name in MEASURES if name in gains]
+                names = [name for name, measure in MEASURES.items() if measure.keeps and name in gains]
                 ends = [tuple(gains[name][end] for name in names) for end in ("value", "low", "high")]
                 series.append(Series(WAYS[row["way"]], tuple(names), *ends))
         if series:
