@@ -64,19 +64,20 @@ def interval(scores: Floats, clusters: NDArray[np.int64], seed: int = 0, draws: 
     mean = float(scores.mean()) if scores.size else math.nan
     if len(names) < 2:
         return {"value": mean, "low": math.nan, "high": math.nan}
-    weight, seeds = _drawn(len(names), len(sums), seed, draws)
-    by_seed = (weight @ sums.T) / (weight @ counts)[:, None]
+    times, seeds = _drawn(len(names), len(sums), seed, draws)
+    drawn = times.astype(np.float64) @ np.concatenate([sums, counts[None]]).T
+    by_seed = drawn[:, :-1] / drawn[:, -1:]
     means = np.take_along_axis(by_seed, seeds, 1).mean(1)
     low, high = np.quantile(means, [0.025, 0.975])
     return {"value": mean, "low": float(low), "high": float(high)}
 
 
-@lru_cache(maxsize=4)
-def _drawn(images: int, count: int, seed: int, draws: int) -> tuple[Floats, NDArray[np.int64]]:
+@lru_cache(maxsize=32)
+def _drawn(images: int, count: int, seed: int, draws: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """How often each image is drawn, (draws, images), and which of `count` seeds, (draws, count): the same for every
     measure of a study, and slow to draw."""
     rng = np.random.default_rng(seed)
-    weight = rng.multinomial(images, np.full(images, 1 / images), draws).astype(np.float64)
+    weight = rng.multinomial(images, np.full(images, 1 / images), draws).astype(np.uint8)
     return weight, rng.integers(0, count, (draws, count))
 
 
