@@ -36,6 +36,24 @@ def main() -> None:
         # `pfungst list | head`: the reader has gone, which is no error. Keep Python from complaining at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:
+        print(f"pfungst: {told(error)}", file=sys.stderr)
+        sys.exit(1)
+
+
+def told(error: OSError) -> str:
+    """What the system complains about, as a sentence: a full disk, a folder that is read-only or gone."""
+    import errno
+
+    hints = {
+        (errno.ENOSPC, errno.EDQUOT, errno.EFBIG): "Make room, and run the same command again: what is done is kept.",
+        (errno.EROFS, errno.EACCES, errno.EPERM): "Choose a place where you may read and write.",
+        (errno.ENOENT, errno.ENOTDIR, errno.ESTALE): "Check the path; a folder may have been removed meanwhile.",
+        (errno.EMFILE, errno.ENFILE): "Too many files are open; raise the limit with `ulimit -n`.",
+    }
+    hint = next((words for numbers, words in hints.items() if error.errno in numbers), "")
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}. {hint}".strip()
 
 
 def show_warnings() -> None:

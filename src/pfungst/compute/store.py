@@ -75,9 +75,14 @@ class Store:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except ImportError:  # Not a POSIX system; temporary names are unique, so two runs only waste time there.
                 pass
-            except OSError as error:
+            except BlockingIOError as error:
                 raise ComputeError(
                     f"Another run is working in {self.folder}. Wait for it, or choose another folder."
+                ) from error
+            except OSError as error:
+                raise ComputeError(
+                    f"{self.folder} cannot be locked ({error.strerror}), as on some network drives. Choose a folder on "
+                    "another disk."
                 ) from error
             for left in [*self.scratch.iterdir(), *self.records.glob(".*.tmp")]:
                 left.unlink(missing_ok=True)

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pfungst.core.errors import BudgetSpent, PfungstError, PlayerDied, PlayerError, QueriesFailed
+from pfungst.core.errors import BudgetSpent, PfungstError, PlayerDied, PlayerError, QueriesFailed, StoreError
 from pfungst.core.store import AnswerStore
 from pfungst.core.types import (
     Answer,
@@ -215,7 +215,7 @@ class Asker:
             try:
                 self._ask_together(items, known, tell)
                 return
-            except (BudgetSpent, NobodyAsked, PlayerDied):
+            except (BudgetSpent, NobodyAsked, PlayerDied, StoreError):
                 raise
             except QueriesFailed as error:
                 if tolerate == 0:
@@ -249,7 +249,7 @@ class Asker:
     ) -> None:
         try:
             self._ask_together([item], known, tell)
-        except (BudgetSpent, NobodyAsked, PlayerDied):
+        except (BudgetSpent, NobodyAsked, PlayerDied, StoreError):
             raise
         except PfungstError as error:
             self._give_up(item[1], error, tolerate)

@@ -61,6 +61,18 @@ class QueriesFailed(PlayerError):
         """Position among the queries that were put together -> what went wrong, a sentence."""
 
 
+class BudgetSpent(PlayerError):
+    """No more queries may be put to the player. Its earlier answers are kept."""
+
+
+class StoreError(PfungstError):
+    """Answers that cannot be kept or found: a full disk, a damaged file. Nobody is asked again because of it."""
+
+
+class ProbeError(PfungstError):
+    """A probe that cannot run on this data set, or broke its own contract."""
+
+
 class MissingExtra(PfungstError):
     """A feature whose optional dependency is not installed."""
 

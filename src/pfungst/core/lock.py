@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +21,7 @@ def locked(out: Path) -> Iterator[None]:
     try:
         lock = _held(path)
     except sqlite3.OperationalError as error:
-        if "locked" in str(error):
+        if "locked" in str(error) and _locks_work(out):
             raise PfungstError(f"Another exam is running in {out}. Wait for it, or choose another folder.") from None
         raise PfungstError(
             f"{out} cannot be written or locked ({error}). Choose another folder: on a disk with room, where you may "
@@ -34,6 +35,20 @@ def locked(out: Path) -> Iterator[None]:
         yield
     finally:
         lock.close()
+
+
+def _locks_work(out: Path) -> bool:
+    """Whether a lock can be had in this folder at all: SQLite says the same where none can and where it is taken."""
+    try:
+        import fcntl
+    except ImportError:  # Windows, whose locks work
+        return True
+    with tempfile.TemporaryFile(dir=out) as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+    return True
 
 
 def _held(path: Path) -> sqlite3.Connection:

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pfungst.core.errors import PfungstError, PfungstWarning
+from pfungst.core.errors import PfungstError, PfungstWarning, StoreError
 from pfungst.core.files import storable
 from pfungst.core.types import Answer, Query
 
@@ -78,7 +78,7 @@ class AnswerStore:
             self._db.execute("PRAGMA synchronous=NORMAL")
             self._open()
         except (sqlite3.Error, ValueError) as error:  # ValueError: a key that is none
-            raise PfungstError(
+            raise StoreError(
                 f"{path}: the answer store cannot be opened ({error}). Move the file away to start over."
             ) from error
 
@@ -151,6 +151,9 @@ class AnswerStore:
 
     def add(self, fingerprint: str, answered: Sequence[tuple[str, Query, Answer]]) -> None:
         """Commit (key, query, answer) triples at once. The first answer to a query stays."""
+        if not self.path.exists():
+            # SQLite would go on writing to a file that nobody can find any more.
+            raise StoreError(f"{self.path} was removed while answers came in. Run the same command again.")
         with self._told(), self._changing():
             player = self._player(storable(fingerprint))
             rows: dict[bytes, tuple[Any, ...]] = {}
@@ -225,7 +228,7 @@ class AnswerStore:
         try:
             yield
         except sqlite3.Error as error:
-            raise PfungstError(
+            raise StoreError(
                 f"{self.path}: the answer store cannot be read or written ({error}). If the disk is full, make room "
                 "and run the same command again. If the file is damaged, move it away to start over."
             ) from error

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from pfungst.core import Dataset, Example, PfungstError, ProbeError, Progress
-from pfungst.core.files import cache_dir, write_atomic
+from pfungst.core.files import DAMAGE, cache_dir, write_atomic
 from pfungst.probes.noise.bqd import BasicQuestions
 from pfungst.probes.noise.pool import Pool
 from pfungst.probes.noise.ranking import RANKERS, Ranking, rank
@@ -209,10 +211,10 @@ def _read(path: Path, main: int, k: int, pool: int) -> Ranking | None:
     try:
         with np.load(path, allow_pickle=False) as stored:
             kept = Ranking(stored["indices"], stored["scores"], stored["gaps"])
-    except (OSError, ValueError, KeyError, EOFError):
+    except (*DAMAGE, zipfile.BadZipFile, zlib.error):
         return None
-    whole = kept.indices.shape == (main, k) == kept.scores.shape and bool((kept.indices < pool).all())
-    return kept if whole else None
+    whole = kept.indices.shape == (main, k) == kept.scores.shape and kept.gaps.shape == (main,)
+    return kept if whole and bool(((kept.indices >= 0) & (kept.indices < pool)).all()) else None
 
 
 def _rows(ranking: Ranking, pool: Sequence[str]) -> list[Row]:

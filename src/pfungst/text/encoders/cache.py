@@ -1,7 +1,8 @@
 """Vectors on disk, found again by content: the encoder's fingerprint and the sentences themselves.
 
-A list of sentences becomes one `.npy` file that is opened as a memory map. While it grows it is a `.part` file with a
-count of finished rows beside it, so that a killed run goes on where it was.
+A list of sentences becomes one `.npy` file that is opened as a memory map; `.crc` beside it holds its checksum, and
+without the right one it is made again. While it grows it is a `.part` file with a count of finished rows beside it, so
+that a killed run goes on where it was.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import contextlib
 import hashlib
 import os
 import re
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from pfungst.core.files import cache_root
+from pfungst.core.files import cache_root, write_atomic
 from pfungst.text.encoders.base import Encoder, EncoderError, FloatArray
 
 CHUNK = 2048
@@ -77,9 +79,16 @@ def encode_checked(encoder: Encoder, sentences: Sequence[str]) -> FloatArray:
 def _open(file: Path, shape: tuple[int, int]) -> FloatArray | None:
     try:
         rows: FloatArray = np.load(file, mmap_mode="r", allow_pickle=False)
+        known = file.with_suffix(".crc").read_text()
     except (OSError, ValueError, EOFError):
         return None
-    return rows if rows.shape == shape and rows.dtype == np.float32 else None
+    whole = rows.shape == shape and rows.dtype == np.float32 and rows.flags.c_contiguous
+    return rows if whole and known == _checksum(rows) else None
+
+
+def _checksum(rows: FloatArray) -> str:
+    """A gigabyte takes a second; a flipped bit on the disk would give another ranking."""
+    return f"{zlib.crc32(rows.data):08x}"
 
 
 def _fill(encoder: Encoder, sentences: Sequence[str], file: Path, progress: Progress | None) -> None:
@@ -96,6 +105,7 @@ def _fill(encoder: Encoder, sentences: Sequence[str], file: Path, progress: Prog
         if progress is not None:
             progress(start + len(chunk), len(sentences))
     rows.flush()
+    write_atomic(file.with_suffix(".crc"), _checksum(rows).encode())
     del rows
     with open(part, "rb+") as written:
         os.fsync(written.fileno())
