@@ -44,14 +44,6 @@ class PlayerDied(PlayerError):
     """A player that fails on every question. Its earlier answers are kept."""
 
 
-class BudgetSpent(PlayerError):
-    """No more queries may be put to the player. Its earlier answers are kept."""
-
-
-class ProbeError(PfungstError):
-    """A probe that cannot run on this data set, or broke its own contract."""
-
-
 class QueriesFailed(PlayerError):
     """Some queries failed for good, all others are answered: nothing is gained by asking them again."""
 
