@@ -156,7 +156,7 @@ def _run_block(block: Block, source: str, shell: Shell, names: dict[str, Any], p
 def _python(text: str, names: dict[str, Any]) -> str:
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
-        exec(compile(text, "page", "exec"), names)
+        exec(compile(text, "page", "exec", dont_inherit=True), names)
     return said.getvalue()
 
 
