@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import compress, islice
+from itertools import accumulate, compress, islice
 from pathlib import Path
 from typing import Any, overload
 
@@ -66,7 +66,8 @@ class AnsweredTrials(Sequence[AnsweredTrial]):
 
     def clusters(self) -> Places:
         """Questions about one image have one number; a question without image name has its own."""
-        return self._of_all(self._file.clusters)
+        numbers: Places = self._of_all(self._file.clusters)
+        return numbers
 
     def kinds(self, column: str) -> tuple[Places, list[str]]:
         """A column of the file that says what kind of question it is: numbers, and the words they stand for."""
@@ -202,4 +203,4 @@ class TrialsFile:
 
         with pq.ParquetFile(self.path) as file:
             many = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
-        return np.cumsum([0, *many[:-1]]).tolist()
+        return [0, *accumulate(many[:-1])]

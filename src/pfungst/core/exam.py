@@ -119,7 +119,7 @@ class Exam:
                 trials, stops = self._ask_in_rounds(asker, trials, scoring, self.precision)
                 answer = known_answers(store)
             records: dict[str, Recorded] = {}
-            findings = []
+            findings: list[Findings] = []
             answered = flow(asker, trials, answer, len(self.data))
             for name, portions in groupby(answered, key=lambda portion: portion.probe):
                 self.progress("scoring", len(records), len(self.probes))

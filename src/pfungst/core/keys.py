@@ -34,7 +34,7 @@ class KeyIndex:
         self._fresh: dict[int, list[int]] = {}
         """Head -> rows, of those not sorted yet."""
         self._sorted: list[tuple[Heads, Rows]] = []
-        self.count = 0
+        self.count: int = 0
 
     def add(self, heads: Heads, first_row: int) -> None:
         """Keys of consecutive rows."""
@@ -83,7 +83,8 @@ def _in_order(heads: Heads, rows: Rows) -> tuple[Heads, Rows]:
 def _spans(low: Rows, high: Rows) -> Rows:
     """The numbers from low to high of each pair, one after the other."""
     many = high - low
-    return np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many) + np.repeat(low, many)
+    numbers: Rows = np.arange(int(many.sum())) + np.repeat(low - np.cumsum(many) + many, many)
+    return numbers
 
 
 def rows_of(db: sqlite3.Connection, columns: str, numbers: Rows) -> Iterator[tuple[Any, ...]]:

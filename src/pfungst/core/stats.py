@@ -26,6 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+Labels = Sequence[Any] | npt.NDArray[np.integer[Any]]
+"""What says which scores belong together: names, or numbers."""
 BOOTSTRAP_DRAWS = 2000
 PERMUTATION_DRAWS = 10_000
 MANY_CLUSTERS = 100_000
@@ -73,13 +75,13 @@ class Flips:
         return self.right_to_wrong + self.wrong_to_right + self.wrong_to_other_wrong + self.unchanged
 
 
-def _known(scores: Sequence[float] | Floats, clusters: Sequence[Any]) -> tuple[Floats, npt.NDArray[np.intp]]:
+def _known(scores: Sequence[float] | Floats, clusters: Labels) -> tuple[Floats, npt.NDArray[np.intp]]:
     """Scores without NaN, and their clusters as numbers 0..G-1 in the order in which they come first."""
     values = np.asarray(scores, dtype=np.float64)
     if len(values) != len(clusters):
         raise ValueError(f"{len(values)} scores but {len(clusters)} cluster labels")
     known = ~np.isnan(values)
-    if isinstance(clusters, np.ndarray) and clusters.dtype.kind in "iu":
+    if isinstance(clusters, np.ndarray):
         return values[known], _in_order(clusters[known])
     labels: dict[Any, int] = {}
     codes = [labels.setdefault(label, len(labels)) for label, keep in zip(clusters, known, strict=True) if keep]
@@ -99,7 +101,7 @@ def _in_order(numbers: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
 
 def bootstrap(
     scores: Sequence[float] | Floats,
-    clusters: Sequence[Any],
+    clusters: Labels,
     *,
     seed: int = 0,
     draws: int = BOOTSTRAP_DRAWS,
@@ -138,7 +140,7 @@ def _all_alike(mean: float, n: int, groups: int, level: float, bounds: tuple[flo
 
 def bootstrap_means(
     columns: Sequence[Sequence[float]] | Floats,
-    clusters: Sequence[Any],
+    clusters: Labels,
     *,
     seed: int = 0,
     draws: int = BOOTSTRAP_DRAWS,
@@ -187,7 +189,7 @@ def _looks(clusters: Floats) -> tuple[Floats, npt.NDArray[np.int64]] | None:
     return clusters[:, first], np.bincount(codes)
 
 
-def clustered_normal(scores: Sequence[float] | Floats, clusters: Sequence[Any], *, level: float = 0.95) -> Interval:
+def clustered_normal(scores: Sequence[float] | Floats, clusters: Labels, *, level: float = 0.95) -> Interval:
     """Mean and normal interval with the clustered standard error given at the top of this module."""
     values, codes = _known(scores, clusters)
     n, groups = len(values), int(codes.max(initial=-1)) + 1
@@ -200,7 +202,7 @@ def clustered_normal(scores: Sequence[float] | Floats, clusters: Sequence[Any], 
     return Interval(mean, mean - half, mean + half, n, groups, how, mean - side, mean + side)
 
 
-def standard_error(scores: Sequence[float] | Floats, clusters: Sequence[Any]) -> float:
+def standard_error(scores: Sequence[float] | Floats, clusters: Labels) -> float:
     """Clustered standard error of the mean; NaN with fewer than two clusters."""
     values, codes = _known(scores, clusters)
     groups = int(codes.max(initial=-1)) + 1
@@ -213,7 +215,7 @@ def standard_error(scores: Sequence[float] | Floats, clusters: Sequence[Any]) ->
 def compare_paired(
     first: Sequence[float] | Floats,
     second: Sequence[float] | Floats,
-    clusters: Sequence[Any],
+    clusters: Labels,
     *,
     seed: int = 0,
     draws: int = PERMUTATION_DRAWS,
@@ -246,7 +248,7 @@ def mcnemar(first: Sequence[bool] | npt.NDArray[np.bool_], second: Sequence[bool
 
 def permutation(
     differences: Sequence[float] | Floats,
-    clusters: Sequence[Any],
+    clusters: Labels,
     *,
     seed: int = 0,
     draws: int = PERMUTATION_DRAWS,
@@ -303,7 +305,7 @@ def minimum_detectable_effect(
     return (_z(1 - alpha / 2) + _z(power)) * sd * math.sqrt(design_effect / n)
 
 
-def design_effect(scores: Sequence[float] | Floats, clusters: Sequence[Any]) -> float:
+def design_effect(scores: Sequence[float] | Floats, clusters: Labels) -> float:
     """How many times larger the variance of the mean is than if all scores were independent; NaN if unknown."""
     values, codes = _known(scores, clusters)
     if len(values) < 2 or float(values.std()) == 0.0:

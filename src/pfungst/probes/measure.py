@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from pfungst.core import Answer, AnsweredTrial, Example, Failure, Finding, NamedImage, Query
 from pfungst.core.answered import AnsweredTrials
-from pfungst.core.stats import Flips, Floats, Interval, bootstrap, compare_paired, count_flips
+from pfungst.core.stats import Flips, Floats, Interval, Labels, bootstrap, compare_paired, count_flips
 from pfungst.scores import same_answer
 
 WORST = 12
@@ -46,7 +45,7 @@ def scores(trials: Sequence[AnsweredTrial], variant: str) -> Floats:
     return np.array([one.of(variant)[1] for one in trials], np.float64)
 
 
-def clusters(trials: Sequence[AnsweredTrial]) -> Sequence[Any]:
+def clusters(trials: Sequence[AnsweredTrial]) -> Labels:
     """What belongs together: the images' names, or numbers for them."""
     if isinstance(trials, AnsweredTrials):
         return trials.clusters()

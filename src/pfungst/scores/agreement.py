@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.core.stats import Interval, bootstrap, design_effect
+from pfungst.core.stats import Interval, Labels, bootstrap, design_effect
 
 DRAWS = 4000
 MOST_USELESS = 0.025
@@ -180,7 +180,7 @@ def rogan_gladen(accuracy: float, sensitivity: float, specificity: float) -> flo
 
 
 def corrected_accuracy(
-    scores: Sequence[float], clusters: Sequence[Any], judge: Agreement, *, seed: int = 0
+    scores: Sequence[float] | Floats, clusters: Labels, judge: Agreement, *, seed: int = 0
 ) -> Interval:
     """Mean of right/wrong scores, corrected by Rogan and Gladen; NaN where no correction is possible.
 
@@ -202,7 +202,12 @@ def corrected_accuracy(
 
 
 def corrected_drop(
-    clean: Sequence[float], disturbed: Sequence[float], clusters: Sequence[Any], judge: Agreement, *, seed: int = 0
+    clean: Sequence[float] | Floats,
+    disturbed: Sequence[float] | Floats,
+    clusters: Labels,
+    judge: Agreement,
+    *,
+    seed: int = 0,
 ) -> Interval:
     """Mean of clean minus disturbed right/wrong scores, corrected; NaN where no correction is possible.
 
@@ -254,7 +259,7 @@ def _none(n: int, groups: int, judge: Agreement) -> Interval:
     return Interval(math.nan, math.nan, math.nan, n, groups, f"no correction: {why}")
 
 
-def _known(values: Floats, clusters: Sequence[Any]) -> tuple[Floats, list[Any]]:
+def _known(values: Floats, clusters: Labels) -> tuple[Floats, list[Any]]:
     known = ~np.isnan(values)
     return values[known], [label for label, keep in zip(clusters, known, strict=True) if keep]
 

@@ -26,7 +26,7 @@ from pfungst.core import (
     Trial,
     Variant,
 )
-from pfungst.core.stats import bootstrap, compare_paired
+from pfungst.core.stats import Labels, bootstrap, compare_paired
 from pfungst.probes import measure
 from pfungst.probes.rephrase.generators import get_rephraser
 from pfungst.probes.rephrase.stability import stability_rows
@@ -178,7 +178,7 @@ class Rephrase:
             _worst(trials),
         )  # fmt: skip
 
-    def _consensus(self, k: int, right: Sequence[Sequence[bool]], clusters: Sequence[str], seed: int) -> Finding:
+    def _consensus(self, k: int, right: Sequence[Sequence[bool]], clusters: Labels, seed: int) -> Finding:
         """CS(k) with its interval; groups of fewer than k wordings are left out."""
         values = [math.comb(sum(row), k) / math.comb(len(row), k) if len(row) >= k else math.nan for row in right]
         return measure.finding(f"CS({k})", bootstrap(values, clusters, seed=seed))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pfungst.core import AnsweredTrial, Finding, Table
-from pfungst.core.stats import Floats
+from pfungst.core.stats import Floats, Labels
 from pfungst.probes import measure
 from pfungst.scores import risk_coverage
 from pfungst.scores.selective import RISKS
@@ -52,9 +52,7 @@ def stability_rows(trials: Sequence[AnsweredTrial], seed: int) -> tuple[Table, t
     return table, rows[0][1]
 
 
-def _measured(
-    confidence: Floats, correct: Floats, clusters: Sequence[str], seed: int, condition: str
-) -> tuple[Finding, ...]:
+def _measured(confidence: Floats, correct: Floats, clusters: Labels, seed: int, condition: str) -> tuple[Finding, ...]:
     names = ("AUGRC", *(f"coverage at {risk:.0%} risk" for risk in RISKS))
     value = _numbers(confidence, correct)
     labels = {name: i for i, name in enumerate(dict.fromkeys(clusters))}
