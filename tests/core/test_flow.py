@@ -13,7 +13,7 @@ import pytest
 
 import pfungst.core.flow
 import pfungst.core.trials
-from pfungst.core import Answer, Dataset, Exam, Example, PlayerError
+from pfungst.core import Answer, Dataset, Exam, Example, PlayerError, StoredPlayer
 from pfungst.core.by_id import ById
 from pfungst.core.files import jsonable
 from pfungst.probes import get_probe
@@ -89,7 +89,14 @@ def test_queries_that_fail_are_asked_and_counted_once_also_in_portions(world, tm
     small_portions(monkeypatch)
     examined(Talker(fails=31), world, tmp_path / "flowing", PROBES[:2], max_errors=500)
     assert held.failed and held.left_out
-    assert (tmp_path / "held/findings.json").read_bytes() == (tmp_path / "flowing/findings.json").read_bytes()
+    told = (tmp_path / "held/findings.json").read_bytes()
+    assert (tmp_path / "flowing/findings.json").read_bytes() == told
+    absent = StoredPlayer("talker", "talker 1", missing=len(held.failed))
+    examined(absent, world, tmp_path / "flowing", PROBES[:2])
+    again = json.loads((tmp_path / "flowing/findings.json").read_text())
+    assert again["findings"] == json.loads(told)["findings"] and again["left out"] == held.left_out
+    with pytest.raises(PlayerError, match="not in the store"):
+        examined(replace(absent, missing=len(held.failed) - 1), world, tmp_path / "flowing", PROBES[:2])
 
 
 def test_more_failures_than_allowed_end_the_exam_whatever_the_portion(world, tmp_path, monkeypatch):

@@ -101,16 +101,18 @@ class Filling:
         self._failed_before = len(asker.failures)
         self._absent = asker.player.missing if isinstance(asker.player, StoredPlayer) else 0
         self._gone: set[str] = set()
-        """Failed once, and not asked again."""
+        """What failed once is not asked again."""
         self._met = 0
 
     def __call__(self, queries: Mapping[str, Query], share: float) -> Mapping[str, Answer]:
         before, self._met = self._met, self._met + len(queries)
-        if self._absent and self._asker.store is not None:
+        if isinstance(self._asker.player, StoredPlayer) and self._asker.store is not None:
             # What failed when the player was there is missing still; more than that would be an unfinished run.
             known = self._asker.store.known(queries)
-            if len(queries) - len(known) <= self._absent:
-                self._absent -= len(queries) - len(known)
+            lacking = queries.keys() - known.keys() - self._gone
+            if len(lacking) <= self._absent:
+                self._absent -= len(lacking)
+                self._gone |= lacking
                 return known
         most = max(10, self._met // 100) if self._max_errors is None else self._max_errors
         left = most - (len(self._asker.failures) - self._failed_before)
@@ -130,9 +132,9 @@ class Recorded:
         self._held: list[AnsweredTrial] | None = []
         self.sizes = array("i")
         """Variants of each trial that was answered in full."""
-        self.variants = 0
-        self.unread = 0
-        self.left_out = 0
+        self.variants: int = 0
+        self.unread: int = 0
+        self.left_out: int = 0
         self.clean: list[tuple[Example, Answer]] = []
         """Examples and clean answers, of the first trials."""
 
