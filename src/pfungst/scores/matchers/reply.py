@@ -37,8 +37,8 @@ _OPEN = re.compile(
 )
 
 _TURN = re.compile(r"\n[^\S\n]*(?:#+\s*)?(?:question|user|human|q)\s*:", re.I)
-"""A model that does not stop goes on with the next question. It begins at one newline alone: from each of a thousand in a
-row all the others would be tried."""
+"""A model that does not stop goes on with the next question. It begins at one newline alone: from each of a thousand in
+a row all the others would be tried."""
 _TAG = re.compile(
     r"<\s*(/?)\s*(?:final[_ ]?)?(?:answer|conclusion|final|response|output)\s*>|<\|(?:begin()|(end))_of_box\|>", re.I
 )
