@@ -38,7 +38,7 @@ from pfungst.cli import (
 from pfungst.cli.experiments import Harden
 from pfungst.cli.show import show_messages
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     name="pfungst",
     cls=Harden,
     help="Find out whether a visual question answering model reasons or is a Clever Hans.",

@@ -8,7 +8,7 @@ import typer
 
 from pfungst.cli.examine import Json
 
-app = typer.Typer(help="Check that your own parts keep the rules.", no_args_is_help=True)
+app: typer.Typer = typer.Typer(help="Check that your own parts keep the rules.", no_args_is_help=True)
 
 
 @app.command("player")

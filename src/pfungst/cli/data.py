@@ -8,7 +8,7 @@ import typer
 
 from pfungst.cli.examine import Images, Json, SkipBad
 
-app = typer.Typer(help="Look at data sets.", no_args_is_help=True)
+app: typer.Typer = typer.Typer(help="Look at data sets.", no_args_is_help=True)
 
 
 @app.callback()

@@ -6,7 +6,7 @@ import typer
 
 from pfungst.cli.experiments import Experiments
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     cls=Experiments, help="Tables and figures of the papers.", no_args_is_help=True, rich_markup_mode=None
 )
 

@@ -10,7 +10,7 @@ import typer
 from pfungst.cli import PROBLEMS_FOUND
 from pfungst.cli.examine import Json
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     help="The ledger of results: protocols and what came of them.", no_args_is_help=True, rich_markup_mode=None
 )
 

@@ -12,7 +12,7 @@ from pfungst.cli.examine import Images, Json, SkipBad
 if TYPE_CHECKING:
     from pfungst.study import Study
 
-app = typer.Typer(help="Ask people: make a study, serve it, read its results.", no_args_is_help=True)
+app: typer.Typer = typer.Typer(help="Ask people: make a study, serve it, read its results.", no_args_is_help=True)
 
 Folder = Annotated[Path, typer.Argument(help="The folder of the study.")]
 Address = Annotated[

@@ -10,7 +10,7 @@ import typer
 from pfungst.cli.examine import Json
 from pfungst.cli.where import On, Workers
 
-app = typer.Typer(help="Make CLEVR worlds and look at them.", no_args_is_help=True)
+app: typer.Typer = typer.Typer(help="Make CLEVR worlds and look at them.", no_args_is_help=True)
 
 
 @app.command("make")

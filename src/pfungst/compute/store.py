@@ -28,8 +28,8 @@ class Store:
     def __init__(self, folder: Path, version: str) -> None:
         self.folder = folder
         self.version = version
-        self.records = folder / ".done"
-        self.scratch = folder / ".tmp"
+        self.records: Path = folder / ".done"
+        self.scratch: Path = folder / ".tmp"
         self.records.mkdir(parents=True, exist_ok=True)
         self.scratch.mkdir(exist_ok=True)
 

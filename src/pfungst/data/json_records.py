@@ -61,7 +61,7 @@ class JsonRecords:
     def __init__(self, file: File) -> None:
         self.file = file
         self.header: dict[str, Any] = {}
-        self.number = 0
+        self.number: int = 0
         """1-based number of the current record."""
         self._text = ""
         self._at = 0

@@ -43,7 +43,7 @@ class Pooled:
 
     def __init__(self, backbone: Any) -> None:
         self.backbone = backbone
-        self.fingerprint = f"mean of {backbone.fingerprint}"
+        self.fingerprint: str = f"mean of {backbone.fingerprint}"
 
     def __call__(self, image: Image) -> Floats:
         return np.asarray(self.many([image])[0])

@@ -56,15 +56,15 @@ class Words(Model):
 
     Config = WordsConfig
     PRESETS: ClassVar[dict[str, Any]] = {"paper": WordsConfig()}
-    reads = frozenset({"question"})
+    reads: ClassVar[frozenset[str]] = frozenset({"question"})
 
     def __init__(self, sizes: Sizes, config: WordsConfig) -> None:
         super().__init__(sizes, config)
-        self.words = nn.Embedding(sizes.words, config.size, padding_idx=PAD)
+        self.words: nn.Embedding = nn.Embedding(sizes.words, config.size, padding_idx=PAD)
         with torch.no_grad():
             # A phrase that was seen three times should say little, not something random.
             self.words.weight *= config.start
-        self.answers = nn.Sequential(
+        self.answers: nn.Sequential = nn.Sequential(
             nn.Dropout(config.dropout),
             nn.Linear(config.size, config.hidden),
             nn.ReLU(),

@@ -268,7 +268,7 @@ class Tasks:
             shown = [seen[number] for number in range(images)]
             self.grids = grids_of(shown, features, progress) if grids else None
             self.images = table_of(shown, features, progress, self.grids)
-        self.without_image = images - len(seen)
+        self.without_image: int = images - len(seen)
 
     def worth(self, variant: str, judge: Callable[[Example, Answer], float]) -> Floats:
         """(n, C) What a metric gives for each candidate of `of`; 0 where there is none."""

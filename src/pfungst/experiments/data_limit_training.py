@@ -61,7 +61,7 @@ class LimitData:
 
     def __init__(self, config: DataLimitConfig, objects: int, images: Any) -> None:
         self.world, self.device, self.eyes = LimitWorld(objects), config.device, Eyes(config, config.device)
-        self.images = self.eyes.see(images)
+        self.images: Tensor = self.eyes.see(images)
         texts = [question.text for question in self.world.questions("mixhop")]
         self.vocabulary = Vocabulary.build(texts, ANSWERS)
         order = [self.vocabulary.answer_number(answer) for answer in ANSWERS]

@@ -42,7 +42,7 @@ class Half:
         import torch
 
         # A power of two, so that scaling is exact, that brings the entries well above the subnormal numbers.
-        self.scale = float(2.0 ** torch.floor(-torch.log2(rows.abs().mean() + 1e-30)))
+        self.scale: float = float(2.0 ** torch.floor(-torch.log2(rows.abs().mean() + 1e-30)))
         self.relaxation = relaxation
         self.rows = rows
         # Matrix units want rows that start at multiples of sixteen bytes: 186,027 columns at a fifth of the speed else.

@@ -78,17 +78,19 @@ class Splitting:
         half: bool | None = None,
     ) -> None:
         a = dictionary.arrays
-        self.dictionary, self.beta, self.workers = dictionary, beta, workers
+        self.dictionary: Dictionary = dictionary
+        self.beta: float = beta
+        self.workers: Workers = workers
         self.white = dictionary.whitened(lam / beta)
-        self.target = a.cast(asked.b @ self.white.inverse.T / self.beta, "float32")
+        self.target: Any = a.cast(asked.b @ self.white.inverse.T / self.beta, "float32")
         q, n, d = asked.count, dictionary.n, dictionary.d
-        self.mean_theta = a.zeros((q, d), "float32")
+        self.mean_theta: Any = a.zeros((q, d), "float32")
         """Average of theta^."""
-        self.feedback = a.zeros((q, d), "float32")
+        self.feedback: Any = a.zeros((q, d), "float32")
         """(t - 2 clip(t)) rows."""
         self.low: float | None = None if nonnegative else -1.0
-        self.iterations = 0
-        self.samples = 0
+        self.iterations: int = 0
+        self.samples: int = 0
         # Half precision pays on a GPU only. There t has one question a row; a CPU multiplies faster with one a column.
         self.half: Any = None
         if a.is_cuda if half is None else half:
@@ -96,8 +98,8 @@ class Splitting:
 
             self.half = Half(self.white.rows, RELAXATION)
         shape = (n, q) if self.half is None else (q, self.half.width)
-        self.t = a.zeros(shape, "float32")
-        self.mean_x = a.zeros(shape, "float32")
+        self.t: Any = a.zeros(shape, "float32")
+        self.mean_x: Any = a.zeros(shape, "float32")
         """Average of x / beta."""
         self._ask(asked)
 

@@ -21,7 +21,7 @@ class Workers:
     """A pool of threads; with one thread, plain loops."""
 
     def __init__(self, count: int = 1, pool: ThreadPoolExecutor | None = None) -> None:
-        self.count = count if pool is not None else 1
+        self.count: int = count if pool is not None else 1
         self._pool = pool
 
     def map(self, work: Callable[[In], Out], items: Sequence[In]) -> list[Out]:

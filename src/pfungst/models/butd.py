@@ -44,7 +44,7 @@ class TopDownAttention(nn.Module):
 
     def __init__(self, regions: int, question: int, hidden: int, config: ButdConfig) -> None:
         super().__init__()
-        self.together = config.attention == "concatenation"
+        self.together: bool = config.attention == "concatenation"
         if self.together:
             self.layer = _layer(config, regions + question, hidden)
         else:

@@ -148,7 +148,7 @@ class HieCoAtt(Model):
 class HieCoAttChoice(HieCoAtt):
     """question, image, choices -> one score per choice."""
 
-    reads = frozenset({"question", "image", "choices"})
+    reads: ClassVar[frozenset[str]] = frozenset({"question", "image", "choices"})
     objective = "choice"
 
     def __init__(self, sizes: Sizes, config: HieCoAttConfig) -> None:

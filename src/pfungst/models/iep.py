@@ -94,7 +94,7 @@ class Iep(Model):
         "features": IepConfig(64, 144, 1, 40, 20, 128, (), (1, 3, 9), True),
         "tiny": IepConfig(8, 16, 1, 8, 8, 16, (8, 8)),
     }
-    learns_from = frozenset({"answer", "program"})
+    learns_from: frozenset[str] = frozenset({"answer", "program"})
 
     def __init__(self, sizes: Sizes, config: IepConfig) -> None:
         super().__init__(sizes, config)

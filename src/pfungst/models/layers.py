@@ -33,7 +33,7 @@ class Stem(nn.Module):
             before, height, width = after, -(-height // 2), -(-width // 2)
         super().__init__()
         self.layers = nn.Sequential(*layers)
-        self.shape = (before, height, width)
+        self.shape: tuple[int, int, int] = (before, height, width)
 
     def forward(self, image: Tensor) -> Tensor:
         seen: Tensor = self.layers(pixels(image))
@@ -64,7 +64,7 @@ class Regions(nn.Module):
     def __init__(self, sizes: Sizes, stem: Sequence[int]) -> None:
         super().__init__()
         self.grid = None if sizes.regions else Grid(sizes, stem)
-        self.size = sizes.regions if self.grid is None else self.grid.channels
+        self.size: int = sizes.regions if self.grid is None else self.grid.channels
 
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
         if self.grid is None:
@@ -87,7 +87,7 @@ class Pooled(nn.Module):
     def __init__(self, sizes: Sizes, stem: Sequence[int]) -> None:
         super().__init__()
         self.regions = Regions(sizes, stem)
-        self.size = self.regions.size
+        self.size: int = self.regions.size
 
     def forward(self, batch: Batch) -> Tensor:
         cells, there = self.regions(batch)

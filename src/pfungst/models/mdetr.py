@@ -61,7 +61,7 @@ class Mdetr(Model):
         "features": MdetrConfig(128, 8, 1, 4, 2, 16, 320, 64, 0.0, 1.0, (128,)),
         "tiny": MdetrConfig(16, 2, 1, 1, 1, 5, 32, 16, 0.0, 1.0, (8, 8)),
     }
-    learns_from = frozenset({"answer", "scene"})
+    learns_from: frozenset[str] = frozenset({"answer", "scene"})
 
     def __init__(self, sizes: Sizes, config: MdetrConfig) -> None:
         super().__init__(sizes, config)

@@ -49,7 +49,7 @@ class MlpIQA(Model):
         "features": MlpConfig(128, 8192, 0.0, True),
         "tiny": MlpConfig(16, 64, 0.0, True, (8, 8)),
     }
-    reads = frozenset({"question", "image", "choices"})
+    reads: ClassVar[frozenset[str]] = frozenset({"question", "image", "choices"})
     objective = "choice"
 
     def __init__(self, sizes: Sizes, config: MlpConfig) -> None:
@@ -89,16 +89,16 @@ class MlpIQA(Model):
 class MlpA(MlpIQA):
     """choices -> one score per choice: what the answers alone give away."""
 
-    reads = frozenset({"choices"})
+    reads: ClassVar[frozenset[str]] = frozenset({"choices"})
 
 
 class MlpQA(MlpIQA):
     """question, choices -> one score per choice."""
 
-    reads = frozenset({"question", "choices"})
+    reads: ClassVar[frozenset[str]] = frozenset({"question", "choices"})
 
 
 class MlpIA(MlpIQA):
     """picture, choices -> one score per choice."""
 
-    reads = frozenset({"image", "choices"})
+    reads: ClassVar[frozenset[str]] = frozenset({"image", "choices"})

@@ -83,7 +83,7 @@ class Relations(nn.Module):
         for before, after in pairwise(layers):
             rest += [nn.Linear(before, after), nn.ReLU()]
         self.rest = nn.Sequential(*rest)
-        self.output = layers[-1]
+        self.output: int = layers[-1]
 
     def forward(self, objects: Tensor, there: Tensor, question: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         one, other = self.first(objects)[:, :, None], self.second(objects)[:, None]
@@ -112,7 +112,7 @@ class Relation(Model):
         self.reader = WordReader(sizes.words, config.word_size, config.hidden)
         if config.cells:
             self.centre = nn.Linear(size, 1)
-            self.learns_from = self.learns_from | {"scene"}
+            self.learns_from: frozenset[str] = self.learns_from | {"scene"}
         if config.object_size:
             self.token = nn.Sequential(nn.Linear(size, 2 * size), nn.ReLU(), nn.Linear(2 * size, config.object_size))
         self.pairs = Relations(config.object_size or size, config.hidden, config.relation)
@@ -178,7 +178,7 @@ class RelationState(Model):
         "compact": RelationStateConfig(64, 192, 128, (256, 256, 256, 256), (256, 256), 0.02),
         "tiny": RelationStateConfig(8, 12, 12, (16, 16), (16, 16), 0.0),
     }
-    reads = frozenset({"question", "scene"})
+    reads: ClassVar[frozenset[str]] = frozenset({"question", "scene"})
 
     def __init__(self, sizes: Sizes, config: RelationStateConfig) -> None:
         super().__init__(sizes, config)

@@ -127,8 +127,8 @@ class SlotAttentionModel(Model):
         "features": SlotAttentionConfig(16, 4, 64, 128, 96, 0, True, (), (), learnt=True, look=1.0, nothing=0.4),
         "tiny": SlotAttentionConfig(5, 2, 16, 32, 32, 8, True, (8, 8), ()),
     }
-    reads = frozenset({"image"})
-    learns_from = frozenset({"scene"})
+    reads: ClassVar[frozenset[str]] = frozenset({"image"})
+    learns_from: frozenset[str] = frozenset({"scene"})
 
     def __init__(self, sizes: Sizes, config: SlotAttentionConfig) -> None:
         super().__init__(sizes, config)

@@ -47,7 +47,7 @@ class SpatialMemory(Model):
         "features": SpatialMemoryConfig(64, 2, 128, 0.1),
         "tiny": SpatialMemoryConfig(16, 2, 32, 0.0, (8, 8)),
     }
-    reads = frozenset({"question", "image", "choices"})
+    reads: ClassVar[frozenset[str]] = frozenset({"question", "image", "choices"})
     objective = "choice"
 
     def __init__(self, sizes: Sizes, config: SpatialMemoryConfig) -> None:

@@ -60,7 +60,7 @@ class StateTransformer(Model):
         "compact": StateTransformerConfig(160, 8, 5, 3, 50, 448, 192, 0.0),
         "tiny": StateTransformerConfig(16, 2, 2, 3, 12, 32, 16, 0.0),
     }
-    reads = frozenset({"question", "scene"})
+    reads: ClassVar[frozenset[str]] = frozenset({"question", "scene"})
 
     def __init__(self, sizes: Sizes, config: StateTransformerConfig) -> None:
         super().__init__(sizes, config)

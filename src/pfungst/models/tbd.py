@@ -150,7 +150,7 @@ class Tbd(Model):
         "features": TbdConfig(64, 144, 1, 40, (1, 2, 4, 8, 1), 20, 128, 2.5e-7),
         "tiny": TbdConfig(8, 16, 1, 8, (1, 2, 1), 8, 16, 2.5e-7, (8, 8)),
     }
-    learns_from = frozenset({"answer", "program"})
+    learns_from: frozenset[str] = frozenset({"answer", "program"})
 
     def __init__(self, sizes: Sizes, config: TbdConfig) -> None:
         super().__init__(sizes, config)

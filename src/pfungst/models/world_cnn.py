@@ -69,8 +69,8 @@ class WorldCnn(Model):
         "compact": WorldCnnConfig(),
         "tiny": WorldCnnConfig((8, 8, 8), (0, 0, 1), 8),
     }
-    reads = frozenset({"image"})
-    learns_from = frozenset({"scene"})
+    reads: ClassVar[frozenset[str]] = frozenset({"image"})
+    learns_from: frozenset[str] = frozenset({"scene"})
 
     def __init__(self, sizes: Sizes, config: WorldCnnConfig) -> None:
         super().__init__(sizes, config)
@@ -82,7 +82,7 @@ class WorldCnn(Model):
             before, height, width = after, -(-height // stride), -(-width // stride)
         self.layers = nn.Sequential(*layers, nn.Conv2d(before, config.features, 1), nn.ReLU())
         self.head = nn.Conv2d(config.features, 1 + sum(KINDS) + 4, 1)
-        self.shape = (config.features, height, width)
+        self.shape: tuple[int, int, int] = (config.features, height, width)
 
     def features(self, image: Tensor) -> Tensor:
         """(B, 3, H, W) uint8 -> (B, C, H / 12, W / 12)"""

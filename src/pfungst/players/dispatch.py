@@ -50,9 +50,9 @@ class Dispatcher:
         self.options = options
         self.ahead = ahead
         """Requests that are kept ready."""
-        self.meter = Meter(options)
-        self.backoff = Backoff(options.backoff)
-        self.background = Background(name)
+        self.meter: Meter = Meter(options)
+        self.backoff: Backoff = Backoff(options.backoff)
+        self.background: Background = Background(name)
         self._name = name
         self._threads: tuple[int, ThreadPoolExecutor] | None = None
         self.calls: list[_Call] = []

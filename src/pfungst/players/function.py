@@ -41,9 +41,9 @@ class FunctionPlayer:
     ) -> None:
         self._function = function
         self._call = _Call(function)
-        self.name = name or _name_of(function)
-        self.fingerprint = f"function-1-{digest(_identity(function), version)}"
-        self.reads_scenes = "scene" in self._call.extras
+        self.name: str = name or _name_of(function)
+        self.fingerprint: str = f"function-1-{digest(_identity(function), version)}"
+        self.reads_scenes: bool = "scene" in self._call.extras
         self.batch_size = batch_size
 
     def answer(self, queries: Sequence[Query]) -> list[Answer]:

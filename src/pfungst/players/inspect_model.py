@@ -30,7 +30,7 @@ class InspectPlayer:
     off. Images travel as PNG data URLs with unchanged pixels."""
 
     matcher = "lenient"
-    takes = frozenset({"template", "options", "image_last", "as_is"})
+    takes: frozenset[str] = frozenset({"template", "options", "image_last", "as_is"})
 
     def __init__(self, model: str, options: InspectOptions | None = None) -> None:
         if find_spec("inspect_ai") is None:
@@ -55,10 +55,10 @@ class InspectPlayer:
             )
         except Exception as error:  # a provider may raise anything: no package, no key, no such model
             raise PlayerError(f"inspect_ai could not make the model {model}: {_one_line(error)}") from error
-        self.name = options.name or model
-        self.samples = options.temperature is None or options.temperature > 0
+        self.name: str = options.name or model
+        self.samples: bool = options.temperature is None or options.temperature > 0
         settings = {name: value for name, value in asdict(options).items() if name not in _NOT_ANSWER}
-        self.fingerprint = f"inspect-1-{digest(model, version('inspect_ai'), settings)}"
+        self.fingerprint: str = f"inspect-1-{digest(model, version('inspect_ai'), settings)}"
         self._urls = DataURLs()
         self._background = Background(self.name)
 

@@ -57,14 +57,16 @@ class LmmsPlayer:
                 self._model = made.create_from_arg_string(options.args, given)
             except Exception as error:  # of a model: anything, a missing package most of all
                 raise PlayerError(f"lmms-eval could not make the model {model}: {_one_line(error)}") from error
-        self.name = options.name or model
+        self.name: str = options.name or model
         # Models of the simple kind place the image themselves; all get pixels.
-        self.takes = frozenset({"template", "options", *(() if self._model.is_simple else ("image_last",))})
-        self.batch_size = max(32, options.batch_size)
-        self.samples = options.temperature > 0
+        self.takes: frozenset[str] = frozenset(
+            {"template", "options", *(() if self._model.is_simple else ("image_last",))}
+        )
+        self.batch_size: int = max(32, options.batch_size)
+        self.samples: bool = options.temperature > 0
         settings = {name: value for name, value in asdict(options).items() if name not in _NOT_ANSWER}
         what = f"{made.__module__}.{made.__qualname__}"
-        self.fingerprint = f"lmms-1-{digest(model, what, version('lmms-eval'), settings, _weights(options.args))}"
+        self.fingerprint: str = f"lmms-1-{digest(model, what, version('lmms-eval'), settings, _weights(options.args))}"
 
     @property
     def terms(self) -> Terms:

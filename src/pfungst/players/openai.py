@@ -52,7 +52,7 @@ class OpenAIPlayer:
     """
 
     matcher = "lenient"
-    takes = frozenset({"template", "options", "image_last", "as_is"})
+    takes: frozenset[str] = frozenset({"template", "options", "image_last", "as_is"})
 
     def __init__(self, model: str, url: str = OPENAI, options: OpenAIOptions | None = None) -> None:
         self.options = options or OpenAIOptions()
@@ -64,15 +64,15 @@ class OpenAIPlayer:
         )
         if len(set(servers.names)) < len(servers.names):
             raise PlayerError(f"Each server is named once, but these were: {', '.join(servers.names)}.")
-        self.name = self.options.name or model
-        self.chat = Chat(model, self.options, DataURLs())
+        self.name: str = self.options.name or model
+        self.chat: Chat = Chat(model, self.options, DataURLs())
         self._at_once = self.options.concurrency * len(addresses)
         self._dispatcher = Dispatcher(self.name, self.chat, servers, self.options, self._at_once)
         settings = {name: value for name, value in asdict(self.options).items() if name not in NOT_ANSWER}
         where = self.options.version or (servers.names[0] if len(addresses) == 1 else sorted(servers.names))
-        self.fingerprint = f"openai-1-{digest(where, model, settings)}"
-        self.batch_size = self.options.batch_size or 4 * self._at_once
-        self.samples = self.options.temperature is None or self.options.temperature > 0
+        self.fingerprint: str = f"openai-1-{digest(where, model, settings)}"
+        self.batch_size: int = self.options.batch_size or 4 * self._at_once
+        self.samples: bool = self.options.temperature is None or self.options.temperature > 0
 
     @property
     def terms(self) -> Terms:

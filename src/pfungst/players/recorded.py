@@ -50,9 +50,9 @@ class RecordedPlayer:
         if pairing.found < len(log.records):
             notes.append(f"{len(log.records) - pairing.found} answers in {self._file} belong to no question here.")
         self.notes: tuple[str, ...] = tuple(notes)
-        self.name = name or f"recorded:{self._file.name}"
+        self.name: str = name or f"recorded:{self._file.name}"
         self.matcher = "strict" if log.format == "vqa-results" else "lenient"
-        self.fingerprint = f"recorded-2-{digest(log.fingerprint, content_digest(data), missing)}"
+        self.fingerprint: str = f"recorded-2-{digest(log.fingerprint, content_digest(data), missing)}"
 
     def knows(self, query: Query) -> bool:
         """Whether this query is an example as it stands, with an answer in the file."""

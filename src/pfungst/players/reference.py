@@ -37,7 +37,7 @@ class OraclePlayer:
             raise PlayerError(f"The data set '{data.name}' has no answers: the oracle has nothing to know.")
         self._usual = _most_frequent(known)
         self.name = "oracle"
-        self.fingerprint = f"oracle-1-{content_digest(data)}"
+        self.fingerprint: str = f"oracle-1-{content_digest(data)}"
 
     def answer(self, queries: Sequence[Query]) -> list[Answer]:
         return [self._one(query) for query in queries]
@@ -81,7 +81,7 @@ class PriorPlayer:
             text = _most_frequent(counts)
             self._usual[kind_or_all] = Answer(text, confidence=counts[text] / counts.total())
         self.name = "prior"
-        self.fingerprint = f"prior-1-{content_digest(data)}"
+        self.fingerprint: str = f"prior-1-{content_digest(data)}"
 
     def answer(self, queries: Sequence[Query]) -> list[Answer]:
         return [self._one(query) for query in queries]
@@ -119,7 +119,7 @@ class RandomPlayer:
         self._answers = sorted(_counts(truth(example) for example in data)) if data is not None else []
         self._seed = seed
         self.name = "random"
-        self.fingerprint = f"random-1-{digest(seed, self._answers)}"
+        self.fingerprint: str = f"random-1-{digest(seed, self._answers)}"
 
     def answer(self, queries: Sequence[Query]) -> list[Answer]:
         return [Answer(pick(query.choices or self._pool(), self._seed, "random", query)) for query in queries]
@@ -146,11 +146,11 @@ class FlakyPlayer:
         self._p = p
         self._seed = seed
         self._answers = sorted(_counts(truth(example) for example in data)) if data is not None else []
-        self.name = f"flaky:{p:g}" + (f":{player.name}" if player is not None else "")
-        self.fingerprint = f"flaky-1-{digest(p, seed, self._answers, self._inner.fingerprint)}"
-        self.reads_scenes = reads_scenes(self._inner)
-        self.reads_images = reads_images(self._inner)
-        self.batch_size = batch_size(self._inner)
+        self.name: str = f"flaky:{p:g}" + (f":{player.name}" if player is not None else "")
+        self.fingerprint: str = f"flaky-1-{digest(p, seed, self._answers, self._inner.fingerprint)}"
+        self.reads_scenes: bool = reads_scenes(self._inner)
+        self.reads_images: bool = reads_images(self._inner)
+        self.batch_size: int = batch_size(self._inner)
 
     def answer(self, queries: Sequence[Query]) -> list[Answer]:
         return [self._second_thought(q, a) for q, a in zip(queries, self._inner.answer(queries), strict=True)]

@@ -82,7 +82,7 @@ class RayFleet:
         self._connection = connected(on, count)
         self._ray = self._connection.__enter__()
         self._begin()
-        self.most = self._room()
+        self.most: int = self._room()
         """Copies that the cluster has room for."""
         if not self.most:
             self.close()

@@ -28,7 +28,7 @@ class Server:
 
     def __init__(self, address: str, options: OpenAIOptions, key: str) -> None:
         parts = urlsplit(address)
-        self.name = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+        self.name: str = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
         url = self.name + "/chat/completions" + (f"?{parts.query}" if parts.query else "")
         self._options = options
         self._key = key
@@ -39,14 +39,14 @@ class Server:
         self._failures_in_a_row = 0
         self._rest = _FIRST_REST
         self.under_way = 0
-        self.down = ""
+        self.down: str = ""
         """Why it is left, in a sentence; empty while it is up."""
-        self.open_at = 0.0
+        self.open_at: float = 0.0
         """When it may be asked again (monotonic seconds)."""
-        self.replies = 0
+        self.replies: int = 0
         self.failed: Counter[str] = Counter()
         """Requests that failed, by reason."""
-        self.times_left = 0
+        self.times_left: int = 0
 
     def free(self, now: float) -> bool:
         """Whether a request may go there now; to a server that is down, one to see whether it is up again."""

@@ -44,16 +44,16 @@ class VqabqPlayer:
         self._asked: dict[str, str] = {}
         rows = self._stored.rows if self._stored is not None else {}
         ranked_by = "" if rows else getattr(self._ranker, "fingerprint", "")
-        self.name = f"vqabq:{player.name}"
-        self.fingerprint = f"vqabq-1-{digest(replace(settings, ranked=''), rows, self._pool, ranked_by)} " + str(
+        self.name: str = f"vqabq:{player.name}"
+        self.fingerprint: str = f"vqabq-1-{digest(replace(settings, ranked=''), rows, self._pool, ranked_by)} " + str(
             player.fingerprint
         )
-        self.reads_scenes = reads_scenes(player)
-        self.reads_images = reads_images(player)
-        self.reads_ids = reads_ids(player)
-        self.batch_size = batch_size(player)
-        self.samples = may_sample(player)
-        self.matcher = matcher_of(player)
+        self.reads_scenes: bool = reads_scenes(player)
+        self.reads_images: bool = reads_images(player)
+        self.reads_ids: bool = reads_ids(player)
+        self.batch_size: int = batch_size(player)
+        self.samples: bool = may_sample(player)
+        self.matcher: str = matcher_of(player)
 
     def answer(self, queries: Sequence[Query]) -> list[Answer]:
         new = list(dict.fromkeys(query.question for query in queries if query.question not in self._asked))

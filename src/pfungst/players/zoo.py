@@ -59,10 +59,10 @@ class ZooPlayer:
         if wanted and regions is not None and regions.size != wanted:
             raise PlayerError(f"{trained.name} looks at regions of {wanted} numbers; these have {regions.size}.")
         self.trained = trained
-        self.name = name or f"zoo:{trained.name}"
-        self.fingerprint = f"zoo 1 {trained.fingerprint}"
+        self.name: str = name or f"zoo:{trained.name}"
+        self.fingerprint: str = f"zoo 1 {trained.fingerprint}"
         self.batch_size = batch_size
-        self.reads_scenes = "scene" in trained.model.reads
+        self.reads_scenes: bool = "scene" in trained.model.reads
         self._device = device
         self._model = quick(trained.model).to(device)
         self._encoder = Encoder(trained, device, regions)

@@ -36,17 +36,18 @@ class Pages:
     """The site of one study."""
 
     def __init__(self, study: Study, host: str, port: int, public: str = "") -> None:
-        self.study, self.book = study, study.book
-        self.sessions = Sessions(f"pfungst_study_{port}", study.keys.secret)
-        self.actions = Actions(self.sessions, needs_sign_in=False)
+        self.study: Study = study
+        self.book = study.book
+        self.sessions: Sessions = Sessions(f"pfungst_study_{port}", study.keys.secret)
+        self.actions: Actions = Actions(self.sessions, needs_sign_in=False)
         named = urlsplit(public).hostname
         local = allowed_hosts(host)
-        self.hosts = local | {named.lower()} if local and named else local
+        self.hosts: frozenset[str] = local | {named.lower()} if local and named else local
         # Reading a page costs little; guessing a link or a token must not pay.
-        self.answering = Limit(2.0, 40)
-        self.joining = Limit(2.0, 200)
-        self.guessing = Limit(0.5, 30)
-        self.signing = Limit(0.5, 10)
+        self.answering: Limit = Limit(2.0, 40)
+        self.joining: Limit = Limit(2.0, 200)
+        self.guessing: Limit = Limit(0.5, 30)
+        self.signing: Limit = Limit(0.5, 10)
 
     def app(self) -> App:
         from pfungst.study.admin import routes

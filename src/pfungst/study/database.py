@@ -46,7 +46,7 @@ class Database:
 
     def __init__(self, url: str | URL) -> None:
         self.url = _address(url)
-        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        self.is_sqlite: bool = self.url.get_backend_name() == "sqlite"
         self._turn, self._queued = threading.Lock(), threading.Lock()
         self._queue: list[_Job] = []
         more: dict[str, Any] = {"connect_args": {"check_same_thread": False, "timeout": 30}} if self.is_sqlite else {}

@@ -86,7 +86,7 @@ class FailurePredictor(Model):
     def __init__(self, sizes: Sizes, config: FailureConfig) -> None:
         super().__init__(sizes, config)
         hidden = config.hidden
-        self.layers = nn.Sequential(
+        self.layers: nn.Sequential = nn.Sequential(
             nn.Linear(sizes.regions, hidden), nn.ReLU(), nn.Dropout(config.dropout),
             nn.Linear(hidden, hidden), nn.ReLU(), nn.Dropout(config.dropout), nn.Linear(hidden, 1),
         )  # fmt: skip

@@ -115,14 +115,16 @@ class Paraphraser(Model):
     def __init__(self, sizes: Sizes, config: ParaphraserConfig) -> None:
         super().__init__(sizes, config)
         size, inner = config.size, 2 * config.size
-        self.words = nn.Embedding(sizes.words, size, padding_idx=PAD)
-        self.places = nn.Parameter(torch.randn(LENGTH + 2, size) * 0.02)
+        self.words: nn.Embedding = nn.Embedding(sizes.words, size, padding_idx=PAD)
+        self.places: nn.Parameter = nn.Parameter(torch.randn(LENGTH + 2, size) * 0.02)
         nn.init.normal_(self.words.weight, std=size**-0.5)
         more: dict[str, Any] = {"dropout": config.dropout, "batch_first": True, "norm_first": True}
         reader = nn.TransformerEncoderLayer(size, config.heads, inner, **more)
         writer = nn.TransformerDecoderLayer(size, config.heads, inner, **more)
-        self.reader = nn.TransformerEncoder(reader, config.layers, nn.LayerNorm(size), enable_nested_tensor=False)
-        self.writer = nn.TransformerDecoder(writer, config.layers, nn.LayerNorm(size))
+        self.reader: nn.TransformerEncoder = nn.TransformerEncoder(
+            reader, config.layers, nn.LayerNorm(size), enable_nested_tensor=False
+        )
+        self.writer: nn.TransformerDecoder = nn.TransformerDecoder(writer, config.layers, nn.LayerNorm(size))
 
     def read(self, question: Tensor) -> tuple[Tensor, Tensor]:
         """What was read (B, T, d), and where there is nothing (B, T) bool."""

@@ -45,11 +45,11 @@ class Explorer:
                 "`pfungst serve` make one."
             )
         self.settings = settings
-        self.site = Site(settings)
-        self.desk = Desk(settings)
-        self.sessions = Sessions(f"pfungst_{settings.port}")
+        self.site: Site = Site(settings)
+        self.desk: Desk = Desk(settings)
+        self.sessions: Sessions = Sessions(f"pfungst_{settings.port}")
         self._wrong: deque[float] = deque(maxlen=MOST_WRONG_TOKENS)
-        self.actions = Actions(self.sessions, bool(settings.token))
+        self.actions: Actions = Actions(self.sessions, bool(settings.token))
 
     def app(self) -> App:
         """The application, guarded."""

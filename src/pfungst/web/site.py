@@ -46,9 +46,9 @@ class Site:
         for folder in self.settings.runs:
             if not folder.is_dir():
                 raise PfungstError(f"{folder} is not a folder. Name a run folder, or a folder of run folders.")
-        self.runs = Runs(self.settings.runs)
-        self.pictures = Pictures()
-        self.notes = Notes(self.settings.notes_file)
+        self.runs: Runs = Runs(self.settings.runs)
+        self.pictures: Pictures = Pictures()
+        self.notes: Notes = Notes(self.settings.notes_file)
         self.cards: dict[str, tuple[float, Any]] = {}
         """What is known about runs, and since when; see `views.card_of`."""
         self.options: dict[tuple[str, ...], dict[str, list[tuple[str, str]]]] = {}

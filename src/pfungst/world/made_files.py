@@ -28,13 +28,13 @@ class JsonList:
 
     def __init__(self, path: Path, name: str, info: Mapping[str, Any]) -> None:
         self.path, self.temporary = path, path.with_name(f".{path.name}.tmp")
-        self.head = f'{{"info": {compact(info)}, "{name}": ['
+        self.head: str = f'{{"info": {compact(info)}, "{name}": ['
 
     def __enter__(self) -> Callable[[Mapping[str, Any]], None]:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.file = open(self.temporary, "w", encoding="utf-8", newline="\n")
         self.file.write(self.head)
-        self.separator = "\n"
+        self.separator: str = "\n"
         return self._write
 
     def _write(self, record: Mapping[str, Any]) -> None:

@@ -20,9 +20,12 @@ class Pictures:
     """The images of one split, and the list of their checksums."""
 
     def __init__(self, folder: Path, split: str, width: int, height: int, renderer: str) -> None:
-        self.place = folder / "images" / split
-        self.listing = folder / "images" / f"CLEVR_{split}_images.sha256"
-        self.split, self.width, self.height, self.renderer = split, width, height, renderer
+        self.place: Path = folder / "images" / split
+        self.listing: Path = folder / "images" / f"CLEVR_{split}_images.sha256"
+        self.split: str = split
+        self.width: int = width
+        self.height: int = height
+        self.renderer: str = renderer
 
     @property
     def listing_name(self) -> str:

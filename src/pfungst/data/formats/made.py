@@ -16,7 +16,7 @@ class Made(Format):
 
     def __init__(self, name: str, function: Callable[..., Dataset]) -> None:
         self.name = name
-        self.title = (function.__doc__ or name).strip().partition("\n")[0]
+        self.title: str = (function.__doc__ or name).strip().partition("\n")[0]
         self._function = function
 
     @property

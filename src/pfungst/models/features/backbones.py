@@ -104,7 +104,7 @@ class Network:
         digest = hashlib.sha256(f"{name} {size} {list(mean)} {list(spread)} 1".encode())
         for key, value in sorted(model.state_dict().items()):
             digest.update(key.encode() + value.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-        self.fingerprint = digest.hexdigest()
+        self.fingerprint: str = digest.hexdigest()
         self.shape: tuple[int, int, int] = self._run(np.zeros((1, 3, size, size), np.uint8)).shape[1:]
 
     def extract(self, images: Sequence[Image]) -> NDArray[Any]:
@@ -138,7 +138,7 @@ class World:
         cnn: Any = quick(trained.model).to(device)
         self._model = cnn
         self.shape: tuple[int, int, int] = cnn.shape
-        self.fingerprint = f"world 1 {trained.fingerprint}"
+        self.fingerprint: str = f"world 1 {trained.fingerprint}"
 
     def look(self, images: Sequence[Image]) -> Tensor:
         return self.features(image_batch(images, self._inputs.width, self._inputs.height, self._device))

@@ -32,7 +32,7 @@ class FeatureCache:
     def __init__(self, backbone: Backbone, folder: str | Path | None = None) -> None:
         self.backbone = backbone
         name = hashlib.sha256(backbone.fingerprint.encode()).hexdigest()[:16]
-        self.folder = (
+        self.folder: Path = (
             Path(folder)
             if folder is not None
             else cache_dir("features") / f"{backbone.name.replace(':', '-').replace('/', '-')}-{name}"

@@ -29,7 +29,7 @@ class RecentImages:
         self._names: list[str | None] = [None] * self._room
         self._next = 0
         self._lock = threading.Lock()
-        self.looked = 0
+        self.looked: int = 0
         """Images looked at so far."""
 
     @torch.inference_mode(False)

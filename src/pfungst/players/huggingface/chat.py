@@ -46,16 +46,16 @@ class Writer:
         self._token = token if isinstance(token, str) else str(getattr(token, "content", ""))
         self._chats = bool(getattr(loaded.processor, "chat_template", None))
         # Models with a plain prompt were built for one image and one text, and refuse text alone.
-        self.needs_picture = not self._chats
+        self.needs_picture: bool = not self._chats
         self._prompt = options.prompt or (CHAT_PROMPT if self._chats else PLAIN_PROMPT)
         self._by_letters = options.choices != "likelihood"
         words = ("template", "options") if self._by_letters else ()
-        self.takes = frozenset({*words, *(("image_last",) if self._chats else ())})
+        self.takes: frozenset[str] = frozenset({*words, *(("image_last",) if self._chats else ())})
         self._generation = generation_settings(loaded.model.generation_config, options)
         if self._generation.pad_token_id is None:
             self._generation.pad_token_id = self._tokenizer.pad_token_id
         self._ends = end_tokens(self._generation, self._tokenizer.eos_token_id)
-        self.one_by_one = options.temperature > 0 or loaded.config.model_type in _ALONE
+        self.one_by_one: bool = options.temperature > 0 or loaded.config.model_type in _ALONE
         self.settings = {
             "prompt": self._prompt,
             "system": options.system if self._chats else "",

@@ -42,7 +42,7 @@ class Generator:
         self._generation.eos_token_id, self._generation.pad_token_id = self._end, self._pad
         loaded.processor.tokenizer.padding_side = "right"
         self._by_letters = options.choices == "letters"
-        self.one_by_one = options.temperature > 0
+        self.one_by_one: bool = options.temperature > 0
         self.longest: int | None = text.max_position_embeddings
         self.settings = {
             "max_new_tokens": options.max_new_tokens,

@@ -60,14 +60,14 @@ class HuggingFacePlayer:
         self._backend: _Backend = makers[loaded.kind](loaded, options)
         self._loaded = loaded
         self._cut = 0
-        self.kind = loaded.kind
-        self.name = options.name or (folder.resolve().name if folder.is_dir() else source.rsplit("/", 1)[-1])
-        self.batch_size = options.batch_size
+        self.kind: str = loaded.kind
+        self.name: str = options.name or (folder.resolve().name if folder.is_dir() else source.rsplit("/", 1)[-1])
+        self.batch_size: int = options.batch_size
         self.samples = False
         self.matcher = "" if loaded.kind == "classify" else "lenient"
         """Models that write are read by a matcher; classifiers name one of their answers."""
         self.takes: frozenset[str] = getattr(self._backend, "takes", frozenset())
-        self.fingerprint = "hf-2-" + digest(
+        self.fingerprint: str = "hf-2-" + digest(
             loaded.kind,
             loaded.weights,
             str(loaded.dtype),

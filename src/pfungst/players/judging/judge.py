@@ -26,7 +26,7 @@ class Judge:
     def __init__(self, player: Player, settings: JudgeSettings | None = None) -> None:
         self.player = player
         self.settings = settings or JudgeSettings()
-        self.template = read_template(self.settings.prompt)
+        self.template: str = read_template(self.settings.prompt)
         self.labels = read_labels(self.settings.labels) if self.settings.labels is not None else {}
         self.failures: list[tuple[str, str]] = []
         """Judgements that could not be had: the prompt, and what went wrong."""

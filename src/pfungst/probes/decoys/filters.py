@@ -62,7 +62,7 @@ class WupFilter:
                 f"The WUP threshold must be above 0, not {threshold}: with 0 all answers would be too similar."
             )
         self.threshold, self.numbers_differ = threshold, numbers_differ
-        self.fingerprint = f"wup>={threshold:g}" + (", numbers differ" if numbers_differ else "")
+        self.fingerprint: str = f"wup>={threshold:g}" + (", numbers differ" if numbers_differ else "")
 
     def prepare(self, book: AnswerBook) -> Prepared:
         return _Wup(book, self)
@@ -135,10 +135,10 @@ class EmbeddingFilter:
         human_threshold: float = 0.02,
     ) -> None:
         self.encoder, self.human, self.human_threshold = encoder, human, human_threshold
-        self.threshold = threshold if threshold is not None else 0.9 if human is None else 0.5
+        self.threshold: float = threshold if threshold is not None else 0.9 if human is None else 0.5
         swapped = sorted((a, b) for (a, b), share in (human or {}).items() if share >= human_threshold)
         digest = zlib.crc32(repr(swapped).encode("utf-8", "surrogatepass"))
-        self.fingerprint = f"cosine>={self.threshold:g} {encoder.fingerprint} {digest:08x}"
+        self.fingerprint: str = f"cosine>={self.threshold:g} {encoder.fingerprint} {digest:08x}"
 
     def prepare(self, book: AnswerBook) -> Prepared:
         return _Embedding(book, self)

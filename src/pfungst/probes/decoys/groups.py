@@ -46,7 +46,7 @@ class Groups:
         starts = split.humans.starts
         some = np.flatnonzero(np.diff(starts)).tolist() if avoid_humans and len(starts) else []
         self._not = {one: frozenset(split.humans[one].tolist()) for one in some}
-        self.polar = (split.opposite >= 0).tolist()
+        self.polar: Any = (split.opposite >= 0).tolist()
 
     def kind(self, kind: str, vectors: Any, progress: Progress) -> Kind:
         near = self._of_image() if kind == "iou" else self._similar(vectors, progress)

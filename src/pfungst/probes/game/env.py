@@ -63,7 +63,7 @@ class SceneGame(gymnasium.Env[dict[str, Any], Any]):  # type: ignore[misc]
         if not boards:
             why = f" ({self.unfit[0][1]})" if self.unfit else ""
             raise ProbeError(f"None of the {len(examples)} questions can be played{why}.")
-        self.game = MiniGame(boards, Asker(player, store), self.rules, enforcers=enforcers)
+        self.game: MiniGame = MiniGame(boards, Asker(player, store), self.rules, enforcers=enforcers)
         self.render_mode = render_mode
         self._pixels = observation == "pixels"
         self._board = 0

@@ -106,12 +106,12 @@ class MiniGame:
             raise ProbeError("A mini-game needs at least one question.")
         self.rules = rules
         self.asker = asker
-        self.enforcers = enforcers or Enforcers.of(rules)
+        self.enforcers: Enforcers = enforcers or Enforcers.of(rules)
         self.budget = budget
-        self.steps = 0
+        self.steps: int = 0
         self.illegal: dict[str, int] = {}
         """How many moves each enforcer refused, repetitions included."""
-        self.nonsense = 0
+        self.nonsense: int = 0
         """Answers no CLEVR question has."""
         self.curve: list[Point] = []
         self._seats = [_Seat(board) for board in boards]

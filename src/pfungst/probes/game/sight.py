@@ -34,10 +34,11 @@ class Sight:
     """What shows of one board's objects in images of one size."""
 
     def __init__(self, board: Board, width: int, height: int) -> None:
-        self.board, self.size = board, (width, height)
-        self.counted = 0
+        self.board: Board = board
+        self.size: tuple[int, int] = (width, height)
+        self.counted: int = 0
         """Layouts counted in full."""
-        self.worth = 4 * len(board) ** 2
+        self.worth: int = 4 * len(board) ** 2
         """Layouts counted in full before the table is made, which costs about as much as these."""
         self._memory: dict[bytes, int] = {}
 

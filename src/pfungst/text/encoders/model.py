@@ -20,7 +20,7 @@ class Reader(nn.Module):
     def __init__(self, size_in: int, size: int, *, reset_after: bool) -> None:
         super().__init__()
         self.reset_after = reset_after
-        self.gru = nn.GRU(size_in, size)
+        self.gru: nn.GRU = nn.GRU(size_in, size)
         _, states, bias, second = self.gru.all_weights[0]
         with torch.no_grad():
             bias.zero_()
@@ -63,8 +63,8 @@ class SkipThoughtsNet(nn.Module):
         super().__init__()
         self.config = config
         e = config.word_size
-        self.table = nn.Embedding(words, e)
-        self.grams = nn.Embedding(config.grams, e)
+        self.table: nn.Embedding = nn.Embedding(words, e)
+        self.grams: nn.Embedding = nn.Embedding(config.grams, e)
         nn.init.normal_(self.table.weight, std=0.1)
         nn.init.normal_(self.grams.weight, std=0.1)
         half = config.bi // 2
@@ -72,9 +72,9 @@ class SkipThoughtsNet(nn.Module):
         self.ahead = Reader(e, half, reset_after=config.reset_after) if half else None
         self.behind = Reader(e, half, reset_after=config.reset_after) if half else None
         dim = config.uni + 2 * half
-        self.previous = nn.GRU(e + dim, config.decoder)
-        self.next = nn.GRU(e + dim, config.decoder)
-        self.output = nn.Linear(config.decoder, words + 1)
+        self.previous: nn.GRU = nn.GRU(e + dim, config.decoder)
+        self.next: nn.GRU = nn.GRU(e + dim, config.decoder)
+        self.output: nn.Linear = nn.Linear(config.decoder, words + 1)
 
     def look_up(self, ids: Tensor, spelled: Tensor, grams: tuple[Tensor, Tensor]) -> Tensor:
         """Word vectors; where `spelled`, from the letter n-grams instead of the table."""

@@ -30,12 +30,13 @@ class QuestionGenerator(nn.Module):
     def __init__(self, words: int, answers: int, picture: int, config: CycleConfig, length: int = 0) -> None:
         super().__init__()
         self.config = config
-        self.length, self.count = length, words
-        self.picture = nn.Linear(picture, config.size)
-        self.answer = nn.Linear(answers, config.size)
+        self.length: int = length
+        self.count: int = words
+        self.picture: nn.Linear = nn.Linear(picture, config.size)
+        self.answer: nn.Linear = nn.Linear(answers, config.size)
         self.words = nn.Linear(length, config.size) if length else nn.Embedding(words, config.size, padding_idx=PAD)
-        self.writer = nn.LSTM(config.size, config.hidden, batch_first=True)
-        self.choose = nn.Linear(config.hidden, length or words)
+        self.writer: nn.LSTM = nn.LSTM(config.size, config.hidden, batch_first=True)
+        self.choose: nn.Linear = nn.Linear(config.hidden, length or words)
         if length:
             self.register_buffer("vectors", torch.zeros(words, length))
             self.register_buffer("learnt", torch.ones(words, dtype=torch.bool))

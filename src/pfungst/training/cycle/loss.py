@@ -53,9 +53,10 @@ class Cycle:
     """
 
     def __init__(self, model: Model, generator: QuestionGenerator, config: CycleConfig, steps: int) -> None:
-        self.generator, self.config = generator, config
-        self.start = config.start_step(steps)
-        self.tap = Tap(model)
+        self.generator: QuestionGenerator = generator
+        self.config: CycleConfig = config
+        self.start: int = config.start_step(steps)
+        self.tap: Tap = Tap(model)
         self.kept = Kept().to(next(generator.parameters()).device)
         """What `gate_rate` is taken of; give it to `fit` as a module too where the rate must outlive a stop."""
 

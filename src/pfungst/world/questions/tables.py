@@ -31,7 +31,7 @@ class Tables:
     def __init__(self, scene: Scene | Mapping[str, Any], rng: Random) -> None:
         self.scene = Scene.of(scene)
         objects = self.scene.objects
-        self.everything = (1 << len(objects)) - 1
+        self.everything: int = (1 << len(objects)) - 1
         self.attributes = {name: [getattr(one, name) for one in objects] for name in DESCRIPTION}
         self.value_masks = {
             (name, value): _mask(i for i, one in enumerate(column) if one == value)

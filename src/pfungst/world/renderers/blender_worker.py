@@ -129,9 +129,9 @@ class Nodes:
     """A material's nodes, built from the output backwards."""
 
     def __init__(self, name: str) -> None:
-        self.material = bpy.data.materials.new(name)
+        self.material: Any = bpy.data.materials.new(name)
         self.material.use_nodes = True
-        self.tree = self.material.node_tree
+        self.tree: Any = self.material.node_tree
         self.tree.nodes.clear()
 
     def add(self, kind: str, **inputs: Any) -> Any:

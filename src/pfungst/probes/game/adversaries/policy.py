@@ -27,13 +27,15 @@ class RelationNetwork(nn.Module):
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
-        self.words = nn.Embedding(TOKENS + 1, 32, padding_idx=0)
-        self.reader = nn.GRU(32, hidden // 2, batch_first=True)
-        self.thing = nn.Linear(width, hidden)
-        self.pair = nn.Linear(hidden // 2, hidden)
-        self.g = nn.Sequential(nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU())
-        self.other = nn.Linear(width, hidden)
-        self.f = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU())
+        self.words: nn.Embedding = nn.Embedding(TOKENS + 1, 32, padding_idx=0)
+        self.reader: nn.GRU = nn.GRU(32, hidden // 2, batch_first=True)
+        self.thing: nn.Linear = nn.Linear(width, hidden)
+        self.pair: nn.Linear = nn.Linear(hidden // 2, hidden)
+        self.g: nn.Sequential = nn.Sequential(
+            nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU()
+        )
+        self.other: nn.Linear = nn.Linear(width, hidden)
+        self.f: nn.Sequential = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU())
 
     def forward(self, things: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
         length = (tokens > 0).sum(1).clamp(min=1)
@@ -57,26 +59,29 @@ class Policy(nn.Module):
 
     def __init__(self, sees: str, heads: str, bins: int, hidden: int, temperature: float, given: int = 0) -> None:
         super().__init__()
-        self.sees, self.bins, self.temperature, self.given = sees, bins, temperature, given
+        self.sees: str = sees
+        self.bins: int = bins
+        self.temperature: float = temperature
+        self.given: int = given
         if given:
             # A sum over up to a hundred pairs may be of any size.
-            self.enter = nn.Sequential(
+            self.enter: nn.Sequential = nn.Sequential(
                 nn.LayerNorm(given, elementwise_affine=False), nn.Linear(given, hidden), nn.ReLU()
             )
         elif sees == "pixels":
             steps: list[nn.Module] = []
             for before, after in ((3, 16), (16, 24), (24, 32), (32, 32)):
                 steps += [nn.Conv2d(before, after, 3, stride=2, padding=1), nn.ReLU()]
-            self.look = nn.Sequential(*steps)
-            self.relations = RelationNetwork(1 + 2 + 32, hidden)
+            self.look: nn.Sequential = nn.Sequential(*steps)
+            self.relations: RelationNetwork = RelationNetwork(1 + 2 + 32, hidden)
         else:
             self.relations = RelationNetwork(OBJECT_FEATURES, hidden)
         shared = heads == "objects"
-        self.actor = nn.Sequential(
+        self.actor: nn.Sequential = nn.Sequential(
             nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, (1 if shared else MAX_OBJECTS) * 2 * bins)
         )
         self.actor_object = nn.Linear(OBJECT_FEATURES, hidden) if shared else None
-        self.critic = nn.Sequential(
+        self.critic: nn.Sequential = nn.Sequential(
             nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, hidden // 2), nn.ReLU(), nn.Linear(hidden // 2, 1)
         )
 

@@ -29,9 +29,9 @@ class LayoutRanker(nn.Module):
     def __init__(self, hidden: int = 96) -> None:
         super().__init__()
         self.one, self.other = nn.Linear(THING, hidden), nn.Linear(THING, hidden, bias=False)
-        self.question = nn.Linear(ASKED, hidden)
-        self.g = nn.Sequential(nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU())
-        self.f = nn.Sequential(
+        self.question: nn.Linear = nn.Linear(ASKED, hidden)
+        self.g: nn.Sequential = nn.Sequential(nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU())
+        self.f: nn.Sequential = nn.Sequential(
             nn.Linear(2 * hidden + ASKED, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 1)
         )
 
