@@ -220,8 +220,10 @@ class Asker:
             except QueriesFailed as error:
                 if tolerate == 0:
                     raise
+                # Those that were answered meanwhile show that the player is up.
+                in_a_row = len(error.failed) == len(items)
                 for place, sentence in error.failed.items():
-                    self._give_up(items[place][1], PlayerError(sentence), tolerate, in_a_row=len(items) == 1)
+                    self._give_up(items[place][1], PlayerError(sentence), tolerate, in_a_row)
                 return
             except PfungstError as error:
                 if tolerate == 0:

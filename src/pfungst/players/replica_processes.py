@@ -17,7 +17,8 @@ from typing import Any
 
 from pfungst.compute.packing import pack
 from pfungst.compute.processes import ONE_THREAD, told
-from pfungst.core import PfungstError, Query
+from pfungst.compute.shards import ComputeError
+from pfungst.core import PfungstError, PlayerError, Query
 from pfungst.players.replica_host import Host, Made, carried
 from pfungst.players.source import describe
 
@@ -65,7 +66,7 @@ class ProcessCopy:
     def stop(self) -> None:
         """End it, and whatever it has started."""
         self._pipe.close()
-        with contextlib.suppress(OSError, TypeError):
+        with contextlib.suppress(OSError, TypeError, AttributeError):  # Windows has no groups
             os.killpg(self._process.pid, signal.SIGKILL)  # type: ignore[arg-type]
         self._process.kill()
         self._process.join()
@@ -76,7 +77,12 @@ class ProcessFleet:
 
     def __init__(self, make: Made, threads: int, devices: Sequence[Mapping[str, str]]) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="pfungst-replicas-")
-        self._make = pack(make, Path(self._folder.name) / "arrays")
+        try:
+            self._make = pack(make, Path(self._folder.name) / "arrays")
+        except ComputeError as error:
+            raise PlayerError(
+                f"{make.spec} cannot be sent to another process: {error} Data that are given by name are read there."
+            ) from error
         self._threads = dict.fromkeys(ONE_THREAD, str(threads))
         self._devices = devices
 
@@ -102,7 +108,7 @@ def _how(code: int | None) -> str:
 def _serve(pipe: Connection) -> None:
     """The life of a copy."""
     # A session of its own: Ctrl-C at the terminal is for the parent, and what the player starts ends with it.
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, AttributeError):
         os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
@@ -141,6 +147,6 @@ def _leave_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait([parent.sentinel])
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, AttributeError):
             os.killpg(os.getpid(), signal.SIGKILL)
         os._exit(1)

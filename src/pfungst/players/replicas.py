@@ -200,9 +200,7 @@ class ReplicatedPlayer:
                         came += [(chunk, UNTOUCHED) for chunk in slot.chunks]
             else:
                 self._bury(slot, str(content))
-                first, *others = slot.chunks or [None]
-                came += [(first, str(content))] if first is not None else []
-                came += [(chunk, UNTOUCHED) for chunk in others]
+                came += [(chunk, UNTOUCHED if at else str(content)) for at, chunk in enumerate(slot.chunks)]
         return [(chunk, content) for chunk, content in came if chunk.call is call]
 
     def _check_same(self, about: Described) -> None:
