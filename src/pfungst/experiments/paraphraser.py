@@ -106,11 +106,11 @@ def run(config: ParaphraserStudy, out: Path, *, progress: Progress) -> Learnt:
     sample = test[:ASKED]
     wrote = [drawn[0] for drawn in rephraser.write([a for a, _ in sample], config.seed)]
     first, second = [a for a, _ in sample], [b for _, b in sample]
-    bleu = [
+    bleu, copied, between = (
         100 * generation_scores(mine, [[one] for one in theirs], meteor=False)["BLEU-4"]
         for mine, theirs in ((wrote, second), (wrote, first), (first, second))
-    ]
-    result = Learnt(count, len(held), fitted.accuracy, *bleu, seconds=round(fitted.seconds, 1))
+    )
+    result = Learnt(count, len(held), fitted.accuracy, bleu, copied, between, seconds=round(fitted.seconds, 1))
     if not config.ask:
         return result
     asked = list(load(config.ask, limit=config.limit))
