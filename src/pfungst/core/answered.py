@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate, compress, islice
+from itertools import compress, islice
 from pathlib import Path
 from typing import Any, overload
 
@@ -20,7 +20,8 @@ from pfungst.core.types import AnsweredTrial
 
 HELD = 1 << 16
 """Variants of a probe up to which its trials are held in memory."""
-Places = npt.NDArray[np.int64]
+Places = npt.NDArray[np.signedinteger[Any]]
+"""Of rows, of trials."""
 Alike = Callable[[str, str], bool]
 
 
@@ -72,7 +73,7 @@ class AnsweredTrials(Sequence[AnsweredTrial]):
     def kinds(self, column: str) -> tuple[Places, list[str]]:
         """A column of the file that says what kind of question it is: numbers, and the words they stand for."""
         codes, names = self._file.coded(column)
-        return self._of_all(codes[self._file.starts]), names
+        return self._of_all(codes), names
 
     def alike(self, first: str, second: str, rule: Alike) -> Floats:
         """1 where two variants, which all of them contain, got the same answer by the rule, 0 where they did not, NaN
@@ -103,70 +104,89 @@ class AnsweredTrials(Sequence[AnsweredTrial]):
 
 
 class TrialsFile:
-    """The columns of a trials file. sizes: variants of each trial, in the order of the file."""
+    """The columns of a trials file, read row group by row group. sizes: variants of each trial, as they stand in it."""
 
     def __init__(self, path: Path, sizes: npt.NDArray[np.int32]) -> None:
         self.path = path
         self.sizes = sizes
-        self._rows: dict[str, Places] = {}
+        self.length = int(sizes.sum(dtype=np.int64))
+        self._number = np.int32 if self.length < 1 << 31 else np.int64
+        """Of rows and trials: half the memory does for most files."""
 
     @cached_property
     def starts(self) -> Places:
         """The first row of each trial."""
-        starts: Places = np.cumsum(self.sizes, dtype=np.int64) - self.sizes
+        starts: Places = np.cumsum(self.sizes, dtype=self._number)
+        starts -= self.sizes
         return starts
 
     @cached_property
     def scores(self) -> Floats:
-        return np.concatenate([np.asarray(part["score"], np.float64) for part in self._parts("score")])
+        scores = np.empty(self.length)
+        for start, part in self._parts("score"):
+            scores[start : start + len(part)] = part["score"]
+        return scores
 
     @cached_property
     def clusters(self) -> Places:
-        """Numbers in the order in which the clusters come first."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
+        """Numbers in the order in which the clusters come first.
 
-        labels = []
-        for start, part in zip(self._bounds(), self._parts("example_id", "image_id"), strict=True):
+        Names are told apart by 64 bits of their hashes: that two of ten million are the same has a probability of three
+        in a million.
+        """
+        hashes = np.empty(len(self.sizes), np.int64)
+        for start, part in self._parts("example_id", "image_id"):
             first, last = np.searchsorted(self.starts, [start, start + len(part)])
             part = part.take(self.starts[first:last] - start)
-            labels.append(pc.if_else(pc.equal(part["image_id"], ""), part["example_id"], part["image_id"]))
-        coded = (
-            pa.chunked_array([chunk for one in labels for chunk in one.chunks]).dictionary_encode().unify_dictionaries()
-        )
-        return np.concatenate([np.asarray(chunk.indices, np.int64) for chunk in coded.chunks])
+            names = zip(part["image_id"].to_pylist(), part["example_id"].to_pylist(), strict=True)
+            hashes[first:last] = np.fromiter((hash(image or own) for image, own in names), np.int64, last - first)
+        order = np.argsort(hashes, kind="stable")
+        hashes = hashes[order]
+        new = np.concatenate([[True], hashes[1:] != hashes[:-1]])
+        del hashes
+        if new.all():
+            return np.arange(len(new), dtype=self._number)
+        firsts = order[new]  # of each cluster, in the order of hashes: its first trial
+        place = np.empty(len(firsts), self._number)
+        place[np.argsort(firsts)] = np.arange(len(firsts), dtype=self._number)
+        numbers: Places = np.empty(len(new), self._number)
+        numbers[order] = place[np.cumsum(new) - 1]
+        return numbers
 
     def rows(self, variant: str) -> Places:
         """The row of this variant in each trial, -1 where it is missing."""
-        if variant not in self._rows:
-            codes, names = self._variants
-            found: Places = np.full(len(self.sizes), -1, np.int64)
-            if variant in names:
-                rows = np.flatnonzero(codes == names.index(variant))[::-1]  # of two of a name the first counts
-                found[np.searchsorted(self.starts, rows, "right") - 1] = rows
-            self._rows[variant] = found
-        return self._rows[variant]
+        known = self._rows.get(variant)
+        return np.full(len(self.sizes), -1, self._number) if known is None else known
 
     @cached_property
-    def _variants(self) -> tuple[Places, list[str]]:
-        return self.coded("variant")
+    def _rows(self) -> dict[str, Places]:
+        found: dict[str, Places] = {}
+        for start, part in self._parts("variant"):
+            coded = part["variant"].combine_chunks().dictionary_encode()
+            codes = np.asarray(coded.indices)
+            for code, name in enumerate(coded.dictionary.to_pylist()):
+                if name not in found:
+                    found[name] = np.full(len(self.sizes), -1, self._number)
+                rows = np.flatnonzero(codes == code)[::-1] + start  # of two of a name the first counts
+                found[name][np.searchsorted(self.starts, rows.astype(self._number), "right") - 1] = rows
+        return found
 
     def coded(self, column: str) -> tuple[Places, list[str]]:
-        """A column of texts as numbers, and the texts."""
+        """A column of texts, of the first variant of each trial, as numbers, and the texts."""
         names: dict[str, int] = {}
-        codes = []
-        for part in self._parts(column):
-            for chunk in part[column].chunks:
-                coded = chunk.dictionary_encode()
-                own = [names.setdefault(name, len(names)) for name in coded.dictionary.to_pylist()]
-                codes.append(np.array(own, np.int64)[np.asarray(coded.indices)].astype(np.int32))
-        return np.concatenate(codes), list(names)
+        codes: Places = np.empty(len(self.sizes), np.int32)
+        for start, part in self._parts(column):
+            first, last = np.searchsorted(self.starts, [start, start + len(part)])
+            coded = part[column].combine_chunks().take(self.starts[first:last] - start).dictionary_encode()
+            own = np.array([names.setdefault(name, len(names)) for name in coded.dictionary.to_pylist()], np.int32)
+            codes[first:last] = own[np.asarray(coded.indices)]
+        return codes, list(names)
 
     def alike(self, first: Places, second: Places, rule: Alike) -> Floats:
         import pyarrow.compute as pc
 
         found = np.full(len(first), np.nan)
-        for start, part in zip(self._bounds(), self._parts("answer", "unread"), strict=True):
+        for start, part in self._parts("answer", "unread"):
             inside = np.flatnonzero((first >= start) & (first < start + len(part)))
             one, other = (part.take(rows[inside] - start) for rows in (first, second))
             same = np.asarray(pc.equal(one["answer"], other["answer"]), np.float64)
@@ -183,24 +203,19 @@ class TrialsFile:
         """A column of texts at some rows."""
         wanted = np.asarray(rows, np.int64)
         found = [""] * len(wanted)
-        for start, part in zip(self._bounds(), self._parts(column), strict=True):
+        for start, part in self._parts(column):
             inside = np.flatnonzero((wanted >= start) & (wanted < start + len(part)))
             for at, text in zip(inside.tolist(), part[column].take(wanted[inside] - start).to_pylist(), strict=True):
                 found[at] = text
         return found
 
-    def _parts(self, *columns: str) -> Iterator[Any]:
-        """Some columns, row group by row group."""
+    def _parts(self, *columns: str) -> Iterator[tuple[int, Any]]:
+        """Some columns, row group by row group, each with its first row."""
         import pyarrow.parquet as pq
 
+        start = 0
         with pq.ParquetFile(self.path) as file:
             for number in range(file.num_row_groups):
-                yield file.read_row_group(number, columns=list(columns))
-
-    def _bounds(self) -> list[int]:
-        """The first row of each row group."""
-        import pyarrow.parquet as pq
-
-        with pq.ParquetFile(self.path) as file:
-            many = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
-        return [0, *accumulate(many[:-1])]
+                part = file.read_row_group(number, columns=list(columns))
+                yield start, part
+                start += len(part)

@@ -33,6 +33,7 @@ PERMUTATION_DRAWS = 10_000
 MANY_CLUSTERS = 100_000
 """From here on clusters are drawn by their looks, where there are few enough of these."""
 _CHUNK = 4_000_000  # random integers held at once
+_PIECE = 1 << 18  # clusters looked at together
 _LOOKS = 50  # clusters of one look, on average, that make it worth while
 
 
@@ -82,6 +83,8 @@ def _known(scores: Sequence[float] | Floats, clusters: Labels) -> tuple[Floats, 
         raise ValueError(f"{len(values)} scores but {len(clusters)} cluster labels")
     known = ~np.isnan(values)
     if isinstance(clusters, np.ndarray):
+        if known.all():
+            return values, _in_order(clusters)
         return values[known], _in_order(clusters[known])
     labels: dict[Any, int] = {}
     codes = [labels.setdefault(label, len(labels)) for label, keep in zip(clusters, known, strict=True) if keep]
@@ -150,15 +153,19 @@ def bootstrap_means(
     values = np.asarray(columns, dtype=np.float64)
     known = ~np.isnan(values).any(0)
     _, codes = _known(np.where(known, 0.0, np.nan), clusters)
-    values = values[:, known]
+    if not known.all():
+        values = values[:, known]
     groups = int(codes.max(initial=-1)) + 1
     if groups < 2:
         return np.full((draws, len(values)), np.nan)
-    sums = np.stack([np.bincount(codes, weights=column, minlength=groups) for column in values])
-    counts = np.bincount(codes, minlength=groups).astype(np.float64)
+    if groups == len(codes):  # one score a cluster, and the clusters as they come
+        sums, counts = values, np.ones(groups)
+    else:
+        sums = np.stack([np.bincount(codes, weights=column, minlength=groups) for column in values])
+        counts = np.bincount(codes, minlength=groups).astype(np.float64)
     rng = np.random.default_rng(seed)
     means = np.empty((draws, len(values)))
-    if (looks := _looks(np.stack([*sums, counts]))) is not None:
+    if (looks := _looks([*sums, counts])) is not None:
         kinds, many = looks
         step = max(1, _CHUNK // len(many))
         for start in range(0, draws, step):
@@ -174,19 +181,40 @@ def bootstrap_means(
     return means
 
 
-def _looks(clusters: Floats) -> tuple[Floats, npt.NDArray[np.int64]] | None:
-    """The different columns of (numbers, clusters), and how many clusters have each; None where that does not pay."""
-    groups = clusters.shape[1]
+def _looks(clusters: Sequence[Floats]) -> tuple[Floats, npt.NDArray[np.int64]] | None:
+    """The different looks of clusters, (numbers, looks), and how many clusters have each; None where that does not pay.
+
+    clusters: what a look consists of, each (clusters,)
+    """
+    groups = len(clusters[0])
     if groups < MANY_CLUSTERS:
         return None
-    # One number a row at a time: the columns so far, then the next number of each.
-    codes = np.zeros(groups, np.int64)
+    kinds, codes = np.zeros((0, 1)), np.zeros(groups, np.int64)
     for row in clusters:
-        _, own = np.unique(row, return_inverse=True)
-        _, first, codes = np.unique(codes * (own.max() + 1) + own, return_index=True, return_inverse=True)
-        if len(first) * _LOOKS > groups:
+        own = _different(row)
+        if len(own) * _LOOKS > groups:
             return None
-    return clusters[:, first], np.bincount(codes)
+        codes *= len(own)
+        _place(row, own, codes, add=True)
+        present = _different(codes)
+        if len(present) * _LOOKS > groups:
+            return None
+        kinds = np.vstack([kinds[:, present // len(own)], own[present % len(own)]])
+        _place(codes, present, codes)
+    return kinds, np.bincount(codes)
+
+
+def _different(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The different values, sorted; piece by piece, for few of them stand in many places."""
+    pieces = [np.unique(values[start : start + _PIECE]) for start in range(0, len(values), _PIECE)]
+    return np.unique(np.concatenate(pieces))
+
+
+def _place(values: npt.NDArray[Any], among: npt.NDArray[Any], out: npt.NDArray[np.int64], add: bool = False) -> None:
+    """Write to `out`, or add to it, where each value stands among the sorted ones."""
+    for start in range(0, len(values), _PIECE):
+        piece = slice(start, start + _PIECE)
+        out[piece] = np.searchsorted(among, values[piece]) + (out[piece] if add else 0)
 
 
 def clustered_normal(scores: Sequence[float] | Floats, clusters: Labels, *, level: float = 0.95) -> Interval:
@@ -267,7 +295,7 @@ def permutation(
         return float((np.abs(signs @ sums) >= bar).mean())
     rng = np.random.default_rng(seed)
     hits = 0
-    if (looks := _looks(np.abs(sums)[None, :])) is not None:
+    if (looks := _looks([np.abs(sums)])) is not None:
         kinds, many = looks
         step = max(1, _CHUNK // len(many))
         for start in range(0, draws, step):
