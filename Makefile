@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt
 
-.PHONY: exam test quick slow cluster cover lint bench results docs browser screenshots clean
+.PHONY: exam test quick slow cluster cover lint bench results docs browser screenshots lock audit clean
 
 .venv/exam.stamp: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -65,6 +65,15 @@ browser: .venv/dev.stamp
 # The screenshots of README and docs, taken by the browser tests.
 screenshots: browser
 	PFUNGST_SCREENSHOTS=docs/images $(BIN)/python -m pytest tests/browser -q -n 0 --timeout 0
+
+# requirements.lock: every package of the dev extra with the checksum of its file.
+lock: .venv/dev.stamp
+	$(BIN)/python scripts/lock.py
+
+# Known vulnerabilities in what requirements.lock names; asks the advisory database.
+audit: .venv/dev.stamp
+	test -x .venv/audit/bin/pip-audit || ($(BIN)/python -m venv .venv/audit && .venv/audit/bin/pip install --quiet pip-audit)
+	.venv/audit/bin/pip-audit --disable-pip --require-hashes --requirement requirements.lock
 
 clean:
 	rm -rf .venv site runs .mypy_cache .ruff_cache .pytest_cache .coverage*

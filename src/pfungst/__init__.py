@@ -6,6 +6,7 @@
 See `pfungst.core` for the vocabulary and `pfungst.players` for models.
 """
 
+import os
 from typing import TYPE_CHECKING
 
 from pfungst._lazy import lazy
@@ -27,6 +28,11 @@ _HOMES = {
     "load": "data",
     "rescore": "api",
 }
+
+if os.environ.get("PFUNGST_OFFLINE"):
+    from pfungst.core.offline import stay_offline
+
+    stay_offline()
 
 # Late imports keep `import pfungst` and `pfungst --help` quick.
 __getattr__, __dir__ = lazy(__name__, _HOMES)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -205,6 +206,10 @@ class FileImage:
         return _decode(self.read(), str(self.path))
 
 
+MOST_BYTES = 1 << 28
+"""Of an encoded image in an archive; more is taken for an archive bomb."""
+
+
 @lru_cache(maxsize=8)
 def _archive(path: str) -> zipfile.ZipFile:
     return zipfile.ZipFile(path)
@@ -228,8 +233,11 @@ class ZipImage:
 
     def read(self) -> bytes:
         try:
-            return _archive(str(self.archive)).read(self.member)
-        except (OSError, KeyError, zipfile.BadZipFile) as error:
+            archive = _archive(str(self.archive))
+            if archive.getinfo(self.member).file_size > MOST_BYTES:
+                raise ValueError("larger than any image")
+            return archive.read(self.member)
+        except (OSError, ValueError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
             raise DataError.at(self.archive, self.member, "the image cannot be read from the archive.") from error
 
     def pil(self) -> PIL.Image.Image:

@@ -172,6 +172,16 @@ def _open_member(path: Path, member: str) -> tuple[BinaryIO, int]:
     return cast(BinaryIO, stream), info.compress_size
 
 
+def check_unpacked(path: Path, archive: zipfile.ZipFile, size: int) -> None:
+    """Refuse an archive of `size` bytes that unpacks to far more than that explains, before any of it is read.
+
+    Python reads no more of a member than the archive says it has, so an archive that lies is cut off.
+    """
+    unpacked = sum(info.file_size for info in archive.infolist())
+    if unpacked > max(BOMB_FLOOR, BOMB_RATIO * size):
+        raise DataError.at(path, "", f"it unpacks to {unpacked:,} bytes, far more than its size explains.")
+
+
 @dataclass(slots=True)
 class Listing:
     """What lies under a path: files that may be data, and images as (container, name) pairs."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import DataError, MissingExtra
+from pfungst.data.files import check_unpacked
 from pfungst.logs.source import Row, named_rows
 
 MAX_MEMBER = 256 << 20
@@ -35,6 +36,8 @@ def read_workbook(path: Path, raw: bytes) -> list[Row]:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError as error:
         raise MissingExtra(f"Reading {path.name}", "xlsx") from error
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        check_unpacked(path, archive, len(raw))
     try:
         workbook = CalamineWorkbook.from_filelike(io.BytesIO(raw))
         table = workbook.get_sheet_by_index(0).to_python(skip_empty_area=False)
@@ -57,6 +60,7 @@ def _cell(value: Any) -> str:
 def read_eval(path: Path, raw: bytes) -> tuple[Mapping[str, Any], list[Row]]:
     """Header and samples of an inspect log; of a run that did not end what there is."""
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        check_unpacked(path, archive, len(raw))
         # A name may stand there twice: the last one counts.
         members = {info.filename: info for info in archive.infolist()}
         head = members.get("header.json") or members["_journal/start.json"]

@@ -19,6 +19,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 import httptools
 
 from pfungst.core import PlayerError
+from pfungst.core.offline import is_here, offline, refused
 
 LONGEST_REPLY = 16 << 20
 """Bytes, headers included, packed and unpacked."""
@@ -55,6 +56,8 @@ class Connections:
 
     def __init__(self, url: str, headers: Mapping[str, str], connect_timeout: float, timeout: float) -> None:
         self._parts = parts = urlsplit(url)
+        if offline() and not is_here(parts.hostname or ""):
+            raise refused(f"{parts.scheme}://{parts.netloc}")
         self._proxy = _proxy(parts)
         self._connect_timeout = connect_timeout
         self._timeout = timeout

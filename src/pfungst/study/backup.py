@@ -13,6 +13,7 @@ from sqlalchemy import func, insert, select, text
 
 from pfungst.core import DataError, PfungstError
 from pfungst.core.files import publish
+from pfungst.data.files import check_unpacked
 from pfungst.study.folder import IMAGES, KEYS, Study, connect, open_study
 from pfungst.study.schema import TABLES
 from pfungst.study.settings import FILE
@@ -57,6 +58,7 @@ def restore(backup: Path, out: Path, database: str = "") -> Study:
         raise PfungstError(f"{out} is not empty. A study is restored into a folder of its own.")
     try:
         with zipfile.ZipFile(backup) as archive:
+            check_unpacked(backup, archive, backup.stat().st_size)
             about = json.loads(archive.read(_ABOUT))
             if about["version"] != VERSION:
                 raise DataError.at(
@@ -78,10 +80,11 @@ def restore(backup: Path, out: Path, database: str = "") -> Study:
 
 
 def _unpack(archive: zipfile.ZipFile, out: Path) -> None:
+    """Known names alone, as plain files below `out`: a name that climbs, or a link, is left in the archive."""
     (out / IMAGES).mkdir()
     for name in archive.namelist():
         place = PurePosixPath(name)
-        if place.parent == PurePosixPath(IMAGES):
+        if place.parent == PurePosixPath(IMAGES) and place.name not in ("", ".", ".."):
             (out / IMAGES / place.name).write_bytes(archive.read(name))
         elif name in (FILE, KEYS):
             (out / name).touch(0o600)

@@ -64,12 +64,12 @@ def is_text(spec: str) -> bool:
 
 def read_lines(path: Path) -> list[str]:
     """A text file, plain or gzipped, one question per line."""
-    import gzip
+    from pfungst.data import File
 
     try:
-        raw = path.read_bytes()
-        text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+        with File(path).open() as stream:
+            text = stream.read().decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
         raise PfungstError(f"{path} cannot be read as lines of text ({error}).") from error
     return [line for line in text.splitlines() if line.strip()]
 
