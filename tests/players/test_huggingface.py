@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs pip install 'pfungst[hf]'")
 transformers = pytest.importorskip("transformers", reason="needs pip install 'pfungst[hf]'")
 
-from pfungst.core import BytesImage, PlayerError, Query, UsageError  # noqa: E402
+from pfungst.core import BytesImage, Framing, PlayerError, Query, UsageError  # noqa: E402
 from pfungst.players import HuggingFaceOptions, HuggingFacePlayer, check_player, resolve  # noqa: E402
 from tests.players import tiny_models  # noqa: E402
 
@@ -189,6 +189,21 @@ def test_chat_model_is_asked_through_its_template_with_the_prompt_option(llava: 
     inputs = processor(text=prompt, images=queries[0].image.pil(), return_tensors="pt", add_special_tokens=False)  # type: ignore[union-attr]
     tokens = model.generate(**inputs, max_new_tokens=32, do_sample=False)[0, inputs["input_ids"].shape[1] :]
     assert other.answer(queries)[0].text == processor.tokenizer.decode(tokens, skip_special_tokens=True).strip()
+
+
+def test_a_framing_reaches_the_chat_model_and_stays_within_its_batch(llava: Path, blip: Path) -> None:
+    asked = player(llava)
+    assert asked.takes == {"template", "options", "image_last"} and player(blip).takes == frozenset()
+    assert player(llava, choices="likelihood").takes == {"image_last"}
+    last = Query("red", picture(), framing=Framing(template="yes or no {question}", image_last=True))
+    processor = transformers.AutoProcessor.from_pretrained(llava, backend="pil")
+    model = transformers.LlavaForConditionalGeneration.from_pretrained(llava)
+    prompt = "<s>user : yes or no red<image>  assistant : "
+    inputs = processor(text=prompt, images=picture().pil(), return_tensors="pt", add_special_tokens=False)
+    tokens = model.generate(**inputs, max_new_tokens=32, do_sample=False)[0, inputs["input_ids"].shape[1] :]
+    written = processor.tokenizer.decode(tokens, skip_special_tokens=True).strip()
+    plain = Query("red", picture())
+    assert [answer.text for answer in asked.answer([last, plain])] == [written, asked.answer([plain])[0].text]
 
 
 def test_chat_model_gets_text_alone_without_a_picture_and_mixed_batches_work(llava: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import PIL.Image
 import pytest
 
-from pfungst.core import Answer, BytesImage, MissingExtra, PlayerDied, PlayerError, Query, UsageError
+from pfungst.core import Answer, BytesImage, Framing, MissingExtra, PlayerDied, PlayerError, Query, UsageError
 from pfungst.core.types import matcher_of
 from pfungst.players import check_player, resolve
 from pfungst.players.wrapped_options import InspectOptions
@@ -83,6 +83,22 @@ class TestWithThePackage:
         assert base64.b64decode(shown.image.split(",")[1]) == picture.read()
         assert text.text == "what?\nAnswer in one word or a short phrase."
         assert (config.max_tokens, config.temperature, config.seed, config.top_p) == (7, 0.0, 12, 0.5)
+
+    def test_a_framing_reaches_the_model(self) -> None:
+        seen = []
+
+        def say(messages: Any, *_: Any) -> Any:
+            seen.append(messages[-1].content)
+            return reply("2")
+
+        buffer = io.BytesIO()
+        image().pil().save(buffer, "JPEG")
+        framing = Framing("Q: {question}\n{options}", "1)", image_last=True, as_is=True)
+        self.mock(say).answer([Query("what?", BytesImage(buffer.getvalue()), ("red", "blue"), framing=framing)])
+        ((text, shown),) = seen
+        assert text.text == "Q: what?\n1) red\n2) blue"
+        kind, _, data = shown.image.partition(";base64,")
+        assert kind == "data:image/jpeg" and base64.b64decode(data) == buffer.getvalue()
 
     def test_it_keeps_the_promises_of_a_player_and_names_its_matcher(self) -> None:
         def say(messages: Any, *_: Any) -> Any:

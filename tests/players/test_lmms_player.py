@@ -8,7 +8,7 @@ from typing import Any
 import PIL.Image
 import pytest
 
-from pfungst.core import Answer, BytesImage, MissingExtra, PlayerError, Query, UsageError
+from pfungst.core import Answer, BytesImage, Framing, MissingExtra, PlayerError, Query, UsageError
 from pfungst.players import check_player, resolve
 from tests.players.api_server import Exchange, serving
 
@@ -153,3 +153,12 @@ def looking_class() -> type:
             raise NotImplementedError
 
     return Looking
+
+
+def test_the_image_stands_where_the_framing_wants_it() -> None:
+    from pfungst.players.lmms_model import _doc, _messages
+
+    for last, kinds in ((False, ["image", "text"]), (True, ["text", "image"])):
+        query = Query("what?", image(), framing=Framing("Q {question}", image_last=last))
+        (message,) = _messages(_doc("Q what?", query))
+        assert [part["type"] for part in message["content"]] == kinds
