@@ -66,7 +66,7 @@ class Shell:
             )
             return ""
         done = subprocess.run(
-            words, cwd=self.folder, env=environment, capture_output=True, text=True, check=False, timeout=280
+            words, cwd=self.folder, env=environment, capture_output=True, text=True, check=False, timeout=800
         )
         assert done.returncode == exit_code, f"$ {command}\nexit code {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout

@@ -47,6 +47,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Done]
     return run
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_every_output_of_a_tutorial_is_the_one_shown(path: Path, finished: Callable[[Path], Done]) -> None:
     page, _ = finished(path)
@@ -55,6 +56,7 @@ def test_every_output_of_a_tutorial_is_the_one_shown(path: Path, finished: Calla
     assert path.read_text(encoding="utf-8") == page
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", NAMES)
 def test_notebooks_are_made_from_their_pages_and_run(
     name: str, finished: Callable[[Path], Done], monkeypatch: pytest.MonkeyPatch
@@ -65,7 +67,7 @@ def test_notebooks_are_made_from_their_pages_and_run(
     # In the folder where the page ran, so that no question is asked again.
     _, folder = finished(TUTORIALS / f"{name}.md")
     book = nbformat.reads(text, as_version=4)
-    NotebookClient(book, timeout=280, resources={"metadata": {"path": str(folder)}}).execute()
+    NotebookClient(book, timeout=800, resources={"metadata": {"path": str(folder)}}).execute()
     said = "".join(output.get("text", "") for cell in book.cells for output in cell.get("outputs", []))
     assert "Report card" in said and "difference: first minus second" in said
 

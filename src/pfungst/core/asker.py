@@ -101,21 +101,21 @@ class Asker:
         self.store = store
         self.budget = budget
         self.folder = folder
-        self.place = place or Place()
+        self.place: Place = place or Place()
         self.progress = progress
-        self.reads_scenes = reads_scenes(player)
-        self.reads_ids = reads_ids(player)
-        self.takes = takes(player)
-        self.fingerprint = str(player.fingerprint)
-        self.asked = 0
+        self.reads_scenes: bool = reads_scenes(player)
+        self.reads_ids: bool = reads_ids(player)
+        self.takes: frozenset[str] = takes(player)
+        self.fingerprint: str = str(player.fingerprint)
+        self.asked: int = 0
         """Answers the player gave."""
-        self.recalled = 0
+        self.recalled: int = 0
         """Answers that came from the store."""
-        self.failed = 0
+        self.failed: int = 0
         """Queries that got no answer."""
         self.failures: list[tuple[str, str]] = []
         """Their questions and what went wrong."""
-        self.last_error = ""
+        self.last_error: str = ""
         self.expected = 0
         """Most queries of a search, for its progress; a search that knows says it here."""
         self.problems: list[str] = []

@@ -140,5 +140,4 @@ def _solved(albedo: float) -> Floats:
     factors = _patches()[2]
     # Where many processes start at once, threads of this library would wait for one another for seconds.
     with threadpool_limits(1, "blas"):
-        inverse: Floats = np.linalg.inv(np.eye(len(factors)) - albedo * factors)
-    return inverse
+        return np.asarray(np.linalg.inv(np.eye(len(factors)) - albedo * factors), dtype=np.float64)
