@@ -69,3 +69,8 @@ def fork_and_die(shard: Shard) -> bytes:
         (marks / "died").touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return b"alive"
+
+
+def fill_memory(shard: Shard) -> bytes:
+    """Takes as much memory as the payload says."""
+    return str(len(bytearray(shard.payload))).encode()

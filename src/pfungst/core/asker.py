@@ -7,6 +7,7 @@ tells how far it is.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,6 +38,8 @@ UNSAVED_SECONDS = 0.002
 """Work of a player that a kill may lose beside what is in flight: a commit for each batch would cost more than that."""
 PATIENCE = 5
 """Failures in a row after which a player is considered down."""
+LONGEST_ANSWER = 1 << 20
+"""Characters. A report of longer ones could not be opened; a million is far beyond what any model says at once."""
 
 _ASKING_NOBODY: ContextVar[bool] = ContextVar("asking_nobody", default=False)
 
@@ -262,9 +265,10 @@ class Asker:
             raise NobodyAsked(f"{self.player.name} would have to be asked {len(items):,} questions first.")
         allowed = items if self.budget is None else items[: max(0, self.budget - self.asked)]
         unsaved: list[tuple[str, Query, Answer]] = []
-        since = time.monotonic()
+        since, process = time.monotonic(), os.getpid()
         try:
             for batch in _ask_all(self.player, allowed):
+                _leave_if_forked(process)
                 unsaved += batch
                 if isinstance(self.player, StreamingPlayer) or time.monotonic() - since > UNSAVED_SECONDS:
                     self._save(unsaved)
@@ -273,6 +277,7 @@ class Asker:
                 self._failures_in_a_row = 0
                 yield batch
         finally:
+            _leave_if_forked(process)
             self._save(unsaved)
         if len(allowed) < len(items):
             raise BudgetSpent(
@@ -308,6 +313,12 @@ class Asker:
             f"{self.player.name} failed on the last {times} question{'s' * (times > 1)} and is considered down "
             f"({self.last_error}) Its earlier answers are kept; run the same command again to resume."
         )
+
+
+def _leave_if_forked(process: int) -> None:
+    """End a process that the player forked and that came back from it: two would write into one store."""
+    if os.getpid() != process:
+        os._exit(0)
 
 
 def _ask_all(player: Player, queries: Sequence[tuple[str, Query]]) -> Iterator[list[tuple[str, Query, Answer]]]:
@@ -364,6 +375,11 @@ def _valid(player: Player, answer: Answer, query: Query) -> Answer:
         raise PlayerError(
             f"{player.name} must answer with pfungst.core.Answer(text), but gave {type(answer).__name__} "
             f"to {query.question!r:.80}."
+        )
+    if len(answer.text) > LONGEST_ANSWER:
+        raise PlayerError(
+            f"{player.name} answered {query.question!r:.80} with {len(answer.text):,} characters. At most "
+            f"{LONGEST_ANSWER:,} are taken for an answer."
         )
     if answer.scores is not None and len(answer.scores) != len(query.choices):
         raise PlayerError(
