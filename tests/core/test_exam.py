@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow.parquet as pq
 import pytest
 
-from pfungst.core import Answer, Dataset, Exam, PfungstError, PlayerError, StoredPlayer
+from pfungst.core import Answer, Dataset, Exam, PfungstError, PlayerError, ProbeError, StoredPlayer
 from pfungst.probes.blind import Blind
 from pfungst.probes.control import Control
 
@@ -155,3 +155,9 @@ def test_findings_are_strict_json(data, tmp_path):
     exam(Parrot(), one_picture, tmp_path, [Control()]).run()
     found = json.loads((tmp_path / "findings.json").read_text(), parse_constant=lambda name: pytest.fail(name))
     assert found["findings"][0]["clean"]["low"] is None
+
+
+@pytest.mark.parametrize("name", ["", "../climbs", "/root", "a\0b", ".hidden", "x" * 300])
+def test_a_probe_whose_name_is_no_file_name_is_refused(data, tmp_path, name):
+    with pytest.raises(ProbeError, match="plain file name"):
+        exam(Parrot(), data, tmp_path, [Control(name=name)]).run()

@@ -2,8 +2,9 @@
 
 For each case the command is run once undisturbed, and once more in a fresh place where it is killed again and again at
 moments drawn from a seed: after so many units of work were done (answers stored, shards finished), and then a little
-later still. At the end the results must be the same to the byte, no query may have been asked whose answer was stored
-when a kill came, and no finished shard done again.
+later still. Half of the kills strike the command and all its workers, as when a machine takes a container away; half
+strike the command alone, as when memory is short, and its workers have to notice. At the end the results must be the
+same to the byte, no query may have been asked whose answer was stored when a kill came, and no finished work be gone.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pfungst.core.seal import read_sealed
 from pfungst.core.store import AnswerStore
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,13 +64,37 @@ def shards(pattern: str) -> Callable[[Path], int]:
     return lambda folder: sum(1 for _ in folder.glob(pattern))
 
 
+def steps(checkpoint: str) -> Callable[[Path], int]:
+    """Of a training, as far as they can be resumed from."""
+
+    def count(folder: Path) -> int:
+        path = folder / checkpoint
+        return int(json.loads(read_sealed(path)[1]["state"])["step"]) if path.exists() else 0
+
+    return count
+
+
+def nothing(folder: Path) -> int:
+    """What keeps no part of its work."""
+    return 0
+
+
 NOTING = "tests.faults.players:Noting"
 EXAMINE = ("examine", NOTING, "-d", "data.jsonl", "-p", "control", "-p", "surface", "-o", "run", "--option", "log=log")
 PLAY = ("play", "rn-state", "-d", "world", "--limit", "40", "--adversary", "rsg", "--size", "3", "--seeds", "6",
         "--budget", "15", "--strips", "0", "--fairness", "none", "-o", "game")  # fmt: skip
 MAKE = ("world", "make", "-o", "made", "--scenes", "1500", "--no-images", "--workers", "2")
 RANK = ("rank", "--main", "main.txt", "--pool", "main.txt", "--k", "3", "--ranker", "rouge", "--out", "bqd.parquet")
-DECOYS = ("decoys", "data.jsonl", "--kinds", "qou,iou", "--vectors", "vectors.txt", "--out", "made.parquet")
+DECOYS = ("decoys", "many.jsonl", "--kinds", "qou,iou", "--vectors", "vectors.txt", "--out", "made.parquet")
+AUDIT = ("audit", "data.jsonl", "--vectors", "vectors.txt", "--features", "none", "--models", "A,QA", "--hidden", "16",
+         "--epochs", "3", "-o", "audit.json")  # fmt: skip
+TRAIN = ("train", "film", "--preset", "tiny", "--limit", "120", "--steps", "60", "--batch", "16", "--set",
+         "checkpoint_every=3", "--width", "64", "--height", "48", "-o", "trained")  # fmt: skip
+LIMIT = ("reproduce", "data-limit", "--hops", "onehop", "--percent", "1,2,5", "--model", "rn,film", "--steps", "20",
+         "--batch", "16", "--width", "32", "--height", "24", "-o", "limit")  # fmt: skip
+WORLD = ("made/scenes/CLEVR_new_scenes.json", "made/questions/CLEVR_new_questions.json")
+TWO = ("--on", "processes", "--workers", "2")
+RAY = ("--on", "ray", "--workers", "2")
 
 CASES = {
     case.name: case
@@ -78,16 +104,20 @@ CASES = {
         Case("examine replicas", (*EXAMINE, "--option", "delay=0.01", "--replicas", "2"), answers("run"),
              ("run/findings.json", "run/trials/control.parquet"), log=True),
         Case("play local", (*PLAY, "--on", "local"), shards("game/game/**/*.parquet"), ("game/findings.json",)),
-        Case("play processes", (*PLAY, "--on", "processes", "--workers", "2"), shards("game/game/**/*.parquet"),
-             ("game/findings.json",)),
-        Case("world make processes", (*MAKE, "--on", "processes"), shards("made/.work_*/.done/*.json"),
-             ("made/scenes/CLEVR_new_scenes.json", "made/questions/CLEVR_new_questions.json")),
-        Case("world make local", (*MAKE, "--on", "local"), shards("made/.work_*/.done/*.json"),
-             ("made/scenes/CLEVR_new_scenes.json", "made/questions/CLEVR_new_questions.json")),
+        Case("play processes", (*PLAY, *TWO), shards("game/game/**/*.parquet"), ("game/findings.json",)),
+        Case("world make local", (*MAKE, "--on", "local"), shards("made/.work_*/**/.done/*.json"), WORLD),
+        Case("world make processes", (*MAKE, "--on", "processes"), shards("made/.work_*/**/.done/*.json"), WORLD),
         Case("rank local", RANK, shards("bqd.parquet.parts/.done/*.json"), ("bqd.parquet",)),
-        Case("rank processes", (*RANK, "--on", "processes", "--workers", "2"), shards("bqd.parquet.parts/.done/*.json"),
-             ("bqd.parquet",)),
+        Case("rank processes", (*RANK, *TWO), shards("bqd.parquet.parts/.done/*.json"), ("bqd.parquet",)),
+        Case("rank ray", (*RANK, *RAY), shards("bqd.parquet.parts/.done/*.json"), ("bqd.parquet",)),
         Case("decoys local", DECOYS, shards("made.parquet.parts/.done/*.json"), ("made.parquet",)),
+        Case("decoys processes", (*DECOYS, *TWO), shards("made.parquet.parts/.done/*.json"), ("made.parquet",)),
+        Case("audit processes", (*AUDIT, *TWO), nothing, ("audit.json",)),
+        Case("train local", TRAIN, steps("trained/checkpoint.safetensors"),
+             ("trained/model.safetensors", "trained/curves.jsonl")),
+        Case("train processes", (*TRAIN, *TWO), steps("trained/checkpoint.safetensors"),
+             ("trained/model.safetensors", "trained/curves.jsonl")),
+        Case("reproduce processes", (*LIMIT, *TWO), shards("limit/cells/.done/*.json"), ("limit/tables.md",)),
     )
 }  # fmt: skip
 
@@ -100,6 +130,9 @@ def prepare(folder: Path, size: int) -> None:
          "image_id": str(n // 3)} for n in range(size)
     ]  # fmt: skip
     (folder / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    many = [{**row, "id": f"{part} {row['id']}", "image_id": f"{part} {row['image_id']}"} for part in range(60)
+            for row in rows]  # fmt: skip
+    (folder / "many.jsonl").write_text("".join(json.dumps(row) + "\n" for row in many))
     words = ("dog", "cat", "cup", "ball", "tree", "car", "sky", "hat")
     texts = [f"What {words[n % 8]} is {words[n // 8 % 8]} number {n}?" for n in range(12 * size)]
     (folder / "main.txt").write_text("\n".join(texts) + "\n")
@@ -109,7 +142,7 @@ def prepare(folder: Path, size: int) -> None:
 
 def start(case: Case, folder: Path, cache: Path) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PFUNGST_CACHE": str(cache), "OMP_NUM_THREADS": "1"}
-    # A session of its own: its workers die with it, as they do when a machine takes a whole container away.
+    # A session of its own, so that all its workers can be killed with it.
     return subprocess.Popen(
         [sys.executable, "-m", "pfungst", *case.words], cwd=folder, env=environment, start_new_session=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
@@ -130,13 +163,14 @@ def stored(case: Case, folder: Path) -> set[str]:
         return set(store.known((folder / "log").read_text().split()))
 
 
-def torment(case: Case, kills: int, seed: int, size: int, place: Path) -> int:
-    """Kill the command so often; returns how many kills struck it at work."""
+def torment(case: Case, kills: int, seed: int, size: int, place: Path, *, fill: bool = True) -> int:
+    """Kill the command so often; returns how many kills struck it at work. `fill`: fill the cache first, for commands
+    that use it, so that they do not spend all their time there."""
     rng = random.Random(f"{case.name} {seed}")
     cache, folder = place / "cache", place / "killed"
-    prepare(place / "whole", size)
-    finish(start(case, place / "whole", cache))  # fills the cache
-    shutil.rmtree(place / "whole")
+    if fill:
+        prepare(place / "first", size)
+        finish(start(case, place / "first", cache))
     prepare(place / "whole", size)
     began = time.monotonic()
     finish(start(case, place / "whole", cache))
@@ -149,7 +183,7 @@ def torment(case: Case, kills: int, seed: int, size: int, place: Path) -> int:
         before, units = stored(case, folder), case.done(folder)
         logged = len((folder / "log").read_text().split()) if case.log and (folder / "log").exists() else 0
         process = start(case, folder, cache)
-        if rng.random() < 0.5:  # at any time, the loading of the program included
+        if case.done is nothing or rng.random() < 0.5:  # at any time, the loading of the program included
             _sleep(process, rng.random() * duration)
         else:  # while it works
             wanted = units + rng.randint(1, max(1, size // 10))
@@ -158,7 +192,10 @@ def torment(case: Case, kills: int, seed: int, size: int, place: Path) -> int:
             _sleep(process, rng.random() * 0.1)
         alive = process.poll() is None
         if alive:
-            os.killpg(process.pid, signal.SIGKILL)
+            if rng.random() < 0.5:
+                os.killpg(process.pid, signal.SIGKILL)
+            else:
+                process.kill()
             struck += 1
         process.wait()
         if process.stderr is not None:

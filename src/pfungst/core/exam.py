@@ -16,7 +16,7 @@ from pfungst.core.asker import Asker, Place
 from pfungst.core.by_id import ById
 from pfungst.core.config import check_config
 from pfungst.core.errors import PfungstError, PlayerError, ProbeError
-from pfungst.core.files import jsonable, write_json
+from pfungst.core.files import is_plain_name, jsonable, write_json
 from pfungst.core.finished import finish, finished, made_of
 from pfungst.core.flow import Answering, Filling, Recorded, flow, known_answers, not_collecting
 from pfungst.core.lock import locked
@@ -93,6 +93,9 @@ class Exam:
         names = [probe.name for probe in self.probes]
         if len(set(names)) != len(names):
             raise ProbeError(f"Each probe may be named once, but these were: {', '.join(names)}.")
+        for name in names:
+            if not is_plain_name(name):  # files are called after it, and it may come from somebody else's exam.json
+                raise ProbeError(f"A probe cannot be named {name!r}: its name must be a plain file name.")
         from pfungst.core.adaptive import check_precision, stopped  # numpy waits until it is needed
 
         if self.precision is not None:

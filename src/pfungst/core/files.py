@@ -21,6 +21,11 @@ DAMAGE = (OSError, ValueError, LookupError, TypeError, AttributeError, EOFError,
 """What readers of formats raise where a file is not what its name says; Arrow's own errors are among these."""
 
 
+def is_plain_name(name: str) -> bool:
+    """Whether this can be the name of a file on any system, and cannot lead out of its folder."""
+    return 0 < len(name) <= 200 and name[0] != "." and name.isprintable() and not set(name) & set('/\\:<>"|?*')
+
+
 def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
     """Write beside the target, flush to disk, rename: a reader or a killed writer never leaves half a file."""
     target = Path(path)
