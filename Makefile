@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt
 
-.PHONY: exam test quick slow cluster cover lint bench results docs browser screenshots lock audit clean
+.PHONY: exam test quick slow cluster cover lint bench results docs browser screenshots lock renew licences audit types release clean
 
 .venv/exam.stamp: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -70,10 +70,28 @@ screenshots: browser
 lock: .venv/dev.stamp
 	$(BIN)/python scripts/lock.py
 
+# constraints.txt with the newest versions that fit together, then the lock. Then `make test licences`.
+renew: .venv/dev.stamp
+	$(BIN)/python scripts/lock.py --renew
+
+# docs/reference/licences.md, from the lock and the installed packages.
+licences: .venv/dev.stamp
+	$(BIN)/python scripts/licences.py
+
 # Known vulnerabilities in what requirements.lock names; asks the advisory database.
 audit: .venv/dev.stamp
 	test -x .venv/audit/bin/pip-audit || ($(BIN)/python -m venv .venv/audit && .venv/audit/bin/pip install --quiet pip-audit)
 	.venv/audit/bin/pip-audit --disable-pip --require-hashes --requirement requirements.lock
+
+# How many of the public names have a type that users' checkers can see.
+types: .venv/dev.stamp
+	test -x .venv/types/bin/pyright || ($(BIN)/python -m venv .venv/types && .venv/types/bin/pip install --quiet pyright)
+	VIRTUAL_ENV=$(CURDIR)/.venv PATH=$(CURDIR)/.venv/bin:$$PATH \
+		.venv/types/bin/pyright --verifytypes pfungst --ignoreexternal | sed -n '/^Symbols exported/,$$p'
+
+# All of a release but the upload (CONTRIBUTING.md): tests, docs, then dist/.
+release: test docs
+	$(BIN)/python scripts/release.py
 
 clean:
 	rm -rf .venv site runs .mypy_cache .ruff_cache .pytest_cache .coverage*
