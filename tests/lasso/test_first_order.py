@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pfungst.core.threads import Workers, threads
 from pfungst.lasso import Dictionary, solve, top_k
 from pfungst.lasso.certificate import check_dense
 from pfungst.lasso.first_order import fitted
 from pfungst.lasso.problem import questions
 from pfungst.lasso.settings import SolverSettings
 from pfungst.lasso.splitting import Splitting, step_size
-from pfungst.lasso.workers import Workers, threads
 from tests.lasso.oracle import relative_gap
 
 

@@ -161,8 +161,8 @@ def in_parallel(on: str, workers: int | None, device: str) -> int:
     import sys
 
     from pfungst.compute.devices import every_gpu
-    from pfungst.compute.shards import available_cores
     from pfungst.core import UsageError
+    from pfungst.core.threads import available_cores
     from pfungst.training.parallel import launch
 
     if on != "processes":

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 from pfungst.compute.devices import environment
 from pfungst.compute.local import attempt
 from pfungst.compute.packing import pack
-from pfungst.compute.shards import ComputeError, Shard, ShardFailure, Work, available_cores
+from pfungst.compute.shards import ComputeError, Shard, ShardFailure, Work
+from pfungst.core.threads import available_cores
 
 if TYPE_CHECKING:
     from pfungst.compute.runner import Job, Outcomes

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from pfungst import __version__
 from pfungst.compute.devices import kind
 from pfungst.compute.local import attempt
-from pfungst.compute.shards import ComputeError, Shard, ShardFailure, Work, available_cores
+from pfungst.compute.shards import ComputeError, Shard, ShardFailure, Work
 from pfungst.core import MissingExtra
+from pfungst.core.threads import available_cores
 
 if TYPE_CHECKING:
     from pfungst.compute.runner import Job, Outcomes

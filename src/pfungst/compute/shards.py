@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pfungst.core import PfungstError
+from pfungst.core.files import is_plain_name
 
 Work = Callable[["Shard"], bytes] | Callable[["Shard", Path], None]
 """What is done with a shard: `work(shard)` returns the output as bytes, or `work(shard, path)` writes it to `path`.
@@ -100,7 +100,7 @@ def check_shards(shards: Sequence[Shard]) -> None:
     """Refuse names that collide or leave the output folder."""
     seen: set[str] = set()
     for shard in shards:
-        if not shard.name or shard.name.startswith(".") or any(sign in shard.name for sign in '/\\:\0<>"|?*'):
+        if not is_plain_name(shard.name):
             raise ComputeError(f"{shard.name!r} cannot be the name of a shard: it must be a plain file name.")
         if shard.name in seen:
             raise ComputeError(f"Two shards are named {shard.name}: names must be unique.")
@@ -124,8 +124,3 @@ def _writes_itself(work: Work) -> bool:
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = inspect.signature(work).parameters.values()
     return sum(one.kind in kinds and one.default is inspect.Parameter.empty for one in parameters) >= 2
-
-
-def available_cores() -> int:
-    """Cores this process may use, which in a container can be fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

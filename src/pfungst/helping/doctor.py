@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Literal
 
 from pfungst.compute.devices import visible_gpus
-from pfungst.compute.shards import available_cores
 from pfungst.core.errors import PfungstError
 from pfungst.core.files import cache_root
+from pfungst.core.threads import available_cores
 from pfungst.helping.cache import kept, sized
 from pfungst.helping.extras import EXTRAS, installed, missing
 

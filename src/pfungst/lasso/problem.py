@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from pfungst.core.errors import PfungstError
+from pfungst.core.threads import Workers
 from pfungst.lasso.arrays import Arrays, arrays_of
-from pfungst.lasso.workers import Workers
 
 Exclude = Sequence[int | Iterable[int] | None] | np.ndarray[Any, Any] | None
 """Columns a question must not use: an index, several or None for every question, or a boolean array (n, q)."""

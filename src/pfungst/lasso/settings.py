@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from pfungst.core.threads import Workers
 from pfungst.lasso.problem import Dictionary, Questions
-from pfungst.lasso.workers import Workers
 
 Array = np.ndarray[Any, Any]
 

@@ -8,13 +8,13 @@ from typing import Any, Literal
 import numpy as np
 
 from pfungst.core.errors import PfungstError
+from pfungst.core.threads import threads
 from pfungst.lasso.certificate import constraints
 from pfungst.lasso.first_order import first_order
 from pfungst.lasso.problem import Dictionary, Exclude, Questions, questions
 from pfungst.lasso.settings import Answers, SolverSettings, merge, zeros
 from pfungst.lasso.solution import Solution
 from pfungst.lasso.splitting import step_size
-from pfungst.lasso.workers import threads
 from pfungst.lasso.working_set import working_set
 
 Method = Literal["auto", "interior", "splitting"]

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from pfungst.core.threads import Workers
 from pfungst.lasso.problem import Dictionary, Questions
-from pfungst.lasso.workers import Workers
 
 RELAXATION = 1.9
 STEP = 1.2

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pfungst.compute.devices import environment, every_gpu
-from pfungst.compute.shards import available_cores
 from pfungst.core import Dataset, Needs, Player, PlayerError, UsageError
 from pfungst.core.settings import parse_settings, split_spec
+from pfungst.core.threads import available_cores
 from pfungst.players.registry import find
 from pfungst.players.replica_host import LateExamples, Made
 from pfungst.players.replicas import Fleet, ReplicatedPlayer

@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pfungst.compute.shards import available_cores
 from pfungst.core import Image, MissingExtra, PfungstError
+from pfungst.core.threads import available_cores
 from pfungst.models.features.decode import image_array, image_batch
 from pfungst.models.quick import full_precision
 

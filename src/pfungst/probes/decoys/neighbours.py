@@ -7,14 +7,10 @@ product of blocks and a scan that keeps the few largest is faster than anything 
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-
 import numpy as np
 import numpy.typing as npt
 
+from pfungst.core.threads import threads
 from pfungst.probes.decoys.split import Ints
 
 Floats = npt.NDArray[np.float32]
@@ -49,14 +45,13 @@ def nearest(vectors: Floats, queries: npt.NDArray[np.int64], count: int) -> tupl
     cosines = np.full((len(queries), count), np.nan, np.float32)
     room = max(4 * count, count + 64) if count <= 1024 else 2 * count
     block = max(8, min(QUERIES, _DEEP_BYTES // (8 * room)))
-    with _threads() as threads, ThreadPoolExecutor(threads) as pool:
 
-        def work(start: int) -> None:
-            rows = queries[start : start + block]
-            _search(vectors, rows, room, found[start : start + block], cosines[start : start + block])
+    def work(start: int) -> None:
+        rows = queries[start : start + block]
+        _search(vectors, rows, room, found[start : start + block], cosines[start : start + block])
 
-        for _ in pool.map(work, range(0, len(queries), block)):
-            pass
+    with threads(None) as workers:
+        workers.map(work, range(0, len(queries), block))
     unknown = ~vectors[queries].any(1)
     found[unknown, :], cosines[unknown, :] = -1, np.nan
     found[unknown, 0], cosines[unknown, 0] = queries[unknown], 1.0
@@ -88,23 +83,3 @@ def _search(vectors: Floats, queries: npt.NDArray[np.int64], room: int, found: I
     order = np.lexsort((found, -cosines), axis=1)
     found[:] = np.take_along_axis(found, order, axis=1)
     cosines[:] = np.take_along_axis(cosines, order, axis=1)
-
-
-@contextmanager
-def _threads() -> Iterator[int]:
-    """How many blocks to search at once, each with single-threaded products.
-
-    Threads inside a product wait for each other thousands of times a second, which a busy machine turns into minutes.
-    Where products cannot be held to one thread (threadpoolctl is not installed) they keep theirs, and one block is
-    searched at a time. OMP_NUM_THREADS, which products obey, limits the blocks too.
-    """
-    limit = os.environ.get("OMP_NUM_THREADS", "")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    wanted = min(cores, int(limit)) if limit.isdecimal() and int(limit) > 0 else cores
-    try:
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-    except ImportError:
-        yield 1
-        return
-    with threadpool_limits(1, user_api="blas"):
-        yield wanted

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pfungst.core import Progress
+from pfungst.core.threads import threads
 from pfungst.probes.noise.ranking import GAP, LAMBDA
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ Floats = npt.NDArray[np.float64]
 Top = tuple[Ints, Floats, Floats]
 BLOCK = 32_000_000
 """Scores held at once when all pairs are computed: 256 MB."""
+ROWS = 256
+"""Main questions of one product."""
 BATCH, GPU_BATCH = 64, 2048
 """Main questions solved at once, between two reports of progress."""
 KEPT = 2
@@ -80,15 +83,20 @@ class Cosine(_Embedded):
 
         a, b = self.prepare(pool, progress), self.unit(main, progress)
         indices, scores = np.empty((len(main), k), dtype=np.int64), np.empty((len(main), k))
-        step = max(1, BLOCK // len(pool))
-        for start in range(0, len(main), step):
-            block = b[start : start + step] @ a.T
-            for row, similarity in enumerate(block, start=start):
+        step = max(1, min(ROWS, BLOCK // len(pool)))
+
+        def work(start: int) -> None:
+            for row, similarity in enumerate(b[start : start + step] @ a.T, start=start):
                 if excluded[row] is not None:
                     similarity[excluded[row]] = -np.inf
                 indices[row] = best(similarity, k)
                 scores[row] = similarity[indices[row]]
-            progress("ranking", min(start + step, len(main)), len(main))
+
+        starts = range(0, len(main), step)
+        with threads(None) as workers:
+            for done in range(0, len(starts), workers.count):
+                workers.map(work, starts[done : done + workers.count])
+                progress("ranking", min((done + workers.count) * step, len(main)), len(main))
         return indices, scores, np.full(len(main), np.nan)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 from pfungst.core import DataError
 from pfungst.core.files import write_atomic
 from pfungst.core.seal import read_sealed, seal
+from pfungst.core.threads import Workers, threads
 from pfungst.text.encoders.base import MAX_WORDS, EncoderError, FloatArray, check_sentences, unit_rows
 from pfungst.text.encoders.gru import GRUWeights, TorchGRU, last_state
 from pfungst.text.encoders.tokens import TOKENIZERS, gram_buckets
@@ -90,16 +92,22 @@ class SkipThoughts:
         for position, one in enumerate(rows):
             by_length.setdefault(len(one), []).append(position)
         result = np.zeros((len(spoken), self.dim), np.float32)
+
+        def work(chosen: list[int]) -> None:
+            ids = np.array([rows[position] for position in chosen]).T
+            result[chosen] = np.concatenate(
+                [unit_rows(self._read(part, table[ids])) for part, table in zip(self.parts, tables, strict=True)],
+                axis=1,
+            )
+
+        batches: list[list[int]] = []
         for length, positions in sorted(by_length.items()):
             # Long sentences in small batches: memory is words x sentences.
             step = max(1, min(BATCH, BATCH * 32 // max(length, 1)))
-            for start in range(0, len(positions) if length else 0, step):
-                chosen = positions[start : start + step]
-                ids = np.array([rows[position] for position in chosen]).T
-                result[chosen] = np.concatenate(
-                    [unit_rows(self._read(part, table[ids])) for part, table in zip(self.parts, tables, strict=True)],
-                    axis=1,
-                )
+            batches += [positions[start : start + step] for start in range(0, len(positions) if length else 0, step)]
+        # Torch divides its work itself.
+        with threads(None) if self.device == "numpy" else nullcontext(Workers()) as workers:
+            workers.map(work, batches)
         return result
 
     def _read(self, part: Part, x: FloatArray) -> FloatArray:

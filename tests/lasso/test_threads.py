@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
+from pfungst.core.threads import threads
 from pfungst.lasso import Dictionary, solve, working_set
-from pfungst.lasso.workers import threads
 
 WATCHED = """
 import json, numpy as np
@@ -36,7 +36,7 @@ print(json.dumps([len({path for path, _ in seen}), max(count for _, count in see
 SIDE_BY_SIDE = """
 import json, threading
 from threadpoolctl import threadpool_info
-from pfungst.lasso.workers import threads
+from pfungst.core.threads import threads
 def blas():
     return sorted({pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"})
 with threads(1):

@@ -1,4 +1,4 @@
-"""Threads for what the BLAS does not divide well: blocks of columns, and one question after another."""
+"""Threads above the BLAS: work is cut by the data, so that what comes out has the same bits with any number of them."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Workers:
 def threads(count: int | None) -> Iterator[Workers]:
     """`count` threads, one a core if None; every BLAS and OpenMP call keeps to the thread that makes it.
 
-    Many small factorisations gain nothing from a threaded BLAS, and lose tenfold on a busy machine: so the work is
-    divided above it.
+    A threaded BLAS sums in another order than one thread does. Many small products and factorisations gain nothing from
+    it, and lose tenfold on a busy machine: so the work is divided above it.
     """
     count = count or cores()
     # scipy brings a BLAS of its own, which is loaded with the first factorisation: too late to be limited.
@@ -103,6 +103,11 @@ def _openmp_limited() -> Iterator[None]:
 
 def cores() -> int:
     """Cores this process may use: no more than OMP_NUM_THREADS, which one of several workers finds set to 1."""
-    found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    found = available_cores()
     wanted = os.environ.get("OMP_NUM_THREADS", "")
     return min(found, int(wanted)) if wanted.isdecimal() and int(wanted) else found
+
+
+def available_cores() -> int:
+    """Cores this process may use, which in a container can be fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
