@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt
 
-.PHONY: exam test quick slow cluster cover lint bench results docs browser screenshots lock renew licences audit types release clean
+.PHONY: exam test quick slow cluster faults cover lint bench results docs browser screenshots lock renew licences audit types release clean
 
 .venv/exam.stamp: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -40,6 +40,12 @@ slow: .venv/dev.stamp
 # Whole commands on a Ray cluster of three nodes, one of which is lost: minutes.
 cluster: .venv/dev.stamp
 	PFUNGST_CLUSTER=1 $(BIN)/python -m pytest tests/compute/test_ray_cluster.py -n 0 -q
+
+# 64 kills of long commands, 10,000 damaged inputs, ten minutes of a failing player: about an hour.
+faults: .venv/dev.stamp
+	$(BIN)/python -m tests.faults.kills --kills 64
+	$(BIN)/python -m tests.fuzz.run --count 10000
+	$(BIN)/python benchmarks/soak.py --minutes 10
 
 cover: .venv/dev.stamp
 	$(BIN)/python -m pytest -n 2 --dist loadscope --cov --cov-report=term:skip-covered
@@ -78,10 +84,10 @@ renew: .venv/dev.stamp
 licences: .venv/dev.stamp
 	$(BIN)/python scripts/licences.py
 
-# Known vulnerabilities in what requirements.lock names; asks the advisory database.
+# Known vulnerabilities in what requirements.lock names; asks the advisory database, and fails where it has no answer.
 audit: .venv/dev.stamp
 	test -x .venv/audit/bin/pip-audit || ($(BIN)/python -m venv .venv/audit && .venv/audit/bin/pip install --quiet pip-audit)
-	.venv/audit/bin/pip-audit --disable-pip --require-hashes --requirement requirements.lock
+	.venv/audit/bin/pip-audit --strict --disable-pip --require-hashes --requirement requirements.lock
 
 # How many of the public names have a type that users' checkers can see.
 types: .venv/dev.stamp
