@@ -26,6 +26,34 @@ def test_a_damaged_input_is_used_or_refused_with_a_sentence(name: str) -> None:
     assert "refused" in ended or name == "replies", "what is never refused was never damaged"
 
 
+@pytest.mark.parametrize(
+    ("name", "seed"),
+    [
+        ("run_folders", 20701),
+        ("run_folders", 40040),
+        ("run_folders", 40352),
+        ("weights", 40100),
+        ("basic_questions", 40193),
+    ],
+)
+def test_what_once_ended_in_a_traceback_is_refused(name: str, seed: int) -> None:
+    assert feed(name, seed) in ("used", "refused")  # `used` where the real files of the corpus are not at hand
+
+
+def test_numbers_that_no_float_can_hold_are_refused() -> None:
+    from pfungst.core import Finding
+    from pfungst.core.settings import parse_settings
+    from pfungst.core.shapes import shaped
+    from pfungst.training import FitConfig
+
+    with pytest.raises(ValueError, match="must be a number"):
+        shaped(10**400, float, "low")
+    with pytest.raises(ValueError, match="lacks"):
+        shaped({}, Finding, "finding")
+    with pytest.raises(PfungstError, match="rate"):
+        parse_settings(FitConfig, {"rate": 10**400})
+
+
 def test_the_same_seed_feeds_the_same_input(tmp_path: Path) -> None:
     from tests.fuzz.mutate import harm_bytes, harm_value, text
 

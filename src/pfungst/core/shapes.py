@@ -31,9 +31,9 @@ def shaped(value: Any, kind: Any, where: str) -> Any:
         raise _wrong(value, "an object", where)
     if kind is bool and not isinstance(value, bool):
         raise _wrong(value, "true or false", where)
-    if kind is float and value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+    if kind is float and value is not None and not (isinstance(value, float) or _whole(value)):
         raise _wrong(value, "a number", where)
-    if kind is int and (isinstance(value, bool) or not isinstance(value, int)):
+    if kind is int and not _whole(value):
         raise _wrong(value, "a whole number", where)
     if kind is str and not isinstance(value, str):
         raise _wrong(value, "text", where)
@@ -58,6 +58,11 @@ def _fields(value: Any, kind: type, where: str) -> dict[str, Any]:
 def _hints(kind: type) -> tuple[tuple[dataclasses.Field[Any], Any], ...]:
     hints = typing.get_type_hints(kind)
     return tuple((field, hints[field.name]) for field in dataclasses.fields(kind))
+
+
+def _whole(value: Any) -> bool:
+    """Whether this is a whole number that arrays and databases can hold."""
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63
 
 
 def _wrong(value: Any, wanted: str, where: str) -> ValueError:

@@ -109,7 +109,10 @@ def _convert(value: Any, kinds: Sequence[Any]) -> Any:
             return value
     if isinstance(value, int | float) and not isinstance(value, bool):
         if float in kinds:
-            return float(value)
+            try:
+                return float(value)
+            except OverflowError:
+                raise ValueError(value) from None
         # `version=2` reads as a number in a configuration file, and means the text.
         if str in kinds or any(typing.get_origin(kind) is Literal for kind in kinds):
             return _parse(str(value), kinds)

@@ -33,7 +33,7 @@ def _read(run: Path, label: str) -> dict[str, Any]:
         ]
         if found.get("judge") is not None:
             found["judge"] = shaped(found["judge"], Findings, "judge")
-        _check_cells([*found["findings"], *([found["judge"]] if found.get("judge") else [])])
+        _check_parts([*found["findings"], *([found["judge"]] if found.get("judge") else [])])
     except FileNotFoundError:
         hint = "run `pfungst rescore` with that metric or matcher" if label else "run the exam to its end"
         raise PfungstError(f"{run} has no {path.name} yet: {hint}.") from None
@@ -42,14 +42,25 @@ def _read(run: Path, label: str) -> dict[str, Any]:
     return found
 
 
-def _check_cells(sections: Iterable[dict[str, Any]]) -> None:
-    """A cell of a table that is an object is a finding."""
+def _check_parts(sections: Iterable[dict[str, Any]]) -> None:
+    """A cell of a table that is an object is a finding; a series of a figure has as many values as places."""
     for section in sections:
         for table in section["tables"]:
             for row in table["rows"]:
                 for cell in row:
                     if isinstance(cell, dict):
                         shaped(cell, Finding, f"{section['probe']}: a cell of {table['title']!r}")
+        for figure in section["figures"]:
+            for series in figure["series"]:
+                sizes = {
+                    len(series["x"]),
+                    len(series["y"]),
+                    *(len(series[end]) for end in ("low", "high") if series[end]),
+                }
+                if len(sizes) > 1:
+                    raise ValueError(
+                        f"{section['probe']}: {series['name']!r:.60} of {figure['title']!r:.60} is cut off"
+                    )
 
 
 def read_extras(run: Path, probe: str) -> dict[str, Any]:

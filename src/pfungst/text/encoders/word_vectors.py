@@ -82,7 +82,8 @@ def _open(file: Path) -> IO[bytes]:
 def _read_npz(file: Path, limit: int | None) -> tuple[list[str], FloatArray]:
     try:
         with np.load(file, allow_pickle=False) as archive:
-            found, rows = archive["words"], archive["vectors"]
+            # A member that does not begin as an array does comes as bytes.
+            found, rows = np.asarray(archive["words"]), np.asarray(archive["vectors"])
     except (KeyError, ValueError) as error:
         raise DataError.at(
             file, "", f"an .npz of word vectors holds the arrays `words` and `vectors` ({error})."
