@@ -7,6 +7,7 @@ pixel coordinates are round(x w) and round(h - y h).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -41,9 +42,9 @@ class CameraFit(NamedTuple):
 def camera_basis(camera: Sequence[float] = CAMERA) -> Basis:
     """The axes of a camera at `camera` (x, y, z) that looks at the origin, z up."""
     position = _position(camera)
-    forward = -position / np.linalg.norm(position)
+    forward = -position / _length(position)
     right = np.cross(forward, (0.0, 0.0, 1.0))
-    right /= np.linalg.norm(right)
+    right /= _length(right)
     return Basis(right, np.cross(right, forward), forward)
 
 
@@ -121,17 +122,30 @@ def _position(camera: Sequence[float]) -> Floats:
 
 
 def _on_ground(vector: Floats) -> Vector:
-    x, y = (vector[:2] / np.linalg.norm(vector[:2])).tolist()
+    x, y = (vector[:2] / _length(vector[:2])).tolist()
     return (x, y, 0.0)
 
 
 def _project(coords: Floats, camera: Sequence[float], width: int, height: int) -> tuple[Floats, Floats, Floats]:
     basis = camera_basis(camera)
     from_camera = coords - np.asarray(camera, dtype=np.float64)
-    depth = from_camera @ basis.forward
-    x = FOCAL * (from_camera @ basis.right) / depth + 0.5
-    y = FOCAL * (width / height) * (from_camera @ basis.up) / depth + 0.5
+    depth = _along(from_camera, basis.forward)
+    x = FOCAL * _along(from_camera, basis.right) / depth + 0.5
+    y = FOCAL * (width / height) * _along(from_camera, basis.up) / depth + 0.5
     return x * width, height - y * height, depth
+
+
+def _along(rows: Floats, vector: Floats) -> Floats:
+    """Scalar products (rows,) of rows (rows, 3) with a vector.
+
+    Summed here, as in `_length`: every BLAS sums in an order of its own, and a scene must be the same on every machine.
+    """
+    x, y, z = vector.tolist()
+    return np.asarray(rows[:, 0] * x + rows[:, 1] * y + rows[:, 2] * z)
+
+
+def _length(vector: Floats) -> float:
+    return math.sqrt(sum(x * x for x in vector.tolist()))
 
 
 def _fit(coords: Floats, seen: Floats, width: int, height: int) -> CameraFit:

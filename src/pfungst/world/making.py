@@ -43,7 +43,7 @@ from pfungst.world.questions.wording import MIXED
 from pfungst.world.sampling import sample_scene
 from pfungst.world.scene import Scene
 
-FORMAT = 1
+FORMAT = 2
 """Changes whenever the same settings give other bytes."""
 
 
