@@ -52,11 +52,12 @@ def add_noise(pixels: Pixels, key: np.uint64, sigma: int, out: Pixels) -> None:
 
 
 @_jit
-def smooth(pixels: Pixels, radius: int, out: Pixels) -> None:
-    """Mean over 2 radius + 1 neighbours along the middle axis; the edge goes on beyond the image."""
+def smooth(pixels: Pixels, reach: int, out: Pixels) -> None:
+    """Mean over `reach` 64ths of a pixel to both sides along the middle axis; the edge goes on beyond the image."""
     rows, length, depth = pixels.shape
-    size = 2 * radius + 1
-    reciprocal = ((1 << 24) + size // 2) // size
+    radius, part = reach >> 6, reach & 63
+    size = 64 * (2 * radius + 1) + 2 * part
+    reciprocal = ((1 << 32) + size // 2) // size
     sums = np.zeros(depth, dtype=np.int64)
     for row in range(rows):
         for k in range(depth):
@@ -65,10 +66,12 @@ def smooth(pixels: Pixels, radius: int, out: Pixels) -> None:
             for k in range(depth):
                 sums[k] += pixels[row, min(i, length - 1), k]
         for i in range(length):
-            new, old = min(i + radius + 1, length - 1), max(i - radius, 0)
+            new, old, before = min(i + radius + 1, length - 1), max(i - radius, 0), max(i - radius - 1, 0)
             for k in range(depth):
-                out[row, i, k] = (sums[k] * reciprocal + (1 << 23)) >> 24
-                sums[k] += np.int64(pixels[row, new, k]) - np.int64(pixels[row, old, k])
+                entering = np.int64(pixels[row, new, k])
+                outer = entering + np.int64(pixels[row, before, k])
+                out[row, i, k] = ((64 * sums[k] + part * outer) * reciprocal + (1 << 31)) >> 32
+                sums[k] += entering - np.int64(pixels[row, old, k])
 
 
 @_jit

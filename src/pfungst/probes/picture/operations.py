@@ -21,7 +21,7 @@ from pfungst.probes.picture import kernels
 from pfungst.probes.picture.kernels import Pixels
 from pfungst.probes.picture.topics import ANGLE, CLOCK, COLOR, COUNT, DIRECTION, EDGE, LIGHT, SHARPNESS, TEXT
 
-VERSION = 1
+VERSION = 2
 """Part of every digest: counted up when an operation makes other pixels."""
 SEVERITIES = (1, 2, 3, 4, 5)
 SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1))
@@ -180,11 +180,12 @@ _WEBP = (50, 30, 15, 7, 1)
 def blur(pixels: Pixels, severity: int, key: int) -> Pixels:
     """Three means over a square, close to a Gaussian."""
     height, width = pixels.shape[:2]
-    radius = max(1, (min(height, width) * _BLUR[severity - 1] + 500) // 1000)
+    # In 64ths of a pixel: on a small image, too, every severity blurs more than the one before it.
+    reach = max(16 * severity, (64 * min(height, width) * _BLUR[severity - 1] + 500) // 1000)
     out, other = pixels.copy(), np.empty_like(pixels)
     for _ in range(3):
-        kernels.smooth(out, radius, other)
-        kernels.smooth(other.reshape(1, height, width * 3), radius, out.reshape(1, height, width * 3))
+        kernels.smooth(out, reach, other)
+        kernels.smooth(other.reshape(1, height, width * 3), reach, out.reshape(1, height, width * 3))
     return out
 
 

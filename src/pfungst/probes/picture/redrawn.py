@@ -105,6 +105,9 @@ class Redrawing:
     redraw: Callable[[Stage, int, int], Query | str]
     """Severity 1 to 5 and a random number of 64 bits to the new query, or to the reason why there is none."""
 
+    def __call__(self, stage: Stage, severity: int, key: int) -> Query | str:
+        return self.redraw(stage, severity, key)
+
 
 def camera(stage: Stage, severity: int, key: int) -> Query | str:
     before = stage.scene.camera or CAMERA
