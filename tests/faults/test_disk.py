@@ -73,7 +73,7 @@ def test_a_full_disk_is_told_and_the_same_command_goes_on_when_there_is_room(que
     # What was not stored when the disk was full is asked, and nothing else.
     assert not set(asked(questions / "second")) & stored
     assert len(asked(questions / "second")) == asked(questions / "second").total() == 800 - len(stored)
-    assert command(*words("other", "other"), folder=questions).returncode == 0
+    assert command(*words("third", "other"), folder=questions).returncode == 0
     assert (questions / "run" / "findings.json").read_bytes() == (questions / "other" / "findings.json").read_bytes()
 
 
