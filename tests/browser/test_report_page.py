@@ -143,6 +143,14 @@ def test_a_section_leads_to_its_cases(visit, report) -> None:
     assert page.locator("select[name=probe]").input_value() == "rephrase"
 
 
+def test_a_report_of_one_probe_leads_to_its_cases_too(visit, runs) -> None:
+    page = visit(runs[1] / "report.html")
+    assert page.locator("select[name=probe]").count() == 0
+    page.fill("input[name=text]", "no such words anywhere")
+    page.locator('[data-show="control"]').click()
+    page.wait_for_function("document.querySelectorAll('.cases > .case:not([hidden])').length > 0")
+
+
 def test_everything_can_be_read_without_script(visit, report) -> None:
     page = visit(report, java_script_enabled=False)
     assert page.locator(".case").first.is_visible() and not page.locator("form.filters").is_visible()

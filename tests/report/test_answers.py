@@ -59,6 +59,11 @@ def test_the_command_says_when_there_is_more(run: Path) -> None:
     assert "No answer fits" in CliRunner().invoke(app, ["show", str(run), "--id", "none"]).stdout
 
 
+def test_fewer_answers_than_none_are_refused_with_a_sentence(run: Path) -> None:
+    found = CliRunner().invoke(app, ["show", str(run), "--most", "-1"])
+    assert found.exit_code == 2 and "--most" in found.output
+
+
 def test_answers_are_chosen_by_flip_and_words(run: Path) -> None:
     assert {row["example_id"] for row in answers(run, Chosen(flip="right to wrong"))} == {"1", "3", "5"}
     assert list(answers(run, Chosen(flip="wrong to right"))) == []

@@ -121,5 +121,13 @@ def test_a_bar_is_as_high_as_its_value(kind):
     assert svg.count('class="whisker"') == 1
 
 
+def test_the_name_of_what_lies_side_by_side_stands_apart_from_the_scale():
+    long = tuple(f"a condition with a long name, number {n}" for n in range(4))
+    svg = draw(jsonable(Figure("t", "bar", (Series("s", long, (1.0, 0.5, 0.2, 0.1)),))))
+    (name,) = re.findall(r'y="([\d.]+)"[^>]*>condition<', svg)
+    (zero,) = re.findall(r'y="([\d.]+)"[^>]*>0%<', svg)
+    assert float(name) - float(zero) >= 14
+
+
 def test_a_figure_of_unknown_values_says_so():
     assert "no known values" in draw(jsonable(Figure("t", "bar", (Series("s", ("a",), (float("nan"),)),))))

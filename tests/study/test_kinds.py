@@ -107,6 +107,16 @@ def test_those_who_always_say_the_same_are_wrong_about_changed_scenes(people: An
     assert found == {"fooled": 1.0, "control": 1.0, "changed": 0.0}
 
 
+def test_different_images_with_one_answer_are_asked_about_again(people: Any) -> None:
+    worker = people.book.join("hasty")
+    turn = people.book.next(worker)
+    first, second = (value for value, _ in turn.content.fields[0].options[:2])
+    with pytest.raises(BadAnswer, match="the same answer for both"):
+        people.book.submit(worker, turn.id, {"before": first, "same": "different", "after": first})
+    assert people.book.next(worker).id == turn.id
+    people.book.submit(worker, turn.id, {"before": first, "same": "different", "after": second})
+
+
 def test_a_run_without_fooled_scenes_is_refused(make: Make, tmp_path: Path) -> None:
     pfungst.examine("oracle", "world?scenes=4", ["game:adversary=rsg,size=2,seeds=1,budget=2"], tmp_path / "run")
     with pytest.raises(PfungstError, match="fooled its player"):

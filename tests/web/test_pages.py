@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -81,6 +82,20 @@ def test_several_players_stand_side_by_side_on_one_example(served: Served, run_i
     assert "flaky" not in re.search(r"<thead>.*?</thead>", alone, re.DOTALL)[0]  # type: ignore[index]
     other = served.page("/example", run=run_id("world"), id="q0000", **{"with": run_id("prior")})
     assert "Side by side" not in other, "another data set cannot be compared"
+
+
+def test_a_list_of_several_players_opens_side_by_side_and_is_found_again(served: Served, run_id: Find) -> None:
+    runs = [run_id("prior"), run_id("sub")]
+    listed = served.page("/answers", run=runs, probe="control", text="square 5")
+    way = re.search(r'class="q"><a href="([^"]+)"', listed)
+    assert way is not None
+    page = served.client.get(served.address + html.unescape(way[1])).text
+    head = re.search(r"<thead>.*?</thead>", page, re.DOTALL)
+    assert head is not None and "prior" in head[0] and "flaky" in head[0]
+    back = re.search(r'<a href="([^"]+)">answers</a>', page)
+    assert back is not None
+    query = parse_qs(urlsplit(html.unescape(back[1])).query)
+    assert sorted(query.pop("run")) == sorted(runs) and query == {"probe": ["control"], "text": ["square 5"]}
 
 
 def test_images_are_those_of_the_example_and_of_what_a_probe_showed(served: Served, run_id: Find) -> None:

@@ -13,7 +13,7 @@ from pfungst.cli.examine import Json
 def bundle(
     runs: Annotated[list[Path], typer.Argument(help="Run folders, or folders of run folders.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the copy.")],
-    most: Annotated[int, typer.Option(help="Answers of every list that are copied.")] = 120,
+    most: Annotated[int, typer.Option(min=1, help="Answers of every list that are copied.")] = 120,
     as_json: Json = False,
 ) -> None:
     """Write a static copy of runs, the pages of `pfungst serve`, for any web host."""

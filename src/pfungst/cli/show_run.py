@@ -26,7 +26,7 @@ def show(
     ] = "",
     text: Annotated[str, typer.Option("--text", help="Only examples with these words.")] = "",
     images: Annotated[bool, typer.Option("--images/--no-images", help="Link to the images.")] = True,
-    most: Annotated[int, typer.Option(help="Print at most so many answers; 0 for all.")] = 40,
+    most: Annotated[int, typer.Option(min=0, help="Print at most so many answers; 0 for all.")] = 40,
     as_json: Json = False,
 ) -> None:
     """Show what a player was asked and said, variant by variant."""

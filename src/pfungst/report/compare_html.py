@@ -135,7 +135,7 @@ def _rank_block(column: Column, names: Sequence[str]) -> FigureBlock:
 
 def _p(value: float) -> str:
     told = format_p(value)
-    return told if told.startswith("<") else f"= {told}"
+    return told.replace("<", "< ") if told.startswith("<") else f"= {told}"
 
 
 def _pair_block(column: Column, names: Sequence[str]) -> TableBlock:

@@ -169,7 +169,7 @@ def _lying(
                 end = max(end, scale(most))
             parts.append(text(end + 7, middle + 4, number(y, unit), kind="value"))
     parts.append(text((left + right) / 2, bottom + 37, figure.get("y_label", ""), "middle"))
-    parts.append(text(left - 8, bottom + 17, short(_x_label(figure), left - 10), "end"))
+    parts.append(text(left - 8, bottom + 37, short(_x_label(figure), left - 10), "end"))
     return svg(WIDTH, bottom + 46, figure["title"], parts)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -153,7 +154,14 @@ def answers_page(site: Site, ids: Sequence[str], wanted: Wanted, limited: int = 
         "problems": [cards[run.id].problem for run in chosen if cards[run.id].problem],
         "options": _options(site, chosen, wanted),
         "back": wanted.query(page=wanted.page),
+        "beside": _beside([run.id for run in chosen] if ids and not site.links.static else []),
     }
+
+
+def _beside(ids: Sequence[str]) -> Mapping[str, list[str]]:
+    """Run -> the others of a list of few runs: they stand beside it on the page of an example, which leads back."""
+    few = ids if len(ids) <= MOST_BESIDE else ()
+    return defaultdict(list, {one: [other for other in few if other != one] for one in few})
 
 
 def _options(site: Site, runs: Sequence[RunFolder], wanted: Wanted) -> dict[str, list[tuple[str, str]]]:
@@ -194,6 +202,7 @@ def example_page(
         raise NotHere("This run has no answer about such an example.")
     others = [one for one in site.runs.all() if one.id != run.id and _same_data(site, card, one)]
     chosen = [one for one in others if one.id in beside][: MOST_BESIDE - 1]
+    listed = [one.id for one in site.runs.all() if one.id in beside and one.id != run.id]
     columns = [(card, rows)] + [(card_of(site, one), site.index.example(one, example_id)) for one in chosen]
     probes: dict[str, list[dict[str, Any]]] = {}
     notes = site.notes.of(run.id, example_id) if not site.links.static else {}
@@ -219,7 +228,9 @@ def example_page(
     return {
         "here": "example", "run": card, "id": example_id, "first": first,
         "probes": probes, "columns": [one for one, _ in columns], "others": [card_of(site, one) for one in others],
-        "beside": [one.id for one in chosen], "back": wanted.query(page=wanted.page), "before": before, "after": after,
+        "beside": [one.id for one in chosen],
+        "listed": listed, "at": at,
+        "back": wanted.query(page=wanted.page), "before": before, "after": after,
         "has_image": example is not None and example.image is not None,
         "no_image": site.pictures.why_none(run) if example is None or example.image is None else "",
         "playable": example is not None and example.scene is not None and example.program is not None,

@@ -118,7 +118,7 @@
     for (const link of all("[data-show]")) {
       link.addEventListener("click", () => {
         form.reset();
-        form.elements.probe.value = link.dataset.show;
+        if (form.elements.probe) form.elements.probe.value = link.dataset.show;
         setTimeout(filter);
       });
     }

@@ -18,7 +18,7 @@ import numpy as np
 
 from pfungst.core import Example, Image, PfungstError, Table
 from pfungst.core.stats import bootstrap
-from pfungst.study.items import TRAINING, Content, Field, Item
+from pfungst.study.items import TRAINING, BadAnswer, Content, Field, Item
 from pfungst.study.kinds.base import Kind, Made, Outcome, checks, finding, run_folder, sample
 from pfungst.study.settings import StudySettings
 
@@ -79,6 +79,11 @@ class SameDifferent(Kind):
             if (found := sum(item.condition == condition and item.role != TRAINING for item in items)) < count
         )
         return Made(items, images, notes)
+
+    def accept(self, content: Content, value: Mapping[str, str]) -> None:
+        # An attention check has no images, and may ask for anything.
+        if content.images and value["same"] == "different" and value["after"] == value["before"]:
+            raise BadAnswer("You chose “Different”, but the same answer for both images. Please change one of them.")
 
     def outcome(self, answers: Sequence[Mapping[str, Any]], items: Sequence[Mapping[str, Any]]) -> Outcome:
         said = [row["value"]["same"] for row in answers]
