@@ -160,9 +160,29 @@ def test_questions_that_speak_of_no_image_are_fit(tmp_path: Path) -> None:
     assert check(make.write(tmp_path / "mine.jsonl", json.dumps({"question": "a?", "answer": "b"}) + "\n")).ok
 
 
-def test_twenty_bad_records_are_shown_and_all_are_counted(tmp_path: Path) -> None:
+def test_twenty_problems_are_shown_each_once_and_all_records_are_counted(tmp_path: Path) -> None:
     make.write(tmp_path / "mine.jsonl", '{"question": "a?"}\n' + "5\n" * 50)
     report = check(tmp_path)
     text = str(report)
-    assert "Bad records: 50," in text and text.count("not an object") == 20 and "... and 30 more" in text
+    assert "Bad records: 50," in text and text.count("not an object") == 1
+    assert "And 49 more like it, the next at line 3." in text
+    assert text.endswith("Not fit for use as it is: fix the bad records, or leave them out (--skip-bad).")
+    assert str(check(tmp_path, skip_bad=True)).endswith("Fit for use.")
     assert len(report.as_dict()["bad"]) == 50
+    twice = "".join(json.dumps({"id": number, "question": "a?"}) + "\n" for number in [*range(30)] * 2)
+    make.write(tmp_path / "mine.jsonl", twice)
+    text = str(check(tmp_path))
+    assert text.count("appears twice") == 20 and "... and 10 other problems." in text and "--json lists every" in text
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_a_table_may_have_commas_semicolons_or_tabs_between_its_cells(tmp_path: Path, mark: str) -> None:
+    rows = [["Fall", "Frage", "Befund"], ["1", '"Wo; und, warum?"', "links"], ["2", "b?", "rechts"]]
+    make.write(tmp_path / "mine.csv", "".join(mark.join(row) + "\n" for row in rows))
+    report = check(f"{tmp_path / 'mine.csv'}?question=Frage&answer=Befund&id=Fall")
+    assert (report.ok, report.labelled) == (True, 2)
+    found = load(f"{tmp_path / 'mine.csv'}?question=Frage&answer=Befund&id=Fall")
+    assert [(one.id, one.question, one.target) for one in found] == [
+        ("1", "Wo; und, warum?", "links"),
+        ("2", "b?", "rechts"),
+    ]

@@ -138,9 +138,19 @@ def test_logs_of_other_tools_are_recorded_answers_too(tmp_path: Path) -> None:
     assert [answer.text for answer in player.answer(queries(data()))] == ["It is 1", "It is 2", "It is 3"]
     assert player.matcher == "lenient" and RecordedPlayer(save(tmp_path, RECORDS), data()).matcher == "strict"
     table = tmp_path / "mine.csv"
-    table.write_text("nr,said\n1,a\n2,b\n3,c\n")
-    mapped = resolve(f"recorded:{table}?id=nr&reply=said", data=data())
-    assert [answer.text for answer in mapped.answer(queries(data()))] == ["a", "b", "c"]
+    for mark in ",;\t":
+        table.write_text("nr,said\n1,a\n2,b\n3,c\n".replace(",", mark))
+        mapped = resolve(f"recorded:{table}?id=nr&reply=said", data=data())
+        assert [answer.text for answer in mapped.answer(queries(data()))] == ["a", "b", "c"]
+
+
+def test_a_file_that_leaves_out_the_last_questions_is_not_considered_down(tmp_path: Path) -> None:
+    many = Dataset("many", [Example(str(number), f"Number {number}?", None, target="x") for number in range(40)])
+    file = save(tmp_path, [{"question_id": number, "answer": "x"} for number in range(20)])
+    with pytest.raises(PlayerError, match=r"no answer for question \d+ .*--max-errors"):
+        examine(f"recorded:{file}", many, ["control"], tmp_path / "few")
+    run = examine(f"recorded:{file}", many, ["control"], tmp_path / "run", max_errors=100)
+    assert run.findings[0].rows[0].n == 20
 
 
 def test_a_missing_answer_is_told_beforehand_and_is_an_error_when_asked(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pfungst.core.errors import BudgetSpent, PfungstError, PlayerDied, PlayerError, QueriesFailed, StoreError
+from pfungst.core.errors import BudgetSpent, NoAnswer, PfungstError, PlayerDied, PlayerError, QueriesFailed, StoreError
 from pfungst.core.store import AnswerStore
 from pfungst.core.types import (
     Answer,
@@ -302,7 +302,7 @@ class Asker:
                 f"{self.last_error} Its answers are kept: run the same command again to try the rest, or allow more "
                 "with --max-errors."
             ) from error
-        self._failures_in_a_row += in_a_row
+        self._failures_in_a_row += in_a_row and not isinstance(error, NoAnswer)
         if self._failures_in_a_row >= self._patience:
             raise self._death()
 
@@ -397,6 +397,6 @@ def _explained(player: Player, query: Query) -> Iterator[None]:
         raise
     except Exception as error:
         raise PlayerError(
-            f"{player.name} failed near the question {query.question!r:.80}: {type(error).__name__}: {error}. "
+            f"{player.name} failed near the question {query.question[:80]!r}: {type(error).__name__}: {error}. "
             "The answers before it are kept; run the same command again to resume."
         ) from error

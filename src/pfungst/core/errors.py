@@ -44,6 +44,10 @@ class PlayerDied(PlayerError):
     """A player that fails on every question. Its earlier answers are kept."""
 
 
+class NoAnswer(PlayerError):
+    """A question that this player never answers, such as one that a file leaves out: others it may well answer."""
+
+
 class QueriesFailed(PlayerError):
     """Some queries failed for good, all others are answered: nothing is gained by asking them again."""
 

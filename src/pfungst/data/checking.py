@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from pfungst.core import Example, PfungstError
@@ -248,9 +248,7 @@ def _sentences(report: CheckReport) -> Iterator[str]:
             yield f"{note[:1].upper()}{note[1:]}: {value}."
     if report.bad:
         yield f"Bad records: {report.bad_records:,}, {report.duplicate_ids:,} of them with an id that was there before."
-        yield from (f"  {one}" for one in report.bad[:MAX_SHOWN])
-        if report.bad_records > MAX_SHOWN:
-            yield f"  ... and {report.bad_records - MAX_SHOWN:,} more (--json lists them)."
+        yield from _bad_lines(report)
     if report.error is not None:
         yield f"Reading stopped: {report.error}"
     if report.unread_columns and report.examples and not report.labelled:
@@ -258,4 +256,22 @@ def _sentences(report: CheckReport) -> Iterator[str]:
         yield f"No right answer was found, and nothing was read from the columns {names}. Name it: ?answer=COLUMN."
     if report.no_images:
         yield report.no_images
-    yield "Fit for use." if report.ok else "Not fit for use as it is."
+    if report.ok:
+        yield "Fit for use."
+    elif replace(report, skip_bad=True).ok:
+        yield "Not fit for use as it is: fix the bad records, or leave them out (--skip-bad)."
+    else:
+        yield "Not fit for use as it is."
+
+
+def _bad_lines(report: CheckReport) -> Iterator[str]:
+    """Each problem once, with the first record that has it."""
+    alike: dict[str, list[BadRecord]] = {}
+    for one in report.bad:
+        alike.setdefault(one.problem, []).append(one)
+    for first, *others in list(alike.values())[:MAX_SHOWN]:
+        yield f"  {first}" + (f" And {len(others):,} more like it, the next at {others[0].where}." if others else "")
+    if len(alike) > MAX_SHOWN:
+        yield f"  ... and {len(alike) - MAX_SHOWN:,} other problems."
+    if len(alike) > MAX_SHOWN or len(alike) < report.bad_records:
+        yield "  --json lists every record."

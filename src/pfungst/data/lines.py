@@ -57,6 +57,16 @@ def json_lines(file: File) -> Iterator[tuple[int, Any]]:
             yield number, Bad(f"the line cannot be read: {error}.")
 
 
+def delimiter(head: str, suffix: str = "") -> str:
+    """What stands between the cells of a table, by its first line: a comma, or a tab or semicolon where there is none.
+
+    Spreadsheets write semicolons where the comma is the decimal mark.
+    """
+    if suffix == ".tsv":
+        return "\t"
+    return next((mark for mark in ",\t;" if mark in head), ",")
+
+
 def table(file: File) -> Iterator[tuple[int, dict[str, Any] | Bad]]:
     """(line number, row) of a CSV or TSV file whose first line names the columns; empty cells are left out."""
     for number, row, _ in placed_rows(file):
@@ -67,7 +77,8 @@ def placed_rows(file: File) -> Iterator[tuple[int, dict[str, Any] | Bad, tuple[i
     """(line number, row, first byte and the one behind the last) of a CSV or TSV file, for whom rows are too large to
     keep."""
     end = [0]
-    reader = csv.reader(_with_ends(file, end), delimiter="\t" if file.suffix == ".tsv" else ",")
+    between = delimiter(file.head().partition("\n")[0], file.suffix)
+    reader = csv.reader(_with_ends(file, end), delimiter=between)
     columns: list[str] | None = None
     while True:
         start = end[0]

@@ -17,6 +17,7 @@ from typing import Any
 
 from pfungst.core import DataError
 from pfungst.data.files import BOMB_FLOOR, BOMB_RATIO
+from pfungst.data.lines import delimiter
 
 Row = tuple[str, Mapping[str, Any]]
 """Position in the file, and the row."""
@@ -190,10 +191,9 @@ def _row(path: Path, where: str, value: Any) -> Row:
 
 
 def _cells(path: Path, text: str) -> Iterator[Row]:
-    head = text.partition("\n")[0]
-    delimiter = "\t" if path_suffix(path) == ".tsv" or ("\t" in head and "," not in head) else ","
+    between = delimiter(text.partition("\n")[0], path_suffix(path))
     csv.field_size_limit(MAX_CELL)  # a prediction or a picture in base64 may be megabytes long
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=between)
     try:
         table = [(reader.line_num, cells) for cells in reader if any(cells)]
     except csv.Error as error:

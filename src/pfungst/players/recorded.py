@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pfungst.core import Answer, DataError, Dataset, Example, PlayerError, Query
+from pfungst.core import Answer, DataError, Dataset, Example, NoAnswer, PlayerError, Query
 from pfungst.logs import read_log
 from pfungst.logs.pairing import pair
 from pfungst.players.hashing import digest
@@ -87,9 +87,9 @@ class RecordedPlayer:
             return next(iter(known.values()))
         if self._missing is not None:
             return Answer(self._missing)
-        raise PlayerError(
+        raise NoAnswer(
             f"{self._file} has no answer for question {examples[0].id} ('{query.question}'). "
-            f"Add it, or set the option missing to the text that counts instead."
+            f"Add it, or name the text that counts instead (--option missing=TEXT)."
         )
 
 
