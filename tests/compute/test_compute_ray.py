@@ -125,6 +125,33 @@ def test_a_busy_cluster_is_asked_once_more():
         assert dead.tries == 2
 
 
+class RpcError(Exception):
+    """As Ray Client lets it through when the cluster goes while it is asked."""
+
+
+RpcError.__module__ = "grpc._channel"
+
+
+@pytest.mark.parametrize("error", [RpcError("Failed to serialize response!"), ConnectionError("gone")])
+def test_a_cluster_that_is_lost_again_and_again_before_it_does_anything_is_given_up(error, tmp_path, monkeypatch):
+    from contextlib import nullcontext
+
+    from pfungst.compute import ray as module
+
+    tries = []
+
+    def lose(*others):
+        tries.append(1)
+        raise error
+        yield
+
+    monkeypatch.setattr(module, "connected", lambda *others, **more: nullcontext(ray))
+    monkeypatch.setattr(module, "_run", lose)
+    with pytest.raises(ComputeError, match="lost 4 times in a row"):
+        run_shards(jobs.draw, make_shards([1]), tmp_path, on="ray://127.0.0.1:1")
+    assert len(tries) == 4
+
+
 def test_ray_started_for_the_call_gives_the_same_bytes(tmp_path):
     code = (
         "import sys; from tests.compute.compute_jobs import draw; from pfungst.compute import make_shards, run_shards\n"

@@ -30,19 +30,30 @@ READY_AHEAD = 2
 KNOCK_SECONDS = 10.0
 RETURN_SECONDS = 120.0
 """How long a cluster that was lost is waited for."""
+LOSSES = 3
+"""Times that a cluster may be lost one after the other without having finished anything."""
 
 
 def run_ray(job: Job, on: str) -> Outcomes:
     queue = deque(job.shards)
     running: dict[Any, Shard] = {}
-    patient = False
+    patient, losses = False, 0
     while queue or running:
         with connected(on, job.workers, patient=patient) as ray:
             try:
-                yield from _run(ray, job, queue, running)
+                with contextlib.closing(_run(ray, job, queue, running)) as outcomes:
+                    for outcome in outcomes:
+                        losses = 0
+                        yield outcome
             except Exception as error:
                 if not lost(ray, error):
                     raise
+                losses += 1
+                if losses > LOSSES:
+                    raise ComputeError(
+                        f"The Ray cluster at {on} was lost {losses} times in a row before it had finished anything "
+                        f"({error}). What was finished before is kept."
+                    ) from error
                 # The cluster is gone, and with it what it was doing. What is finished lies here.
                 queue.extendleft(reversed(running.values()))
                 running.clear()
@@ -81,10 +92,14 @@ def connected(on: str, workers: int | None, patient: bool = False) -> Iterator[A
 
 def lost(ray: Any, error: Exception) -> bool:
     """Whether an error says that the cluster cannot be reached any more, rather than that a task failed."""
-    if isinstance(error, ConnectionError | ray.exceptions.RaySystemError):
+    kinds = ray.exceptions
+    # A raylet or owner that died is the one that speaks for us there: Ray itself sees to those of other nodes.
+    gone = (ConnectionError, kinds.RaySystemError, kinds.RpcError, kinds.LocalRayletDiedError, kinds.OwnerDiedError)
+    if isinstance(error, gone):
         return True
-    # Ray Client says it in words of its own.
-    return not ray.is_initialized() or "client is not connected" in str(error).lower()
+    # Ray Client says it in words of its own, or lets an error of gRPC through.
+    told = type(error).__module__.startswith("grpc") or "client is not connected" in str(error).lower()
+    return told or not ray.is_initialized()
 
 
 def _connect(ray: Any, on: str, workers: int | None) -> None:
