@@ -81,9 +81,13 @@ def _check(first: Compared, other: Compared) -> None:
     imported = "logs" in first.config or "logs" in other.config
     if ours["fingerprint"] != theirs["fingerprint"] and not imported:
         raise PfungstError(
-            f"The runs are on different data sets ({ours['name']}, {theirs['name']}): only answers to the same "
+            f"The runs are on different data sets ({_described(ours)}; {_described(theirs)}): only answers to the same "
             "questions can be compared."
         )
+
+
+def _described(data: Mapping[str, Any]) -> str:
+    return f"{data.get('spec') or data['name']}, fingerprint {data['fingerprint'][:8]}"
 
 
 def shared_ids(runs: Sequence[Compared], probe: str, variant: str) -> list[str]:
