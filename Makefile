@@ -97,7 +97,7 @@ types: .venv/dev.stamp
 
 # All of a release but the upload (CONTRIBUTING.md): tests, docs, then dist/.
 release: test docs
-	$(BIN)/python scripts/release.py
+	$(BIN)/python -m scripts.release
 
 clean:
 	rm -rf .venv site runs .mypy_cache .ruff_cache .pytest_cache .coverage*

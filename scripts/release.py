@@ -1,6 +1,6 @@
 """Make everything that a release consists of, below dist/. Only the upload is left to do.
 
-    python scripts/release.py            (make release, which runs the tests first)
+    python -m scripts.release            (make release, which runs the tests first)
 
 The wheel and the source archive are built twice, from two copies of the commit in different folders, and must have the
 same bytes. Beside them: a bill of materials (CycloneDX, JSON) and SHA256SUMS. Whatever is not in order is said in a
@@ -24,8 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-import licences
+from scripts import licences
 
 ROOT = Path(__file__).resolve().parents[1]
 LARGEST_WHEEL = 70 * 10**6
