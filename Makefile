@@ -60,7 +60,7 @@ results: .venv/dev.stamp
 	$(BIN)/pfungst results check
 
 docs: .venv/dev.stamp
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # A browser for the tests that need one; without it they are skipped.
 browser: .venv/dev.stamp
