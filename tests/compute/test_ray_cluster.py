@@ -28,7 +28,7 @@ pytestmark = [
     pytest.mark.timeout(1200),
 ]
 ROOT = Path(__file__).resolve().parents[2]
-PLAYER = "tests.players.replica_players:Batched"
+PLAYER, SLOW = "tests.players.replica_players:Batched", "tests.faults.players:Noting"
 
 
 class Nodes:
@@ -83,12 +83,15 @@ def same_files(one: Path, other: Path, *names: str) -> None:
 
 
 def test_examine(nodes, tmp_path):
-    data = squares(60)
+    data, probes = squares(60), ["control", "blind"]
     plug = Plug(nodes, 20)
-    examine(PLAYER, data, ["control", "blind"], tmp_path / "here")
+    # Slow enough that a node can be lost while it answers.
+    slow = {"log": str(tmp_path / "log"), "delay": 0.05}
+    examine(SLOW, data, probes, tmp_path / "here", player_options=slow)
     examine(
-        PLAYER, data, ["control", "blind"], tmp_path / "there", place=Place(nodes.address), replicas=3, progress=plug
-    )
+        SLOW, data, probes, tmp_path / "there", player_options=slow, place=Place(nodes.address), replicas=3,
+        progress=plug,
+    )  # fmt: skip
     assert plug.pulled
     same_files(tmp_path / "here", tmp_path / "there", "findings.json", "exam.json", "trials/control.parquet")
 

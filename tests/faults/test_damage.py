@@ -96,6 +96,26 @@ def test_no_flipped_bit_in_the_store_changes_a_number(whole: Path, tmp_path: Pat
     assert ended["the same"], "no flipped bit was mended"
 
 
+def test_no_flipped_bit_in_the_trials_changes_an_answer_or_a_score(whole: Path, tmp_path: Path) -> None:
+    from pfungst.report.answers import answers
+
+    rng = random.Random(4)
+    run = _copied(whole / "run", tmp_path / "run")
+    file = run / "trials" / "control.parquet"
+    content, right = file.read_bytes(), list(answers(run))
+    refused = 0
+    for _ in range(150):
+        data = bytearray(content)
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        file.write_bytes(bytes(data))
+        try:
+            assert list(answers(run)) == right
+        except PfungstError as error:
+            assert "control.parquet" in str(error)
+            refused += 1
+    assert refused
+
+
 def _copied(run: Path, to: Path) -> Path:
     import shutil
 

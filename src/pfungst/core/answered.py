@@ -15,6 +15,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from pfungst.core.parquet import READING
 from pfungst.core.stats import Floats
 from pfungst.core.types import AnsweredTrial
 
@@ -214,7 +215,7 @@ class TrialsFile:
         import pyarrow.parquet as pq
 
         start = 0
-        with pq.ParquetFile(self.path) as file:
+        with pq.ParquetFile(self.path, **READING) as file:
             for number in range(file.num_row_groups):
                 part = file.read_row_group(number, columns=list(columns))
                 yield start, part

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from pfungst.core.errors import PfungstError
-from pfungst.core.files import exists
+from pfungst.core.files import at_home, exists
 
 
 def load_code(spec: str, default: str = "", error: type[PfungstError] = PfungstError) -> Any:
@@ -63,7 +63,7 @@ def names_code(spec: str) -> bool:
 
 
 def _from_file(path: Path, default: str, error: type[PfungstError]) -> ModuleType:
-    path = path.expanduser().absolute()
+    path = at_home(path).absolute()
     if not exists(path) or not (path := path.resolve()).is_file():
         raise error(
             f"There is no file {path}. Give the path of a Python file, as in path/to/file.py:{default or 'name'}."

@@ -24,7 +24,7 @@ class _Data:
     name: str
     metric: str
     fingerprint: str
-    examples: int = 0
+    examples: int
     skipped: int = 0
     spec: str | None = None
     options: dict[str, Any] | None = None

@@ -79,6 +79,14 @@ def exists(path: str | os.PathLike[str]) -> bool:
         return False
 
 
+def at_home(path: str | os.PathLike[str]) -> Path:
+    """A path as the user means it, with `~` for the home folder; as it stands where that names nobody's."""
+    try:
+        return Path(path).expanduser()
+    except (RuntimeError, ValueError):
+        return Path(path)
+
+
 def storable(text: str) -> str:
     """Valid Unicode: a lone surrogate, which JSON can smuggle in, must not lose the record it stands in."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

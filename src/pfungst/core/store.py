@@ -125,7 +125,12 @@ class AnswerStore:
 
     def known(self, keys: Iterable[str]) -> dict[str, Answer]:
         """The stored answers among these keys."""
-        wanted = {bytes.fromhex(key): key for key in keys}
+        try:
+            wanted = {bytes.fromhex(key): key for key in keys}
+        except ValueError as error:
+            raise StoreError(
+                f"What names a query is damaged ({error}). Run `pfungst rescore {self.path.parent}`."
+            ) from None
         with self._told():
             found = self._find(list(wanted))
         said: dict[str, Answer] = {}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pfungst.core.files import jsonable, publish, storable
+from pfungst.core.parquet import WRITING
 from pfungst.core.types import AnsweredTrial
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class TrialsWriter:
 
         self._waiting: list[pa.Table] = []
         self._rows = 0
-        self._file = pq.ParquetWriter(path, _schema(), compression="zstd")
+        self._file = pq.ParquetWriter(path, _schema(), **WRITING)
 
     def add(self, trials: Sequence[AnsweredTrial], keys: Sequence[Row]) -> None:
         if not trials:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pfungst.core import DataError, Figure, Series, Table
+from pfungst.core.parquet import READING
 from pfungst.experiments.cycle_table import interval
 from pfungst.experiments.matrix import AGAINST, BEFORE, NONE, WAYS
 
@@ -70,7 +71,7 @@ def measured(name: str, trials: Path) -> dict[str, Any] | None:
     path = trials / f"{measure.probe}.parquet"
     if not path.exists():
         return None
-    table = pq.read_table(path, columns=["example_id", "image_id", "variant", "score"])
+    table = pq.read_table(path, columns=["example_id", "image_id", "variant", "score"], **READING)
     groups: dict[str, list[Row]] = {}
     for row in table.to_pylist():
         groups.setdefault(row["example_id"], []).append(row)

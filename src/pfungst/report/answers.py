@@ -11,6 +11,7 @@ from typing import Any
 from pfungst.core import PfungstError, read_config
 from pfungst.core.exam import labelled
 from pfungst.core.files import reading
+from pfungst.core.parquet import READING
 from pfungst.report.kinds import KINDS, kind_of
 
 COLUMNS = (
@@ -91,7 +92,7 @@ def _examples(run: Path, probe: str, label: str) -> Iterator[list[dict[str, Any]
         raise PfungstError(f"{run} has no trials of the probe {probe}: run the exam to its end.")
     rows: list[dict[str, Any]] = []
     with reading(path, f"Run `pfungst rescore {run}`."):
-        file = pq.ParquetFile(path)
+        file = pq.ParquetFile(path, **READING)
         missing_columns(path, file.schema_arrow.names)
         for batch in file.iter_batches(columns=list(COLUMNS)):
             for row in batch.to_pylist():
@@ -123,7 +124,7 @@ def removing_probes(run: Path, probes: Sequence[str], label: str = "") -> frozen
         path = labelled(run / "trials", label) / f"{probe}.parquet"
         if path.exists():
             with reading(path, f"Run `pfungst rescore {run}`."):
-                first = next(pq.ParquetFile(path).iter_batches(batch_size=1, columns=["keeps"]), None)
+                first = next(pq.ParquetFile(path, **READING).iter_batches(batch_size=1, columns=["keeps"]), None)
             if first is not None and len(first) and str(first.column(0)[0].as_py()).startswith("nothing"):
                 found.add(probe)
     return frozenset(found)

@@ -15,6 +15,7 @@ import numpy as np
 
 from pfungst.core.exam import labelled
 from pfungst.core.files import reading
+from pfungst.core.parquet import READING
 from pfungst.report.answers import missing_columns
 from pfungst.report.kinds import KINDS, WRONG, kind_of
 
@@ -150,7 +151,7 @@ class _Light:
             return cls([], [], [], np.zeros(0), np.zeros(0, np.int64))
         with reading(path, f"Run `pfungst rescore {path.parent.parent}`."):
             missing_columns(path, pq.ParquetFile(path).schema_arrow.names)
-            table = pq.read_table(path, columns=["example_id", "variant", "answer", "score"])
+            table = pq.read_table(path, columns=["example_id", "variant", "answer", "score"], **READING)
             ids, variants, answers, scores = (table.column(name).to_pylist() for name in table.column_names)
         # A trial begins with its clean variant.
         starts = [
@@ -186,7 +187,7 @@ def _read(folder: Path, light: Mapping[str, _Light], chosen: Sequence[tuple[str,
         done = 0
         file = folder / f"{probe}.parquet"
         with reading(file, f"Run `pfungst rescore {folder.parent}`."):
-            for batch in pq.ParquetFile(file).iter_batches():
+            for batch in pq.ParquetFile(file, **READING).iter_batches():
                 inside = wanted[(wanted >= done) & (wanted < done + len(batch))]
                 rows.update(zip(inside.tolist(), map(_plain, batch.take(inside - done).to_pylist()), strict=True))
                 done += len(batch)

@@ -12,6 +12,7 @@ from typing import Any
 
 from pfungst.core import PfungstError, read_config
 from pfungst.core.files import reading
+from pfungst.core.parquet import READING
 from pfungst.scores import same_answer
 
 COLUMNS = ("example_id", "image_id", "variant", "question", "answer", "score", "target")
@@ -117,7 +118,7 @@ def _read(run: Path, probe: str) -> dict[str, dict[str, Any]]:
         raise PfungstError(f"{run} has no trials of the probe {probe}: run the exam to its end.")
     found: dict[str, dict[str, Any]] = {}
     with reading(path, f"Run `pfungst rescore {run}`."):
-        rows: Sequence[dict[str, Any]] = pq.read_table(path, columns=list(COLUMNS)).to_pylist()
+        rows: Sequence[dict[str, Any]] = pq.read_table(path, columns=list(COLUMNS), **READING).to_pylist()
         for row in rows:
             row["score"] = math.nan if row["score"] is None else row["score"]
             found.setdefault(row["variant"], {})[row["example_id"]] = row

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from pfungst.core import PfungstError
+from pfungst.core.parquet import READING
 from pfungst.web.runs import RunFolder
 from pfungst.world.images import SceneImage
 from pfungst.world.renderers.plan import plan_view
@@ -48,7 +49,9 @@ def _all(run: RunFolder, size: int, modified: int) -> dict[str, MovedScene]:
 
     columns = ["example_id", "scene", "after", "query", "camera"]
     try:
-        rows = pq.read_table(run.path / "game" / "moves.parquet", columns=columns, filters=[("fooled", "=", True)])
+        rows = pq.read_table(
+            run.path / "game" / "moves.parquet", columns=columns, filters=[("fooled", "=", True)], **READING
+        )
         found: dict[str, MovedScene] = {}
         for row in sorted(rows.to_pylist(), key=lambda row: row["query"]):
             if row["example_id"] not in found:

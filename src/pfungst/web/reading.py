@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pfungst.core import PfungstError
+from pfungst.core.parquet import READING
 from pfungst.scores import same_answer
 from pfungst.web.runs import RunFolder
 
@@ -46,7 +47,7 @@ def batches(run: RunFolder, file: Path, first: int) -> Iterator[Any]:
 
     probe = file.stem
     try:
-        with pq.ParquetFile(file) as source:
+        with pq.ParquetFile(file, **READING) as source:
             names = source.schema_arrow.names
             missing = [name for name in _NEEDED if name not in names]
             if missing:

@@ -13,7 +13,7 @@ import torch
 import transformers
 
 from pfungst.core import PfungstError, PlayerError
-from pfungst.core.files import exists
+from pfungst.core.files import at_home, exists
 from pfungst.players.hashing import digest
 from pfungst.players.huggingface.options import HuggingFaceOptions
 from pfungst.players.huggingface.processors import load_processor
@@ -60,7 +60,7 @@ class Loaded:
 
 
 def load_model(source: str, options: HuggingFaceOptions) -> Loaded:
-    folder = Path(source).expanduser()
+    folder = at_home(source)
     local = exists(folder) and folder.is_dir()
     if not local and (source.startswith((".", "/", "~")) or source.count("/") > 1):
         raise PlayerError(f"There is no folder {folder}.")

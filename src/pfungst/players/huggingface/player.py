@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 from pfungst.core import Answer, Image, MissingExtra, PfungstError, PlayerError, Query
+from pfungst.core.files import at_home
 from pfungst.core.images import as_rgb
 from pfungst.players.hashing import digest
 from pfungst.players.huggingface.options import HuggingFaceOptions
@@ -50,7 +50,7 @@ class HuggingFacePlayer:
 
         from pfungst.players.huggingface import chat, classify, generate, loading
 
-        folder = Path(source).expanduser()
+        folder = at_home(source)
         loaded = loading.load_model(source, options)
         makers: dict[str, Any] = {
             "classify": classify.Classifier,

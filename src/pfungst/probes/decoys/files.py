@@ -14,6 +14,7 @@ from typing import Any
 from pfungst.core import Example, FileImage, PfungstError
 from pfungst.core.files import reading, storable
 from pfungst.core.images import ZipImage
+from pfungst.core.parquet import READING, WRITING
 from pfungst.probes.decoys.sets import DecoySet
 
 _ROWS = 50_000
@@ -139,7 +140,7 @@ def _write_parquet(path: Path, rows: Iterator[dict[str, Any]], about: dict[str, 
                     ],
                     metadata={ABOUT: json.dumps(about)},
                 )
-                writer = pq.ParquetWriter(path, schema, compression="zstd")
+                writer = pq.ParquetWriter(path, schema, **WRITING)
             assert writer is not None
             writer.write_table(pa.Table.from_pylist(block, schema=schema))
             count += len(block)
@@ -198,7 +199,7 @@ def _counted(path: Path) -> Iterator[dict[str, Any]]:
         import pyarrow.parquet as pq
 
         columns = [name for name in pq.read_schema(path).names if wanted(name)]
-        yield from pq.read_table(path, columns=columns).to_pylist()
+        yield from pq.read_table(path, columns=columns, **READING).to_pylist()
         return
     with open(path, encoding="utf-8") as file:
         for line in file:

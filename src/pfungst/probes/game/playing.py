@@ -22,6 +22,7 @@ from pfungst.compute import Shard, ShardsFailed, run_shards
 from pfungst.compute.store import Store
 from pfungst.core import Asker, Dataset, Example, PfungstError, Place, Player, ProbeError, Source
 from pfungst.core.files import jsonable, write_atomic
+from pfungst.core.parquet import WRITING
 from pfungst.core.store import AnswerStore
 from pfungst.core.types import Progress, no_progress
 from pfungst.probes.game.adversaries import TellingAdversary, VersionedAdversary
@@ -266,7 +267,7 @@ def _write_moves(folder: Path, rounds: Sequence[Round]) -> None:
     import pyarrow.parquet as pq
 
     buffer = io.BytesIO()
-    pq.write_table(pa.concat_tables([played.table for played in rounds]), buffer, compression="zstd")
+    pq.write_table(pa.concat_tables([played.table for played in rounds]), buffer, **WRITING)
     write_atomic(folder / MOVES, buffer.getvalue())
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from pfungst.core import PfungstError, read_config
 from pfungst.core.files import jsonable, reading, storable
+from pfungst.core.parquet import READING, WRITING
 from pfungst.probes.game.board import Board, Floats
 from pfungst.probes.game.minigame import MiniGame, Move
 from pfungst.probes.game.rules import CHANGED, FOOLED, INVALID, GameRules
@@ -244,14 +245,14 @@ def write_round(file: Any, played: Round) -> None:
         table = table.set_column(table.schema.get_field_index(name), name, column)
     about = {name: value for name, value in vars(played).items() if name != "table"}
     text = json.dumps(jsonable({**about, "boards": [asdict(one) for one in played.boards]}))
-    pq.write_table(table.replace_schema_metadata({"pfungst": text}), file, compression="zstd")
+    pq.write_table(table.replace_schema_metadata({"pfungst": text}), file, **WRITING)
 
 
 def read_round(path: Path) -> Round:
     import pyarrow.parquet as pq
 
     with reading(path, "Delete it, and run the same command again."):
-        table = pq.read_table(path)
+        table = pq.read_table(path, **READING)
         about = json.loads((table.schema.metadata or {})[b"pfungst"])
         boards = tuple(BoardSummary(**one) for one in about.pop("boards"))
         return Round(table.replace_schema_metadata(None), boards, tuple(about.pop("curve")), **about)
@@ -264,7 +265,7 @@ def read_moves(run: Path) -> Any:
 
     path = run / "game" / MOVES
     try:
-        return pq.read_table(path)
+        return pq.read_table(path, **READING)
     except FileNotFoundError:
         read_config(run)  # says what is wrong where this is no run folder at all
         raise PfungstError(f"{run} has no finished game: it has no {path.relative_to(run)}.") from None

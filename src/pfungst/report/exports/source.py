@@ -14,6 +14,7 @@ from typing import Any
 from pfungst.core import PfungstError, read_config
 from pfungst.core.exam import labelled
 from pfungst.core.files import reading
+from pfungst.core.parquet import READING
 from pfungst.core.store import AnswerStore
 from pfungst.report.findings import read_findings, read_judge
 from pfungst.report.names import finding_name
@@ -128,7 +129,7 @@ class Source:
         if not path.exists():
             raise PfungstError(f"{self.path} has no trials of the probe {probe}: run the exam to its end.")
         with reading(path, f"Run `pfungst rescore {self.path}`."):
-            trials = pq.read_table(path)
+            trials = pq.read_table(path, **READING)
             keys = trials.column("key").to_pylist()
         said = self._said(keys)
         trials = trials.add_column(0, "probe", pa.array([probe] * len(trials), pa.string()))

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pfungst.core.parquet import WRITING
 from pfungst.report.exports.source import Source
 from pfungst.report.exports.writing import visible
 
@@ -55,7 +56,7 @@ def _parquet(table: Any) -> bytes:
     import pyarrow.parquet as pq
 
     buffer = io.BytesIO()
-    pq.write_table(table, buffer, compression="zstd")
+    pq.write_table(table, buffer, **WRITING)
     return buffer.getvalue()
 
 
