@@ -76,7 +76,13 @@ class Connections:
             target = url
             given.update(_proxy_authorization(self._proxy))
         lines = (f"POST {target} HTTP/1.1", *(f"{name}: {value}" for name, value in given.items()), "Content-Length: ")
-        self._head = "\r\n".join(lines).encode("latin-1")
+        try:
+            self._head = "\r\n".join(lines).encode("latin-1")
+        except UnicodeEncodeError as error:
+            sign = error.object[error.start]
+            raise PlayerError(
+                f"{url!r:.200} cannot be asked: its address or key has the character {sign!a}, which HTTP cannot carry."
+            ) from None
 
     async def post(self, body: Sequence[bytes]) -> Reply:
         """The reply to a request with this body. Raises HTTPFailure, or OSError where there is no connection."""
