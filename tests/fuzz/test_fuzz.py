@@ -87,6 +87,27 @@ def test_any_reply_is_read_as_one_of_the_choices_or_not_at_all(reply: str, choic
         assert score != score or 0 <= score <= 1, name
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Answer: \u0130",
+        "(\u0131)",
+        "\u017f",
+        "the fir\u017ft option",
+        "option " + "9" * 5000,
+        "option \u017fix",
+        "\u212a.",
+    ],
+)
+def test_letters_of_other_alphabets_are_no_letters_of_options(reply: str) -> None:
+    from pfungst.scores.matchers import MATCHERS, read
+
+    choices = tuple(f"thing number {number}" for number in range(20))
+    for name in MATCHERS.names():
+        assert read(reply, choices, "", name) in (None, *choices)
+    assert read(reply, choices, "", "lenient") is None
+
+
 @given(st.text(max_size=60), st.sampled_from(["probe", "player", "data", "metric", "matcher"]))
 @settings(max_examples=100, deadline=None)
 def test_any_spec_names_a_part_or_is_refused_with_a_sentence(spec: str, what: str) -> None:

@@ -32,7 +32,7 @@ class Letters:
                 rf"(?:(?:the|la|el|die)\s+)?(?:(?:correct|right|best)\s+)?"
                 rf"(?P<word>(?:option|choice|letter|answer|opción|opção|opzione)s?\s*[:#]?\s*|"
                 rf"选项\s*)?"
-                rf"(?P<open>[(\[{{<\"']*)(?P<letter>{both})(?P<close>[)\]}}>\"']*)(?!'?[A-Za-z0-9_\u00c0-\u024f])(?!-\w)",
+                rf"(?P<open>[(\[{{<\"']*)(?P<letter>(?-i:{both}))(?P<close>[)\]}}>\"']*)(?!'?[A-Za-z0-9_\u00c0-\u024f])(?!-\w)",
                 re.I,
             ),
             re.compile(rf"^[-•\s]*[(\[]?(?P<letter>{both})[)\].:][)\s]*(?P<rest>.*)$", re.M),
@@ -62,6 +62,8 @@ def nth(match: re.Match[str], options: Options) -> int | None:
     count = len(options.choices)
     if match["nth"]:
         name = match["nth"].lower()
+        if name not in (*_ORDINALS, "last"):  # a long s, or an I of other alphabets, counts as the letter in a pattern
+            return None
         index = count - 1 if name == "last" else _ORDINALS.index(name)
     elif options.values:
         # "Option 2" may be the second option or the one that says 2.
@@ -69,5 +71,7 @@ def nth(match: re.Match[str], options: Options) -> int | None:
     else:
         number = match["number"].lower()
         names = ["one", "two", "three", "four", "five", "six"]
+        if (not number.isdigit() and number not in names) or len(number) > 9:
+            return None
         index = (int(number) if number.isdigit() else names.index(number) + 1) - 1
     return index if 0 <= index < count else None
