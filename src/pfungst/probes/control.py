@@ -40,7 +40,8 @@ class Control:
             verdict = f"{told}, so the control cannot tell how much of it is sampling noise."
             return Findings(self.name, (clean,), verdict, clean, tables=tuple(_by_type(trials, seed)))
         if changed.value == 0:
-            verdict = f"Asked twice, the player gave the same answer to all {changed.n} questions: no sampling noise."
+            every = "the one question" if changed.n == 1 else f"all {changed.n} questions"
+            verdict = f"Asked twice, the player gave the same answer to {every}: no sampling noise."
         elif changed.value != changed.value:
             verdict = (
                 "Asked twice, the player gave no pair of replies that could be read: how often it changes its answer "
