@@ -157,7 +157,7 @@ def test_findings_are_strict_json(data, tmp_path):
     assert found["findings"][0]["clean"]["low"] is None
 
 
-@pytest.mark.parametrize("name", ["", "../climbs", "/root", "a\0b", ".hidden", "x" * 300])
+@pytest.mark.parametrize("name", ["", "../climbs", "/root", "a\0b", ".hidden", "x" * 300, ["a"]])
 def test_a_probe_whose_name_is_no_file_name_is_refused(data, tmp_path, name):
     with pytest.raises(ProbeError, match="plain file name"):
         exam(Parrot(), data, tmp_path, [Control(name=name)]).run()

@@ -91,11 +91,12 @@ class Exam:
         if len(self.data) == 0:
             raise PfungstError(f"The data set {self.data.name} has no examples to ask about.")
         names = [probe.name for probe in self.probes]
+        for name in names:
+            # Files are called after it, and it may come from somebody else's exam.json.
+            if not isinstance(name, str) or not is_plain_name(name):
+                raise ProbeError(f"A probe cannot be named {name!r}: its name must be a plain file name.")
         if len(set(names)) != len(names):
             raise ProbeError(f"Each probe may be named once, but these were: {', '.join(names)}.")
-        for name in names:
-            if not is_plain_name(name):  # files are called after it, and it may come from somebody else's exam.json
-                raise ProbeError(f"A probe cannot be named {name!r}: its name must be a plain file name.")
         from pfungst.core.adaptive import check_precision, stopped  # numpy waits until it is needed
 
         if self.precision is not None:

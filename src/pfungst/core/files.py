@@ -9,6 +9,7 @@ import math
 import os
 import secrets
 import sys
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Collection, Iterator, Mapping
@@ -17,8 +18,12 @@ from typing import Any
 
 from pfungst.core.errors import DataError, PfungstError
 
-DAMAGE = (OSError, ValueError, LookupError, TypeError, AttributeError, EOFError, RuntimeError, RecursionError)
-"""What readers of formats raise where a file is not what its name says; Arrow's own errors are among these."""
+DAMAGE = (
+    OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, EOFError, RuntimeError, SyntaxError,
+    tokenize.TokenError,
+)  # fmt: skip
+"""What readers of formats raise where a file is not what its name says; Arrow's own errors are among these, and what
+NumPy lets through where the head of an array, which is Python, is damaged."""
 
 
 def is_plain_name(name: str) -> bool:

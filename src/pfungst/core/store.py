@@ -127,7 +127,7 @@ class AnswerStore:
         """The stored answers among these keys."""
         try:
             wanted = {bytes.fromhex(key): key for key in keys}
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             raise StoreError(
                 f"What names a query is damaged ({error}). Run `pfungst rescore {self.path.parent}`."
             ) from None

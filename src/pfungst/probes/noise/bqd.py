@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from pfungst.core import DataError, PfungstError
-from pfungst.core.files import reading, storable, write_atomic
+from pfungst.core.files import DAMAGE, reading, storable, write_atomic
 from pfungst.core.parquet import READING, WRITING
 from pfungst.probes.noise.ranking import Ranking
 
@@ -146,5 +146,5 @@ def _read_json(path: Path) -> list[tuple[str, list[str], list[float], float | No
             for row in rows
             if row != 0
         ]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except DAMAGE as error:
         raise DataError.at(path, "", f"this is not a basic question dataset ({error!r}).") from error

@@ -14,7 +14,7 @@ from typing import IO
 import numpy as np
 
 from pfungst.core import DataError
-from pfungst.core.files import exists
+from pfungst.core.files import DAMAGE, exists
 from pfungst.text.encoders.base import FloatArray, check_sentences
 from pfungst.text.encoders.tokens import words
 
@@ -84,7 +84,7 @@ def _read_npz(file: Path, limit: int | None) -> tuple[list[str], FloatArray]:
         with np.load(file, allow_pickle=False) as archive:
             # A member that does not begin as an array does comes as bytes.
             found, rows = np.asarray(archive["words"]), np.asarray(archive["vectors"])
-    except (KeyError, ValueError) as error:
+    except DAMAGE as error:
         raise DataError.at(
             file, "", f"an .npz of word vectors holds the arrays `words` and `vectors` ({error})."
         ) from error
