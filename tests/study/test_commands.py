@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from pfungst.cli.app import app
 from pfungst.study import StudySettings, new_study, open_study
 from tests.study.conftest import visiting
 
@@ -65,6 +67,37 @@ def test_the_demo_serves_the_study_that_is_there(tmp_path: Path, questions: Path
         assert "Before you begin" in visitor.get(told["link"]).text
     process.terminate()
     process.wait()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["new", "rephrase", "--data", "questions.jsonl", "--out", "other", "--limit", "0"], "--limit"),
+        (["workers", "people", "--add", "-2"], "--add"),
+        (["serve", "people", "--port", "99999"], "--port"),
+        (["serve", "people", "--port", "0", "--public", "ftp://study.example.org"], "such as https://"),
+        (["restore", "nothing.zip", "--out", "other"], "there is no such file"),
+    ],
+)
+def test_what_makes_no_sense_is_a_sentence(
+    tmp_path: Path, questions: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
+) -> None:
+    new_study(tmp_path / "people", StudySettings("rephrase", str(questions)), limit=1).study.close()
+    monkeypatch.chdir(tmp_path)
+    found = CliRunner().invoke(app, ["study", *words])
+    told = found.output if isinstance(found.exception, SystemExit) else str(found.exception)
+    assert found.exit_code != 0 and said in told and "Traceback" not in told
+
+
+def test_a_new_study_says_how_many_workers_it_needs(tmp_path: Path, questions: Path) -> None:
+    def fewest(kind: str, **settings: Any) -> int:
+        made = new_study(tmp_path / f"{len(list(tmp_path.iterdir()))}", StudySettings(kind, str(questions), **settings))
+        made.study.close()
+        return made.workers
+
+    assert fewest("withheld", wanted=3) == 3 * 4, "nobody sees a question in two conditions"
+    assert fewest("withheld:conditions=IQA,training=0", wanted=2, per_worker=4) == 2 * 12 / 4
+    assert fewest("rephrase", wanted=2) == 1 + 2, "nobody judges their own"
 
 
 def test_without_the_extra_a_sentence_says_what_to_install(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pfungst.cli.examine import Json
 def serve(
     runs: Annotated[list[Path] | None, typer.Argument(help="Run folders, or folders of run folders [runs].")] = None,
     host: Annotated[str, typer.Option(help="Address to listen on; others than loopback need a token.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port; 0 takes any free one.")] = 8907,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes any free one.")] = 8907,
     token: Annotated[
         str, typer.Option(envvar="PFUNGST_TOKEN", help="Needed for everything beyond reading [made where needed].")
     ] = "",

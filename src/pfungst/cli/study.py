@@ -23,7 +23,7 @@ Address = Annotated[
     ),
 ]  # fmt: skip
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
-Port = Annotated[int, typer.Option(help="The port; 0 takes any free one.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes any free one.")]
 
 
 @app.command("new")
@@ -40,7 +40,7 @@ def new(
         str, typer.Option("--data", "-d", help="A data set; for same-different and judge a run folder.")
     ] = "",
     limit: Annotated[
-        int | None, typer.Option(help="How many questions, drawn at random (same-different: per condition).")
+        int | None, typer.Option(min=1, help="How many questions, drawn at random (same-different: per condition).")
     ] = None,
     setting: Annotated[
         list[str] | None,
@@ -71,13 +71,13 @@ def new(
     print(f"{out}: {made.items} items.")
     for note in made.notes:
         print(f"Note: {note}")
-    print(f"Next: pfungst study workers {out} --add 3; pfungst study serve {out}")
+    print(f"Next: pfungst study workers {out} --add {made.workers}; pfungst study serve {out}")
 
 
 @app.command("workers")
 def workers(
     folder: Folder,
-    add: Annotated[int, typer.Option(help="Invite this many new workers.")] = 0,
+    add: Annotated[int, typer.Option(min=0, help="Invite this many new workers.")] = 0,
     code: Annotated[list[str] | None, typer.Option(help="Invite a worker of this code. Repeatable.")] = None,
     public: Annotated[
         str, typer.Option(help="Address under which workers reach the server.")
@@ -142,9 +142,8 @@ def results(
     if as_json:
         print_json({**found.numbers(), "files": files})
         return
-    print(
-        f"{found.title} {found.complete} of {found.items} items have all their answers; {found.answers} answers count."
-    )
+    print(found.title)
+    print(f"{found.complete} of {found.items} items have all their answers; {found.answers} answers count.")
     if found.excluded:
         print(f"{found.excluded} answers do not count: their workers failed the attention checks.")
     for table in found.tables:

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route, Router
 
-from pfungst.core import PfungstError
+from pfungst.core import PfungstError, UsageError
 from pfungst.report.page import static as report_static
 from pfungst.study.book import Saved, Turn, Worker
 from pfungst.study.folder import IMAGES, Study
@@ -40,7 +40,12 @@ class Pages:
         self.book = study.book
         self.sessions: Sessions = Sessions(f"pfungst_study_{port}", study.keys.secret)
         self.actions: Actions = Actions(self.sessions, needs_sign_in=False)
-        named = urlsplit(public).hostname
+        parts = urlsplit(public)
+        named = parts.hostname
+        if public and (parts.scheme not in ("http", "https") or not named):
+            raise UsageError(
+                f"The public address is that of a website, such as https://study.example.org, not {public!r}."
+            )
         local = allowed_hosts(host)
         self.hosts: frozenset[str] = local | {named.lower()} if local and named else local
         # Reading a page costs little; guessing a link or a token must not pay.

@@ -56,6 +56,8 @@ def restore(backup: Path, out: Path, database: str = "") -> Study:
     """A study from its backup, in a new folder and an empty database."""
     if out.is_dir() and any(out.iterdir()):
         raise PfungstError(f"{out} is not empty. A study is restored into a folder of its own.")
+    if not backup.is_file():
+        raise DataError.at(backup, "", "there is no such file.", "`pfungst study backup` writes one.")
     try:
         with zipfile.ZipFile(backup) as archive:
             check_unpacked(backup, archive, backup.stat().st_size)

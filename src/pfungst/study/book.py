@@ -189,7 +189,9 @@ class Book:
         who = {"worker": worker.id}
         training = connection.execute(queries.NEXT_TRAINING, who).first()
         if training is not None:
-            return training[0], training[1]
+            # Nobody practises for nothing: where no item is left, the page says so at once.
+            left = self._choose_item(connection, worker, now, 0) is not None
+            return (training[0], training[1]) if left else None
         counts = _counts(connection, worker)
         done, every = counts.get(ITEM, 0), self.settings.check_every
         if every and done // every > counts.get(CHECK, 0):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import shutil
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,8 @@ class NewStudy:
     study: Study
     items: int
     notes: tuple[str, ...]
+    workers: int
+    """Fewest workers who can give all answers."""
 
 
 def new_study(
@@ -51,6 +55,8 @@ def new_study(
     if (out / FILE).exists() or (out.is_dir() and any(out.iterdir())):
         raise PfungstError(f"{out} is not empty. A study begins in a folder of its own.")
     made = kind.make(settings.data, options or {}, limit, settings)
+    if not any(item.role == ITEM for item in made.items):
+        raise PfungstError(f"There is nothing to ask: {settings.data} gives no items for this study.")
     out.mkdir(parents=True, exist_ok=True)
     try:
         names = _write_images(out / IMAGES, made.images, progress)
@@ -65,7 +71,17 @@ def new_study(
     except BaseException:
         shutil.rmtree(out, ignore_errors=True)
         raise
-    return NewStudy(study, sum(item.role == ITEM for item in made.items), made.notes)
+    asked = [item for item in made.items if item.role == ITEM]
+    return NewStudy(study, len(asked), made.notes, _fewest(asked, settings, kind.follows))
+
+
+def _fewest(items: Sequence[Item], settings: StudySettings, follows: bool) -> int:
+    """A worker gets one item of a source, and nobody judges their own: what follows an answer is for others."""
+    answers: Counter[str] = Counter()
+    for item in items:
+        answers[item.source] += settings.wanted if item.wanted is None else item.wanted
+    fewest = max(answers.values(), default=1) + (settings.wanted if follows else 0)
+    return max(fewest, math.ceil(answers.total() / settings.per_worker)) if settings.per_worker else fewest
 
 
 def _write_images(folder: Path, images: Mapping[str, Image], progress: Progress) -> dict[str, str]:

@@ -95,7 +95,8 @@ def check_judged(judged: Judged, data: Dataset, place: str) -> None:
     if not any((one.id, plain(one.question)) in judged for one in data):
         raise ProbeError(
             f"People judged rephrasings of {len(judged)} questions in {place}, but none of these is among the "
-            f"{len(data)} questions of {data.name}. Examine the data set that the study was made from."
+            f"{len(data)} questions of {data.name}. Examine the data set that the study was made from, all of it: a "
+            f"study draws its questions at random."
         )
 
 

@@ -108,7 +108,7 @@ class SameDifferent(Kind):
             cells = [finding("accuracy", one, name) for one in (before, after)]
             conditions.append((name, len(set(groups)), len(rows), finding("share", verdict, name), *cells))
             numbers[f"right after, {name}"] = cells[1]
-        options = tuple(f"people say: {words.lower()}" for _, words in SAME)
+        options = tuple(f"people say “{words}”" for _, words in SAME)
         confusion = Table(
             "Confusion matrix (Figure 28)", ("", "answers", *options), tuple(matrix),
             "Shares of a row, with 95% intervals over the questions.",
