@@ -54,6 +54,15 @@ def test_numbers_that_no_float_can_hold_are_refused() -> None:
         parse_settings(FitConfig, {"rate": 10**400})
 
 
+@pytest.mark.parametrize(
+    ("logprob", "confidence"), [(float("-inf"), 0.0), (float("nan"), None), (10**400, None), (-(10**400), None)]
+)
+def test_odd_probabilities_of_a_server_are_no_confidence(logprob: float, confidence: float | None) -> None:
+    from pfungst.players.chat_api import _confidence
+
+    assert _confidence({"content": [{"logprob": logprob}]}) == confidence
+
+
 def test_the_same_seed_feeds_the_same_input(tmp_path: Path) -> None:
     from tests.fuzz.mutate import harm_bytes, harm_value, text
 

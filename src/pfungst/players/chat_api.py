@@ -217,6 +217,7 @@ def _confidence(logprobs: Any) -> float | None:
     if not isinstance(content, list) or not content:
         return None
     values = [token.get("logprob") if isinstance(token, dict) else None for token in content]
-    if not all(isinstance(v, int | float) and not math.isnan(v) for v in values):
+    # NaN is not in any range, and a whole number of any length can be compared.
+    if not all(isinstance(v, int | float) and (-1e300 < v < 1e300 or v == -math.inf) for v in values):
         return None
     return min(1.0, math.exp(min(0.0, math.fsum(v for v in values if v is not None))))
