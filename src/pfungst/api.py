@@ -141,7 +141,7 @@ def examine(
     """
     from pfungst.compute import working
     from pfungst.players.replicas import closing
-    from pfungst.report import add_looks, write_report
+    from pfungst.report import add_looks, add_prompts, write_report
     from pfungst.scores import get_metric
     from pfungst.scores.matchers import get_matcher
 
@@ -177,6 +177,7 @@ def examine(
                 examined = exam.run()
         if not examined.finished:
             add_looks(path, chosen, part)
+            add_prompts(path, chosen, part)
     told = reading_notes(examined, part.metric, reading)
     if not examined.finished or not (path / "report.html").exists():
         write_report(path, part)

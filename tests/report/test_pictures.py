@@ -7,9 +7,12 @@ from dataclasses import replace
 import pytest
 
 from pfungst.core import Answer, Exam
+from pfungst.core.types import Terms
 from pfungst.probes.blind import Blind
 from pfungst.probes.control import Control
-from pfungst.report import add_looks, write_report
+from pfungst.probes.protocol import Protocol
+from pfungst.report import add_looks, add_prompts, write_report
+from pfungst.report.cases import sample_of
 from pfungst.report.plan import SIDE, draw_plan
 from tests.conftest import squares
 
@@ -64,6 +67,34 @@ def test_where_a_player_looks_is_kept_and_drawn(tmp_path):
     looks = json.loads((tmp_path / "looks.json").read_text())
     assert next(iter(looks.values()))[0] == [1.0, 0.0, 0.0, 0.0]
     assert "where it looks, clean: yes" in write_report(tmp_path, data).read_text()
+
+
+class Chatting(Yes):
+    """Puts questions into words of its own, or into those of the probe."""
+
+    terms, takes = Terms(), frozenset({"template"})
+
+    def answer(self, queries):
+        return [Answer("no" if query.framing else "yes") for query in queries]
+
+    def prompt(self, query):
+        template = query.framing.template if query.framing else "{question} In a word!"
+        return template.replace("{question}", query.question)
+
+
+def test_a_case_shows_the_prompt_that_was_sent(tmp_path):
+    data = examined(Chatting(), tmp_path, (Control(), Protocol()))
+    add_prompts(tmp_path, Yes(), data)
+    assert not (tmp_path / "prompts.json").exists(), "this player has no prompt of its own"
+    add_prompts(tmp_path, Chatting(), data)
+    html = write_report(tmp_path, data).read_text()
+    question = data[0].question
+    assert f'Prompt, as it was sent</p><div class="raw">{question} In a word!</div>' in html
+    kept = json.loads((tmp_path / "prompts.json").read_text())
+    rows = [row for case in sample_of(tmp_path).cases for row in (case.clean, case.disturbed)]
+    assert {row["key"] for row in rows} == set(kept), "also where a probe says how to ask"
+    framed = {text for key, text in kept.items() if not text.endswith(" In a word!")}
+    assert framed == {f"{question}\nAnswer the question with one word or phrase."}
 
 
 def test_a_player_that_fails_to_tell_loses_no_report(tmp_path, caplog):

@@ -3,5 +3,6 @@
 from pfungst.report.card import card_rows, format_finding
 from pfungst.report.html import write_report
 from pfungst.report.looking import add_looks
+from pfungst.report.prompts import add_prompts
 
-__all__ = ["add_looks", "card_rows", "format_finding", "write_report"]
+__all__ = ["add_looks", "add_prompts", "card_rows", "format_finding", "write_report"]

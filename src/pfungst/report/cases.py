@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from pfungst.core import read_config
 from pfungst.core.exam import labelled
 from pfungst.core.files import reading
 from pfungst.core.parquet import READING
-from pfungst.report.answers import missing_columns
+from pfungst.report.answers import missing_columns, removing_probes
+from pfungst.report.findings import read_findings
 from pfungst.report.kinds import KINDS, WRONG, kind_of
 
 PER_KIND = 24
@@ -84,6 +86,13 @@ class Sample:
     @property
     def complete(self) -> bool:
         return len(self.cases) == self.total
+
+
+def sample_of(run: Path) -> Sample:
+    """The cases that the report of a run will show."""
+    findings = read_findings(run)
+    removing = removing_probes(run, [one["probe"] for one in findings])
+    return sample_cases(run, findings, removing, seed=read_config(run)["seed"])
 
 
 def sample_cases(

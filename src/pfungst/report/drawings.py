@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pfungst.core import Dataset, Example, Image, PfungstError, read_config
+from pfungst.core import Dataset, Example, Image, PfungstError, Query, read_config
 from pfungst.core.registry import Registry
 from pfungst.core.types import PreparingProbe, SearchingProbe
 from pfungst.report.cases import Case
@@ -73,12 +73,13 @@ class Tools:
             mine = [case for case in cases if case.probe == probe]
             wanted = {row["image"] for case in mine for row in case.rows}
             self._kept[probe] = {}
-            for image in self._anew(probe, mine):
-                if image.digest in wanted:
-                    self._kept[probe].setdefault(image.digest, image)
+            for query in self.queries(probe, mine):
+                if query.image is not None and query.image.digest in wanted:
+                    self._kept[probe].setdefault(query.image.digest, query.image)
         return self._kept[probe]
 
-    def _anew(self, probe: str, cases: Sequence[Case]) -> Iterator[Image]:
+    def queries(self, probe: str, cases: Sequence[Case]) -> Iterator[Query]:
+        """The queries of a probe's cases, made anew; none of a probe that would rank or play again."""
         from pfungst.probes import PROBES
 
         config = read_config(self.run)
@@ -92,10 +93,10 @@ class Tools:
         try:
             maker = PROBES.get(probe)(**settings)
             if isinstance(maker, PreparingProbe | SearchingProbe):
-                return  # it would rank, or play, again
+                return
             for trial in maker.trials(data, config["seed"]):
                 if trial.example_id in ids:
-                    yield from (one.query.image for one in trial.variants if one.query.image is not None)
+                    yield from (one.query for one in trial.variants)
         except (PfungstError, TypeError):
             return  # a probe of another version, or data that are no longer there: the page does without
 

@@ -19,6 +19,7 @@ from pfungst.report.findings import read_extras, read_findings, read_judge
 from pfungst.report.looking import draw_looks, read_looks
 from pfungst.report.names import slug
 from pfungst.report.page import data_url, drawn_block, figure_block, render, table_block
+from pfungst.report.prompts import read_prompts
 from pfungst.report.summary import COLUMNS, TITLE, Row, draw_narrow, draw_wide, summary_rows, table_rows, verdict
 from pfungst.report.thumbnails import webp
 
@@ -70,7 +71,8 @@ def _page(
         drawings = (draw_wide(rows), draw_narrow(rows))
         summary = drawn_block(TITLE, drawings, COLUMNS, table_rows(rows), stem, _reading(rows))
     looks = read_looks(run)
-    cases = [_case(case, tools, looks, sample.cases) for case in with_replies(sample.cases, run)]
+    prompts = read_prompts(run)
+    cases = [_case(case, tools, looks, prompts, sample.cases) for case in with_replies(sample.cases, run)]
     return render(
         "report.html",
         config=config,
@@ -126,7 +128,9 @@ def _card(findings: Sequence[Mapping[str, Any]], stem: str) -> Any:
     return replace(table_block(table, stem), rows=rows)
 
 
-def _case(case: Case, tools: Tools, looks: Mapping[str, Any], cases: Sequence[Case]) -> dict[str, Any]:
+def _case(
+    case: Case, tools: Tools, looks: Mapping[str, Any], prompts: Mapping[str, str], cases: Sequence[Case]
+) -> dict[str, Any]:
     example = tools.examples.get(case.example_id)
     shown = [case.clean] if case.disturbed is case.clean else [case.clean, case.disturbed]
     return {
@@ -135,11 +139,11 @@ def _case(case: Case, tools: Tools, looks: Mapping[str, Any], cases: Sequence[Ca
         "drawing": draw_case(case, tools),
         "seen": tools.seen(case, cases) if case.probe != "game" else [],
         "looks": draw_looks(case, looks, example, tools.images),
-        "told": [_told(row, case.extra.get(row["key"], {})) for row in shown],
+        "told": [_told(row, case.extra.get(row["key"], {}), prompts.get(row["key"], "")) for row in shown],
     }
 
 
-def _told(row: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+def _told(row: Mapping[str, Any], extra: Mapping[str, Any], prompt: str) -> dict[str, Any]:
     """What was asked and said in one variant, to the letter, and what else is known about the reply."""
     facts = []
     if row["score"] is not None:
@@ -163,6 +167,7 @@ def _told(row: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
         "variant": row["variant"],
         "question": row["question"][:MOST_WORDS] or "(no question)",
         "choices": row["choices"] or [],
+        "prompt": prompt if prompt != row["question"] else "",
         "raw": raw[:MOST_WORDS] or "(nothing)",
         "thinking": thinking[:MOST_WORDS],
         "facts": facts,

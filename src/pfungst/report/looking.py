@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from pfungst.core import Dataset, Example, PfungstError, Query, read_config
+from pfungst.core import Dataset, Example, PfungstError, Query
 from pfungst.core.files import write_json
 from pfungst.core.images import as_rgb
 from pfungst.core.types import LookingPlayer
-from pfungst.report.answers import removing_probes
-from pfungst.report.cases import Case, sample_cases
-from pfungst.report.findings import read_findings
+from pfungst.report.cases import Case, sample_of
 from pfungst.report.thumbnails import Thumbnail, Thumbnails
 
 FILE = "looks.json"
@@ -29,9 +27,7 @@ def add_looks(run: Path, player: object, data: Dataset) -> None:
     """Note where a player that can tell looks, for cases that its report will show. Others have no such file."""
     if not isinstance(player, LookingPlayer):
         return
-    findings = read_findings(run)
-    removing = removing_probes(run, [one["probe"] for one in findings])
-    sample = sample_cases(run, findings, removing, seed=read_config(run)["seed"])
+    sample = sample_of(run)
     examples = {example.id: example for example in data}
     rows = [
         row
@@ -62,7 +58,11 @@ def _weights(rows: Sequence[Mapping[str, Any]], maps: Mapping[str, Any]) -> dict
 
 def read_looks(run: Path) -> dict[str, Any]:
     """Key of an answer -> the weights over its image."""
-    path = run / FILE
+    return read_kept(run / FILE)
+
+
+def read_kept(path: Path) -> dict[str, Any]:
+    """What is kept about answers, by their keys; nothing where there is no such file."""
     if not path.exists():
         return {}
     try:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from pfungst.core import Answer, Image, MissingExtra, PfungstError, PlayerError, Query
 from pfungst.core.files import at_home
 from pfungst.core.images import as_rgb
+from pfungst.core.types import Terms
 from pfungst.players.hashing import digest
 from pfungst.players.huggingface.options import HuggingFaceOptions
 from pfungst.players.source import describe
@@ -77,6 +78,14 @@ class HuggingFacePlayer:
             transformers.__version__.split(".")[:2],
             options.version,
         )
+
+    @property
+    def terms(self) -> Terms:
+        return Terms()
+
+    def prompt(self, query: Query) -> str:
+        """What is asked in words, the system message first; a chat template then marks who speaks."""
+        return f"{self._backend.settings.get('system', '')}\n{self._backend.text_of(query)}".lstrip()
 
     @property
     def notes(self) -> tuple[str, ...]:
