@@ -30,6 +30,7 @@ from pfungst.core.exam import Examined, labelled
 from pfungst.core.files import reading as reading_file
 from pfungst.core.finished import note
 from pfungst.core.progress import shown_in
+from pfungst.core.settings import parse_settings
 from pfungst.core.types import matcher_of, no_progress, notes_of
 
 DEFAULT_PROBES = ("control", "blind")
@@ -266,7 +267,10 @@ def rescore(
     part = part_again(replace(data, metric=metric or config["data"]["metric"]), config)
     if probes is None:
         with reading_file(path / "exam.json", "Examine again into another folder."):
-            probes = [PROBES.get(one["name"])(**one["settings"]) for one in config["probes"]]
+            probes = [
+                parse_settings(PROBES.get(one["name"]), one["settings"], what=f"probe {one['name']}")
+                for one in config["probes"]
+            ]
     was = config["player"]
     player = StoredPlayer(
         was["name"], was["fingerprint"], was.get("reads_scenes", False), was.get("reads_ids", False), _missing(path),
