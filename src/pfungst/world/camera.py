@@ -129,19 +129,19 @@ def _on_ground(vector: Floats) -> Vector:
 def _project(coords: Floats, camera: Sequence[float], width: int, height: int) -> tuple[Floats, Floats, Floats]:
     basis = camera_basis(camera)
     from_camera = coords - np.asarray(camera, dtype=np.float64)
-    depth = _along(from_camera, basis.forward)
-    x = FOCAL * _along(from_camera, basis.right) / depth + 0.5
-    y = FOCAL * (width / height) * _along(from_camera, basis.up) / depth + 0.5
+    depth = along(from_camera, basis.forward)
+    x = FOCAL * along(from_camera, basis.right) / depth + 0.5
+    y = FOCAL * (width / height) * along(from_camera, basis.up) / depth + 0.5
     return x * width, height - y * height, depth
 
 
-def _along(rows: Floats, vector: Floats) -> Floats:
-    """Scalar products (rows,) of rows (rows, 3) with a vector.
+def along(rows: Floats, vector: Floats) -> Floats:
+    """Scalar products (...) of rows (..., 3) with a vector.
 
     Summed here, as in `_length`: every BLAS sums in an order of its own, and a scene must be the same on every machine.
     """
     x, y, z = vector.tolist()
-    return np.asarray(rows[:, 0] * x + rows[:, 1] * y + rows[:, 2] * z)
+    return np.asarray(rows[..., 0] * x + rows[..., 1] * y + rows[..., 2] * z)
 
 
 def _length(vector: Floats) -> float:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from pfungst.core import DataError, Example, Query
 from pfungst.probes.game.rules import GameRules
 from pfungst.probes.game.sight import Sight
-from pfungst.world.camera import Basis, camera_basis, estimate_camera
+from pfungst.world.camera import Basis, along, camera_basis, estimate_camera
 from pfungst.world.constants import BOUND, CAMERA, DEFAULT_HEIGHT, DEFAULT_WIDTH, FOCAL, RELATION_THRESHOLD, RELATIONS
 from pfungst.world.grid import grid_places, step_places
 from pfungst.world.images import RenderedImage
@@ -220,9 +220,9 @@ class Board:
         width, height = self.size
         right, up, forward = self.basis  # a camera that steps straight back looks the same way
         from_camera = coords - cameras[:, None, :]
-        depth = from_camera @ forward
-        columns = np.rint((FOCAL * (from_camera @ right) / depth + 0.5) * width).astype(int).tolist()
-        rows = np.rint(height - (FOCAL * (width / height) * (from_camera @ up) / depth + 0.5) * height)
+        depth = along(from_camera, forward)
+        columns = np.rint((FOCAL * along(from_camera, right) / depth + 0.5) * width).astype(int).tolist()
+        rows = np.rint(height - (FOCAL * (width / height) * along(from_camera, up) / depth + 0.5) * height)
         return [
             [list(one) for one in zip(*layout, strict=True)]
             for layout in zip(columns, rows.astype(int).tolist(), depth.tolist(), strict=True)
