@@ -188,3 +188,34 @@ def test_several_trainings_are_those_of_several_seeds():
     both = [right(train(learnt, "QA", one), asked) for one in how.each()]
     assert (both[0] == right(train(learnt, "QA", ScorerConfig(hidden=16, epochs=2, seed=5)), asked)).all()
     assert (both[0] != both[1]).any()
+
+
+def test_an_audit_that_was_stopped_goes_on_with_the_next_scorer_and_a_finished_one_trains_nothing(monkeypatch):
+    from pfungst.experiments import audit_scorers
+
+    trained = []
+    inner = audit_scorers.train
+
+    def counting(task, inputs, *others, **named):
+        if len(trained) == 1 and stops:
+            raise KeyboardInterrupt
+        trained.append(inputs)
+        return inner(task, inputs, *others, **named)
+
+    monkeypatch.setattr(audit_scorers, "train", counting)
+    settings = {
+        "kinds": (),
+        "models": ("A", "QA"),
+        "config": ScorerConfig(hidden=8, epochs=1, seed=5),
+        "features": None,
+    }
+    stops = True
+    with pytest.raises(KeyboardInterrupt):
+        audit(giveaway(), **settings)
+    stops = False
+    whole = audit(giveaway(), **settings)
+    assert trained == ["A", "QA"]
+    assert audit(giveaway(), **settings).cells == whole.cells and trained == ["A", "QA"]
+    other = replace(settings["config"], seed=6)
+    audit(giveaway(), **{**settings, "config": other})
+    assert trained == ["A", "QA", "A", "QA"]

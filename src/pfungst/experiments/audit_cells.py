@@ -75,7 +75,7 @@ def train_scorers(
     need_torch()
     from pfungst.experiments import audit_attention as attention
     from pfungst.experiments import audit_scorers as scorers
-    from pfungst.experiments.audit_ahead import train_ahead
+    from pfungst.experiments.audit_training import train_mlps
 
     chosen = find_encoder(encoder)
     grids = any(name in attention.NAMES for name in models)
@@ -98,7 +98,7 @@ def train_scorers(
     vectors = encoder.removeprefix("words:") if isinstance(encoder, str) and encoder.startswith("words:") else None
     looking = any(name in attention.NAMES for name in models)
     reading = attention.Reading(train, test, vectors, config.device) if looking else None
-    ahead = train_ahead(train, test, variants, models, config, progress)
+    trained = train_mlps(train, test, variants, models, config, progress)
     done, total = 0, len(variants) * len(models) * config.seeds
     for variant in variants:
         learnt, _ = train.of(variant)
@@ -113,17 +113,13 @@ def train_scorers(
                 def told(what: str, step: int, steps: int, name: str = name, done: int = done) -> None:
                     progress(f"training scorers · {name}, step {step:,} of {steps:,}", done, total)
 
-                if (variant, inputs, number) in ahead:
-                    found, epoch = ahead[variant, inputs, number]
-                    picks.append(found)
-                elif reading is not None and inputs in attention.NAMES:
+                if reading is not None and inputs in attention.NAMES:
                     seen = [reading.of(part, task) for part, task in (("train", learnt), ("test", asked))]
                     model, epoch = attention.train(reading, seen[0], inputs, one, told)
                     picks.append(attention.picks(model, seen[1]))
                 else:
-                    scorer = scorers.train(learnt, inputs, one, progress=told)
-                    epoch = scorer.epoch
-                    picks.append(scorers.picks(scorer, asked))
+                    found, epoch = trained[variant, inputs, number]
+                    picks.append(found)
                 epochs.append(str(epoch))
                 done += 1
                 progress("training scorers", done, total)

@@ -29,6 +29,7 @@ SHELVES = {
     "vectors": Shelf("sentences encoded for ranking", r"[^/]+/[0-9a-f]{64}\.\w+"),
     "rankings": Shelf("basic questions that were ranked", r"[0-9a-f]{64}\.npz"),
     "decoys": Shelf("choice sets that were made", r"[0-9a-f]{24}/(\.lock|(\.done/)?decoys-\d+\.npz(\.json)?)"),
+    "scorers": Shelf("what the scorers of audits picked", r"[0-9a-f]{24}/(\.lock|(\.done/)?scorer-\d+\.npz(\.json)?)"),
     "features": Shelf(
         "images as networks see them",
         r"[0-9a-f]{64}\.npy|[^/]+-[0-9a-f]{16}/(index\.txt|lock|about\.json|features\.bin)",

@@ -128,13 +128,17 @@ def plan_experiment(experiment: Experiment[Any, Any], out: Path, ledger: Path = 
         how.append(f"{out} was worked on for {shown_seconds(done[0])} already; what is finished is not done again.")
     for protocol in sorted(ledger.glob("*/protocol.toml")):
         found = _seconds(protocol.with_name("run.json"))
-        if found is not None and f"reproduce {experiment.name}" in protocol.read_text("utf-8"):
+        if found is not None and _runs(protocol.read_text("utf-8"), experiment.name):
             how.append(f"The published run {protocol.parent.name} took {shown_seconds(found[0])} on {found[1]}.")
     how = how or [f"No run of {experiment.name} is known here."]
     return WorkPlan(
         f"reproduce {experiment.name}", {}, None, None, None,
         (*how, "What it will take here cannot be told before it runs: it trains, and stops when it has learnt enough."),
     )  # fmt: skip
+
+
+def _runs(protocol: str, name: str) -> bool:
+    return f'experiment = "{name}"' in protocol or f"reproduce {name} " in protocol
 
 
 def _grown(examples: list[Example], do: Callable[[Sequence[Example], Path], int]) -> tuple[float, int, tuple[str, ...]]:
