@@ -6,8 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+import pfungst
 from pfungst.core import Answer, Exam
+from pfungst.core.images import as_rgb
 from pfungst.core.types import Terms
+from pfungst.data import load
 from pfungst.probes.blind import Blind
 from pfungst.probes.control import Control
 from pfungst.probes.protocol import Protocol
@@ -55,6 +58,16 @@ class Looking(Yes):
         return {"picture": torch.eye(4).repeat(len(queries), 1, 1), "words": torch.ones(len(queries), 3)}
 
 
+class Wandering(Looking):
+    """Right on the scene as it stands and wrong on every other."""
+
+    def __init__(self):
+        self.known = {(one.question, as_rgb(one.image).tobytes()): one.target for one in load("world?scenes=4")}
+
+    def answer(self, queries):
+        return [Answer(self.known.get((one.question, as_rgb(one.image).tobytes()), "?")) for one in queries]
+
+
 class Blinking(Yes):
     def look(self, queries):
         raise RuntimeError("no maps today")
@@ -66,7 +79,17 @@ def test_where_a_player_looks_is_kept_and_drawn(tmp_path):
     add_looks(tmp_path, Looking(), data)
     looks = json.loads((tmp_path / "looks.json").read_text())
     assert next(iter(looks.values()))[0] == [1.0, 0.0, 0.0, 0.0]
-    assert "where it looks, clean: yes" in write_report(tmp_path, data).read_text()
+    html = write_report(tmp_path, data).read_text()
+    assert "where it looks, clean: yes" in html
+    assert "where it looks, blank image: yes" in html, "also on the image that a probe showed instead"
+
+
+def test_where_a_player_looks_in_a_moved_scene_is_drawn(tmp_path):
+    pytest.importorskip("torch")
+    data = load("world?scenes=4")
+    player = Wandering()
+    pfungst.examine(player, data, ["game:adversary=rsg,size=4,seeds=1,budget=4"], tmp_path / "run")
+    assert "where it looks, moved: " in (tmp_path / "run" / "report.html").read_text()
 
 
 class Chatting(Yes):

@@ -14,6 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pfungst.core import Dataset, Example, Image, PfungstError, Query, read_config
 from pfungst.core.registry import Registry
 from pfungst.core.types import PreparingProbe, SearchingProbe
@@ -63,6 +65,13 @@ class Tools:
         found = [(names[one], self.images.of(one, made[one])) for one in digests if one in made][:MOST_SEEN]
         return [(name, image) for name, image in found if image is not None]
 
+    def image(self, row: Mapping[str, Any], case: Case, cases: Sequence[Case]) -> Image | None:
+        """The image that a variant of a case showed; None where there was none, or where it cannot be had again."""
+        example = self.examples.get(case.example_id)
+        if example is None or not row["image"]:
+            return None
+        return example.image if row["image"] == case.clean["image"] else self._made(case.probe, cases).get(row["image"])
+
     @cached_property
     def _kept(self) -> dict[str, dict[str, Image]]:
         return {}
@@ -79,9 +88,13 @@ class Tools:
         return self._kept[probe]
 
     def queries(self, probe: str, cases: Sequence[Case]) -> Iterator[Query]:
-        """The queries of a probe's cases, made anew; none of a probe that would rank or play again."""
+        """The queries of a probe's cases, made anew; none of a probe that would rank again, and of a game those that
+        fooled the player."""
         from pfungst.probes import PROBES
 
+        if probe == "game":
+            yield from self._moved(cases)
+            return
         config = read_config(self.run)
         settings = next(one["settings"] for one in config["probes"] if one["name"] == probe)
         ids = {case.example_id for case in cases}
@@ -99,6 +112,15 @@ class Tools:
                     yield from (one.query for one in trial.variants)
         except (PfungstError, TypeError):
             return  # a probe of another version, or data that are no longer there: the page does without
+
+    def _moved(self, cases: Sequence[Case]) -> Iterator[Query]:
+        from pfungst.probes.game.board import Board
+        from pfungst.probes.game.rules import GameRules
+
+        for case in cases:
+            row, example = self.moves.get(case.example_id), self.examples.get(case.example_id)
+            if row is not None and example is not None:
+                yield Board.of(example, GameRules()).query(np.reshape(row["after"], (-1, 2)))
 
     @cached_property
     def moves(self) -> dict[str, dict[str, Any]]:

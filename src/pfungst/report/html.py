@@ -138,7 +138,7 @@ def _case(
         "image": tools.images.of(case.clean["image"] or case.example_id, example.image if example else None),
         "drawing": draw_case(case, tools),
         "seen": tools.seen(case, cases) if case.probe != "game" else [],
-        "looks": draw_looks(case, looks, example, tools.images),
+        "looks": draw_looks(case, looks, tools, cases),
         "told": [_told(row, case.extra.get(row["key"], {}), prompts.get(row["key"], "")) for row in shown],
     }
 

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from pfungst.core import Dataset, Example, PfungstError, Query
+from pfungst.core import Dataset, PfungstError, Query
 from pfungst.core.files import write_json
 from pfungst.core.images import as_rgb
-from pfungst.core.types import LookingPlayer
+from pfungst.core.types import LookingPlayer, reads_scenes
 from pfungst.report.cases import Case, sample_of
-from pfungst.report.thumbnails import Thumbnail, Thumbnails
+from pfungst.report.drawings import Tools
+from pfungst.report.thumbnails import Thumbnail
 
 FILE = "looks.json"
 MOST = 48
@@ -28,17 +29,20 @@ def add_looks(run: Path, player: object, data: Dataset) -> None:
     if not isinstance(player, LookingPlayer):
         return
     sample = sample_of(run)
-    examples = {example.id: example for example in data}
-    rows = [
-        row
-        for case in _in_turn(sample.cases)[:MOST]
-        for row in (case.clean, case.disturbed)
-        if _saw_its_own(row, case) and case.example_id in examples and examples[case.example_id].image is not None
-    ]
-    rows = list({row["key"]: row for row in rows}.values())
-    if not rows:
+    tools = Tools(run, data=data)
+    asked: dict[str, tuple[Mapping[str, Any], Query]] = {}
+    for case in _in_turn(sample.cases)[:MOST]:
+        for row in (case.clean, case.disturbed):
+            image = tools.image(row, case, sample.cases)
+            # Who reads scenes is asked about the one of the example alone: that of another image is not kept.
+            own = row["image"] == case.clean["image"]
+            if image is not None and (own or not reads_scenes(player)):
+                scene = tools.examples[case.example_id].scene if own else None
+                query = Query(row["question"], image, tuple(row["choices"] or ()), scene)
+                asked.setdefault(row["key"], (row, query))
+    if not asked:
         return
-    queries = [_query(row, examples[row["example_id"]]) for row in rows]
+    rows, queries = zip(*asked.values(), strict=True)
     try:
         maps = player.look(queries)
     except Exception as error:  # of a player: the exam is finished, and its report must not be lost
@@ -73,30 +77,23 @@ def read_kept(path: Path) -> dict[str, Any]:
 
 
 def draw_looks(
-    case: Case, looks: Mapping[str, Any], example: Example | None, images: Thumbnails
+    case: Case, looks: Mapping[str, Any], tools: Tools, cases: Sequence[Case]
 ) -> list[tuple[str, Thumbnail]]:
-    """The image of a case under the player's attention: before, and after where it saw the same image."""
+    """The images of a case under the player's attention, before and after."""
     from pfungst.report.attention import overlay
 
-    if example is None or example.image is None or images.room <= 0:
-        return []
     found: dict[str, tuple[str, Thumbnail]] = {}
     for row in (case.clean, case.disturbed):
-        if row["key"] in looks and row["key"] not in found:
-            picture = as_rgb(example.image).copy()
+        if row["key"] not in looks or row["key"] in found or tools.images.room <= 0:
+            continue
+        seen = tools.image(row, case, cases)
+        if seen is not None:
+            picture = as_rgb(seen).copy()
             picture.thumbnail((320, 320))
-            image = images.of(f"look {row['key']}", overlay(picture, np.asarray(looks[row["key"]], np.float64)))
+            image = tools.images.of(f"look {row['key']}", overlay(picture, np.asarray(looks[row["key"]], np.float64)))
             if image is not None:
                 found[row["key"]] = (f"where it looks, {row['variant']}: {row['answer'] or '(no answer)'}", image)
     return list(found.values())
-
-
-def _saw_its_own(row: Mapping[str, Any], case: Case) -> bool:
-    return bool(row["image"]) and row["image"] == case.clean["image"]
-
-
-def _query(row: Mapping[str, Any], example: Example) -> Query:
-    return Query(row["question"], example.image, tuple(row["choices"] or ()), example.scene)
 
 
 def _in_turn(cases: Sequence[Case]) -> list[Case]:
