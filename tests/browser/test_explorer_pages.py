@@ -53,12 +53,15 @@ def test_from_a_number_to_an_example_and_back(visit: Any, address: str, runs: li
     page = visit(address)
     page.click(f"a[href='/run?run={runs[0].name}']")
     page.locator("#blind a", has_text="right to wrong").first.click()
+    page.wait_for_url(re.compile("/answers"))
     assert page.locator("h1").inner_text().lower().startswith("right to wrong, blind")
     question = page.locator(".answer .q").first.inner_text()
     page.locator(".answer .q a").first.click()
+    page.wait_for_url(re.compile("/example"))
     assert page.locator("h1").inner_text() == question
     assert page.locator("tr.here").count() == 1
     page.locator(".crumbs a", has_text="answers").click()
+    page.wait_for_url(re.compile("/answers"))
     assert "flip=right" in page.url and page.locator(".answer .q").first.inner_text() == question
 
 
@@ -75,12 +78,14 @@ def test_filters_apply_at_once_and_stand_in_the_address(visit: Any, address: str
 
 
 def test_a_tag_is_written_found_and_exported(visit: Any, address: str, runs: list[Path]) -> None:
+    from playwright.sync_api import expect
+
     page = visit(f"{address}/example?run={runs[0].name}&id=q0000")
     row = page.locator("#control tr", has_text="again")
     row.locator("summary", has_text="Add").click()
     row.locator("input[name=tags]").fill("look <b>twice</b>")
     row.locator("button").click()
-    assert page.locator(".tags li.own").all_inner_texts() == ["look", "<b>twice</b>"]
+    expect(page.locator(".tags li.own")).to_have_text(["look", "<b>twice</b>"])
     page.goto(f"{address}/notes?tag=look")
     with page.expect_download() as got:
         page.click("text=Download as a data set")
@@ -153,7 +158,8 @@ def test_pages_read_well_without_script(visit: Any, address: str, runs: list[Pat
     page = visit(f"{address}/answers?run={runs[0].name}", java_script_enabled=False)
     page.select_option("select[name=probe]", "control")
     page.click("button:has-text('Show')")
-    assert "probe=control" in page.url and page.locator(".answer").count() > 0
+    page.wait_for_url(re.compile("probe=control"))
+    assert page.locator(".answer").count() > 0
 
 
 def test_a_static_copy_opens_from_the_disk(visit: Any, runs: list[Path], tmp_path: Path) -> None:
