@@ -12,7 +12,7 @@ import pytest
 
 from pfungst.core import BytesImage, Dataset, Example
 
-LONG = ("tests/real/", "tests/browser/")
+LONG = ("tests/real/", "tests/browser/", "tests/experiments/", "tests/packaging/")
 """Folders that `make quick` leaves out as a whole."""
 SLOW = Path(__file__).with_name("slow.txt")
 """Tests that `make quick` leaves out; `make slow` writes it."""
@@ -21,7 +21,7 @@ SECONDS = 0.15
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--quick", action="store_true", help="leave out the tests named in tests/slow.txt, tests/real and tests/browser"
+        "--quick", action="store_true", help=f"leave out the tests named in tests/slow.txt, and {', '.join(LONG)}"
     )
     parser.addoption("--write-slow", action="store_true", help=f"write tests/slow.txt: all that take {SECONDS} s")
 
