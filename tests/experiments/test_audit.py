@@ -219,3 +219,11 @@ def test_an_audit_that_was_stopped_goes_on_with_the_next_scorer_and_a_finished_o
     other = replace(settings["config"], seed=6)
     audit(giveaway(), **{**settings, "config": other})
     assert trained == ["A", "QA", "A", "QA"]
+
+
+def test_an_audit_needs_no_cache_folder(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    settings = {"kinds": (), "models": ("A",), "config": ScorerConfig(hidden=8, epochs=1), "features": None}
+    whole = audit(giveaway(), **settings)
+    monkeypatch.setenv("PFUNGST_CACHE", str(tmp_path / "file" / "below"))
+    assert audit(giveaway(), **settings).cells == whole.cells

@@ -6,9 +6,11 @@ on with the next scorer, and the same audit trains nothing again.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -48,9 +50,21 @@ def train_mlps(
     # Steps are told by the process that trains, and only this one is heard.
     told = partial(_tell, progress, len(keys)) if place_of_work().on == "local" else None
     work = partial(_train, tasks=tasks, config=config, told=told)
-    folder = cache_dir("scorers") / _digest(tasks, wanted, config)
-    files = run_shards(work, shards, folder, progress=progress, what="training scorers")
-    return {key: _read(file) for key, file in zip(keys, files, strict=True)}
+    with _folder(_digest(tasks, wanted, config)) as folder:
+        files = run_shards(work, shards, folder, progress=progress, what="training scorers")
+        return {key: _read(file) for key, file in zip(keys, files, strict=True)}
+
+
+@contextlib.contextmanager
+def _folder(name: str) -> Iterator[Path]:
+    """Where the picks are kept; a passing one where the cache folder cannot be written."""
+    try:
+        folder = cache_dir("scorers") / name
+    except OSError:
+        with tempfile.TemporaryDirectory() as passing:
+            yield Path(passing)
+    else:
+        yield folder
 
 
 def _train(
