@@ -10,12 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from pfungst.core.types import Progress
 from pfungst.models import MODELS, Batch, Model, Output, Sizes, Trained, build, load_tensors, save_tensors
 from pfungst.models.generator import ProgramGenerator
 from pfungst.models.objects import centre_loss, centres
 from pfungst.models.programs import tokens
 from pfungst.training import FitConfig, Prepared, fit
-from pfungst.training.loop import ProgressCall
 
 WRITERS = ("iep", "tbd")
 """They run programs, which the generator writes."""
@@ -75,7 +75,7 @@ class Programs(Model):
 
 
 def write_programs(
-    data: Path, out: Path, start: Path | None, config: FitConfig, check: int, device: str, progress: ProgressCall
+    data: Path, out: Path, start: Path | None, config: FitConfig, check: int, device: str, progress: Progress
 ) -> None:
     """Train the generator of IEP and TbD, which is the same in both; begins with TbD's where `start` has it."""
     prepared = Prepared.load(data)
