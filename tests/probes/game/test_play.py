@@ -23,7 +23,7 @@ from pfungst.probes.game import (
     table_b1,
     table_b3,
 )
-from pfungst.probes.game.results import rarity, success_by_budget, t_test
+from pfungst.probes.game.results import budget_figure, rarity, t_test
 from pfungst.probes.game.rows import COLUMNS, BoardSummary, read_round, scene_after
 from pfungst.probes.game.settings import playable, sample_games
 from pfungst.probes.game.tables import apart
@@ -205,16 +205,21 @@ def summary(fooled_after: int | None, right: bool = True, **more: Any) -> BoardS
     )  # fmt: skip
 
 
+def success_by_budget(boards: list[BoardSummary]) -> dict[Any, float]:
+    (line,) = budget_figure(boards).series
+    return dict(zip(line.x, line.y, strict=True))
+
+
 def test_success_by_budget_counts_questions_fooled_so_far() -> None:
     boards = [summary(1), summary(7), summary(60), summary(None), summary(None, right=False)]
-    curve = dict(success_by_budget(boards))
+    curve = success_by_budget(boards)
     assert (curve[1], curve[5], curve[10], curve[50], curve[100]) == (0.25, 0.25, 0.5, 0.5, 0.75)
     assert max(curve) == 100
 
 
 def test_unverified_or_unconfirmed_scenes_do_not_count() -> None:
     boards = [summary(1, verified=False), summary(1, confirmed=False), summary(1, confirmed=True, verified=True)]
-    assert dict(success_by_budget(boards))[1] == pytest.approx(1 / 3)
+    assert success_by_budget(boards)[1] == pytest.approx(1 / 3)
 
 
 def test_tables_have_the_layout_of_the_paper(small: list[Example], tmp_path: Path) -> None:

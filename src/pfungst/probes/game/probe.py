@@ -12,7 +12,17 @@ from pfungst.core import AnsweredTrial, Asker, Dataset, Findings, Table, Trial, 
 from pfungst.probes import measure
 from pfungst.probes.game.board import Board, boards_of
 from pfungst.probes.game.playing import play_rounds
-from pfungst.probes.game.results import figures_of, happened, is_won, numbers_of, rows_of, tables_of
+from pfungst.probes.game.results import (
+    budget_figure,
+    convergence_figure,
+    distribution_figure,
+    happened,
+    is_won,
+    rarity_table,
+    rows_of,
+    type_figure,
+    type_table,
+)
 from pfungst.probes.game.rows import BoardSummary, Round
 from pfungst.probes.game.settings import GameSettings, playable, sample_games
 
@@ -79,8 +89,9 @@ class Game(GameSettings):
             f"{len(rounds)} mini-games of {self.size})."
         )
         counts = Table("What happened", ("what", "count"), tuple(row for row in happened(rounds).items() if row[1]))
-        tables = (counts, *tables_of(rounds))
-        figures = figures_of(rounds, [numbers_of(played) for played in rounds])
+        boards = [board for played in rounds for board in played.boards]
+        tables = (counts, type_table(boards), rarity_table(boards))
+        figures = (budget_figure(boards), type_figure(boards), convergence_figure(rounds), distribution_figure(rounds))
         failures = measure.worst(trials, CLEAN, MOVED)
         return Findings(
             self.name, (clean, after, drop, *rows.values()), verdict, clean, after, drop, tables, figures, failures

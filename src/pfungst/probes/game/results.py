@@ -7,15 +7,16 @@ The adversary shows the scene that fooled the player and leaves all others as th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from pfungst.core import Figure, Finding, Series, Table
-from pfungst.core.stats import bootstrap
+from pfungst.core.stats import Interval, bootstrap
 from pfungst.probes.game.rows import BoardSummary, Round
 from pfungst.probes.game.settings import GameSettings
 from pfungst.probes.measure import finding
@@ -127,13 +128,12 @@ def is_changed(board: BoardSummary) -> bool:
 
 def numbers_of(played: Round) -> RunNumbers:
     """A round in numbers. Questions the player could not answer at all are left out."""
-    boards = [one for one in played.boards if one.old_answer is not None]
+    boards = _having(played.boards, "old_answer")
     n = max(1, len(boards))
     before = sum(one.right for one in boards) / n
     fooled = sum(is_won(one) for one in boards) / n
     changed = sum(is_changed(one) for one in boards) / n
-    shown = [one for one in boards if one.one_scene is not None]
-    asked = [one for one in boards if one.scenes is not None]
+    shown, asked = _having(boards, "one_scene"), _having(boards, "scenes")
     return RunNumbers(
         played.run,
         played.game,
@@ -190,90 +190,71 @@ def happened(rounds: Sequence[Round]) -> dict[str, int]:
     return counts | {f"left out: {reason}": count for reason, count in left_out.items()}
 
 
-def _share(name: str, boards: Sequence[BoardSummary], values: Sequence[float], p: float | None = None) -> Finding:
+def _share(
+    name: str, boards: Sequence[BoardSummary], value: Callable[[BoardSummary], Any], p: float | None = None
+) -> Finding:
+    """The mean of a value over boards."""
     test = "" if p is None else "one-sided t-test over mini-games"
-    return finding(name, bootstrap(values, [one.image_id for one in boards]), p=p, test=test)
+    images = [board.image_id for board in boards]
+    return finding(name, bootstrap([float(value(board)) for board in boards], images), p=p, test=test)
+
+
+def _having(boards: Sequence[BoardSummary], name: str) -> list[BoardSummary]:
+    return [board for board in boards if getattr(board, name) is not None]
 
 
 def rows_of(rounds: Sequence[Round]) -> dict[str, Finding]:
     """The game's own numbers, by a short name."""
-    told = [board for played in rounds for board in played.boards if board.old_answer is not None]
+    told = _having([board for played in rounds for board in played.boards], "old_answer")
     runs = [numbers_of(played) for played in rounds]
-    again = [board for board in told if board.again is not None]
-    verified = [board for board in told if board.verified is not None]
-    shown = [board for board in told if board.one_scene is not None]
-    asked = [board for board in told if board.scenes is not None]
     fooled, changed = (t_test([getattr(run, name) for run in runs]) for name in ("fooled", "changed"))
+    again, fair, shown, asked = (_having(told, name) for name in ("again", "verified", "one_scene", "scenes"))
     return {
-        "fooled": _share("fooled", told, [float(is_won(board)) for board in told], fooled),
-        "changed": _share("answers changed", told, [float(is_changed(board)) for board in told], changed),
-        "control": _share("answers changed, same scene twice", again, [1.0 - bool(board.again) for board in again]),
-        "verified": _share(
-            "fooling scenes the verifier finds fair", verified, [float(bool(board.verified)) for board in verified]
-        ),
-        "one scene": _share(
-            "drop on one scene per question",
-            shown,
-            [float(board.right) - float(bool(board.one_scene)) for board in shown],
-        ),
-        "scenes": _share("accuracy on all scenes asked about", asked, [float(board.scenes or 0.0) for board in asked]),
-        "late": _share(
-            "accuracy on the last quarter of each question's scenes",
-            asked,
-            [float(board.late or 0.0) for board in asked],
-        ),
+        "fooled": _share("fooled", told, is_won, fooled),
+        "changed": _share("answers changed", told, is_changed, changed),
+        "control": _share("answers changed, same scene twice", again, lambda board: not board.again),
+        "verified": _share("fooling scenes the verifier finds fair", fair, attrgetter("verified")),
+        "one scene": _share("drop on one scene per question", shown, lambda board: board.right - bool(board.one_scene)),
+        "scenes": _share("accuracy on all scenes asked about", asked, attrgetter("scenes")),
+        "late": _share("accuracy on the last quarter of each question's scenes", asked, attrgetter("late")),
     }
-
-
-def tables_of(rounds: Sequence[Round]) -> tuple[Table, ...]:
-    return type_table([board for played in rounds for board in played.boards]), rarity_table(rounds)
-
-
-def figures_of(rounds: Sequence[Round], runs: Sequence[RunNumbers]) -> tuple[Figure, ...]:
-    boards = [board for played in rounds for board in played.boards]
-    return budget_figure(boards), type_figure(boards), convergence_figure(rounds), distribution_figure(runs)
 
 
 def type_table(boards: Sequence[BoardSummary]) -> Table:
     """Sensitivity by question type (Figure 8)."""
-    kinds = sorted({one.question_type for one in boards})
     rows = []
-    for kind in kinds:
-        some = [one for one in boards if one.question_type == kind and one.old_answer is not None]
+    for kind in sorted({one.question_type for one in boards}):
+        some = [one for one in _having(boards, "old_answer") if one.question_type == kind]
         right = [one for one in some if one.right]
-        rows.append(
-            (
-                kind or "unknown",
-                len(some),
-                _share("accuracy", some, [float(one.right) for one in some]),
-                _share("fooled", right, [float(is_won(one)) for one in right]),
-                _share("changed", some, [float(is_changed(one)) for one in some]),
-            )
+        shares = (
+            _share("accuracy", some, attrgetter("right")),
+            _share("fooled", right, is_won),
+            _share("changed", some, is_changed),
         )
+        rows.append((kind or "unknown", len(some), *shares))
     columns = ("question type", "questions", "accuracy before", "fooled, of those right", "answers changed")
     return Table("Sensitivity by question type", columns, tuple(rows), "Figure 8 of the paper.")
+
+
+def _fooled_series(x: Sequence[Any], shares: Sequence[Finding | Interval]) -> Series:
+    return Series("fooled", tuple(x), *(tuple(map(attrgetter(part), shares)) for part in ("value", "low", "high")))
 
 
 def type_figure(boards: Sequence[BoardSummary]) -> Figure:
     """Sensitivity by question type, as a histogram (Figure 8)."""
     right = [one for one in boards if one.right]
-    kinds = tuple(sorted({one.question_type for one in right}))
-    spans = []
-    for kind in kinds:
-        some = [one for one in right if one.question_type == kind]
-        spans.append(_share("fooled", some, [float(is_won(one)) for one in some]))
-    series = Series(
-        "fooled", tuple(kind or "unknown" for kind in kinds), tuple(s.value for s in spans),
-        tuple(s.low for s in spans), tuple(s.high for s in spans),
-    )  # fmt: skip
+    kinds = sorted({one.question_type for one in right})
+    shares = [_share("fooled", [one for one in right if one.question_type == kind], is_won) for kind in kinds]
+    series = _fooled_series([kind or "unknown" for kind in kinds], shares)
     return Figure("Sensitivity by question type", "bar", (series,), "question type", "fooled, of those right")
 
 
-def rarity_table(rounds: Sequence[Round]) -> Table:
+def rarity_table(boards: Sequence[BoardSummary]) -> Table:
     """How rare fooling scenes are: F / 49^N (appendix B.3), and their share of the legal scenes that were tried."""
     by_size: dict[int, list[BoardSummary]] = {}
-    for one in (board for played in rounds for board in played.boards if board.right):
-        by_size.setdefault(one.objects, []).append(one)
+    for one in boards:
+        if one.right:
+            by_size.setdefault(one.objects, []).append(one)
     rows = []
     for objects, some in sorted(by_size.items()):
         found, tried = sum(one.fooling for one in some), sum(one.legal_moves for one in some)
@@ -296,37 +277,20 @@ def rarity(found: float, objects: int, cells: int = 49) -> float:
     return found / float(cells) ** objects
 
 
-def success_by_budget(boards: Sequence[BoardSummary], levels: Sequence[int] = LEVELS) -> list[tuple[int, float]]:
-    """Share of the questions that were right and are fooled within so many queries. Questions fooled later, or never,
-    count as not fooled; levels beyond what any question was asked are left out."""
+def budget_figure(boards: Sequence[BoardSummary]) -> Figure:
+    """Success against query budget: share of the questions that were right and are fooled within so many queries.
+
+    Questions fooled later, or never, count as not fooled; levels beyond what any question was asked are left out.
+    """
     right = [one for one in boards if one.right]
     most = max((one.queries for one in right), default=0)
-    curve: list[tuple[int, float]] = []
-    for level in levels:
-        if level > most and curve:
-            break
-        won = sum(is_won(one) and (one.fooled_after or 0) <= level for one in right)
-        curve.append((level, won / len(right) if right else math.nan))
-    return curve
-
-
-def budget_figure(boards: Sequence[BoardSummary]) -> Figure:
-    """Success against query budget."""
-    levels = [level for level, _ in success_by_budget(boards)]
-    right = [one for one in boards if one.right]
-    spans = [
-        bootstrap(
-            [float(is_won(b) and (b.fooled_after or 0) <= n) for b in right], [b.image_id for b in right], draws=500
-        )
-        for n in levels
+    levels = [level for level in LEVELS if level <= max(most, LEVELS[0])]
+    images = [one.image_id for one in right]
+    shares = [
+        bootstrap([float(is_won(one) and (one.fooled_after or 0) <= level) for one in right], images, draws=500)
+        for level in levels
     ]
-    series = Series(
-        "fooled",
-        tuple(levels),
-        tuple(s.value for s in spans),
-        tuple(s.low for s in spans),
-        tuple(s.high for s in spans),
-    )
+    series = _fooled_series(levels, shares)
     return Figure("Success against query budget", "line", (series,), "queries per question", "fooled, of those right")
 
 
@@ -346,12 +310,12 @@ def convergence_figure(rounds: Sequence[Round], points: int = 20) -> Figure:
     return Figure("Convergence", "line", (series,), "queries of the mini-game", "share of questions fooled so far")
 
 
-def distribution_figure(runs: Sequence[RunNumbers]) -> Figure:
+def distribution_figure(rounds: Sequence[Round]) -> Figure:
     """How often each share of fooled questions was reached (Figures 10 and 11)."""
     edges = np.linspace(0, 1, 11)
-    counts, _ = np.histogram([one.fooled for one in runs], edges)
+    counts, _ = np.histogram([numbers_of(one).fooled for one in rounds], edges)
     names = tuple(f"{int(100 * low)}-{int(100 * high)}%" for low, high in pairwise(edges))
-    share = tuple((counts / max(1, len(runs))).tolist())
+    share = tuple((counts / max(1, len(rounds))).tolist())
     return Figure(
         "Distribution over mini-games", "bar", (Series("mini-games", names, share),), "questions fooled",
         "share of mini-games",

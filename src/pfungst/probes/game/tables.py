@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 
 from pfungst.core import PfungstError, Table, read_config
 from pfungst.core.stats import bootstrap
 from pfungst.probes.game.results import Result, budget_figure, is_won, result_of
-from pfungst.probes.game.rows import ROUNDS, read_round
+from pfungst.probes.game.rows import ROUNDS, BoardSummary, read_round
 from pfungst.probes.game.settings import GameSettings
 
 _T_TEST = "One-sided t-test over mini-games, H0: no drop; none where there is a single one."
@@ -95,18 +96,11 @@ def table_2(
         clean = (dataset or {}).get(player)
         first = next(iter(found.values()))
         shown = clean if clean is not None else first.average("before")
-        average, before, worst = [], [], []
-        for name in heads:
-            one = found.get(name)
-            if one is None:
-                average.append("")
-                before.append("")
-                worst.append("")
-                continue
-            average.append(_relative(clean if clean is not None else one.average("before"), one.average("after")))
-            before.append(_percent(one.worst.before))
-            worst.append(_relative(one.worst.before, one.worst.after))
-        rows.append((player, size, _percent(shown), *average, " / ".join(filter(None, before)), *worst))
+        played = [found.get(name) for name in heads]
+        average = [_drop(one, "before", "after", clean) for one in played]
+        before = [_percent(one.worst.before) for one in played if one is not None]
+        worst = ["" if one is None else _relative(one.worst.before, one.worst.after) for one in played]
+        rows.append((player, size, _percent(shown), *average, " / ".join(before), *worst))
     names = tuple(heads.values())
     titles = (
         "Model", "Mini-game size", "Model dataset performance", *(f"Average Accuracy, {name}" for name in names),
@@ -158,13 +152,13 @@ def table_b3(results: Sequence[Result]) -> Table:
     others = [name for name in names if name != BASELINE] if BASELINE in names else []
     rows = []
     for player, size, found in _by_player(results):
-        cells = [_relative(found[n].average("before"), found[n].average("after")) if n in found else "" for n in names]
+        cells = [_drop(found.get(name), "before", "after") for name in names]
         spent = [f"{found[n].average('queries') / size:.0f}" if n in found else "" for n in names]
-        once = [_once(found.get(name)) for name in names]
-        every = [_every(found.get(name)) for name in names]
+        once = [_drop(found.get(name), "one_before", "one_scene") for name in names]
+        every = [_drop(found.get(name), "scenes_before", "scenes") for name in names]
         baseline = found.get(BASELINE)
-        best = [_beside(found.get(name), baseline, after) for name in others]
-        beside = [_beside(found.get(name), baseline, one_scenes) for name in others]
+        best = [_beside(found.get(name), baseline, _after) for name in others]
+        beside = [_beside(found.get(name), baseline, attrgetter("one_scene")) for name in others]
         rows.append((player, size, *cells, " / ".join(spent), *once, *every, *best, *beside))
     columns = (
         "Model",
@@ -186,51 +180,40 @@ def table_b3(results: Sequence[Result]) -> Table:
     return Table("Adversaries side by side (B.3)", columns, tuple(rows), note)
 
 
-def _once(found: Result | None) -> str:
-    if found is None or math.isnan(found.average("one_scene")):
+def _drop(found: Result | None, before: str, after: str, clean: float | None = None) -> str:
+    """The average `after` and how far it is below the average `before`, or below `clean`; empty where there is none."""
+    if found is None or math.isnan(found.average(after)):
         return ""
-    return _relative(found.average("one_before"), found.average("one_scene"))
+    return _relative(found.average(before) if clean is None else clean, found.average(after))
 
 
-def _every(found: Result | None) -> str:
-    if found is None or math.isnan(found.average("scenes")):
-        return ""
-    return _relative(found.average("scenes_before"), found.average("scenes"))
-
-
-def _beside(
-    found: Result | None, baseline: Result | None, shown_by: Callable[[Result], Mapping[tuple[str, str], float]]
-) -> str:
+def _beside(found: Result | None, baseline: Result | None, shown: Callable[[BoardSummary], bool | None]) -> str:
     """Accuracy on the one scene of an adversary less that on what the baseline shows, on questions both played."""
     if found is None or baseline is None:
         return ""
-    ours, theirs = one_scenes(found), shown_by(baseline)
+    ours, theirs = _by_question(found, attrgetter("one_scene")), _by_question(baseline, shown)
     both = [name for name in ours if name in theirs]
     if not both:
         return ""
     change = bootstrap([ours[name] - theirs[name] for name in both], [name[0] for name in both], bounds=(-1.0, 1.0))
-    shown = f"{100 * change.value:+.1f}"
-    return shown if math.isnan(change.low) else f"{shown} [{100 * change.low:.1f}, {100 * change.high:.1f}]"
+    points = f"{100 * change.value:+.1f}"
+    return points if math.isnan(change.low) else f"{points} [{100 * change.low:.1f}, {100 * change.high:.1f}]"
 
 
-def one_scenes(found: Result) -> dict[tuple[str, str], float]:
-    """Whether the player was right on the scene that the adversary committed itself to, by (image, question); the mean
-    where a question was played several times."""
-    right: dict[tuple[str, str], list[bool]] = {}
-    for one in found.boards:
-        if one.one_scene is not None and one.old_answer is not None:
-            right.setdefault((one.image_id, one.example_id), []).append(one.one_scene)
-    return {name: sum(some) / len(some) for name, some in right.items()}
-
-
-def after(found: Result) -> dict[tuple[str, str], float]:
+def _after(one: BoardSummary) -> bool:
     """Whether the player was right on what the adversary shows after all its queries: the scene that fooled it, or the
-    original; by (image, question), the mean where a question was played several times."""
-    right: dict[tuple[str, str], list[bool]] = {}
+    original."""
+    return one.right and not is_won(one)
+
+
+def _by_question(found: Result, right: Callable[[BoardSummary], bool | None]) -> dict[tuple[str, str], float]:
+    """Where this is known, by (image, question); the mean where a question was played several times."""
+    known: dict[tuple[str, str], list[bool]] = {}
     for one in found.boards:
-        if one.old_answer is not None:
-            right.setdefault((one.image_id, one.example_id), []).append(one.right and not is_won(one))
-    return {name: sum(some) / len(some) for name, some in right.items()}
+        outcome = right(one)
+        if outcome is not None and one.old_answer is not None:
+            known.setdefault((one.image_id, one.example_id), []).append(outcome)
+    return {name: sum(some) / len(some) for name, some in known.items()}
 
 
 def budget_table(results: Sequence[Result]) -> Table:
