@@ -26,13 +26,11 @@ from pfungst.core import (
     Image,
     ProbeError,
     Query,
-    Series,
     Table,
     Trial,
     Variant,
 )
 from pfungst.core.images import image_size
-from pfungst.core.stats import bootstrap, compare_paired, holm
 from pfungst.probes import measure
 from pfungst.scores import same_answer
 
@@ -81,35 +79,18 @@ class Blind:
         conditions = [name for name in CONDITIONS if measure.having(trials, name)]
         clean = measure.accuracy(trials, "clean", seed)
         accuracies = [clean, *(measure.accuracy(trials, name, seed) for name in conditions)]
-        drops = [measure.drop(trials, "clean", name, seed) for name in conditions]
-        drops = [
-            replace(one, p=p, how=f"{one.how}, Holm")
-            for one, p in zip(drops, holm([_p(one) for one in drops]), strict=True)
-        ]
+        drops = measure.corrected([measure.drop(trials, "clean", name, seed) for name in conditions])
         guess = _guess_scores(trials)
         groups = measure.clusters(trials)
-        guessing = measure.finding("guessing", bootstrap(guess, groups, seed=seed))
+        guessing = measure.mean("guessing", guess, groups, seed)
         alone = measure.scores(trials, "question only")
         gain = next(replace(one, name="gain") for one in drops if one.condition == "question only")
-        against = compare_paired(alone, guess, groups, seed=seed)
-        leakage = measure.finding("leakage", against.difference, "question only", against.p, against.how)
+        leakage = measure.difference("leakage", alone, guess, groups, seed, "question only")
         blind = next(one for one in accuracies if one.condition == "question only")
-        figure = Figure(
-            "Accuracy when the evidence is taken away",
-            "bar",
-            (
-                Series(
-                    "accuracy",
-                    (*(one.condition for one in accuracies), "guessing"),
-                    (*(one.value for one in accuracies), guessing.value),
-                    (*(one.low for one in accuracies), guessing.low),
-                    (*(one.high for one in accuracies), guessing.high),
-                ),
-            ),
-            y_label="accuracy",
-        )
-        rows: list[tuple[object, ...]] = [(one.condition, one, "", "", one.n) for one in accuracies[:1]]
-        rows += [(one.condition, one, lost, _p(lost), one.n) for one, lost in zip(accuracies[1:], drops, strict=True)]
+        bars = measure.series("accuracy", ("clean", *conditions, "guessing"), (*accuracies, guessing))
+        figure = Figure("Accuracy when the evidence is taken away", "bar", (bars,), y_label="accuracy")
+        rows: list[tuple[object, ...]] = [("clean", clean, "", "", clean.n)]
+        rows += [(one.condition, one, lost, lost.p, one.n) for one, lost in zip(accuracies[1:], drops, strict=True)]
         table = Table(
             "Shortcut ledger",
             ("condition", "accuracy", "drop from clean", "p (Holm)", "n"),
@@ -120,10 +101,6 @@ class Blind:
             self.name, (*accuracies, *drops, guessing, gain, leakage), _verdict(clean, blind, gain, leakage, guessing),
             clean, blind, replace(gain, name="drop"), (table,), (figure,), _unmoved(trials),
         )  # fmt: skip
-
-
-def _p(one: Finding) -> float:
-    return float("nan") if one.p is None else one.p
 
 
 def _verdict(clean: Finding, blind: Finding, gain: Finding, leakage: Finding, guessing: Finding) -> str:

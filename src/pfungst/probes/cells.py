@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import combinations
+from typing import Generic, TypeVar
 
-from pfungst.core import AnsweredTrial, Failure, Finding
-from pfungst.core.stats import bootstrap, compare_paired, holm
+from pfungst.core import AnsweredTrial, Failure, Figure, Finding
 from pfungst.probes import measure
 
+MEAN = "mean of all"
+"""Condition of the findings over all variants."""
 Cell = tuple[float, float]
 """A score, and whether the answer changed."""
+Level = TypeVar("Level", str, int)
 
 
 @dataclass
@@ -31,17 +37,56 @@ class Cells:
 
     def before(self, condition: str, seed: int) -> Finding:
         """Clean accuracy on the same trials."""
-        return measure.finding("accuracy", bootstrap(self.clean, self.clusters, seed=seed), condition)
+        return measure.mean("accuracy", self.clean, self.clusters, seed, condition)
 
     def accuracy(self, condition: str, seed: int) -> Finding:
-        return measure.finding("accuracy", bootstrap(self.scores, self.clusters, seed=seed), condition)
+        return measure.mean("accuracy", self.scores, self.clusters, seed, condition)
 
     def drop(self, condition: str, seed: int) -> Finding:
-        paired = compare_paired(self.clean, self.scores, self.clusters, seed=seed)
-        return measure.finding("drop", paired.difference, condition, paired.p, paired.how)
+        return measure.difference("drop", self.clean, self.scores, self.clusters, seed, condition)
 
     def changes(self, condition: str, seed: int) -> Finding:
-        return measure.finding("answers changed", bootstrap(self.changed, self.clusters, seed=seed), condition)
+        return measure.mean("answers changed", self.changed, self.clusters, seed, condition)
+
+    def summary(self, trials: Sequence[AnsweredTrial], seed: int) -> tuple[Finding, Finding, Finding, Finding, Finding]:
+        """Clean accuracy; accuracy, drop and changes over all variants; worst of n."""
+        found = self.accuracy(MEAN, seed), self.drop(MEAN, seed), self.changes(MEAN, seed)
+        return measure.accuracy(trials, "clean", seed), *found, worst_of_n(trials, seed)
+
+
+@dataclass(frozen=True)
+class Sheet(Generic[Level]):
+    """The answers by variant, by heading, by level, and all together; each a mean for every trial."""
+
+    variants: Mapping[str, Cells]
+    headings: Mapping[str, Cells]
+    levels: Mapping[Level, Cells]
+    all: Cells
+
+    @classmethod
+    def of(
+        cls,
+        trials: Sequence[AnsweredTrial],
+        heading: Callable[[str], str],
+        level: Callable[[AnsweredTrial, str], Level],
+    ) -> Sheet[Level]:
+        """heading: of a variant. level: of a variant of a trial."""
+        variants: dict[str, Cells] = defaultdict(Cells)
+        headings: dict[str, Cells] = defaultdict(Cells)
+        levels: dict[Level, Cells] = defaultdict(Cells)
+        everything = Cells()
+        for trial in trials:
+            clean, cluster, cells = trial.scores[0], measure.cluster(trial), cells_of(trial)
+            by_heading = _means(cells, heading)
+            for variant, cell in cells:
+                variants[variant].add(clean, cell, cluster)
+            for name, cell in by_heading.items():
+                headings[name].add(clean, cell, cluster)
+            for place, cell in _means(cells, partial(level, trial)).items():
+                levels[place].add(clean, cell, cluster)
+            # every heading counts the same, at however many levels there are variants of it
+            everything.add(clean, mean_cell(by_heading.values()), cluster)
+        return cls(dict(variants), dict(headings), dict(levels), everything)
 
 
 def cells_of(trial: AnsweredTrial) -> list[tuple[str, Cell]]:
@@ -50,25 +95,31 @@ def cells_of(trial: AnsweredTrial) -> list[tuple[str, Cell]]:
     return [(one.name, (score, 1.0 - measure.alike(trial.answers[0], answer))) for one, answer, score in rows]
 
 
-def mean_cell(some: Sequence[Cell]) -> Cell:
+def mean_cell(cells: Iterable[Cell]) -> Cell:
     """Mean score, unknown where one is; mean change over the pairs that can be compared."""
-    changes = [change for _, change in some if not math.isnan(change)]
-    return sum(score for score, _ in some) / len(some), sum(changes) / len(changes) if changes else math.nan
+    scores, changes = zip(*cells, strict=True)
+    return sum(scores) / len(scores), mean_known(changes)
+
+
+def mean_known(values: Iterable[float]) -> float:
+    """The mean of those that are known; NaN where none is."""
+    known = [value for value in values if not math.isnan(value)]
+    return sum(known) / len(known) if known else math.nan
+
+
+def _means(cells: Sequence[tuple[str, Cell]], heading: Callable[[str], Level]) -> dict[Level, Cell]:
+    groups = measure.grouped(cells, lambda named: heading(named[0]))
+    return {name: mean_cell(cell for _, cell in some) for name, some in groups.items()}
 
 
 def lost(trial: AnsweredTrial, heading: Callable[[str], str]) -> float:
     """Clean score minus the mean over headings, each of which counts the same, of the mean score of its variants."""
-    some: dict[str, list[Cell]] = {}
-    for variant, cell in cells_of(trial):
-        some.setdefault(heading(variant), []).append(cell)
-    return trial.scores[0] - mean_cell([mean_cell(cells) for cells in some.values()])[0]
+    return trial.scores[0] - mean_cell(_means(cells_of(trial), heading).values())[0]
 
 
 def drops_of(cells: Sequence[tuple[str, Cells]], seed: int) -> list[Finding]:
     """The drop under every heading, tests corrected for their number."""
-    drops = [some.drop(name, seed) for name, some in cells]
-    corrected = holm([math.nan if one.p is None else one.p for one in drops])
-    return [replace(one, p=p, how=f"{one.how}, Holm") for one, p in zip(drops, corrected, strict=True)]
+    return measure.corrected([some.drop(name, seed) for name, some in cells])
 
 
 def largest_told(drops: Sequence[Finding]) -> str:
@@ -81,10 +132,21 @@ def largest_told(drops: Sequence[Finding]) -> str:
     return f" The largest drop is that under {most.condition}, {measure.with_interval(most)}{sure}."
 
 
+def bars(title: str, drops: Sequence[Finding]) -> Figure:
+    """The drops, largest first."""
+    ordered = sorted(drops, key=lambda one: -one.value if one.value == one.value else math.inf)
+    return Figure(title, "bar", (measure.series("drop", (one.condition for one in ordered), ordered),), y_label="drop")
+
+
+def agreement(trial: AnsweredTrial) -> float:
+    """Share of the pairs of variants with the same answer, of those that can be compared."""
+    return mean_known(measure.alike(a, b) for a, b in combinations(trial.answers, 2))
+
+
 def worst_of_n(trials: Sequence[AnsweredTrial], seed: int) -> Finding:
     """Mean over trials of the least score of any variant, the clean one included."""
     least = [math.nan if any(math.isnan(score) for score in one.scores) else min(one.scores) for one in trials]
-    return measure.finding("worst of n", bootstrap(least, measure.clusters(trials), seed=seed))
+    return measure.mean("worst of n", least, measure.clusters(trials), seed)
 
 
 def failures(trials: Sequence[AnsweredTrial]) -> tuple[Failure, ...]:

@@ -8,26 +8,12 @@ condition; the example `ID` itself is the clean one.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 
-from pfungst.core import (
-    AnsweredTrial,
-    Dataset,
-    Example,
-    Failure,
-    Figure,
-    Finding,
-    Findings,
-    ProbeError,
-    Series,
-    Table,
-    Trial,
-    Variant,
-)
-from pfungst.core.stats import bootstrap, compare_paired, holm
+from pfungst.core import AnsweredTrial, Dataset, Example, Figure, Finding, Findings, ProbeError, Table, Trial, Variant
 from pfungst.probes import measure
+from pfungst.probes.cells import agreement, failures, worst_of_n
 from pfungst.scores import same_answer
 
 KEEPS = "the right answer: it is the same under all conditions"
@@ -87,7 +73,7 @@ class Conditions:
             tables = _by_category(trials, names, seed)
             verdict = f"One condition, {clean.condition}: accuracy {measure.with_interval(clean)} (n = {clean.n:,})."
             return Findings(self.name, (clean,), verdict, clean, tables=tables)
-        drops = _drops(trials, names, seed)
+        drops = measure.corrected([measure.drop(trials, names[0], name, seed) for name in others])
         alike = [trial for trial in trials if not trial.trial.notes.get("differs")]
         changes = [measure.changed(alike, names[0], name, seed) for name in others]
         disturbed, drop = self._together(trials, others, seed)
@@ -97,7 +83,7 @@ class Conditions:
             flips = measure.flips(trials, names[0], name)
             told = f"{name} (a repetition)" if name in self.again else name
             rows.append(
-                (told, accuracy, lost, _p(lost), changed, flips.right_to_wrong, flips.wrong_to_right,
+                (told, accuracy, lost, lost.p, changed, flips.right_to_wrong, flips.wrong_to_right,
                  flips.wrong_to_other_wrong, accuracy.n)
             )  # fmt: skip
         columns = ("condition", "accuracy", f"drop from {names[0]}", "p (Holm)", "answers changed", "right to wrong",
@@ -120,35 +106,22 @@ class Conditions:
             "None of group: wrong under every condition. Worst of n: score under the worst condition. Agreement: pairs "
             "of conditions with the same answer. Groups with a missing reply are left out.",
         )
-        figure = Figure(
-            "Accuracy by condition",
-            "bar",
-            (
-                Series(
-                    "accuracy",
-                    tuple(names),
-                    tuple(one.value for one in accuracies),
-                    tuple(one.low for one in accuracies),
-                    tuple(one.high for one in accuracies),
-                ),
-            ),
-            y_label="accuracy",
-        )
+        bars = measure.series("accuracy", names, accuracies)
+        figure = Figure("Accuracy by condition", "bar", (bars,), y_label="accuracy")
         return Findings(
             self.name, (*accuracies, *drops, *changes, disturbed, drop, *groups),
             self._verdict(clean, disturbed, drop, drops, changes, groups[0]), clean, disturbed, drop,
-            (table, together, *_by_category(trials, names, seed)), (figure,), _worst(trials),
+            (table, together, *_by_category(trials, names, seed)), (figure,), failures(trials),
         )  # fmt: skip
 
     def _together(self, trials: Sequence[AnsweredTrial], others: Sequence[str], seed: int) -> tuple[Finding, Finding]:
         """Mean accuracy over the conditions that are not clean and no repetition, and what is lost to it."""
         wanted = [name for name in others if name not in self.again] or list(others)
         label = wanted[0] if len(wanted) == 1 else "mean of the other conditions"
-        means = [_mean([s for v, s in _scored(trial) if v in wanted]) for trial in trials]
-        clusters = measure.clusters(trials)
-        disturbed = measure.finding("accuracy", bootstrap(means, clusters, seed=seed), label)
-        paired = compare_paired([trial.scores[0] for trial in trials], means, clusters, seed=seed)
-        return disturbed, measure.finding("drop", paired.difference, label, paired.p, paired.how)
+        means = [_mean_score(trial, wanted) for trial in trials]
+        clean, clusters = [trial.scores[0] for trial in trials], measure.clusters(trials)
+        drop = measure.difference("drop", clean, means, clusters, seed, label)
+        return measure.mean("accuracy", means, clusters, seed, label), drop
 
     def _verdict(
         self,
@@ -167,7 +140,7 @@ class Conditions:
         if len(known) > 1:
             most = max(known, key=lambda one: one.value)
             told += (
-                f" The largest drop is {measure.with_interval(most)} ({most.condition}, p = {_p(most):.2g} after Holm)."
+                f" The largest drop is {measure.with_interval(most)} ({most.condition}, p = {most.p:.2g} after Holm)."
             )
         if not math.isnan(together.value):
             told += f" Right under every condition: {measure.with_interval(together)}."
@@ -179,11 +152,8 @@ class Conditions:
 
 def _groups(data: Dataset, clean: str) -> list[dict[str, Example]]:
     """Condition -> example, of every group; the clean one first."""
-    groups: dict[str, list[Example]] = {}
-    for example in data:
-        groups.setdefault(example.group or example.id, []).append(example)
     found = []
-    for group, members in groups.items():
+    for group, members in measure.grouped(data, lambda example: example.group or example.id).items():
         members.sort(key=lambda member: member.id != group)
         names = [clean if member.id == group else _condition(group, member, n) for n, member in enumerate(members, 1)]
         found.append(dict(zip(names, members, strict=True)))
@@ -201,60 +171,36 @@ def _same_target(first: Example, second: Example) -> bool:
     return same_answer(first.target, second.target)
 
 
-def _scored(trial: AnsweredTrial) -> list[tuple[str, float]]:
-    return [(variant.name, score) for variant, score in zip(trial.trial.variants, trial.scores, strict=True)]
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else math.nan
-
-
-def _p(one: Finding) -> float:
-    return math.nan if one.p is None else one.p
-
-
-def _drops(trials: Sequence[AnsweredTrial], names: Sequence[str], seed: int) -> list[Finding]:
-    drops = [measure.drop(trials, names[0], name, seed) for name in names[1:]]
-    corrected = holm([_p(one) for one in drops])
-    return [replace(one, p=p, how=f"{one.how}, Holm") for one, p in zip(drops, corrected, strict=True)]
+def _mean_score(trial: AnsweredTrial, conditions: Sequence[str]) -> float:
+    rows = zip(trial.trial.variants, trial.scores, strict=True)
+    scores = [score for variant, score in rows if variant.name in conditions]
+    return sum(scores) / len(scores) if scores else math.nan
 
 
 def _group_findings(trials: Sequence[AnsweredTrial], alike: Sequence[AnsweredTrial], seed: int) -> list[Finding]:
-    def mean(name: str, values: Sequence[float], some: Sequence[AnsweredTrial]) -> Finding:
-        return measure.finding(name, bootstrap(values, measure.clusters(some), seed=seed))
-
-    whole = [trial for trial in trials if len(trial.scores) > 1 and not trial.trial.notes.get("missing")]
-    same = [trial for trial in alike if len(trial.scores) > 1 and not trial.trial.notes.get("missing")]
+    whole, same = (
+        [trial for trial in some if len(trial.scores) > 1 and not trial.trial.notes.get("missing")]
+        for some in (trials, alike)
+    )
+    clusters = measure.clusters(whole)
     return [
-        mean("all of group", [_share(trial, all) for trial in whole], whole),
-        mean("none of group", [1 - _share(trial, any) for trial in whole], whole),
-        mean("worst of n", [_worst_score(trial) for trial in whole], whole),
-        mean("agreement", [_agreement(trial) for trial in same], same),
+        measure.mean("all of group", [_share(trial, all) for trial in whole], clusters, seed),
+        measure.mean("none of group", [1 - _share(trial, any) for trial in whole], clusters, seed),
+        worst_of_n(whole, seed),
+        measure.mean("agreement", [agreement(trial) for trial in same], measure.clusters(same), seed),
     ]
 
 
-def _share(trial: AnsweredTrial, rule: object) -> float:
+def _share(trial: AnsweredTrial, rule: Callable[[Iterable[bool]], bool]) -> float:
     """1 where all (or any) replies of the group are right: a score above 0, as everywhere."""
     if any(math.isnan(score) for score in trial.scores):
         return math.nan
-    right = [score > 0 for score in trial.scores]
-    return float(all(right) if rule is all else any(right))
-
-
-def _worst_score(trial: AnsweredTrial) -> float:
-    return math.nan if any(math.isnan(score) for score in trial.scores) else min(trial.scores)
-
-
-def _agreement(trial: AnsweredTrial) -> float:
-    pairs = [measure.alike(a, b) for a, b in combinations(trial.answers, 2)]
-    return _mean([same for same in pairs if not math.isnan(same)])
+    return float(rule(score > 0 for score in trial.scores))
 
 
 def _by_category(trials: Sequence[AnsweredTrial], names: Sequence[str], seed: int) -> tuple[Table, ...]:
     """Accuracy of every condition by the category of the question, where there are categories."""
-    kinds: dict[str, list[AnsweredTrial]] = {}
-    for trial in trials:
-        kinds.setdefault(trial.example.question_type or trial.example.answer_type, []).append(trial)
+    kinds = measure.grouped(trials, lambda trial: trial.example.question_type or trial.example.answer_type)
     if not 1 < len(kinds) <= MOST_CATEGORIES:
         return ()
     rows = []
@@ -265,14 +211,3 @@ def _by_category(trials: Sequence[AnsweredTrial], names: Sequence[str], seed: in
         rows.append((kind or "unknown", *cells, len(some)))
     columns = ("category", *names, *(("all of group",) if len(names) > 1 else ()), "n")
     return (Table("Accuracy by category", columns, tuple(rows)),)
-
-
-def _worst(trials: Sequence[AnsweredTrial]) -> tuple[Failure, ...]:
-    """Questions that are right when clean and wrong under some condition, the largest losses first."""
-    found = []
-    for trial in trials:
-        score = min(trial.scores)
-        if trial.scores[0] - score > 0:
-            place = trial.scores.index(score)
-            found.append(Failure(trial.example.id, trial.trial.variants[place].name, trial.scores[0] - score))
-    return tuple(sorted(found, key=lambda failure: -failure.loss)[: measure.WORST])

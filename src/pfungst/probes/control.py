@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pfungst.core import AnsweredTrial, Dataset, Figure, Findings, Series, Table, Trial, Variant
+from pfungst.core import AnsweredTrial, Dataset, Figure, Findings, Table, Trial, Variant
 from pfungst.probes import measure
 
 KEEPS = "the answer: image, question and choices are the same"
@@ -58,20 +58,8 @@ class Control:
             ((flips.right_to_wrong, flips.wrong_to_right, flips.wrong_to_other_wrong, flips.unchanged, flips.n),),
         )
         types = _by_type(trials, seed)
-        figure = Figure(
-            "Accuracy, the same question twice",
-            "bar",
-            (
-                Series(
-                    "accuracy",
-                    ("first time", "second time"),
-                    (clean.value, again.value),
-                    (clean.low, again.low),
-                    (clean.high, again.high),
-                ),
-            ),
-            y_label="accuracy",
-        )
+        bars = measure.series("accuracy", ("first time", "second time"), (clean, again))
+        figure = Figure("Accuracy, the same question twice", "bar", (bars,), y_label="accuracy")
         return Findings(
             self.name, (clean, again, drop, changed), verdict, clean, again, drop, (table, *types), (figure,),
             measure.worst(trials, "clean", "again"),

@@ -1,16 +1,21 @@
-"""What every probe does the same way: the clean query, accuracy, drop, flips, the worst failures."""
+"""What every probe does the same way: the clean query, means, differences, flips, figures, the worst failures."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 
-from pfungst.core import Answer, AnsweredTrial, Example, Failure, Finding, NamedImage, Query
+from pfungst.core import Answer, AnsweredTrial, Example, Failure, Finding, NamedImage, Query, Series
 from pfungst.core.answered import AnsweredTrials
-from pfungst.core.stats import Flips, Floats, Interval, Labels, bootstrap, compare_paired, count_flips
+from pfungst.core.stats import Flips, Floats, Interval, Labels, bootstrap, compare_paired, count_flips, holm
 from pfungst.scores import same_answer
+
+Item = TypeVar("Item")
+Key = TypeVar("Key", bound=Hashable)
 
 WORST = 12
 """Failures shown in a report."""
@@ -65,10 +70,15 @@ def by_kind(trials: Sequence[AnsweredTrial], column: str) -> dict[str, Sequence[
         codes, names = trials.kinds(column)
         present = np.unique(codes, return_index=True)
         return {names[code]: trials.where(codes == code) for code in present[0][np.argsort(present[1])]}
-    groups: dict[str, list[AnsweredTrial]] = {}
-    for one in trials:
-        groups.setdefault(getattr(one.example, column), []).append(one)
-    return dict(groups)
+    return dict(grouped(trials, lambda one: str(getattr(one.example, column))))
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """The items by their key, in the order in which these come first."""
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 def finding(name: str, interval: Interval, condition: str = "", p: float | None = None, test: str = "") -> Finding:
@@ -79,17 +89,42 @@ def finding(name: str, interval: Interval, condition: str = "", p: float | None 
     )  # fmt: skip
 
 
+def mean(name: str, values: Sequence[float] | Floats, clusters: Labels, seed: int, condition: str = "") -> Finding:
+    """The mean of values between 0 and 1; unknown ones are left out."""
+    return finding(name, bootstrap(values, clusters, seed=seed), condition)
+
+
+def difference(
+    name: str, first: Sequence[float] | Floats, second: Sequence[float] | Floats, clusters: Labels, seed: int,
+    condition: str = "",
+) -> Finding:  # fmt: skip
+    """The mean of first minus second, with a paired test."""
+    paired = compare_paired(first, second, clusters, seed=seed)
+    return finding(name, paired.difference, condition, paired.p, paired.how)
+
+
+def corrected(tested: Sequence[Finding]) -> list[Finding]:
+    """The findings with p-values corrected for their number."""
+    p_values = holm([math.nan if one.p is None else one.p for one in tested])
+    return [replace(one, p=p, how=f"{one.how}, Holm") for one, p in zip(tested, p_values, strict=True)]
+
+
+def series(name: str, x: Iterable[Any], found: Sequence[Finding]) -> Series:
+    """Findings as a line or a group of bars, with their intervals."""
+    low, high = tuple(one.low for one in found), tuple(one.high for one in found)
+    return Series(name, tuple(x), tuple(one.value for one in found), low, high)
+
+
 def accuracy(trials: Sequence[AnsweredTrial], variant: str, seed: int) -> Finding:
     """Mean score of a variant over the trials that have it."""
     some = having(trials, variant)
-    return finding("accuracy", bootstrap(scores(some, variant), clusters(some), seed=seed), variant)
+    return mean("accuracy", scores(some, variant), clusters(some), seed, variant)
 
 
 def drop(trials: Sequence[AnsweredTrial], clean: str, disturbed: str, seed: int) -> Finding:
     """Clean minus disturbed score on the same examples, with a paired test."""
     some = having(trials, disturbed)
-    paired = compare_paired(scores(some, clean), scores(some, disturbed), clusters(some), seed=seed)
-    return finding("drop", paired.difference, disturbed, paired.p, paired.how)
+    return difference("drop", scores(some, clean), scores(some, disturbed), clusters(some), seed, disturbed)
 
 
 def alike(first: Answer, second: Answer) -> float:
@@ -115,8 +150,7 @@ def changed(trials: Sequence[AnsweredTrial], clean: str, disturbed: str, seed: i
     """Share of questions whose answer changes: needs no truth, and counts one wrong answer for another. Pairs of two
     unread replies are left out."""
     some = having(trials, disturbed)
-    different = 1.0 - same(some, clean, disturbed)
-    return finding("answers changed", bootstrap(different, clusters(some), seed=seed), disturbed)
+    return mean("answers changed", 1.0 - same(some, clean, disturbed), clusters(some), seed, disturbed)
 
 
 def worst(trials: Sequence[AnsweredTrial], clean: str, disturbed: str, limit: int = WORST) -> tuple[Failure, ...]:

@@ -35,7 +35,7 @@ from pfungst.probes.cells import lost
 from pfungst.probes.picture.kernels import Pixels
 from pfungst.probes.picture.operations import SEVERITIES, VERSION, Operation
 from pfungst.probes.picture.redrawn import Redrawing, Stage
-from pfungst.probes.picture.results import read, reference_drops
+from pfungst.probes.picture.results import operation_of, read, reference_drops
 from pfungst.probes.picture.topics import topics
 
 _PIXELS = (
@@ -133,7 +133,7 @@ class Picture:
 
     def lost(self, trial: AnsweredTrial) -> float:
         """What the drop is the mean of."""
-        return lost(trial, lambda variant: variant.rpartition(" ")[0])
+        return lost(trial, operation_of)
 
     def _pixels(self) -> bool:
         """Whether some operation needs no scene."""

@@ -6,41 +6,20 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pfungst.core import (
-    AnsweredTrial,
-    Figure,
-    Finding,
-    Findings,
-    Series,
-    Table,
-    UsageError,
-    read_config,
-)
+from pfungst.core import AnsweredTrial, Figure, Finding, Findings, Series, Table, UsageError, read_config
 from pfungst.core.stats import BOOTSTRAP_DRAWS
 from pfungst.probes import measure
-from pfungst.probes.cells import Cell, Cells, cells_of, drops_of, failures, largest_told, mean_cell, worst_of_n
+from pfungst.probes.cells import MEAN, Cells, Sheet, bars, drops_of, failures, largest_told
 
-MEAN = "mean of all"
-"""Condition of the findings over all operations and severities."""
 SHOWN = 5
 """Operations that get a curve of their own, those with the largest drops."""
 _DRAWS_AT_ONCE = 100
-
-
-@dataclass(frozen=True)
-class Sorted:
-    """The answers by variant, by operation, by severity, and all together; each a mean for every trial."""
-
-    variants: Mapping[str, Cells]
-    operations: Mapping[str, Cells]
-    severities: Mapping[int, Cells]
-    all: Cells
 
 
 def read(
@@ -52,18 +31,15 @@ def read(
     seed: int,
 ) -> Findings:
     """The findings; `about` names the operations and says what they do, `reference` has another player's drops."""
-    cells = _sort(trials)
-    present = [one for one in about if one in cells.operations]
-    clean = measure.accuracy(trials, "clean", seed)
-    disturbed, drop = cells.all.accuracy(MEAN, seed), cells.all.drop(MEAN, seed)
-    changed = cells.all.changes(MEAN, seed)
-    worst = worst_of_n(trials, seed)
-    drops = drops_of([(one, cells.operations[one]) for one in present], seed)
+    cells = Sheet.of(trials, operation_of, lambda trial, variant: int(variant.rpartition(" ")[2]))
+    present = [one for one in about if one in cells.headings]
+    clean, disturbed, drop, changed, worst = cells.all.summary(trials, seed)
+    drops = drops_of([(one, cells.headings[one]) for one in present], seed)
     accuracies = {one: found.accuracy(one, seed) for one, found in cells.variants.items()}
-    changes = [cells.operations[one].changes(one, seed) for one in present]
+    changes = [cells.headings[one].changes(one, seed) for one in present]
     halves = {one: half_at(cells.variants, one, severities) for one in present}
     found_halves = [
-        Finding("half at", value, len(cells.operations[one].scores), condition=one, how="interpolated", unit="severity")
+        Finding("half at", value, len(cells.headings[one].scores), condition=one, how="interpolated", unit="severity")
         for one, value in halves.items()
         if not math.isnan(value)
     ]
@@ -76,9 +52,17 @@ def read(
         _by_operation(present, about, cells, accuracies, drops, changes, halves, severities, seed),
         *_refusals(trials),
     )
-    figures = (_bars(drops), *_curves(cells, present, drops, accuracies, clean, severities, seed))
+    figures = (
+        bars("Drop under every operation", drops),
+        *_curves(cells, present, drops, accuracies, clean, severities, seed),
+    )
     verdict = _verdict(clean, disturbed, drop, drops, worst, halves, relative)
     return Findings(name, rows, verdict, clean, disturbed, drop, tables, figures, failures(trials))
+
+
+def operation_of(variant: str) -> str:
+    """`blur 3` is an operation `blur`."""
+    return variant.rpartition(" ")[0]
 
 
 def half_at(variants: Mapping[str, Cells], operation: str, severities: Sequence[int]) -> float:
@@ -124,41 +108,18 @@ def reference_drops(run: Path, severities: Sequence[int]) -> dict[str, float]:
 # --- by operation and severity ----------------------------------------------------------------------------------------
 
 
-def _sort(trials: Sequence[AnsweredTrial]) -> Sorted:
-    variants: dict[str, Cells] = {}
-    operations: dict[str, Cells] = {}
-    levels: dict[int, Cells] = {}
-    everything = Cells()
-    for trial in trials:
-        cluster, clean = measure.cluster(trial), trial.scores[0]
-        by_operation: dict[str, list[Cell]] = {}
-        by_severity: dict[int, list[Cell]] = {}
-        for variant, cell in cells_of(trial):
-            name, _, severity = variant.rpartition(" ")
-            variants.setdefault(variant, Cells()).add(clean, cell, cluster)
-            by_operation.setdefault(name, []).append(cell)
-            by_severity.setdefault(int(severity), []).append(cell)
-        for name, some in by_operation.items():
-            operations.setdefault(name, Cells()).add(clean, mean_cell(some), cluster)
-        for level, some in by_severity.items():
-            levels.setdefault(level, Cells()).add(clean, mean_cell(some), cluster)
-        # every operation counts the same, at however many severities it could be done
-        everything.add(clean, mean_cell([mean_cell(some) for some in by_operation.values()]), cluster)
-    return Sorted(variants, operations, levels, everything)
-
-
 def _mean_drops(
-    cells: Sorted, present: Sequence[str], reference: Mapping[str, float] | None, seed: int
+    cells: Sheet[int], present: Sequence[str], reference: Mapping[str, float] | None, seed: int
 ) -> tuple[Finding, list[Finding]]:
     """The mean of the operations' drops, as in ImageNet-C; and relative to the reference over those that both have."""
-    mean = _mean_drop([cells.operations[one] for one in present], "mean corruption drop", 1.0, seed)
+    mean = _mean_drop([cells.headings[one] for one in present], "mean corruption drop", 1.0, seed)
     shared = [one for one in present if reference is not None and one in reference]
     if reference is None or not shared:
         return mean, []
     theirs = sum(reference[one] for one in shared) / len(shared)
     if theirs <= 0:  # a reference that loses nothing is no measure
         return mean, [Finding("relative drop", math.nan, mean.n, how="the reference loses nothing", unit="times")]
-    ours = _mean_drop([cells.operations[one] for one in shared], "relative drop", 1 / theirs, seed)
+    ours = _mean_drop([cells.headings[one] for one in shared], "relative drop", 1 / theirs, seed)
     return mean, [replace(ours, unit="times", condition=f"{len(shared)} operations")]
 
 
@@ -203,7 +164,7 @@ def _mean_drop(some: Sequence[Cells], name: str, factor: float, seed: int) -> Fi
 def _by_operation(
     present: Sequence[str],
     about: Mapping[str, str],
-    cells: Sorted,
+    cells: Sheet[int],
     accuracies: Mapping[str, Finding],
     drops: Sequence[Finding],
     changes: Sequence[Finding],
@@ -214,7 +175,7 @@ def _by_operation(
     levels = sorted(severities)
     rows = []
     for one, drop, change in zip(present, drops, changes, strict=True):
-        own = cells.operations[one]
+        own = cells.headings[one]
         clean = own.before(one, seed)
         by_level = [accuracies.get(f"{one} {level}", "") for level in levels]
         half = "not reached" if math.isnan(halves[one]) else f"{halves[one]:.1f}"
@@ -257,20 +218,8 @@ def _refusals(trials: Sequence[AnsweredTrial]) -> list[Table]:
     ]
 
 
-def _bars(drops: Sequence[Finding]) -> Figure:
-    ordered = sorted(drops, key=lambda one: -one.value if one.value == one.value else math.inf)
-    series = Series(
-        "drop",
-        tuple(one.condition for one in ordered),
-        tuple(one.value for one in ordered),
-        tuple(one.low for one in ordered),
-        tuple(one.high for one in ordered),
-    )
-    return Figure("Drop under every operation", "bar", (series,), y_label="drop")
-
-
 def _curves(
-    cells: Sorted,
+    cells: Sheet[int],
     present: Sequence[str],
     drops: Sequence[Finding],
     accuracies: Mapping[str, Finding],
@@ -281,21 +230,12 @@ def _curves(
     levels = sorted(severities)
     if len(levels) < 2:
         return []
-    means = [clean, *(cells.severities[level].accuracy("", seed) for level in levels if level in cells.severities)]
-    known = (0, *(level for level in levels if level in cells.severities))
-    lines = [
-        Series(
-            "all operations",
-            known,
-            tuple(one.value for one in means),
-            tuple(one.low for one in means),
-            tuple(one.high for one in means),
-        )
-    ]
+    known = [level for level in levels if level in cells.levels]
+    means = [clean, *(cells.levels[level].accuracy("", seed) for level in known)]
+    lines = [measure.series("all operations", (0, *known), means)]
     order = sorted(zip(present, drops, strict=True), key=lambda pair: -pair[1].value)
     for name, _ in order[:SHOWN]:
-        own = cells.operations[name]
-        points = [(0, own.before(name, seed).value)]
+        points = [(0, cells.headings[name].before(name, seed).value)]
         points += [(at, accuracies[f"{name} {at}"].value) for at in levels if f"{name} {at}" in accuracies]
         lines.append(Series(name, tuple(at for at, _ in points), tuple(value for _, value in points)))
     title = "Accuracy by severity" + (f", the {SHOWN} largest drops" if len(order) > SHOWN else "")

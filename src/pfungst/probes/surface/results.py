@@ -4,38 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 
-from pfungst.core import AnsweredTrial, Figure, Finding, Findings, Series, Table
+from pfungst.core import AnsweredTrial, Figure, Finding, Findings, Table
 from pfungst.probes import measure
-from pfungst.probes.cells import Cell, Cells, cells_of, drops_of, failures, largest_told, mean_cell, worst_of_n
+from pfungst.probes.cells import Sheet, bars, drops_of, failures, largest_told, mean_known
 
 TOUCHED = "touched"
 """Name of a trial's note: characters touched, by variant."""
-MEAN = "mean of all"
 BINS = ((1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, 32), (33, math.inf))
 """Characters touched, from and to."""
 
 
 def read(name: str, trials: Sequence[AnsweredTrial], about: Mapping[str, str], seed: int) -> Findings:
     """The findings; `about` names the edits and says what they do."""
-    by_name: dict[str, Cells] = {}
-    by_length: dict[str, Cells] = {}
-    everything = Cells()
-    for trial in trials:
-        clean, cluster = trial.scores[0], measure.cluster(trial)
-        edits: dict[str, list[Cell]] = {}
-        lengths: dict[str, list[Cell]] = {}
-        for variant, cell in cells_of(trial):
-            by_name.setdefault(variant, Cells()).add(clean, cell, cluster)
-            edits.setdefault(edit_of(variant), []).append(cell)
-            lengths.setdefault(_bin(trial.trial.notes[TOUCHED][variant]), []).append(cell)
-        for length, some in lengths.items():
-            by_length.setdefault(length, Cells()).add(clean, mean_cell(some), cluster)
-        # every edit counts the same, at however many levels it could be made
-        everything.add(clean, mean_cell([mean_cell(some) for some in edits.values()]), cluster)
-    clean_accuracy = measure.accuracy(trials, "clean", seed)
-    disturbed, drop = everything.accuracy(MEAN, seed), everything.drop(MEAN, seed)
-    changed, worst = everything.changes(MEAN, seed), worst_of_n(trials, seed)
+    cells = Sheet.of(trials, edit_of, lambda trial, variant: _bin(trial.trial.notes[TOUCHED][variant]))
+    by_name, by_length = cells.variants, cells.levels
+    clean, disturbed, drop, changed, worst = cells.all.summary(trials, seed)
     order = [one for edit in about for one in sorted(by_name) if edit_of(one) == edit]
     drops = drops_of([(one, by_name[one]) for one in order], seed)
     accuracies = [by_name[one].accuracy(one, seed) for one in order]
@@ -65,12 +50,13 @@ def read(name: str, trials: Sequence[AnsweredTrial], about: Mapping[str, str], s
         "Insertions, deletions and replacements of characters, over all edits.",
     )
     rows = (
-        clean_accuracy, disturbed, drop, changed, worst, *accuracies, *drops, *changes, *length_accuracies,
-        *length_drops,
+        clean, disturbed, drop, changed, worst, *accuracies, *drops, *changes, *length_accuracies, *length_drops,
     )  # fmt: skip
+    line = measure.series("drop", levels, length_drops)
+    curve = Figure("Drop by characters touched", "line", (line,), "characters touched", "drop")
     return Findings(
-        name, rows, _verdict(clean_accuracy, disturbed, drop, drops, changed, worst), clean_accuracy, disturbed, drop,
-        (by_edit, by_characters), (_bars(drops), _curve(levels, length_drops)), failures(trials),
+        name, rows, _verdict(clean, disturbed, drop, drops, changed, worst), clean, disturbed, drop,
+        (by_edit, by_characters), (bars("Drop under every edit", drops), curve), failures(trials),
     )  # fmt: skip
 
 
@@ -90,26 +76,8 @@ def _bin(length: int) -> str:
 
 
 def _touched_means(trials: Sequence[AnsweredTrial]) -> dict[str, float]:
-    lengths: dict[str, list[int]] = {}
-    for trial in trials:
-        for name, length in trial.trial.notes[TOUCHED].items():
-            lengths.setdefault(name, []).append(length)
-    return {name: sum(some) / len(some) for name, some in lengths.items()}
-
-
-def _bars(drops: Sequence[Finding]) -> Figure:
-    ordered = sorted(drops, key=lambda one: -one.value if one.value == one.value else math.inf)
-    return Figure("Drop under every edit", "bar", (_series([one.condition for one in ordered], ordered),), "", "drop")
-
-
-def _curve(labels: Sequence[str], drops: Sequence[Finding]) -> Figure:
-    return Figure("Drop by characters touched", "line", (_series(labels, drops),), "characters touched", "drop")
-
-
-def _series(labels: Sequence[str], found: Sequence[Finding]) -> Series:
-    values = [(one.value, one.low, one.high) for one in found]
-    value, low, high = (tuple(column) for column in zip(*values, strict=True))
-    return Series("drop", tuple(labels), value, low, high)
+    lengths = [length for trial in trials for length in trial.trial.notes[TOUCHED].items()]
+    return {name: mean_known(n for _, n in some) for name, some in measure.grouped(lengths, itemgetter(0)).items()}
 
 
 def _verdict(
