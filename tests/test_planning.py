@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -176,3 +177,71 @@ def test_a_reproduction_tells_what_published_runs_took(tmp_path: Path) -> None:
     (ledger / "run.json").write_text('{"seconds": 90.0, "device": "a machine"}')
     planned = plan_experiment(get_experiment("noise"), tmp_path / "out", tmp_path / "results")
     assert planned.seconds is None and "first took 0:01:30 on a machine" in planned.how[0]
+
+
+def test_a_world_and_a_training_are_planned_from_a_few_scenes_and_steps(tmp_path: Path) -> None:
+    from pfungst.core.files import write_json
+    from pfungst.planning import plan_train, plan_world
+    from pfungst.training import FitConfig
+
+    made: list[int] = []
+
+    def make(count: int, folder: Path) -> None:
+        made.append(count)
+        write_json(folder / "scenes.json", "x" * (1000 * count - 2))
+
+    world = plan_world(500, make)
+    assert made == [1, 4, 16] and world.amounts == {"scenes": 500}
+    assert world.disk == pytest.approx(500_000, rel=0.01)
+
+    # Ten questions about each image: what images take is not counted once a question.
+    questions = [Example(f"q{n}", "What is it?", image_id=f"i{n // 10}", target="red") for n in range(1000)]
+    learnt: list[FitConfig] = []
+
+    def prepare(some: Any, folder: Path) -> Any:
+        write_json(folder / "arrays.json", "x" * (1000 * len({example.image_id for example in some}) - 2))
+
+    planned = plan_train(
+        Dataset("things", questions, metric="exact"), None, FitConfig(epochs=2.0, batch=10, check_every=50), prepare,
+        lambda prepared, folder, config: learnt.append(config),
+    )  # fmt: skip
+    assert planned.amounts == {"examples": 1000, "images": 100, "steps": 180, "checks": 5}
+    assert planned.disk == pytest.approx(100_000, rel=0.02) and all(one.steps <= 12 for one in learnt)
+
+
+def test_work_that_was_planned_says_at_its_end_how_the_plan_compares(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from typer.testing import CliRunner
+
+    from pfungst.cli.app import app
+
+    def main(words: list[str]) -> str:
+        result = CliRunner().invoke(app, words, catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    monkeypatch.setenv("PFUNGST_CACHE", str(tmp_path / "cache"))
+    questions = tmp_path / "questions.txt"
+    questions.write_text("\n".join(f"Is the {a} {b}?" for a in ("cube", "ball", "cat") for b in ("red", "big", "old")))
+    out = tmp_path / "bqd.parquet"
+    words = ["rank", "--main", str(questions), "--pool", str(questions), "--ranker", "rouge", "--k", "3"]
+    words += ["--out", str(out)]
+    main([*words, "--dry-run"])
+    assert list(tmp_path.glob("bqd*")) == [], "a dry run keeps nothing"
+    assert "pfungst rank would take" in main(["plan", *words])
+    assert re.search(r"It took .* \(.* planned\), .* of memory \(.* planned\), .* of disk", main(words))
+    told = json.loads((tmp_path / "bqd.parquet.plan.json").read_text())
+    assert told["estimate"]["queries"] is None and told["truth"]["disk"] == out.stat().st_size
+    assert "It took" not in main(words)  # a file that is made again is not what was planned
+
+
+def test_what_was_stopped_before_is_told(tmp_path: Path) -> None:
+    from pfungst.core.estimate import Taken, compared, keep
+
+    keep(tmp_path, Taken(None, 10.0, disk=5))
+    with pytest.raises(RuntimeError), compared(tmp_path):
+        raise RuntimeError
+    with compared(tmp_path) as finish:
+        (sentence,) = finish()
+    assert "(10 s planned)" in sentence.replace("0:00:10", "10 s") and "stopped before" in sentence

@@ -69,6 +69,7 @@ def audit(
 ) -> None:
     """Can a data set be answered without the image, without the question, without both?"""
     from pfungst.cli.examine import data_options
+    from pfungst.cli.plan import print_work, told_beside
     from pfungst.cli.show import print_json, print_table, progress_bar
     from pfungst.compute import working
     from pfungst.core.files import jsonable, write_json
@@ -85,7 +86,6 @@ def audit(
     chosen = [kind.strip() for kind in kinds.split(",") if kind.strip() not in ("", "none")]
     config = ScorerConfig(hidden=hidden, epochs=epochs, seed=seed, seeds=seeds, device=device)
     if dry_run:
-        from pfungst.cli.plan import print_work
         from pfungst.planning import plan_audit
 
         def part(some: Any, short: ScorerConfig) -> object:
@@ -95,9 +95,9 @@ def audit(
                 features=image_features(features, device) if sees else None,
             )  # fmt: skip
 
-        print_work(plan_audit(train, asked, part, config), as_json)
+        print_work(plan_audit(train, asked, part, config), out, as_json)
         return
-    with progress_bar() as progress, working(place(on, workers)):
+    with told_beside(out, as_json), progress_bar() as progress, working(place(on, workers)):
         found = run(
             train, asked, kinds=chosen, k=k, seed=seed,
             fallback=fallback, balanced=balanced, encoder=f"words:{vectors}" if vectors else None,

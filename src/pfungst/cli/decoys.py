@@ -62,6 +62,7 @@ def decoys(
     import shutil
 
     from pfungst.cli.examine import data_options
+    from pfungst.cli.plan import told_beside
     from pfungst.cli.show import progress_bar
     from pfungst.compute import working
     from pfungst.core import UsageError
@@ -84,15 +85,15 @@ def decoys(
     loaded = load(data, limit=limit, **data_options(images, skip_bad))
     if dry_run:
         _plan(
-            loaded, player, as_json, kinds=names, k=k, seed=seed, encoder=f"words:{vectors}" if vectors else encoder,
-            neighbours=neighbours, threshold=threshold, fallback=fallback, balanced=balanced,
+            loaded, player, out, as_json, kinds=names, k=k, seed=seed, neighbours=neighbours, threshold=threshold,
+            encoder=f"words:{vectors}" if vectors else encoder, fallback=fallback, balanced=balanced,
         )  # fmt: skip
         return
     parts = out.with_name(out.name + ".parts")
     if replicas is not None and player is None:
         raise UsageError("--replicas are copies of a player: name one with --player.")
     asked = (player, data, data_options(images, skip_bad) | ({"limit": limit} if limit is not None else {}))
-    with progress_bar() as progress, working(place(on, workers)):
+    with told_beside(out, as_json), progress_bar() as progress, working(place(on, workers)):
         made = build(
             loaded, names, k, seed,
             encoder=f"words:{vectors}" if vectors else encoder, neighbours=neighbours, threshold=threshold,
@@ -105,7 +106,7 @@ def decoys(
     _print(made, out, left_out, as_json, words=vectors is not None or (encoder or "").startswith("words:"))
 
 
-def _plan(data: Dataset, player: str | None, as_json: bool, *, kinds: list[str], **settings: Any) -> None:
+def _plan(data: Dataset, player: str | None, out: Path, as_json: bool, *, kinds: list[str], **settings: Any) -> None:
     from dataclasses import replace
 
     from pfungst.cli.plan import print_work
@@ -125,7 +126,7 @@ def _plan(data: Dataset, player: str | None, as_json: bool, *, kinds: list[str],
             amounts={**planned.amounts, f"queries to {player}": len(data)},
             how=(*planned.how, f"The time that {player} takes is not in it: `pfungst plan examine {player}` tells."),
         )
-    print_work(planned, as_json)
+    print_work(planned, out, as_json)
 
 
 def _filters(data: Dataset, encoder: str | None, vectors: str | None, threshold: float) -> list[Any]:

@@ -80,7 +80,7 @@ def _function(experiment: Experiment[Any, Any]) -> Any:
             from pfungst.cli.plan import print_work
             from pfungst.planning import plan_experiment
 
-            print_work(plan_experiment(experiment, out or experiment.folder(config)), as_json)
+            print_work(plan_experiment(experiment, out or experiment.folder(config)), None, as_json)
             return
         with working(where):
             show(experiment, config, out or experiment.folder(config), as_json)

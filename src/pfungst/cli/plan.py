@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,7 +29,8 @@ def plan(
     """Tell what a command would take, before it runs: queries, tokens, cost, time, memory, disk.
 
     pfungst plan examine film --data world --probe noise. A few queries are asked to measure; examine does not ask them
-    again, and says at its end how the estimate compares with what it took. To ask nobody: examine ... --dry-run.
+    again, and says at its end how the estimate compares with what it took. So do the commands that ask nobody, of which
+    a small part is done to measure. To ask nobody and keep nothing: examine ... --dry-run.
     """
     import click
 
@@ -46,20 +50,24 @@ def plan(
     if not any("--dry-run" in parameter.opts for parameter in found.params):
         raise UsageError(
             f"`pfungst {' '.join(named) or command}` cannot be planned. These can: examine, play, rank, decoys, audit, "
-            "reproduce NAME, harden."
+            "train, world make, reproduce NAME, harden."
         )
     json = ["--json"] if as_json and "--json" not in words else []
     with trying(trial):
         whole.main([*words, "--dry-run", *json], prog_name="pfungst", standalone_mode=False)
 
 
-def print_work(planned: WorkPlan, as_json: bool) -> None:
-    """What a command that asks nobody would take."""
+def print_work(planned: WorkPlan, result: Path | None, as_json: bool) -> None:
+    """What a command that asks nobody would take; kept beside its result for the command to compare, if it was
+    planned."""
     from dataclasses import asdict
 
     from pfungst.cli.show import print_json, print_table
-    from pfungst.core.estimate import shown_bytes, shown_seconds
+    from pfungst.core.estimate import Taken, keep, shown_bytes, shown_seconds
+    from pfungst.planning import trials_wanted
 
+    if trials_wanted() and result is not None and planned.seconds is not None:
+        keep(result, Taken(None, planned.seconds, planned.memory, planned.disk))
     if as_json:
         print_json(asdict(planned))
         return
@@ -72,3 +80,15 @@ def print_work(planned: WorkPlan, as_json: bool) -> None:
     print_table(f"pfungst {planned.command} would take", ("", ""), list(taken.items()))
     for sentence in planned.how:
         print(sentence)
+
+
+@contextmanager
+def told_beside(result: Path | None, as_json: bool) -> Iterator[None]:
+    """Around the work of a command that asks nobody: says at its end how it compares with its plan, if there is one."""
+    from pfungst.core.estimate import compared
+
+    with compared(result) as finish:
+        yield
+        for sentence in finish():
+            if not as_json:
+                print(sentence)

@@ -45,6 +45,7 @@ def rank(
 
     Run the same command again to resume a ranking that was stopped.
     """
+    from pfungst.cli.plan import print_work, told_beside
     from pfungst.cli.show import print_json, progress_bar
     from pfungst.compute import working
     from pfungst.core import PfungstError
@@ -62,13 +63,12 @@ def rank(
     where = place(on, workers, device)
     settings = build.RankSettings(ranker, encoder, k, lam, tol, keep_main_questions, own_device(where, device))
     if dry_run:
-        from pfungst.cli.plan import print_work
         from pfungst.planning import plan_rank
 
         with working(where):
-            print_work(plan_rank(questions, candidates, settings), as_json)
+            print_work(plan_rank(questions, candidates, settings), out, as_json)
         return
-    with progress_bar() as progress, working(where):
+    with told_beside(out if main is not None else None, as_json), progress_bar() as progress, working(where):
         if lambda_study is not None:
             rows = build.lambda_study(questions, candidates, settings, _numbers(lambda_study), progress)
         elif question is not None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pfungst.cli.examine import Images, Json, SkipBad, data_options
+from pfungst.cli.examine import DryRun, Images, Json, SkipBad, data_options
 
 
 def train(
@@ -75,6 +75,7 @@ def train(
         str, typer.Option("--on", help="local, or processes: several share every step (data-parallel).")
     ] = "local",
     workers: Annotated[int | None, typer.Option(help="Processes that share every step [one per GPU, or core].")] = None,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Train a model and write it, its curves and its card to a folder that zoo:FOLDER plays.
@@ -84,14 +85,20 @@ def train(
     if model == "skip-thoughts":
         from pfungst.cli.train_encoder import train_encoder
 
+        if dry_run:
+            raise typer.BadParameter("What skip-thoughts takes to train cannot be told before.", param_hint="--dry-run")
         train_encoder(corpus, out, setting or [], seed, device, as_json)
         return
+    from functools import partial
+
+    from pfungst.cli.plan import print_work, told_beside
     from pfungst.cli.show import print_json, progress_bar
     from pfungst.models import MODELS, Inputs
+    from pfungst.training import Prepared
     from pfungst.training import train as run
     from pfungst.training.parallel import Team, launched
 
-    if on != "local" and not launched():
+    if on != "local" and not launched() and not dry_run:
         raise typer.Exit(in_parallel(on, workers, device))
     team = Team.of_environment(device)
     folder = out or Path("runs") / model
@@ -114,29 +121,44 @@ def train(
             "seed": seed,
         },
     )
-    with progress_bar(quiet=not team.leads) as progress:
+    preparing = partial(_prepare, inputs=inputs, max_answers=max_answers, regions=regions, device=device)
+    learning = partial(
+        run,
+        model,
+        config=sizes,
+        augment=augment,
+        grounding=grounding,
+        cycle=cycle_of(cycle, gating, a_consistency, attended, cycle_start, cycle_set or []),
+        device=device,
+        half=half,
+    )
+    options = {**data_options(images, skip_bad), "limit": limit}
+    if dry_run:
+        from pfungst.planning import plan_train
+
+        if _is_prepared(data):
+            raise typer.BadParameter(f"{data} is prepared already: name the data set itself.", param_hint="--data")
+        sets = _load(data, validation, options)
+        planned = plan_train(
+            sets["train"],
+            sets.get("validation"),
+            fit_config,
+            lambda some, place: preparing({"train": some}, place),
+            lambda some, place, short: learning(some, place, fit_config=short),
+        )
+        print_work(planned, folder, as_json)
+        return
+    with told_beside(folder if team.leads else None, as_json), progress_bar(quiet=not team.leads) as progress:
         with team.leader_first():
-            prepared = prepare_for(
-                folder / "data",
-                data,
-                validation,
-                inputs,
-                {"max_answers": max_answers, "regions": regions, "device": device},
-                {**data_options(images, skip_bad), "limit": limit},
-                progress,
-            )
-        trained = run(
-            model,
+            if _is_prepared(data):
+                prepared = Prepared.load(data)
+            else:
+                prepared = preparing(_load(data, validation, options), folder / "data", progress=progress)
+        trained = learning(
             prepared,
             folder,
-            config=sizes,
             fit_config=fit_config,
             validation="validation" if validation else 0.1,
-            augment=augment,
-            grounding=grounding,
-            cycle=cycle_of(cycle, gating, a_consistency, attended, cycle_start, cycle_set or []),
-            device=device,
-            half=half,
             progress=progress,
         )
     team.end()
@@ -211,33 +233,19 @@ def settings_of(kind: Any, preset: str, words: list[str], fit: dict[str, Any]) -
     return FitConfig(**{**fit, **changes}), dataclasses.replace(kind.PRESETS[preset], **chosen)
 
 
-def prepare_for(
-    folder: Path,
-    data: str,
-    validation: str | None,
-    inputs: Any,
-    options: dict[str, Any],
-    load_options: dict[str, Any],
-    progress: Any,
-) -> Any:
-    """The arrays of the data; those of an earlier call where they are the same."""
-    from pfungst.data import load
-    from pfungst.models.features import load_regions
-    from pfungst.training import Prepared, prepare
+def _is_prepared(data: str) -> bool:
+    return (Path(data) / "prepared.json").exists()
 
-    if (Path(data) / "prepared.json").exists():
-        return Prepared.load(data)
-    sets = {"train": load(data, **load_options)}
-    if validation:
-        sets["validation"] = load(validation, **load_options)
-    given = options["regions"]
-    return prepare(
-        sets,
-        folder,
-        inputs=inputs,
-        max_answers=options["max_answers"],
-        regions=None if given is None else load_regions(given),
-        reuse=True,
-        device=options["device"],
-        progress=progress,
-    )
+
+def _load(data: str, validation: str | None, options: dict[str, Any]) -> dict[str, Any]:
+    from pfungst.data import load
+
+    return {"train": load(data, **options), **({"validation": load(validation, **options)} if validation else {})}
+
+
+def _prepare(sets: dict[str, Any], folder: Path, *, regions: Path | None, **options: Any) -> Any:
+    """The arrays of the data; those of an earlier call where they are the same."""
+    from pfungst.models.features import load_regions
+    from pfungst.training import prepare
+
+    return prepare(sets, folder, regions=None if regions is None else load_regions(regions), reuse=True, **options)

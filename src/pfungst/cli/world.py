@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pfungst.cli.examine import Json
+from pfungst.cli.examine import DryRun, Json
 from pfungst.cli.where import On, Workers
 
 app: typer.Typer = typer.Typer(help="Make CLEVR worlds and look at them.", no_args_is_help=True)
@@ -30,21 +30,30 @@ def make(
     images: Annotated[bool, typer.Option("--images/--no-images", help="Draw the images.")] = True,
     on: On = "processes",
     workers: Workers = None,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Make scenes, questions with programs and rephrasings, and images, in the published CLEVR formats.
 
     The same seed gives the same bytes. A run that was stopped goes on where it was.
     """
+    from functools import partial
+
+    from pfungst.cli.plan import print_work, told_beside
     from pfungst.cli.show import print_json, print_table, progress_bar
     from pfungst.world import make as make_world
 
-    with progress_bar() as progress:
-        manifest = make_world(
-            out, scenes=scenes, questions_per_scene=questions_per_scene, rephrasings=rephrasings, split=split,
-            seed=seed, width=width, height=height, templates=templates, phrasings=phrasings, images=images,
-            workers=workers, on=on, progress=progress,
-        )  # fmt: skip
+    making = partial(
+        make_world, questions_per_scene=questions_per_scene, rephrasings=rephrasings, split=split, seed=seed,
+        width=width, height=height, templates=templates, phrasings=phrasings, images=images, workers=workers, on=on,
+    )  # fmt: skip
+    if dry_run:
+        from pfungst.planning import plan_world
+
+        print_work(plan_world(scenes, lambda count, folder: making(folder, scenes=count)), out, as_json)
+        return
+    with told_beside(out, as_json), progress_bar() as progress:
+        manifest = making(out, scenes=scenes, progress=progress)
     if as_json:
         print_json(manifest.to_json())
         return

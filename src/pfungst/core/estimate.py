@@ -1,4 +1,4 @@
-"""What a run was estimated to take, kept in its folder and held against what it took."""
+"""What a command was estimated to take, kept beside its results and held against what it took."""
 
 from __future__ import annotations
 
@@ -16,44 +16,60 @@ from pfungst.core.files import read_json, write_json
 from pfungst.core.store import AnswerStore
 
 FILE = "plan.json"
+FILES = (".parquet", ".json", ".jsonl")
+"""Endings of results that are files, not folders."""
 
 
 @dataclass(frozen=True)
 class Taken:
-    """What a run takes, or took. None: unknown."""
+    """What a command takes, or took. None: unknown."""
 
-    queries: int
+    queries: int | None = None
+    """None for work that asks nobody."""
     seconds: float | None = None
     memory: int | None = None
     """Bytes of this process at its peak, the player in it included."""
     disk: int | None = None
-    """Bytes of the run folder."""
+    """Bytes of the run folder, or of the file that is written."""
 
 
-def keep(run: Path, estimate: Taken) -> None:
-    """Note an estimate for what is still to be done in a run folder."""
-    write_json(run / FILE, {"estimate": asdict(estimate)})
+def keep(result: Path, estimate: Taken) -> None:
+    """Note an estimate for what is still to be done for a run folder, or a file."""
+    write_json(_plan(result), {"estimate": asdict(estimate)})
 
 
 @contextmanager
-def compared(run: Path) -> Iterator[Callable[[], tuple[str, ...]]]:
-    """Around the work of a run: gives a function that notes what it took and says it in a sentence; none where nobody
-    made an estimate."""
-    plan = run / FILE
-    if not plan.exists():
+def compared(result: Path | None) -> Iterator[Callable[[], tuple[str, ...]]]:
+    """Around the work for a run folder or a file: gives a function that notes what it took and says it in a sentence;
+    none where nobody made an estimate."""
+    if result is None or not _plan(result).exists():
         yield lambda: ()
         return
+    plan = _plan(result)
     told = read_json(plan)
-    before, started = _answers(run), perf_counter()
+    estimate = Taken(**told["estimate"])
+    before, started = _answers(result), perf_counter()
+    if estimate.queries is None and "truth" not in told:
+        # What was stopped on the way cannot be told from the results, as stored answers tell it of an exam.
+        told["begun"] = told.get("begun", 0) + 1
+        write_json(plan, told)
 
     def finish() -> tuple[str, ...]:
-        truth = Taken(_answers(run) - before, perf_counter() - started, peak_memory(), folder_size(run))
-        if truth.queries == 0:  # a finished run that only wrote its report again says nothing about the estimate
+        queries = None if estimate.queries is None else _answers(result) - before
+        if queries == 0 or (queries is None and "truth" in told):  # finished before: this says nothing of the estimate
             return ()
+        truth = Taken(queries, perf_counter() - started, peak_memory(), size_of(result))
         write_json(plan, {**told, "truth": asdict(truth)})
-        return (_sentence(Taken(**told["estimate"]), truth),)
+        again = " It had been stopped before: this is what was left to do." if told.get("begun", 1) > 1 else ""
+        return (_sentence(estimate, truth) + again,)
 
     yield finish
+
+
+def _plan(result: Path) -> Path:
+    """In a folder, or beside a file."""
+    is_file = result.suffix in FILES and not result.is_dir()
+    return result.with_name(f"{result.name}.{FILE}") if is_file else result / FILE
 
 
 def peak_memory() -> int:
@@ -62,9 +78,9 @@ def peak_memory() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def folder_size(folder: Path) -> int:
-    """Bytes of all files in a folder."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+def size_of(result: Path) -> int:
+    """Bytes of a file, or of all files in a folder."""
+    return sum(path.stat().st_size for path in (result, *result.rglob("*")) if path.is_file())
 
 
 def shown_bytes(count: float | None) -> str:
@@ -94,7 +110,7 @@ def _answers(run: Path) -> int:
 
 
 def _sentence(estimate: Taken, truth: Taken) -> str:
-    parts = [f"{truth.queries:,} queries ({estimate.queries:,} planned)"]
+    parts = [f"{truth.queries:,} queries ({estimate.queries:,} planned)"] if truth.queries is not None else []
     shown: tuple[tuple[str, Callable[[Any], str]], ...] = (
         ("seconds", shown_seconds),
         ("memory", shown_bytes),

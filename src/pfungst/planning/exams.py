@@ -16,7 +16,7 @@ from pfungst.api import named
 from pfungst.core import Answer, Asker, Dataset, Example, Player, Probe, Progress, Query
 from pfungst.core.adaptive import check_precision
 from pfungst.core.asker import NobodyAsked, asking_nobody
-from pfungst.core.estimate import Taken, folder_size, keep, peak_memory
+from pfungst.core.estimate import Taken, keep, peak_memory, size_of
 from pfungst.core.images import Image, image_size
 from pfungst.core.stored import Typical, stored_keys, typical
 from pfungst.core.types import (
@@ -221,7 +221,7 @@ class _Counting:
     def _disk(self, to_ask: int) -> int:
         """Answers by the bytes of a sample; the trials beside them hold the same once more, packed."""
         each = stored_bytes(self._player, self.sample, Answer("a short reply"))
-        there = folder_size(self._run) if self._run.is_dir() else 0
+        there = size_of(self._run) if self._run.is_dir() else 0
         return there + round(to_ask * each * (1 + PACKED)) + REPORT
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from time import perf_counter
 
 from pfungst.core import Answer, Asker, PfungstError, Player, Query
-from pfungst.core.estimate import folder_size
+from pfungst.core.estimate import size_of
 from pfungst.core.lock import locked
 from pfungst.core.store import AnswerStore
 
@@ -99,7 +99,7 @@ def stored_bytes(player: Player, sample: Sample, answer: Answer) -> float:
         folder = Path(place)
         with AnswerStore(folder / "answers.sqlite") as store:
             store.add("", [])
-        empty = folder_size(folder)
+        empty = size_of(folder)
         with AnswerStore(folder / "answers.sqlite") as store:
             store.add(str(player.fingerprint), [(key, query, answer) for key, query in sample.queries.items()])
-        return max(0, folder_size(folder) - empty) / len(sample.queries)
+        return max(0, size_of(folder) - empty) / len(sample.queries)

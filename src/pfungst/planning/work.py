@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from pfungst.core import Dataset, Example
-from pfungst.core.estimate import peak_memory, shown_seconds
+from pfungst.core.estimate import peak_memory, shown_seconds, size_of
 from pfungst.core.files import read_json
 
 if TYPE_CHECKING:
@@ -20,11 +20,18 @@ if TYPE_CHECKING:
     from pfungst.experiments.audit_config import ScorerConfig
     from pfungst.probes.noise.bqd import MainQuestion
     from pfungst.probes.noise.build import RankSettings
+    from pfungst.training import FitConfig, Prepared
 
 MAIN, POOL = 40, 4_000
 """Main questions and questions of the pool that are ranked to measure."""
 EXAMPLES = 1_000
 """Examples that decoys are made for, or scorers trained on, to measure."""
+SCENES = 4, 16
+"""Scenes that are made to measure: few and more, which tells what one takes from what all take together."""
+STEPS = 4
+"""Training steps to measure, and as many checks."""
+PICTURED = 200
+"""Examples that are prepared for training to measure: their images may have to be drawn."""
 FLOAT = 4
 
 
@@ -60,8 +67,12 @@ def plan_rank(main: Sequence[MainQuestion], pool: Sequence[str], settings: RankS
         more = _timed(lambda: rank_settings(many, part, settings))
         with tempfile.TemporaryDirectory() as place:
             file = Path(place) / "some.parquet"
-            write_bqd(file, few, part, rank_settings(few, part, settings), asdict(settings))
-            disk = file.stat().st_size / len(few)
+            sizes = []
+            for some in (few, many):
+                write_bqd(file, some, part, rank_settings(some, part, settings), asdict(settings))
+                sizes.append(file.stat().st_size)
+    row = max(0.0, (sizes[1] - sizes[0]) / max(1, len(many) - len(few)))
+    disk = max(0.0, sizes[1] - row * len(many)) + row * len(main)
     scale = len(whole) / len(part)
     each = max(0.0, (more - again) / max(1, len(many) - len(few)))
     portion = max(0.0, again - each * len(few))
@@ -72,7 +83,7 @@ def plan_rank(main: Sequence[MainQuestion], pool: Sequence[str], settings: RankS
         {"main questions": len(main), "distinct": len(texts), "pool": len(whole), "basic questions each": settings.k},
         scale * (once + portion * -(-len(texts) // SHARD) + each * len(texts)),
         peak_memory() + vectors,
-        round(disk * len(main)),
+        round(disk),
         (
             f"Time: {len(asked)} main questions on {len(part):,} questions of the pool took {each * 1000:.1f} ms each, "
             f"{portion:.2f} s for a portion of {SHARD:,} and {once:.1f} s once; all grow as the pool does. "
@@ -115,6 +126,80 @@ def plan_audit(
             f"Time: at most; {len(some):,} examples took {epoch:.2f} s an epoch of all scorers and {rest:.1f} s "
             "besides, and scorers may stop early. Decoys grow faster than the number of examples: `pfungst plan "
             "decoys` tells.",
+            *_busy(),
+        ),
+    )
+
+
+def plan_world(scenes: int, make: Callable[[int, Path], object]) -> WorkPlan:
+    """A world: a few scenes are made, then some more.
+
+    make: makes so many scenes with all that belongs to them, in a folder.
+    """
+    few, more = (min(count, scenes) for count in SCENES)
+    with tempfile.TemporaryDirectory() as place:
+        make(1, Path(place) / "first")  # compiles and loads
+        first = _timed(lambda: make(few, Path(place) / "few"))
+        second = _timed(lambda: make(more, Path(place) / "more"))
+        disk = size_of(Path(place) / "more") / more
+    each = max(0.0, second - first) / (more - few) if more > few else second / more
+    once = max(0.0, second - each * more)
+    how = f"Time: {few} scenes took {first:.1f} s and {more} took {second:.1f} s: {each * 1000:.0f} ms each."
+    return WorkPlan(
+        "world make", {"scenes": scenes}, once + each * scenes, peak_memory(), round(disk * scenes), (how, *_busy())
+    )
+
+
+def plan_train(
+    train: Dataset,
+    validation: Dataset | None,
+    config: FitConfig,
+    prepare: Callable[[Dataset, Path], Prepared],
+    learn: Callable[[Prepared, Path, FitConfig], object],
+) -> WorkPlan:
+    """A training: a part of the data is prepared, and a few steps and checks are made with it.
+
+    prepare: writes the arrays of some examples to a folder. learn: trains on them in another, as it is told.
+    """
+    count, held = len(train), 0.1 * len(train) if validation is None else len(validation)
+    some = train.subset(_spread(list(train), PICTURED))
+    short = replace(config, steps=STEPS, check_every=3 * STEPS, seconds=0.0, patience=0)
+    with tempfile.TemporaryDirectory() as place, _own_cache():
+        folder = Path(place)
+        prepared = prepare(train.subset(list(some)[: len(some) // 4 or 1]), folder / "few")  # compiles and loads
+        began = perf_counter()
+        prepared = prepare(some, folder / "data")
+        # Images are what takes time and space, and several questions may be about one.
+        preparing = (perf_counter() - began) / _pictures(some)
+        arrays = size_of(folder / "data") / _pictures(some)
+        learn(prepared, folder / "first", replace(short, steps=1))
+        base = _timed(lambda: learn(prepared, folder / "base", short))
+        longer = _timed(lambda: learn(prepared, folder / "longer", replace(short, steps=3 * STEPS)))
+        checked = _timed(lambda: learn(prepared, folder / "checked", replace(short, check_every=1)))
+        written = size_of(folder / "base")
+    # A step has as many questions in the whole run as the part could fill; a check asks a tenth of the part.
+    filled = min(1.0, 0.9 * len(some) / config.batch)
+    step = max(0.0, longer - base) / (2 * STEPS) / filled
+    check = max(0.0, checked - base) / (STEPS - 1) / (0.1 * len(some))
+    learnt = count if validation is not None else count - held
+    steps = config.total(round(learnt))
+    checks = steps // config.check_every + 2
+    pictures = _pictures(train) + _pictures(validation or ())
+    return WorkPlan(
+        "train",
+        {
+            "examples": count,
+            "images": pictures,
+            "steps at most" if config.patience else "steps": steps,
+            "checks": checks,
+        },
+        preparing * pictures + base + step * steps + check * held * checks,
+        round(peak_memory() + arrays * pictures),
+        round(arrays * pictures + written),
+        (
+            f"Time: {preparing * 1000:.1f} ms to prepare an image with its questions, {step * 1000:.0f} ms a step of "
+            f"{config.batch} questions and {check * 1000:.1f} ms a question in a check, in one process. With --on "
+            "processes several share every step.",
             *_busy(),
         ),
     )
@@ -193,6 +278,10 @@ def _spread(items: list[Any], count: int) -> list[Any]:
     if len(items) <= count:
         return items
     return [items[number * len(items) // count] for number in range(count)]
+
+
+def _pictures(data: Iterable[Example]) -> int:
+    return len({example.image_id or example.id for example in data})
 
 
 def _dimension(settings: RankSettings) -> int:
