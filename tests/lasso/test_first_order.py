@@ -7,7 +7,7 @@ import pytest
 
 from pfungst.core.threads import Workers, threads
 from pfungst.lasso import Dictionary, solve, top_k
-from pfungst.lasso.certificate import check_dense
+from pfungst.lasso.certificate import check
 from pfungst.lasso.first_order import fitted
 from pfungst.lasso.problem import questions
 from pfungst.lasso.settings import SolverSettings
@@ -70,11 +70,11 @@ def test_half_precision_gets_as_far_as_single_precision(problem):
     wanted = SolverSettings(1e-6, 1e-3, False, None, beta, Workers())
     gaps = {}
     for half in (False, True):
-        state = Splitting(dictionary, asked, beta, 1e-6, False, Workers(), half=half)
+        state = Splitting(dictionary, asked, wanted, half=half)
         state.run(600)
         x, theta = fitted(dictionary, state, wanted)
         assert not x[2, [3, 4]].any()
-        gaps[half] = check_dense(dictionary, asked, 1e-6, x, theta, False).gaps.max().item()
+        gaps[half] = check(dictionary, asked, 1e-6, None, x, theta, False).gaps.max().item()
     assert gaps[False] < 1e-3
     assert gaps[True] < 1.5 * gaps[False]
 
@@ -84,10 +84,10 @@ def test_questions_can_leave_a_batch_in_half_precision(problem):
     A, B = problem(30, 1000, 4)
     dictionary = Dictionary(torch.tensor(A))
     asked = questions(dictionary, B, [[1], None, [3, 4], None])
-    beta = step_size(dictionary, asked, 1e-6)
-    whole = Splitting(dictionary, asked, beta, 1e-6, False, Workers(), half=True)
+    settings = SolverSettings(1e-6, 1e-3, False, None, step_size(dictionary, asked, 1e-6), Workers())
+    whole = Splitting(dictionary, asked, settings, half=True)
     whole.run(120)
-    part = Splitting(dictionary, asked, beta, 1e-6, False, Workers(), half=True)
+    part = Splitting(dictionary, asked, settings, half=True)
     part.run(110)
     left = np.array([1, 2])
     part.keep(left, asked.some(left, dictionary.arrays))

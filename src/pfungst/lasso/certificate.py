@@ -51,25 +51,15 @@ def constraints(dictionary: Dictionary, asked: Questions, values: Any, nonnegati
 def check(
     dictionary: Dictionary, asked: Questions, lam: float, where: Any, x: Any, theta: Any, nonnegative: bool
 ) -> Check:
-    """Certify sparse answers: `x` (q, m) at the columns `where` (q, m), with the dual points `theta` (q, d)."""
+    """Certify answers: `x` (q, m) at the columns `where` (q, m; None for all), with the dual points `theta` (q, d)."""
     a = dictionary.arrays
     values = theta @ dictionary.rows.T
     correlation = constraints(dictionary, asked, values, nonnegative)
     scale = a.xp.clip(a.xp.amax(correlation, axis=1), 1.0, None)[:, None]
     feasible = theta / scale
-    fit = combine(dictionary, where, x)
-    gap, objective = relative_gap(a, asked.b, lam, x, a.take(values, where) / scale, fit, feasible)
-    return Check(gap, objective, feasible, correlation)
-
-
-def check_dense(dictionary: Dictionary, asked: Questions, lam: float, x: Any, theta: Any, nonnegative: bool) -> Check:
-    """Certify answers that use every column: `x` (q, n)."""
-    a = dictionary.arrays
-    values = theta @ dictionary.rows.T
-    correlation = constraints(dictionary, asked, values, nonnegative)
-    scale = a.xp.clip(a.xp.amax(correlation, axis=1), 1.0, None)[:, None]
-    feasible = theta / scale
-    gap, objective = relative_gap(a, asked.b, lam, x, values / scale, x @ dictionary.rows, feasible)
+    fit = x @ dictionary.rows if where is None else combine(dictionary, where, x)
+    signed = values if where is None else a.take(values, where)
+    gap, objective = relative_gap(a, asked.b, lam, x, signed / scale, fit, feasible)
     return Check(gap, objective, feasible, correlation)
 
 

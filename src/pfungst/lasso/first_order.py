@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pfungst.lasso.certificate import check_dense
+from pfungst.lasso.certificate import check
 from pfungst.lasso.problem import Dictionary, Questions
-from pfungst.lasso.settings import Answers, SolverSettings, sparse_rows
+from pfungst.lasso.settings import Answers, SolverSettings, certified
 from pfungst.lasso.splitting import STRIDE, Splitting
 
 FIRST_CHECK = 110
@@ -28,20 +28,15 @@ def first_order(dictionary: Dictionary, asked: Questions, settings: SolverSettin
     solution before it is certified. A question whose gap stops falling leaves with the gap it has.
     """
     a = dictionary.arrays
-    d = dictionary.d
-    state = Splitting(dictionary, asked, settings.beta, settings.lam, settings.nonnegative, settings.workers)
-    columns: list[Any] = [None] * asked.count
-    values: list[Any] = [None] * asked.count
-    gaps, objectives = np.full(asked.count, np.inf), np.zeros(asked.count)
-    theta = np.zeros((asked.count, d))
-    iterations = np.zeros(asked.count, dtype=np.int64)
+    state = Splitting(dictionary, asked, settings)
+    answers = Answers.none(asked.count, dictionary.d)
     running = np.arange(asked.count)
     target = min(FIRST_CHECK * math.sqrt(2e-2 / settings.tol), 10 * FIRST_CHECK)
     best, when = np.full(asked.count, np.inf), np.zeros(asked.count)
     while len(running):
         state.run(max(STRIDE, STRIDE * math.ceil((target - state.iterations) / STRIDE)))
         x, dual = fitted(dictionary, state, settings)
-        verdict = check_dense(dictionary, state.asked, settings.lam, x, dual, settings.nonnegative)
+        verdict = check(dictionary, state.asked, settings.lam, None, x, dual, settings.nonnegative)
         reached = a.host(verdict.gaps)
         falling = running[reached < 0.9 * best[running]]
         best[running] = np.where(np.isin(running, falling), reached, best[running])
@@ -49,12 +44,8 @@ def first_order(dictionary: Dictionary, asked: Questions, settings: SolverSettin
         stalled = (state.iterations > PATIENCE * when[running]) | (state.iterations >= MAX_ITERATIONS)
         out = np.flatnonzero((reached <= settings.tol) | stalled)
         if len(out):
-            done = running[out]
-            some = a.array(out, "int64")
-            for i, place, row in zip(done, *sparse_rows(dictionary, None, x[some], settings.keep), strict=True):
-                columns[i], values[i] = place, row
-            gaps[done], objectives[done] = reached[out], a.host(verdict.objective[some])
-            theta[done], iterations[done] = a.host(verdict.theta[some]), state.iterations
+            spent = np.full(len(out), state.iterations)
+            answers.put(running[out], certified(dictionary, verdict, out, None, x, settings.keep, spent))
             stay = np.setdiff1d(np.arange(len(running)), out)
             running = running[stay]
             if len(running):
@@ -62,7 +53,7 @@ def first_order(dictionary: Dictionary, asked: Questions, settings: SolverSettin
         if len(running):
             ahead = math.sqrt(float(np.median(best[running])) / settings.tol)
             target = state.iterations * min(max(1.05 * ahead, 1.1), 1.6)
-    return Answers(columns, values, gaps, objectives, theta, iterations)
+    return answers
 
 
 def fitted(dictionary: Dictionary, state: Splitting, settings: SolverSettings) -> tuple[Any, Any]:

@@ -56,14 +56,8 @@ class Interior:
 
     def some(self, which: Any, on_host: np.ndarray[Any, Any]) -> Interior:
         """The questions at the positions `which`, given on the device and on the host."""
-        return Interior(
-            self.x[which],
-            self.theta[which],
-            self.multipliers[which],
-            self.slacks[which],
-            self.gaps[which],
-            self.steps[on_host],
-        )
+        parts = (self.x, self.theta, self.multipliers, self.slacks, self.gaps)
+        return Interior(*(part[which] for part in parts), steps=self.steps[on_host])
 
 
 class _System:
@@ -148,29 +142,17 @@ def interior(
             start = replace(start, theta=_backward(basis, start.theta))
         elif start is not None:
             start = (start[0], _backward(basis, start[1]))
-        part = _solve(a, reduced, inside, lam, start, tol, nonnegative)
+        part = _follow(a, reduced, inside, lam, start, tol, nonnegative)
         outside = b - _forward(basis, inside)
         return replace(part, theta=_forward(basis, part.theta) + outside / lam)
-    return _solve(a, columns, b, lam, start, tol, nonnegative)
-
-
-def _solve(
-    a: Arrays, columns: Any, b: Any, lam: float, start: tuple[Any, Any] | Interior | None, tol: float, nonnegative: bool
-) -> Interior:
-    point = _start(a, columns, b, lam, start, nonnegative)
-    return _follow(a, columns, b, lam, point, tol, nonnegative)
-
-
-def _signs(a: Arrays, nonnegative: bool) -> Any:
-    return a.array([[1.0]] if nonnegative else [[1.0], [-1.0]])
+    return _follow(a, columns, b, lam, start, tol, nonnegative)
 
 
 def _start(
-    a: Arrays, columns: Any, b: Any, lam: float, start: tuple[Any, Any] | Interior | None, nonnegative: bool
+    a: Arrays, columns: Any, b: Any, lam: float, start: tuple[Any, Any] | Interior | None, signs: Any
 ) -> tuple[Any, Any, Any, Any]:
     """A strictly interior point: theta, A'theta, multipliers and slacks."""
     xp = a.xp
-    signs = _signs(a, nonnegative)
     if isinstance(start, Interior):
         return start.theta, _forward(columns, start.theta), start.multipliers, start.slacks
     if start is None:
@@ -192,13 +174,13 @@ def _start(
 
 
 def _follow(
-    a: Arrays, columns: Any, b: Any, lam: float, point: tuple[Any, Any, Any, Any], tol: float, nonnegative: bool
+    a: Arrays, columns: Any, b: Any, lam: float, start: tuple[Any, Any] | Interior | None, tol: float, nonnegative: bool
 ) -> Interior:
-    """Predictor-corrector steps from `point`."""
+    """Predictor-corrector steps."""
     xp = a.xp
-    signs = _signs(a, nonnegative)
+    signs = a.array([[1.0]] if nonnegative else [[1.0], [-1.0]])
     system = _System(a, columns, lam)
-    theta, values, multipliers, slacks = point
+    theta, values, multipliers, slacks = _start(a, columns, b, lam, start, signs)
     q = b.shape[0]
     steps, worse = np.zeros(q, dtype=np.int64), np.zeros(q, dtype=np.int64)
     usable = np.ones(q, dtype=bool)
@@ -253,7 +235,7 @@ def _follow(
         slacks = slacks + dual[:, None, None] * dslacks
         theta = theta + dual[:, None] * dtheta
         values = values + dual[:, None] * dvalues
-    return Interior(best[0], best[1], best[2], best[3], best[4], steps)
+    return Interior(*best, steps=steps)
 
 
 def _direction(
@@ -264,8 +246,3 @@ def _direction(
     dtheta, dvalues = system.solve(residual - _backward(system.columns, shift))
     up = signs * dvalues[:, None, :]
     return dtheta, dvalues, (target + multipliers * up) / slacks, -up
-
-
-def _like(flags: Any, values: Any) -> Any:
-    """`flags` (q,) with as many axes as `values`."""
-    return flags.reshape((-1,) + (1,) * (len(values.shape) - 1))

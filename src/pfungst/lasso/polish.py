@@ -14,7 +14,7 @@ from typing import Any
 
 from pfungst.lasso.arrays import Arrays
 from pfungst.lasso.certificate import relative_gap
-from pfungst.lasso.interior import Interior, _backward, _forward, _like
+from pfungst.lasso.interior import Interior, _backward, _forward
 
 EXACT = 1e-12
 """A gap below this is rounding."""
@@ -36,7 +36,8 @@ def polish(
     for _ in range(MENDINGS):
         x, theta, values, gaps = _solve_on(a, columns, b, lam, score, sign, size, nonnegative)
         wins = gaps < best[2]
-        best = tuple(xp.where(_like(wins, new), new, old) for new, old in zip((x, theta, gaps), best, strict=True))
+        x_better, theta_better = (xp.where(wins[:, None], *pair) for pair in ((x, best[0]), (theta, best[1])))
+        best = (x_better, theta_better, xp.where(wins, gaps, best[2]))
         # Mending is worth its factorisation only near the end; further off, interior point steps do better.
         hopeful = (best[2] > EXACT) & (gaps < 1e-2)
         if not bool(hopeful.any()):

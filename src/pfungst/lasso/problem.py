@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -70,15 +71,13 @@ class Dictionary:
         self.rows: Any = rows
         """(n, d) float64, largest norm 1."""
         self._gram: Any = None
-        self._rank: int | None = None
-        self._products: Any = None
         self._whitened: tuple[float, Whitened] | None = None
 
     def part(self, columns: Any) -> Dictionary:
         """A dictionary of some of the columns, in the same units."""
         part = Dictionary.__new__(Dictionary)
         part.arrays, part.scale, part.rows = self.arrays, self.scale, self.rows[columns]
-        part._gram = part._rank = part._whitened = part._products = None
+        part._gram = part._whitened = None
         return part
 
     @property
@@ -98,12 +97,10 @@ class Dictionary:
             self.prepare(Workers())
         return self._gram
 
-    @property
+    @cached_property
     def products(self) -> Any:
         """A'A (n, n) in float64, of the scaled columns: for small dictionaries only."""
-        if self._products is None:
-            self._products = self.rows @ self.rows.T
-        return self._products
+        return self.rows @ self.rows.T
 
     def prepare(self, workers: Workers) -> None:
         """Compute AA' once, divided over `workers`."""
@@ -117,13 +114,11 @@ class Dictionary:
             parts = workers.map(square, range(0, self.n, SQUARE))
             self._gram = sum(parts[1:], start=parts[0])
 
-    @property
+    @cached_property
     def rank(self) -> int:
         """Numerical rank of A: embeddings in float32 often live in fewer dimensions, up to rounding noise."""
-        if self._rank is None:
-            values = self.arrays.host(self.arrays.xp.linalg.eigvalsh(self.gram))
-            self._rank = int((values > RANK_NOISE * values[-1]).sum())
-        return self._rank
+        values = self.arrays.host(self.arrays.xp.linalg.eigvalsh(self.gram))
+        return int((values > RANK_NOISE * values[-1]).sum())
 
     def whitened(self, ridge: float, workers: Workers | None = None) -> Whitened:
         """The whitened dictionary for `AA' + ridge I`; the last one asked for is kept."""
@@ -133,7 +128,10 @@ class Dictionary:
             floor = 1e-11 * float(a.xp.diagonal(self.gram).sum())
             matrix = self.gram + (ridge + floor) * a.eye(self.d)
             lower = a.xp.linalg.cholesky(matrix)
-            inverse = a.xp.linalg.solve(lower, a.eye(self.d)) if a.is_numpy else _triangular_inverse(a, lower)
+            if a.is_numpy:
+                inverse = a.xp.linalg.solve(lower, a.eye(self.d))
+            else:
+                inverse = a.xp.linalg.solve_triangular(lower, a.eye(self.d), upper=False)
             rows = a.zeros((self.n, self.d), "float32")
             # A GPU splits the rows into two halves later and needs them exact; a CPU saves half the time.
             right = inverse.T if a.is_cuda else a.cast(inverse.T, "float32")
@@ -146,10 +144,6 @@ class Dictionary:
             (workers or Workers()).map(turn, range(0, self.n, TURN))
             self._whitened = (ridge, Whitened(rows, inverse))
         return self._whitened[1]
-
-
-def _triangular_inverse(a: Arrays, lower: Any) -> Any:
-    return a.xp.linalg.solve_triangular(lower, a.eye(lower.shape[0]), upper=False)
 
 
 @dataclass(frozen=True)

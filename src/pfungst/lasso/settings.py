@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from pfungst.core.threads import Workers
+from pfungst.lasso.certificate import Check
 from pfungst.lasso.problem import Dictionary, Questions
 
 Array = np.ndarray[Any, Any]
@@ -39,6 +40,31 @@ class Answers:
     """(q, d)."""
     iterations: Array
 
+    @classmethod
+    def none(cls, count: int, d: int) -> Answers:
+        """No coefficients and no certificate yet."""
+        columns, values = [np.zeros(0, np.int64)] * count, [np.zeros(0)] * count
+        theta, iterations = np.zeros((count, d)), np.zeros(count, np.int64)
+        return cls(columns, values, np.full(count, np.inf), np.zeros(count), theta, iterations)
+
+    def put(self, where: Array, part: Answers) -> None:
+        """Take over the answers to the questions at the positions `where`."""
+        for i, columns, values in zip(where, part.columns, part.values, strict=True):
+            self.columns[i], self.values[i] = columns, values
+        for name in ("gaps", "objectives", "theta", "iterations"):
+            getattr(self, name)[where] = getattr(part, name)
+
+
+def certified(
+    dictionary: Dictionary, found: Check, which: Array, where: Any, x: Any, keep: int | None, iterations: Array
+) -> Answers:
+    """The answers at the positions `which` of a batch: x (q, m) at the columns `where` (q, m; None for all)."""
+    a = dictionary.arrays
+    some = a.array(which, "int64")
+    rows = sparse_rows(dictionary, None if where is None else where[some], x[some], keep)
+    gaps, objectives, theta = (a.host(values[some]) for values in (found.gaps, found.objective, found.theta))
+    return Answers(*rows, gaps, objectives, theta, iterations)
+
 
 def sparse_rows(dictionary: Dictionary, where: Any, x: Any, keep: int | None) -> tuple[list[Array], list[Array]]:
     """Non-zero entries of x (q, m) at the columns `where` (q, m; None for all columns), ascending by column."""
@@ -61,31 +87,5 @@ def sparse_rows(dictionary: Dictionary, where: Any, x: Any, keep: int | None) ->
 def zeros(dictionary: Dictionary, asked: Questions, lam: float) -> Answers:
     """The answer zero, which is optimal with theta = b / lam where lam is at least max |A'b|."""
     b = dictionary.arrays.host(asked.b)
-    none = np.zeros(0)
-    return Answers(
-        [none.astype(np.int64)] * asked.count,
-        [none] * asked.count,
-        np.zeros(asked.count),
-        (b * b).sum(axis=1) / (2 * lam),
-        b / lam,
-        np.zeros(asked.count, dtype=np.int64),
-    )
-
-
-def merge(count: int, parts: list[tuple[Array, Answers]]) -> Answers:
-    """One batch from answers to some of its questions each, with their positions."""
-    first = parts[0][1]
-    whole = Answers(
-        [np.zeros(0, np.int64)] * count,
-        [np.zeros(0)] * count,
-        np.zeros(count),
-        np.zeros(count),
-        np.zeros((count, first.theta.shape[1])),
-        np.zeros(count, np.int64),
-    )
-    for where, part in parts:
-        for i, columns, values in zip(where, part.columns, part.values, strict=True):
-            whole.columns[i], whole.values[i] = columns, values
-        for name in ("gaps", "objectives", "theta", "iterations"):
-            getattr(whole, name)[where] = getattr(part, name)
-    return whole
+    none = Answers.none(asked.count, dictionary.d)
+    return replace(none, gaps=np.zeros(asked.count), objectives=(b * b).sum(axis=1) / (2 * lam), theta=b / lam)

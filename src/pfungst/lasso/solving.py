@@ -12,7 +12,7 @@ from pfungst.core.threads import threads
 from pfungst.lasso.certificate import constraints
 from pfungst.lasso.first_order import first_order
 from pfungst.lasso.problem import Dictionary, Exclude, Questions, questions
-from pfungst.lasso.settings import Answers, SolverSettings, merge, zeros
+from pfungst.lasso.settings import Answers, SolverSettings, zeros
 from pfungst.lasso.solution import Solution
 from pfungst.lasso.splitting import step_size
 from pfungst.lasso.working_set import working_set
@@ -127,10 +127,11 @@ def _solve_batch(dictionary: Dictionary, asked: Questions, settings: SolverSetti
     zero, rest = np.flatnonzero(trivial), np.flatnonzero(~trivial)
     if not len(zero):
         return how(dictionary, asked, settings)
-    answers = zeros(dictionary, asked.some(zero, a), settings.lam)
-    if not len(rest):
-        return answers
-    return merge(asked.count, [(zero, answers), (rest, how(dictionary, asked.some(rest, a), settings))])
+    answers = Answers.none(asked.count, dictionary.d)
+    answers.put(zero, zeros(dictionary, asked.some(zero, a), settings.lam))
+    if len(rest):
+        answers.put(rest, how(dictionary, asked.some(rest, a), settings))
+    return answers
 
 
 def _assemble(

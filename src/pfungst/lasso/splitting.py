@@ -21,6 +21,7 @@ import numpy as np
 
 from pfungst.core.threads import Workers
 from pfungst.lasso.problem import Dictionary, Questions
+from pfungst.lasso.settings import SolverSettings
 
 RELAXATION = 1.9
 STEP = 1.2
@@ -68,27 +69,20 @@ class Splitting:
     """The state of a batch, and its averages."""
 
     def __init__(
-        self,
-        dictionary: Dictionary,
-        asked: Questions,
-        beta: float,
-        lam: float,
-        nonnegative: bool,
-        workers: Workers,
-        half: bool | None = None,
+        self, dictionary: Dictionary, asked: Questions, settings: SolverSettings, half: bool | None = None
     ) -> None:
         a = dictionary.arrays
         self.dictionary: Dictionary = dictionary
-        self.beta: float = beta
-        self.workers: Workers = workers
-        self.white = dictionary.whitened(lam / beta)
+        self.beta: float = settings.beta
+        self.workers: Workers = settings.workers
+        self.white = dictionary.whitened(settings.lam / settings.beta)
         self.target: Any = a.cast(asked.b @ self.white.inverse.T / self.beta, "float32")
         q, n, d = asked.count, dictionary.n, dictionary.d
         self.mean_theta: Any = a.zeros((q, d), "float32")
         """Average of theta^."""
         self.feedback: Any = a.zeros((q, d), "float32")
         """(t - 2 clip(t)) rows."""
-        self.low: float | None = None if nonnegative else -1.0
+        self.low: float | None = None if settings.nonnegative else -1.0
         self.iterations: int = 0
         self.samples: int = 0
         # Half precision pays on a GPU only. There t has one question a row; a CPU multiplies faster with one a column.

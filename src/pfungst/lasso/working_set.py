@@ -8,11 +8,11 @@ import numpy as np
 
 from pfungst.lasso.active_set import active_set
 from pfungst.lasso.arrays import Arrays
-from pfungst.lasso.certificate import Check, check, constraints
+from pfungst.lasso.certificate import check, constraints
 from pfungst.lasso.interior import Interior, interior
 from pfungst.lasso.polish import polish
 from pfungst.lasso.problem import Dictionary, Questions
-from pfungst.lasso.settings import Answers, SolverSettings, sparse_rows
+from pfungst.lasso.settings import Answers, SolverSettings, certified
 from pfungst.lasso.splitting import Splitting
 
 MAX_ROUNDS = 30
@@ -53,12 +53,11 @@ def sweeps_of(lam: float, n: int, d: int) -> int:
 def working_set(dictionary: Dictionary, asked: Questions, settings: SolverSettings) -> Answers:
     """Solve a batch of questions, each to the tolerance over all columns or as far as rounding allows."""
     a = dictionary.arrays
-    iterations = np.zeros(asked.count, dtype=np.int64)
     sweeps = sweeps_of(settings.lam, dictionary.n, dictionary.d)
     focus = asked.count <= FEW and dictionary.n > 3 * POOL * dictionary.d
-    state = Splitting(dictionary, asked, settings.beta, settings.lam, settings.nonnegative, settings.workers)
+    state = Splitting(dictionary, asked, settings)
     state.run(min(sweeps, FEW_SWEEPS) if focus else sweeps)
-    iterations += state.iterations
+    iterations = state.iterations
     x, theta = state.average()
     del state
     if whole(dictionary):
@@ -93,7 +92,7 @@ def _focus(
         pool = pools[i]
         part = dictionary.part(pool)
         alone = Questions(asked.b[i : i + 1], asked.scale, (asked.excluded[0][:0], asked.excluded[1][:0]), 1)
-        state = Splitting(part, alone, settings.beta, settings.lam, settings.nonnegative, settings.workers)
+        state = Splitting(part, alone, settings)
         state.run(sweeps)
         found, dual = state.average()
         x[i, pool], theta[i] = found[0], dual[0]
@@ -104,30 +103,27 @@ def _focus(
 
 
 def _rounds(
-    dictionary: Dictionary, asked: Questions, settings: SolverSettings, where: Any, x: Any, theta: Any, iterations: Any
+    dictionary: Dictionary, asked: Questions, settings: SolverSettings, where: Any, x: Any, theta: Any, iterations: int
 ) -> Answers:
     """Solve, check, enlarge, until every question is certified or nothing is left to add."""
     a = dictionary.arrays
-    answers = Answers(
-        [np.zeros(0, np.int64)] * asked.count,
-        [np.zeros(0)] * asked.count,
-        np.full(asked.count, np.inf),
-        np.zeros(asked.count),
-        np.zeros((asked.count, dictionary.d)),
-        iterations,
-    )
+    answers = Answers.none(asked.count, dictionary.d)
+    answers.iterations[:] = iterations
     running = np.arange(asked.count)
     retries = RETRIES
     for _ in range(MAX_ROUNDS):
         x, theta, steps = _solve_all(dictionary, asked, settings, where, x, theta)
-        iterations[running] += steps
+        answers.iterations[running] += steps
         verdict = check(dictionary, asked, settings.lam, where, x, theta, settings.nonnegative)
         reached = a.host(verdict.gaps)
         outside = verdict.correlation
         a.put(outside, where, a.zeros(where.shape))
         violators = a.host((outside > 1.0 + 1e-12).sum(axis=1))
         improved = np.flatnonzero(reached < answers.gaps[running])
-        _store(dictionary, answers, running, improved, where, x, verdict, settings)
+        if len(improved):
+            better = running[improved]
+            spent = answers.iterations[better]
+            answers.put(better, certified(dictionary, verdict, improved, where, x, settings.keep, spent))
         missed = reached > settings.tol
         stuck = missed & (violators == 0)
         retries -= bool(stuck.any())
@@ -148,28 +144,6 @@ def _rounds(
             # The working set was solved badly, not chosen badly: enlarge it all the same, and start afresh.
             x = theta = None
     return answers
-
-
-def _store(
-    dictionary: Dictionary,
-    answers: Answers,
-    running: Any,
-    which: Any,
-    where: Any,
-    x: Any,
-    verdict: Check,
-    settings: SolverSettings,
-) -> None:
-    a = dictionary.arrays
-    if not len(which):
-        return
-    some = a.array(which, "int64")
-    columns, values = sparse_rows(dictionary, where[some], x[some], settings.keep)
-    for i, place, row in zip(running[which], columns, values, strict=True):
-        answers.columns[i], answers.values[i] = place, row
-    answers.gaps[running[which]] = a.host(verdict.gaps)[which]
-    answers.objectives[running[which]] = a.host(verdict.objective)[which]
-    answers.theta[running[which]] = a.host(verdict.theta[some])
 
 
 def _solve_all(
