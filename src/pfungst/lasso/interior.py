@@ -42,6 +42,7 @@ SAME_STEP_LAM = 1e-4
 class Interior:
     """Where the method ended."""
 
+    steps: np.ndarray[Any, Any]
     x: Any
     """(q, m)."""
     theta: Any
@@ -52,12 +53,11 @@ class Interior:
     """(q, signs, m)."""
     gaps: Any
     """(q,) on the working set."""
-    steps: np.ndarray[Any, Any]
 
     def some(self, which: Any, on_host: np.ndarray[Any, Any]) -> Interior:
         """The questions at the positions `which`, given on the device and on the host."""
         parts = (self.x, self.theta, self.multipliers, self.slacks, self.gaps)
-        return Interior(*(part[which] for part in parts), steps=self.steps[on_host])
+        return Interior(self.steps[on_host], *(part[which] for part in parts))
 
 
 class _System:
@@ -235,7 +235,7 @@ def _follow(
         slacks = slacks + dual[:, None, None] * dslacks
         theta = theta + dual[:, None] * dtheta
         values = values + dual[:, None] * dvalues
-    return Interior(*best, steps=steps)
+    return Interior(steps, *best)
 
 
 def _direction(
