@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from pfungst.core import PfungstError, Table, UsageError
 from pfungst.core.files import read_json
-from pfungst.core.stats import bootstrap, compare_paired
+from pfungst.core.stats import Interval, bootstrap, compare_paired
 from pfungst.core.types import Progress
 from pfungst.experiments.base import Experiment, argument, claim, option, run_cells
 from pfungst.experiments.games import NINE
@@ -167,54 +167,57 @@ def rank(config: CommitteeConfig, rows: Sequence[Mapping[str, Any]]) -> dict[str
     odds = [np.asarray(row["odds"], np.float64) for row in full]
     wrong = [np.asarray(row["wrong"], np.float64) for row in full]
     players = range(len(config.players))
-    random = [float(missed[:, :most].mean()) for missed in wrong]
+    others = {p: [q for q in players if q != p] for p in players}
 
-    def scores(rule: str, count: int, members: Mapping[int, Sequence[int]]) -> tuple[list[float], list[float]]:
-        """For every question, mean over the players: wrong on the first scene, and on one of the first five."""
+    def scores(rule: str, count: int, members: Mapping[int, Sequence[int]]) -> tuple[Floats, Floats]:
+        """(questions, players): wrong on the first scene, and on one of the first five."""
         first, within = [], []
         for sure, missed in zip(odds, wrong, strict=True):
             orders = [np.argsort(RULES[rule](sure[list(members[p]), :count]), kind="stable") for p in players]
-            first.append(float(np.mean([missed[p, order[0]] for p, order in zip(players, orders, strict=True)])))
-            within.append(
-                float(np.mean([missed[p, order[:FIRST]].max() for p, order in zip(players, orders, strict=True)]))
-            )
-        return first, within
+            first.append([missed[p, orders[p][0]] for p in players])
+            within.append([missed[p, orders[p][:FIRST]].max() for p in players])
+        return np.array(first), np.array(within)
 
-    others = {p: [q for q in players if q != p] for p in players}
+    def interval(values: Floats) -> dict[str, float]:
+        return _ends(bootstrap(values, images))
+
+    def difference(values: Floats, base: Floats) -> dict[str, float]:
+        return _ends(compare_paired(values, base, images).difference)
+
     best, *_ = RULES
-    base = scores(best, most, others)[0]
-    by_rule = {}
+    base, _ = scores(best, most, others)
+    by_rule: dict[str, dict[str, Any]] = {}
     for rule in RULES:
-        found: dict[str, Any] = {}
+        by_rule[rule] = {}
         for count in config.candidates:
-            first, within = scores(rule, count, others)
-            found[str(count)] = {"first": _interval(first, images), "within": _interval(within, images)}
-        first = scores(rule, most, others)[0]
-        difference = compare_paired(first, base, images).difference
-        found["difference"] = {"value": difference.value, "low": difference.low, "high": difference.high}
-        by_rule[rule] = found
-    sets = {"all others": others, **_sets(config, others)}
+            first, within = (part.mean(1) for part in scores(rule, count, others))
+            by_rule[rule][str(count)] = {"first": interval(first), "within": interval(within)}
+        by_rule[rule]["difference"] = difference(scores(rule, most, others)[0].mean(1), base.mean(1))
     by_set = {}
-    for name, members in sets.items():
-        first, within = scores(best, most, members)
-        difference = compare_paired(first, base, images).difference
+    for name, members in {"all others": others, **_sets(config, others)}.items():
+        first, within = (part.mean(1) for part in scores(best, most, members))
         by_set[name] = {
-            "first": _interval(first, images),
-            "within": _interval(within, images),
-            "difference": {"value": difference.value, "low": difference.low, "high": difference.high},
+            "first": interval(first),
+            "within": interval(within),
+            "difference": difference(first, base.mean(1)),
         }
-    gain = compare_paired(base, random, images).difference
+    random = np.array([missed[:, :most].mean() for missed in wrong])
+    by_player = {}
+    for p, name in enumerate(config.players):
+        chance = np.array([missed[p, :most].mean() for missed in wrong])
+        gain = difference(base[:, p], chance)
+        by_player[name] = {"first": interval(base[:, p]), "random": interval(chance), "gain": gain}
     return {
         "questions": len(full),
         "left_out": len(rows) - len(full),
         "images": len(set(images)),
         "players": list(config.players),
         "most": most,
-        "random": _interval(random, images),
-        "gain": {"value": gain.value, "low": gain.low, "high": gain.high},
+        "random": interval(random),
+        "gain": difference(base.mean(1), random),
         "rules": by_rule,
         "members": by_set,
-        "by_player": _by_player(config, odds, wrong, images, others),
+        "by_player": by_player,
     }
 
 
@@ -230,32 +233,7 @@ def _sets(config: CommitteeConfig, others: Mapping[int, Sequence[int]]) -> dict[
     return found
 
 
-def _by_player(
-    config: CommitteeConfig,
-    odds: Sequence[Floats],
-    wrong: Sequence[Floats],
-    images: Sequence[str],
-    others: Mapping[int, Sequence[int]],
-) -> dict[str, Any]:
-    most, rule = max(config.candidates), next(iter(RULES.values()))
-    found = {}
-    for p, name in enumerate(config.players):
-        first = [
-            float(missed[p, int(np.argmin(rule(sure[list(others[p]), :most])))])
-            for sure, missed in zip(odds, wrong, strict=True)
-        ]
-        random = [float(missed[p, :most].mean()) for missed in wrong]
-        gain = compare_paired(first, random, images).difference
-        found[name] = {
-            "first": _interval(first, images),
-            "random": _interval(random, images),
-            "gain": {"value": gain.value, "low": gain.low, "high": gain.high},
-        }
-    return found
-
-
-def _interval(values: Sequence[float], images: Sequence[str]) -> dict[str, float]:
-    found = bootstrap(values, images)
+def _ends(found: Interval) -> dict[str, float]:
     return {"value": found.value, "low": found.low, "high": found.high}
 
 

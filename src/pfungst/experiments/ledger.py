@@ -25,7 +25,6 @@ from pfungst.core.files import read_json
 from pfungst.core.settings import parse_settings
 from pfungst.core.types import Table
 
-STATUSES = ("yes", "no", "mixed", "described", "not run")
 LARGEST = 1_000_000
 """Characters of a findings.json: the ledger keeps numbers, not answers."""
 

@@ -34,7 +34,8 @@ _NUMBER = re.compile(r"(?<![\w.])[-−+]?\d[\d,]*(?:\.\d+)?")
 
 def write_pages(root: Path, docs: Path) -> list[Path]:
     """Make docs/results/*.md and fill in the tables that other pages quote; the files that changed."""
-    changed = {path: text for path, text in _wanted(root, docs).items() if _differs(path, text)}
+    results = {folder.name: read_result(folder) for folder in folders(root)}
+    changed = {path: text for path, text in _wanted(results, docs).items() if _differs(path, text)}
     for path, text in changed.items():
         write_atomic(path, text.encode())
     return [*changed]
@@ -52,28 +53,26 @@ def problems(root: Path, docs: Path) -> list[str]:
     if told:
         return told
     try:
-        wanted = _wanted(root, docs)
+        wanted = _wanted(results, docs)
     except PfungstError as error:
         return [str(error)]
     told += [f"{path} differs from the ledger: run `make results`." for path in wanted if _differs(path, wanted[path])]
-    made = {*wanted}
-    told += [f"{path} has no result in {root}." for path in sorted((docs / "results").glob("*.md")) if path not in made]
+    pages = sorted((docs / "results").glob("*.md"))
+    told += [f"{path} has no result in {root}." for path in pages if path not in wanted]
     for page in _pages(docs):
         told += _misquoted(page, results)
     return [*told, *_rewritten(root)]
 
 
-def _wanted(root: Path, docs: Path) -> dict[Path, str]:
+def _wanted(results: Mapping[str, Result], docs: Path) -> dict[Path, str]:
     """What every page that the ledger has a part in should say."""
-    results = [read_result(folder) for folder in folders(root)]
-    by_name = {result.name: result for result in results}
-    wanted = {docs / "results" / f"{result.name}.md": page(result) for result in results}
-    wanted[docs / "results" / "index.md"] = index(results)
+    wanted = {docs / "results" / f"{name}.md": page(result) for name, result in results.items()}
+    wanted[docs / "results" / "index.md"] = index([*results.values()])
     for path in _pages(docs):
         text = path.read_text(encoding="utf-8")
 
         def filled(match: re.Match[str], path: Path = path) -> str:
-            table = _table(by_name, match[2], int(match[3]), path)
+            table = _table(results, match[2], int(match[3]), path)
             place = os.path.relpath(docs / "results" / f"{match[2]}.md", path.parent).replace(os.sep, "/")
             return f"{match[1]}\n{_bare(table)}\n[Protocol and run]({place})\n{match[4]}"
 
@@ -135,12 +134,7 @@ def index(results: list[Result]) -> str:
 
 
 def _said(result: Result) -> str:
-    return f"**{_status(result)}** {result.answer.answer.strip()}"
-
-
-def _status(result: Result) -> str:
-    word = result.answer.status
-    return {"described": "Described.", "not run": "Not run."}.get(word, f"{word.capitalize()}.")
+    return f"**{result.answer.status.capitalize()}.** {result.answer.answer.strip()}"
 
 
 def _facts(result: Result) -> Iterator[tuple[str, str]]:

@@ -32,9 +32,7 @@ def run_protocol(folder: Path, out: Path | None = None, *, progress: Progress = 
 
     The protocol must be committed first, so that everybody can see it was not written to fit.
     """
-    protocol = read_protocol(folder)
-    _refuse_second(folder)
-    _refuse_unplanned(folder, protocol)
+    protocol = _to_run(folder)
     check_data(protocol)
     out = out or Path("runs") / folder.name
     if protocol.experiment:
@@ -52,9 +50,7 @@ def run_protocol(folder: Path, out: Path | None = None, *, progress: Progress = 
 
 def file_result(folder: Path, out: Path) -> Path:
     """Take the findings of a finished run into the ledger; OUT may come from another machine."""
-    protocol = read_protocol(folder)
-    _refuse_second(folder)
-    _refuse_unplanned(folder, protocol)
+    protocol = _to_run(folder)
     if not (out / "run.json").exists():
         raise UsageError(f"{out} holds no finished run: there is no run.json.")
     findings = _of_experiment(protocol, out) if protocol.experiment else _of_commands(protocol, out)
@@ -151,15 +147,14 @@ def _of_commands(protocol: Protocol, out: Path) -> dict[str, Any]:
     return {"tables": tables, "by_command": told}
 
 
-def _refuse_second(folder: Path) -> None:
+def _to_run(folder: Path) -> Protocol:
+    """The protocol of results/NAME, if it has no findings yet and was planned."""
+    protocol = read_protocol(folder)
     if (folder / "findings.json").exists():
         raise UsageError(
             f"{folder} has findings already, and they stay. To run it again, copy the protocol to a folder with "
             "another name."
         )
-
-
-def _refuse_unplanned(folder: Path, protocol: Protocol) -> None:
     if protocol.made_by:
         raise UsageError(f"{folder} records what an earlier program made; there is nothing to run.")
     if _git(folder, "rev-parse", "--is-inside-work-tree") == "true" and (
@@ -167,6 +162,7 @@ def _refuse_unplanned(folder: Path, protocol: Protocol) -> None:
         or _git(folder, "status", "--porcelain", "--", "protocol.toml")
     ):
         raise UsageError(f"Commit {folder / 'protocol.toml'} first: a protocol is published before its run.")
+    return protocol
 
 
 def _git(folder: Path, *words: str) -> str:
