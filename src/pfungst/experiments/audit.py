@@ -7,23 +7,26 @@ audit(load("cocoqa:DIR#train"), load("cocoqa:DIR#test")).verdicts()
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from pfungst.core import Dataset, Example, ProbeError
-from pfungst.core.stats import Interval
+import numpy as np
+
+from pfungst.core import Answer, Dataset, Example, MissingExtra, ProbeError
+from pfungst.core.stats import Interval, bootstrap
 from pfungst.core.types import Progress, no_progress
-from pfungst.experiments.audit_cells import need_torch, statistics, train_scorers
 from pfungst.experiments.audit_config import MODELS, Cell, ScorerConfig, find_models
 from pfungst.experiments.audit_features import Features, grid_features
-from pfungst.experiments.audit_open import OpenAudit, audit_open, percent
+from pfungst.experiments.audit_open import Judge, OpenAudit, audit_open, percent
 from pfungst.experiments.audit_people import left_out
 from pfungst.probes.decoys.building import K, build
 from pfungst.probes.decoys.files import write
-from pfungst.probes.decoys.rulebook import RuleScores, rules
-from pfungst.probes.decoys.sets import kind_name
+from pfungst.probes.decoys.rulebook import AnswerRule, RuleScores, rules
+from pfungst.probes.decoys.sets import DecoySet, kind_name
 from pfungst.scores.metrics import get_metric
 
 __all__ = ["Audit", "Cell", "ScorerConfig", "audit", "percent", "split_by_image"]
@@ -156,8 +159,8 @@ def audit(
         train, test = split_by_image(train, seed)
     if not len(train) or not len(test):
         raise ProbeError("An audit needs questions to train on and others to test on, about different images.")
-    if models:
-        need_torch()
+    if models and find_spec("torch") is None:
+        raise MissingExtra("Training the scorers of the audit", "torch")
     learn = "Q" in models
     open_ = audit_open(train, test, metric, learn=learn, seed=seed, device=config.device, progress=progress)
     how: dict[str, Any] = {"encoder": encoder, "fallback": fallback, "balanced": balanced, "progress": progress}
@@ -169,9 +172,16 @@ def audit(
     judge = get_metric(metric) if metric.startswith("vqa") and any(len(one.answers) > 1 for one in test) else None
     cells: list[Cell] = []
     for variant in variants:
-        cells += statistics(made[0], made[1], variant, judge, seed)
+        cells += _statistics(made[0], made[1], variant, judge, seed)
+    gains: dict[str, Interval] = {}
+    warnings: list[str] = []
     scorers = [one for one in models if one != "Q"] if variants else []
-    trained, gains, warnings = train_scorers(made, variants, scorers, encoder, features, config, judge, seed, progress)
+    if scorers:
+        from pfungst.experiments.audit_training import train_scorers
+
+        how = {"encoder": encoder, "features": features, "config": config, "progress": progress}
+        trained, gains, warnings = train_scorers(made, variants, scorers, judge, seed, **how)
+        cells += trained
     if open_ is None:
         warnings.append("Training and test are about the same images, so the open questions were not asked.")
     elif open_.shared:
@@ -188,7 +198,7 @@ def audit(
         train=len(made[0]),
         test=len(made[1]),
         variants=variants,
-        cells=(*cells, *trained, *(one for one in people if one.variant in variants)),
+        cells=(*cells, *(one for one in people if one.variant in variants)),
         rules={one: rules(made[1], one, seed=seed) for one in variants},
         gains=gains,
         human=dict(human or {}),
@@ -202,3 +212,29 @@ def audit(
 
 def _metric_of(examples: Sequence[Example]) -> str:
     return "vqa" if any(len(one.answers) > 1 for one in examples) else "exact"
+
+
+def _statistics(train: DecoySet, test: DecoySet, variant: str, judge: Judge | None, seed: int) -> list[Cell]:
+    """The shortcuts that need no training: Eq. 2, and the position of the target."""
+    learnt, asked = train.dataset(variant), test.dataset(variant)
+    if variant == "Orig":
+        # The order in which the data set itself presents its options is part of what is audited.
+        learnt = learnt.subset([one for one in train.examples if one.choices])
+        asked = asked.subset([one for one in test.examples if one.choices])
+    groups = [one.image_id or one.id for one in asked]
+    rule = AnswerRule.fit(learnt)
+    places = Counter(one.choices.index(str(one.target)) for one in learnt if one.target in one.choices)
+    favourite = max(places, key=lambda place: (places[place], -place)) if places else 0
+    right = [float(one.choices[favourite] == one.target) if favourite < len(one.choices) else 0.0 for one in asked]
+    by_rule = by_place = None
+    if judge is not None:
+        worth = [[judge(one, Answer(text)) for text in one.choices] for one in asked]
+        shares = [np.dot(picked, value) for picked, value in zip(rule.picks(asked), worth, strict=True)]
+        by_rule = bootstrap(shares, groups, seed=seed)
+        placed = [value[favourite] if favourite < len(value) else 0.0 for value in worth]
+        by_place = bootstrap(placed, groups, seed=seed)
+    said = bootstrap(rule.right(asked), groups, seed=seed)
+    return [
+        Cell(variant, "Eq. 2", said, "answer frequencies of training", by_rule),
+        Cell(variant, "position", bootstrap(right, groups, seed=seed), f"always option {favourite + 1}", by_place),
+    ]

@@ -12,13 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from pfungst.core.types import Progress, no_progress
 from pfungst.experiments.audit_config import ScorerConfig
-from pfungst.experiments.audit_scorers import Longs, Task, Tasks, fit_scorer, hold_out, picks_of
+from pfungst.experiments.audit_scorers import Longs, Task, Tasks, fit_scorer, hold_out
 from pfungst.models import Batch, Model, Sizes, Vocabulary, build
 from pfungst.training.words import start_words
 
@@ -115,11 +114,6 @@ def train(
     if reading.vectors is not None:
         start_words(model, reading.vocabulary, reading.vectors, fixed=True, seed=config.seed)
     model.to(config.device)
-    learnt, held = (data.only(rows) for rows in hold_out(data.image, config))
+    learnt, held = (data.only(rows) for rows in hold_out(data.image, config.held_out, config.seed))
     epoch, _ = fit_scorer(model, learnt, held, config, progress)
     return model, epoch
-
-
-def picks(model: Model, data: Looked) -> npt.NDArray[np.float64]:
-    """(n, C) 1 for the choice, shared between equals."""
-    return picks_of(model, data, batch=256)

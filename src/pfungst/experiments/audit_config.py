@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pfungst.core import UsageError
-from pfungst.core.stats import Interval, bootstrap, bootstrap_means
+from pfungst.core.stats import Interval, bootstrap, bootstrap_means, compare_paired
 
 SEES = {
     "Q": "the question, without choices",
@@ -74,6 +74,13 @@ def over_seeds(scores: Any, clusters: Sequence[Any], seed: int = 0) -> Interval:
     whole = bootstrap(scores.mean(0), clusters, seed=seed)
     how = f"{whole.how}, over images and {len(scores)} trainings"
     return replace(whole, low=float(low), high=float(high), how=how, at_least=float("nan"), at_most=float("nan"))
+
+
+def difference(first: Any, second: Any, groups: Sequence[Any], seed: int) -> Interval:
+    """Mean of first minus second, both (trainings, questions), on the same questions and with the same seeds."""
+    if len(first) == 1:
+        return compare_paired(first[0], second[0], groups, seed=seed).difference
+    return over_seeds(first - second, groups, seed)
 
 
 def row_name(name: str) -> str:

@@ -8,7 +8,7 @@ words of the question and nothing else.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pfungst.core import Answer, Example, Image
@@ -123,12 +123,8 @@ def audit_open(
     return OpenAudit(metric, len(learnt), len(asked), len(train) - len(apart), reach, tuple(rows))
 
 
-def most_common(answers: Iterable[str]) -> str:
+def most_common(counts: Mapping[str, float]) -> str:
     """The most frequent text; of equals the first in the alphabet."""
-    return _first(Counter(answers))
-
-
-def _first(counts: Mapping[str, float]) -> str:
     return min(counts, key=lambda text: (-counts[text], text))
 
 
@@ -164,8 +160,8 @@ def priors_of(examples: Sequence[Example], judge: Judge) -> tuple[str, dict[str,
             if name in spelled:
                 total[spelled[name]] = total.get(spelled[name], 0.0) + value
                 here[spelled[name]] = here.get(spelled[name], 0.0) + value
-    common = _first(total) if total else most_common(str(one.target) for one in examples)
-    return common, {kind: _first(counts) for kind, counts in by_type.items() if counts}
+    common = most_common(total or Counter(str(one.target) for one in examples))
+    return common, {kind: most_common(counts) for kind, counts in by_type.items() if counts}
 
 
 def known_answers(examples: Sequence[Example]) -> list[str]:
@@ -174,7 +170,7 @@ def known_answers(examples: Sequence[Example]) -> list[str]:
     for one in examples:
         spelled.setdefault(normalise(one.target), Counter())[str(one.target)] += 1
     ranked = sorted(spelled, key=lambda name: (-spelled[name].total(), name))[:MOST_ANSWERS]
-    return [most_common(spelled[name].elements()) for name in ranked]
+    return [most_common(spelled[name]) for name in ranked]
 
 
 def worth(example: Example, judge: Judge) -> dict[str, float]:

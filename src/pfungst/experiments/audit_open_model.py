@@ -15,13 +15,13 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from pfungst.core import Example
 from pfungst.core.types import Progress, no_progress
 from pfungst.experiments.audit_open import Judge, known_answers, worth
+from pfungst.experiments.audit_scorers import Longs, hold_out
 from pfungst.models import Batch, Model, Sizes
 from pfungst.models.batch import PAD, Output
 from pfungst.models.layers import mean_words
@@ -34,12 +34,12 @@ LENGTH = 30
 BEGINNING = 5
 """Longest beginning that is a phrase of its own."""
 HELD_OUT = 0.1
-"""Share of the training images that choose the epoch."""
+"""Share of the training images that choose the epoch; none where there are few questions."""
+FEW = 100
 FIT = FitConfig(epochs=8, batch=256, rate=1.5e-2, weight_decay=1e-4, warmup=0.05)
 """Chosen on held-out training images of VQA v2."""
 LEAST_BATCH, STEPS = 16, 64
 """Few questions are shown in smaller batches, so that an epoch has about so many steps."""
-Longs = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,9 @@ def answer_from_words(
         {number_of[name]: score for name, score in worth(one, judge).items() if name in number_of} for one in train
     ]
     data = Questions(_rows([one.question for one in train], known), scores, len(answers))
-    learnt, held = (data.only(rows) for rows in _apart(train, seed))
+    images = np.asarray([one.image_id or one.id for one in train])
+    share = HELD_OUT if len(train) >= FEW else 0.0
+    learnt, held = (data.only(rows) for rows in hold_out(images, share, [seed, 0x0BE]))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = Words(Sizes(len(known) + 2, len(answers), (1, 1, 1)), WordsConfig())
@@ -149,18 +151,6 @@ def _rows(questions: Sequence[str], known: dict[str, int]) -> Longs:
     for at, numbers in enumerate(found):
         rows[at, : len(numbers)] = numbers
     return rows
-
-
-def _apart(examples: Sequence[Example], seed: int) -> tuple[Longs, Longs]:
-    """Questions to learn from, and those of other images to choose the epoch by; none of these where there are few."""
-    images = np.asarray([one.image_id or one.id for one in examples])
-    names = np.unique(images)
-    count = round(HELD_OUT * len(names))
-    if len(examples) < 100 or not 0 < count < len(names):
-        return np.arange(len(examples)), np.zeros(0, np.int64)
-    out = np.random.default_rng([seed, 0x0BE]).choice(names, count, replace=False)
-    held = np.isin(images, out)
-    return np.flatnonzero(~held), np.flatnonzero(held)
 
 
 @torch.no_grad()

@@ -127,7 +127,7 @@ def train(
     scorer = Scorer(inputs, _model(tables, inputs, config, start), scales, config, 0)
     model, seen = scorer.model, _Seen(task, scorer)
     seen.give_words(model)
-    learnt, held = (seen.only(rows) for rows in hold_out(task.image, config))
+    learnt, held = (seen.only(rows) for rows in hold_out(task.image, config.held_out, config.seed))
     untuned = float(picks_of(model, held)[:, 0].mean()) if start is not None and len(held) else -1.0
     before = {name: value.clone() for name, value in model.state_dict().items()}
     epoch, accuracy = fit_scorer(model, learnt, held, config, progress)
@@ -215,13 +215,13 @@ def _scale(table: Floats) -> tuple[Floats, Floats]:
     return mean, np.where(std > 1e-6, std, 1).astype(np.float32)
 
 
-def hold_out(image: Longs, config: ScorerConfig) -> tuple[Longs, Longs]:
+def hold_out(image: npt.NDArray[Any], share: float, seed: int | Sequence[int]) -> tuple[Longs, Longs]:
     """Training questions, and those of some images to choose the epoch by. image: (n,) of each question."""
     images = np.unique(image)
-    count = round(config.held_out * len(images))
+    count = round(share * len(images))
     if count < 1 or count >= len(images):
         return np.arange(len(image)), np.zeros(0, np.int64)
-    chosen = np.random.default_rng(config.seed).choice(images, count, replace=False)
+    chosen = np.random.default_rng(seed).choice(images, count, replace=False)
     held = np.isin(image, chosen)
     return np.flatnonzero(~held), np.flatnonzero(held)
 

@@ -1,4 +1,4 @@
-"""Trains the MLPs of the audit: here, in processes of this machine or on a cluster.
+"""Trains the scorers of the audit; the MLPs here, in processes of this machine or on a cluster.
 
 What a scorer picked is kept in the cache folder under everything it depends on, so that an audit that was killed goes
 on with the next scorer, and the same audit trains nothing again.
@@ -23,10 +23,16 @@ import torch
 from pfungst import __version__
 from pfungst.compute import Shard, make_shards, place_of_work, run_shards
 from pfungst.core.files import cache_dir
+from pfungst.core.stats import Interval
 from pfungst.core.types import Progress, no_progress
+from pfungst.experiments import audit_attention as attention
 from pfungst.experiments import audit_scorers as scorers
-from pfungst.experiments.audit_config import ScorerConfig, row_name
-from pfungst.experiments.audit_scorers import INPUTS, Task, Tasks
+from pfungst.experiments.audit_config import SEES, Cell, ScorerConfig, difference, over_seeds, row_name
+from pfungst.experiments.audit_features import Features, grid_features
+from pfungst.experiments.audit_open import Judge
+from pfungst.experiments.audit_scorers import INPUTS, Task, Tasks, picks_of
+from pfungst.probes.decoys.building import find_encoder
+from pfungst.probes.decoys.sets import DecoySet
 
 FORMAT = 1
 """Counted up when the same training would give other picks."""
@@ -37,7 +43,76 @@ Trained = Mapping[Key, tuple[npt.NDArray[Any], int]]
 """What each scorer picked, and the epoch it ended in."""
 
 
-def train_mlps(
+def train_scorers(
+    made: Sequence[DecoySet],
+    variants: Sequence[str],
+    models: Sequence[str],
+    judge: Judge | None,
+    seed: int,
+    *,
+    encoder: Any,
+    features: Features | None,
+    config: ScorerConfig,
+    progress: Progress,
+) -> tuple[list[Cell], dict[str, Interval], list[str]]:
+    """The cells of the scorers, what seeing everything gains in each choice set, and what should be known of them."""
+    cells: list[Cell] = []
+    gains: dict[str, Interval] = {}
+    warnings: list[str] = []
+    chosen = find_encoder(encoder)
+    grids = any(name in attention.NAMES for name in models)
+    train, test = (Tasks(part, chosen, features, progress, grids) for part in made)
+    if train.images is None or test.images is None:
+        dropped = [name for name in models if SEES[name] in ("the image alone", "everything")]
+        models = [name for name in models if name not in dropped]
+        if dropped:
+            warnings.append(
+                f"Without images {', '.join(map(row_name, dropped))} cannot be trained "
+                f"({train.without_image + test.without_image} images are missing)."
+            )
+    elif grids and (train.grids is None or test.grids is None):
+        models = [name for name in models if name not in attention.NAMES]
+        warnings.append("HieCoAtt and Attention need feature maps, and these image features are single vectors.")
+    elif features is grid_features:
+        warnings.append(
+            "Image features are colours and edges on a grid, not those of a network: MLP-IA and MLP-IQA see little."
+        )
+    vectors = encoder.removeprefix("words:") if isinstance(encoder, str) and encoder.startswith("words:") else None
+    looking = any(name in attention.NAMES for name in models)
+    reading = attention.Reading(train, test, vectors, config.device) if looking else None
+    trained = _train_mlps(train, test, variants, models, config, progress)
+    done, total = 0, len(variants) * len(models) * config.seeds
+    for variant in variants:
+        learnt, _ = train.of(variant)
+        asked, groups = test.of(variant)
+        worth = None if judge is None else test.worth(variant, judge)
+        right: dict[str, Any] = {}
+        for inputs in models:
+            picks, epochs = [], []
+            for number, one in enumerate(config.each()):
+                if reading is not None and inputs in attention.NAMES:
+                    seen = [reading.of(part, task) for part, task in (("train", learnt), ("test", asked))]
+                    told = partial(_tell, progress, total, f"{row_name(inputs)} on {variant}", done)
+                    model, epoch = attention.train(reading, seen[0], inputs, one, told)
+                    picks.append(picks_of(model, seen[1], batch=256))
+                else:
+                    found, epoch = trained[variant, inputs, number]
+                    picks.append(found)
+                epochs.append(str(epoch))
+                done += 1
+                progress("training scorers", done, total)
+            right[inputs] = np.stack(picks)[:, :, 0]
+            by_vqa = None if worth is None else over_seeds([(one * worth).sum(1) for one in picks], groups, seed)
+            note = f"sees {SEES[inputs]}; epoch {', '.join(epochs)} of {config.epochs}, hidden {config.hidden}"
+            cells.append(Cell(variant, row_name(inputs), over_seeds(right[inputs], groups, seed), note, by_vqa))
+        without = [inputs for inputs in right if SEES[inputs] != "everything"]
+        if without and "IQA" in right:
+            best = max(without, key=lambda inputs: float(np.mean(right[inputs])))
+            gains[variant] = difference(right["IQA"], right[best], groups, seed)
+    return cells, gains, warnings
+
+
+def _train_mlps(
     train: Tasks, test: Tasks, variants: Sequence[str], models: Sequence[str], config: ScorerConfig, progress: Progress
 ) -> Trained:
     """Train where `pfungst.compute.working` says."""

@@ -14,7 +14,7 @@ from pfungst.core import Dataset, Example, NamedImage, Table, UsageError
 from pfungst.core.files import jsonable
 from pfungst.core.stats import Interval
 from pfungst.core.types import Progress, no_progress
-from pfungst.experiments.audit_config import SEES, ScorerConfig, find_models, over_seeds, row_name
+from pfungst.experiments.audit_config import SEES, ScorerConfig, difference, find_models, over_seeds, row_name
 from pfungst.experiments.base import Experiment, claim, kept, option
 
 if TYPE_CHECKING:
@@ -315,7 +315,6 @@ def transfer(
     source, target, test: tasks whose vectors and image features come from the same encoder and feature function.
     groups: the image of every test question, for the intervals.
     """
-    from pfungst.experiments.audit_cells import difference
     from pfungst.experiments.audit_scorers import right, train
 
     config = config or ScorerConfig(seed=seed)
