@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pfungst.core import Dataset, Example
+from pfungst.probes import measure
 from pfungst.scores import same_answer
 from pfungst.scores.exact import normalise
 
@@ -27,11 +28,8 @@ class Member:
 
 def published(data: Dataset, missing: frozenset[str] = frozenset()) -> Iterator[list[Member]]:
     """The contrast groups that the data set itself names; those with one right answer alone are none."""
-    groups: dict[str, list[Example]] = {}
-    for example in data:
-        if example.contrast and example.target is not None and example.id not in missing:
-            groups.setdefault(example.contrast, []).append(example)
-    for examples in groups.values():
+    known = (e for e in data if e.contrast and e.target is not None and e.id not in missing)
+    for examples in measure.grouped(known, lambda example: example.contrast).values():
         members = _members(examples)
         if differ([member.example for member in members]):
             yield members

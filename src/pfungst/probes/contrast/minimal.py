@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from pfungst.core import Example
+from pfungst.probes import measure
 from pfungst.scores import same_answer
 from pfungst.world import Program, RenderedImage, Scene, SceneImage, answer, answer_text, is_legal, visible_pixels
 from pfungst.world.constants import ATTRIBUTES, DEFAULT_HEIGHT, DEFAULT_WIDTH, MIN_VISIBLE_PIXELS, RADIUS
@@ -36,16 +37,6 @@ class Change:
 
     def __str__(self) -> str:
         return f"{self.attribute} of object {self.object}: {self.before} to {self.after}"
-
-    def to_json(self) -> dict[str, Any]:
-        """For the notes of a trial."""
-        return {
-            "object": self.object,
-            "attribute": self.attribute,
-            "before": self.before,
-            "after": self.after,
-            "answer": self.answer,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +114,9 @@ def _changes(scene: Scene, program: Program) -> Iterator[Change]:
 
 def _shuffled(changes: Sequence[Change], rng: np.random.Generator) -> Iterator[Change]:
     """The changes in random order, each attribute as likely to come first however many values it has."""
-    by_attribute: dict[str, list[Change]] = {}
-    for change in changes:
-        by_attribute.setdefault(change.attribute, []).append(change)
-    names = list(by_attribute)
-    for at in rng.permutation(len(names)):
-        some = by_attribute[names[at]]
+    by_attribute = list(measure.grouped(changes, lambda change: change.attribute).values())
+    for at in rng.permutation(len(by_attribute)):
+        some = by_attribute[at]
         yield from (some[i] for i in rng.permutation(len(some)))
 
 

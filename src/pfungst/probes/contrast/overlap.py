@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -58,9 +58,7 @@ class Units:
         if float(np.ptp(numbers)) <= 1e-12:
             alone = some.pick(_disjoint(some.images))
             found = bootstrap([float(numbers[0])] * len(alone.images), range(len(alone.images)), bounds=bounds)
-            return Interval(
-                found.value, found.low, found.high, len(known), found.clusters, found.how, found.at_least, found.at_most
-            )
+            return replace(found, n=len(known))
         mean, error, count = float(numbers.mean()), *_error(numbers, some.images)
         two, one = (float(_t(count).ppf(share)) * error for share in (0.975, 0.95))
         low, high = (max(bounds[0], mean - two), min(bounds[1], mean + two))

@@ -12,7 +12,7 @@ NaturalBench: Evaluating Vision-Language Models on Natural Adversarial Samples.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 from pfungst.core import AnsweredTrial, Dataset, Example, Findings, ProbeError, Trial, Variant
@@ -114,5 +114,5 @@ def _made(example: Example, seed: int) -> Trial | None:
             after = changed(pair.scene, change)
             query = replace(clean, image=drawn(after, example.image), scene=after.to_json())
             variants.append(Variant(name, query, target=change.answer))
-    notes = {"change": pair.matters.to_json(), **({"idle": pair.idle.to_json()} if pair.idle is not None else {})}
+    notes = {"change": asdict(pair.matters), **({"idle": asdict(pair.idle)} if pair.idle is not None else {})}
     return Trial(example.id, tuple(variants), ONE_OBJECT, notes)

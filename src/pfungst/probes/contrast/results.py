@@ -15,6 +15,7 @@ from itertools import combinations
 
 from pfungst.core import Answer, AnsweredTrial, Failure, Figure, Finding, Findings, Series, Table
 from pfungst.probes import measure
+from pfungst.probes.cells import mean_known
 from pfungst.probes.contrast.overlap import Units
 from pfungst.scores import same_answer
 
@@ -124,7 +125,7 @@ def _against_chance(name: str, found: Sequence[Unit], units: Units, seed: int) -
     right = measure.finding(name, some.mean(values, seed))
     known = [chance for value, chance in zip(values, chances, strict=True) if value == value and chance == chance]
     known = known if len(known) == right.n else []  # the chance level of some would be taken for that of all
-    chance = Finding("chance", _mean(known), len(known), condition=name, how="guessing among the answers offered")
+    chance = Finding("chance", mean_known(known), len(known), condition=name, how="guessing among the answers offered")
     if known:
         _, p, test = some.difference(values, chances, seed)
         right = replace(right, p=p, how=f"{right.how}; against chance: {test}")
@@ -135,10 +136,8 @@ def _parts(groups: Sequence[Group], part: Callable[[Said], int]) -> list[Unit]:
     """Every question (or image) with two members or more."""
     units = []
     for at, group in enumerate(groups):
-        parts: dict[int, list[Said]] = {}
-        for one in group.members:
-            parts.setdefault(part(one), []).append(one)
-        units += [(_all_right(some), _chance(some), at) for some in parts.values() if len(some) > 1]
+        parts = measure.grouped(group.members, part).values()
+        units += [(_all_right(some), _chance(some), at) for some in parts if len(some) > 1]
     return units
 
 
@@ -179,10 +178,6 @@ def _all_right(members: Sequence[Said]) -> float:
 
 def _chance(members: Sequence[Said]) -> float:
     return math.prod(one.chance for one in members)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else math.nan
 
 
 # --- in words and tables ----------------------------------------------------------------------------------------------
@@ -257,9 +252,7 @@ def _by_kind(groups: Sequence[Group], seed: int) -> list[Table]:
     """The same by what was changed and by the type of question, where there are several."""
     tables = []
     for title, kind in (("what was changed", _changed), ("type of question", _type)):
-        kinds: dict[str, list[Group]] = {}
-        for group in groups:
-            kinds.setdefault(kind(group.trial), []).append(group)
+        kinds = measure.grouped(groups, kind)
         if 1 < len(kinds) <= 60:
             rows = []
             for name, some in sorted(kinds.items()):
@@ -271,26 +264,18 @@ def _by_kind(groups: Sequence[Group], seed: int) -> list[Table]:
     return tables
 
 
-def _changed(trial: AnsweredTrial) -> str:
-    change: Mapping[str, object] = trial.trial.notes.get("change", {})
+def _changed(group: Group) -> str:
+    change: Mapping[str, object] = group.trial.trial.notes.get("change", {})
     return str(change.get("attribute", ""))
 
 
-def _type(trial: AnsweredTrial) -> str:
-    return trial.example.question_type or trial.example.answer_type
+def _type(group: Group) -> str:
+    return group.trial.example.question_type or group.trial.example.answer_type
 
 
 def _figure(measured: Sequence[tuple[Finding, Finding]]) -> Figure:
     names = tuple(one.name for one, _ in measured)
-    series = [
-        Series(
-            "right",
-            names,
-            tuple(one.value for one, _ in measured),
-            tuple(one.low for one, _ in measured),
-            tuple(one.high for one, _ in measured),
-        )
-    ]
+    series = [measure.series("right", names, [one for one, _ in measured])]
     if any(not math.isnan(chance.value) for _, chance in measured):
         series.append(Series("chance", names, tuple(chance.value for _, chance in measured)))
     return Figure("Right, one at a time and together", "bar", tuple(series), y_label="accuracy")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from pfungst.core import Answer, AnsweredTrial, Figure, Finding, Findings, Query, Series, Table
-from pfungst.core.stats import bootstrap, compare_paired, holm
 from pfungst.probes import measure
 from pfungst.probes.decoys.sets import MOSTLY, fallen_note, kind_name
 from pfungst.scores.exact import choice_by_scores, normalise
@@ -91,8 +90,11 @@ class Column:
         return sum(one.choice is None for one in self.picks)
 
     def accuracy(self, seed: int, condition: str = "") -> Finding:
-        interval = bootstrap(self.scores, measure.clusters(self.trials), seed=seed)
-        return measure.finding("accuracy", interval, condition or self.name)
+        return measure.mean("accuracy", self.scores, measure.clusters(self.trials), seed, condition or self.name)
+
+    def not_read(self, seed: int, condition: str) -> Finding:
+        unread = [float(one.choice is None) for one in self.picks]
+        return measure.mean("answers not read", unread, measure.clusters(self.trials), seed, condition)
 
     def only(self, keep: Sequence[bool]) -> Column:
         rows = [
@@ -115,19 +117,7 @@ def read(probe: str, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
     labels = {name: ("Orig" if has_orig else OPEN) if name == "clean" else name for name in sets}
     accuracies = {name: columns[name].accuracy(seed, labels[name]) for name in sets}
     drops = _drops(columns, [name for name in ("Random", "clean") if name in columns], headline, labels, has_orig, seed)
-    unread = [
-        measure.finding(
-            "answers not read",
-            bootstrap(
-                [float(p.choice is None) for p in columns[name].picks],
-                measure.clusters(columns[name].trials),
-                seed=seed,
-            ),
-            labels[name],
-        )
-        for name in sets
-        if any(columns[name].options)
-    ]
+    unread = [columns[name].not_read(seed, labels[name]) for name in sets if any(columns[name].options)]
     own = main.only([not one.trial.notes["fallbacks"] for one in main.trials])
     fallen = _fallen(trials)
     circular, circular_table = _circular(columns, headline, seed)
@@ -172,8 +162,7 @@ def _fallbacks(trials: Sequence[AnsweredTrial], seed: int) -> list[Finding]:
     made = []
     for kind in _kinds(trials):
         share = [strange / count if count else float("nan") for count, strange in _sources(trials, kind)]
-        found = bootstrap(share, measure.clusters(trials), seed=seed)
-        made.append(measure.finding("decoys from the fallback", found, kind_name(kind)))
+        made.append(measure.mean("decoys from the fallback", share, measure.clusters(trials), seed, kind_name(kind)))
     return made
 
 
@@ -187,16 +176,11 @@ def _drops(
     for base in bases:
         if base == headline or (base == "clean" and not has_orig):
             continue
-        rows = [
-            (p.score, by_id[one.trial.example_id], measure.cluster(one))
-            for one, p in zip(columns[base].trials, columns[base].picks, strict=True)
-            if one.trial.example_id in by_id
-        ]
-        paired = compare_paired([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows], seed=seed)
+        both = columns[base].only([one.trial.example_id in by_id for one in columns[base].trials])
+        after = [by_id[one.trial.example_id] for one in both.trials]
         condition = f"{labels[base]} to {headline}"
-        found.append(measure.finding("drop", paired.difference, condition, paired.p, paired.how))
-    corrected = holm([float("nan") if one.p is None else one.p for one in found])
-    return [replace(drop, p=p, how=f"{drop.how}, Holm") for drop, p in zip(found, corrected, strict=True)]
+        found.append(measure.difference("drop", both.scores, after, measure.clusters(both.trials), seed, condition))
+    return measure.corrected(found)
 
 
 def _circular(columns: dict[str, Column], headline: str, seed: int) -> tuple[list[Finding], Table | None]:
@@ -219,11 +203,10 @@ def _circular(columns: dict[str, Column], headline: str, seed: int) -> tuple[lis
             if p.choice is not None:
                 counts[p.choice] += 1
     groups = measure.clusters(list(where.values()))
-    always = bootstrap([float(np.min(one)) for one in scores.values()], groups, seed=seed)
-    swayed = bootstrap([float(len(one) > 1) for one in chosen.values()], groups, seed=seed)
+    always, swayed = [float(np.min(one)) for one in scores.values()], [float(len(one) > 1) for one in chosen.values()]
     rows = [
-        measure.finding("accuracy in every order", always, headline),
-        measure.finding("choice changes with the order", swayed, headline),
+        measure.mean("accuracy in every order", always, groups, seed, headline),
+        measure.mean("choice changes with the order", swayed, groups, seed, headline),
     ]
     size = max(places, key=lambda one: sum(places[one]))
     total = max(1, sum(places[size]))
@@ -291,19 +274,10 @@ def _figure(
     title: str, kind: str, label: str, names: Sequence[str], labels: dict[str, str], accuracies: dict[str, Finding],
     columns: dict[str, Column],
 ) -> Figure:  # fmt: skip
-    found = [accuracies[name] for name in names]
     x = tuple(labels[name] for name in names)
-    return Figure(
-        title, kind,
-        (
-            Series(
-                "accuracy", x, tuple(one.value for one in found), tuple(one.low for one in found),
-                tuple(one.high for one in found),
-            ),
-            Series("chance", x, tuple(columns[name].chance for name in names)),
-        ),
-        label, "accuracy",
-    )  # fmt: skip
+    found = measure.series("accuracy", x, [accuracies[name] for name in names])
+    chance = Series("chance", x, tuple(columns[name].chance for name in names))
+    return Figure(title, kind, (found, chance), label, "accuracy")
 
 
 def _verdict(

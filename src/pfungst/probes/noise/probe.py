@@ -20,12 +20,11 @@ from pfungst.core import (
     Findings,
     ProbeError,
     Progress,
-    Series,
     Table,
     Trial,
     Variant,
 )
-from pfungst.core.stats import Floats, bootstrap_means, holm
+from pfungst.core.stats import Floats, bootstrap_means
 from pfungst.probes import measure
 from pfungst.probes.noise.cache import check_rankable, originals, rank_for, rankers_of
 from pfungst.probes.noise.partitions import PARTITIONS, append, partition_names, split
@@ -144,12 +143,8 @@ class _Curve:
 
 def _correct(curves: list[_Curve]) -> list[_Curve]:
     """Holm over all partitions of all rankers: one family."""
-    family = [one for curve in curves for one in curve.drops]
-    p_values = iter(holm([float("nan") if one.p is None else one.p for one in family]))
-    return [
-        replace(curve, drops=[replace(one, p=next(p_values), how=f"{one.how}, Holm") for one in curve.drops])
-        for curve in curves
-    ]
+    family = iter(measure.corrected([one for curve in curves for one in curve.drops]))
+    return [replace(curve, drops=[next(family) for _ in curve.drops]) for curve in curves]
 
 
 def _shape(
@@ -235,18 +230,8 @@ def _kendall(accuracies: Floats) -> float:
 
 def _figures(clean: Finding, curves: Sequence[_Curve]) -> tuple[Figure, ...]:
     names = partition_names(len(curves[0].levels))
-
-    def line(curve: _Curve, labels: Sequence[str], found: Sequence[Finding]) -> Series:
-        return Series(
-            curve.ranker,
-            tuple(labels),
-            tuple(one.value for one in found),
-            tuple(one.low for one in found),
-            tuple(one.high for one in found),
-        )
-
-    accuracy = tuple(line(curve, ("MQ only", *names), (clean, *curve.levels)) for curve in curves)
-    decrement = tuple(line(curve, names, curve.drops) for curve in curves)
+    accuracy = tuple(measure.series(curve.ranker, ("MQ only", *names), (clean, *curve.levels)) for curve in curves)
+    decrement = tuple(measure.series(curve.ranker, names, curve.drops) for curve in curves)
     return (
         Figure("Accuracy by noise level", "line", accuracy, "partition", "accuracy"),
         Figure("Accuracy decrement by noise level", "line", decrement, "partition", "decrement"),

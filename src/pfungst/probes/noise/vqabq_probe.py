@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.core import AnsweredTrial, Dataset, Figure, Findings, ProbeError, Progress, Series, Table, Trial, Variant
-from pfungst.core.stats import bootstrap, compare_paired
+from pfungst.core import AnsweredTrial, Dataset, Figure, Findings, ProbeError, Progress, Table, Trial, Variant
 from pfungst.probes import measure
 from pfungst.probes.noise import vqabq
 from pfungst.probes.noise.cache import check_rankable, originals, rank_for, rankers_of
@@ -76,9 +75,8 @@ class Vqabq:
         counts = vqabq.count_appended(scores, thresholds)
         chosen = _choose(right, counts)
         before = measure.accuracy(trials, "clean", seed)
-        after = measure.finding("accuracy", bootstrap(chosen, groups, seed=seed), "VQABQ")
-        paired = compare_paired(right[0], chosen, groups, seed=seed)
-        drop = measure.finding("drop", paired.difference, "VQABQ", paired.p, paired.how)
+        after = measure.mean("accuracy", chosen, groups, seed, "VQABQ")
+        drop = measure.difference("drop", right[0], chosen, groups, seed, "VQABQ")
         found, _ = vqabq.search_thresholds(scores, lambda many: _mean(_choose(right, many)))
         best = _choose(right, vqabq.count_appended(scores, found))
         statistics = vqabq.ScoreStatistics.of(scores)
@@ -107,13 +105,7 @@ class Vqabq:
             "examined questions themselves: its accuracy is optimistic.",
         )
         accuracies = [measure.accuracy(trials, name, seed) for name in VARIANTS]
-        series = Series(
-            "accuracy",
-            VARIANTS,
-            tuple(one.value for one in accuracies),
-            tuple(one.low for one in accuracies),
-            tuple(one.high for one in accuracies),
-        )
+        series = measure.series("accuracy", VARIANTS, accuracies)
         gain = replace(drop, value=0.0 - drop.value, low=0.0 - drop.high, high=0.0 - drop.low)
         verdict = (
             f"Algorithm 1 appends basic questions to {int((counts > 0).sum())} of {len(trials)} questions; accuracy "
@@ -141,11 +133,10 @@ def _by_type(
     def over(places: Sequence[int]) -> object:
         if not places:
             return "–"
-        some = bootstrap([float(right[i]) for i in places], [groups[i] for i in places], seed=seed)
-        return measure.finding("accuracy", some, condition)
+        return measure.mean("accuracy", right[places], [groups[i] for i in places], seed, condition)
 
     kinds = [[i for i, kind in enumerate(types) if kind == wanted] for wanted, _ in TYPES]
-    return tuple(over(places) for places in (*kinds, range(len(trials))))
+    return tuple(over(places) for places in (*kinds, list(range(len(trials)))))
 
 
 def _mean(scores: npt.NDArray[np.float64]) -> float:

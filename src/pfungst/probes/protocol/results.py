@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pfungst.core import AnsweredTrial, Figure, Finding, Findings, Query, Series, Table
+from pfungst.core import AnsweredTrial, Figure, Finding, Findings, Query, Table
 from pfungst.core.stats import Floats, bootstrap, holm
 from pfungst.probes import measure
-from pfungst.probes.cells import Cells, cells_of, failures, mean_cell, worst_of_n
+from pfungst.probes.cells import Cells, cells_of, failures, mean_cell
 from pfungst.probes.protocol.split import REST, TOTAL, Part, Split, split
 
-MEAN = "mean of all"
 HARNESS = "harness"
 """Name of the headline: the standard deviation of accuracy over harnesses."""
 MATCHER = "matcher"
@@ -35,9 +34,7 @@ def read(
     levels = {one: [row[one] for row in harnesses] for one in factors}
     scores = np.array(told.scores, np.float64).T
     parts = split(scores, told.cells.clusters, levels, seed=seed)
-    clean = measure.accuracy(trials, "clean", seed)
-    disturbed, drop = told.cells.accuracy(MEAN, seed), told.cells.drop(MEAN, seed)
-    changed, worst = told.cells.changes(MEAN, seed), worst_of_n(trials, seed)
+    clean, disturbed, drop, changed, worst = told.cells.summary(trials, seed)
     total = _spread(parts.total, parts, parts.total.p)
     corrected = holm([one.p for one in parts.parts])
     spreads = [_spread(one, parts, p) for one, p in zip(parts.parts, corrected, strict=True)]
@@ -72,7 +69,7 @@ class _Told:
             variants = trial.trial.variants[1:]
             told.names = told.names or [variant.name for variant in variants]
             told.scores.append(trial.scores[1:])
-            told.cells.add(trial.scores[0], mean_cell([cell for _, cell in cells_of(trial)]), measure.cluster(trial))
+            told.cells.add(trial.scores[0], mean_cell(cell for _, cell in cells_of(trial)), measure.cluster(trial))
             for factor, level in seen.items():
                 if factor not in told.applies and len({level(variant.query) for variant in variants}) > 1:
                     told.applies.add(factor)
@@ -109,7 +106,7 @@ def _levels(
         for level in dict.fromkeys(of):
             own = scores[[at for at, one in enumerate(of) if one == level]].mean(0)
             condition = f"{factor}: {level}"
-            accuracy = measure.finding("accuracy", bootstrap(own, clusters, seed=seed), condition)
+            accuracy = measure.mean("accuracy", own, clusters, seed, condition)
             away = bootstrap(own - mean, clusters, seed=seed, bounds=(-1.0, 1.0))
             found.append((factor, level, accuracy, measure.finding("difference from the mean", away, condition)))
     return found
@@ -162,21 +159,9 @@ def _by_harness(names: Sequence[str], harnesses: Sequence[Mapping[str, str]], pa
 def _figures(spreads: Sequence[Finding], found: Sequence[tuple[str, str, Finding, Finding]]) -> list[Figure]:
     if not spreads:
         return []
-    bars = Series(
-        "standard deviation",
-        tuple(one.condition for one in spreads),
-        tuple(one.value for one in spreads),
-        tuple(one.low for one in spreads),
-        tuple(one.high for one in spreads),
-    )
     aways = [away for *_, away in found]
-    levels = Series(
-        "difference",
-        tuple(one.condition for one in aways),
-        tuple(one.value for one in aways),
-        tuple(one.low for one in aways),
-        tuple(one.high for one in aways),
-    )
+    bars = measure.series("standard deviation", (one.condition for one in spreads), spreads)
+    levels = measure.series("difference", (one.condition for one in aways), aways)
     return [
         Figure("What of the harness matters", "bar", (bars,), y_label="standard deviation of accuracy"),
         Figure("Accuracy by level, less the mean", "bar", (levels,), y_label="difference"),

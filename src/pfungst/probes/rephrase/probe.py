@@ -12,27 +12,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from pfungst.core import (
-    AnsweredTrial,
-    Dataset,
-    Example,
-    Failure,
-    Figure,
-    Finding,
-    Findings,
-    ProbeError,
-    Series,
-    Table,
-    Trial,
-    Variant,
-)
-from pfungst.core.stats import Labels, bootstrap, compare_paired
+from pfungst.core import AnsweredTrial, Dataset, Example, Figure, Finding, Findings, ProbeError, Table, Trial, Variant
+from pfungst.core.stats import Labels
 from pfungst.probes import measure
+from pfungst.probes.cells import agreement, failures, worst_of_n
 from pfungst.probes.rephrase.generators import get_rephraser
 from pfungst.probes.rephrase.stability import stability_rows
 from pfungst.probes.rephrase.validated import NOTE as VALIDATED
 from pfungst.probes.rephrase.validated import check_judged, noted, read_validated, validated_rows
-from pfungst.probes.rephrase.wordings import NOTE, wording_rows
+from pfungst.probes.rephrase.wordings import NOTE, compared, wording_rows
 
 KEEPS = "the answer: all wordings of a group ask the same thing about the same image"
 LARGEST_K = 4
@@ -126,19 +114,12 @@ class Rephrase:
         largest = min(LARGEST_K, max((len(row) for row in right), default=0))
         scores = [self._consensus(k, right, groups, seed) for k in range(1, largest + 1)]
         original = measure.accuracy(trials, "clean", seed)
-        rephrased = [sum(one.scores[1:]) / len(one.scores[1:]) for one in trials]
         everyone = measure.clusters(trials)
-        rep = measure.finding("accuracy", bootstrap(rephrased, everyone, seed=seed), "rephrasings")
-        paired = compare_paired([one.scores[0] for one in trials], rephrased, everyone, seed=seed)
-        drop = measure.finding("drop", paired.difference, "rephrasings", paired.p, paired.how)
-
-        def mean(name: str, values: Sequence[float], some: Sequence[AnsweredTrial]) -> Finding:
-            return measure.finding(name, bootstrap(values, measure.clusters(some), seed=seed))
-
-        agreement = mean("agreement", [_agreement(one) for one in trials], trials)
-        consistency = mean("correct-consistency", [_pairs_alike(row) for row in right], known)
-        flips = mean("any-flip rate", [_flips(one) for one in trials], trials)
-        worst = mean("worst of n", [min(one.scores) for one in known], known)
+        _, _, rep, drop = compared([(one, one.scores[1:]) for one in trials], "rephrasings", seed)
+        agreed = measure.mean("agreement", [agreement(one) for one in trials], everyone, seed)
+        consistency = measure.mean("correct-consistency", [_pairs_alike(row) for row in right], groups, seed)
+        flips = measure.mean("any-flip rate", [_flips(one) for one in trials], everyone, seed)
+        worst = worst_of_n(known, seed)
         table = Table(
             "Consensus",
             (*(f"CS({k})" for k in range(1, largest + 1)), "ORI", "REP"),
@@ -148,40 +129,27 @@ class Rephrase:
         more = Table(
             "Consistency",
             ("agreement", "correct-consistency", "any-flip rate", "worst of n"),
-            ((agreement, consistency, flips, worst),),
+            ((agreed, consistency, flips, worst),),
             "Agreement: pairs of wordings with the same answer. Correct-consistency: pairs both right or both wrong, "
             "whatever the wrong answers are. Any-flip: groups in which some wording gets another answer than the "
             "original. Worst of n: score of the worst wording.",
         )
-        figure = Figure(
-            "Consensus score",
-            "line",
-            (
-                Series(
-                    "CS(k)",
-                    tuple(range(1, largest + 1)),
-                    tuple(one.value for one in scores),
-                    tuple(one.low for one in scores),
-                    tuple(one.high for one in scores),
-                ),
-            ),
-            "k",
-            "share of subsets all correct",
-        )
+        line = measure.series("CS(k)", range(1, largest + 1), scores)
+        figure = Figure("Consensus score", "line", (line,), "k", "share of subsets all correct")
         told, kinds = wording_rows(trials, seed)
         trust, stable = stability_rows(trials, seed)
         people, judged, said = validated_rows(trials, seed)
         return Findings(
-            self.name, (*scores, original, rep, drop, agreement, consistency, flips, worst, *kinds, *judged, *stable),
+            self.name, (*scores, original, rep, drop, agreed, consistency, flips, worst, *kinds, *judged, *stable),
             _verdict(original, rep, drop, scores, flips) + said, original, rep, drop,
             tuple(one for one in (table, told, people, more, trust) if one is not None), (figure,),
-            _worst(trials),
+            failures(trials),
         )  # fmt: skip
 
     def _consensus(self, k: int, right: Sequence[Sequence[bool]], clusters: Labels, seed: int) -> Finding:
         """CS(k) with its interval; groups of fewer than k wordings are left out."""
         values = [math.comb(sum(row), k) / math.comb(len(row), k) if len(row) >= k else math.nan for row in right]
-        return measure.finding(f"CS({k})", bootstrap(values, clusters, seed=seed))
+        return measure.mean(f"CS({k})", values, clusters, seed)
 
     def _is_correct(self, score: float) -> bool:
         if self.correct not in THRESHOLDS:
@@ -194,10 +162,7 @@ class Rephrase:
 
 def _groups(data: Dataset) -> list[list[Example]]:
     """The wordings of each group with one answer, the original first, the others as they come."""
-    groups: dict[str, list[Example]] = {}
-    for example in data:
-        if example.group:
-            groups.setdefault(example.group, []).append(example)
+    groups = measure.grouped((example for example in data if example.group), lambda example: example.group)
     for name, members in groups.items():
         members.sort(key=lambda member: member.id != name)
     return [members for members in groups.values() if len(members) > 1 and _one_answer(members)]
@@ -206,12 +171,6 @@ def _groups(data: Dataset) -> list[list[Example]]:
 def _one_answer(members: Sequence[Example]) -> bool:
     """The contract, checked: the wordings of a group share their target, and their image."""
     return len({member.target for member in members}) == 1 and len({member.image_id for member in members}) == 1
-
-
-def _agreement(one: AnsweredTrial) -> float:
-    pairs = [measure.alike(a, b) for a, b in combinations(one.answers, 2)]
-    known = [same for same in pairs if not math.isnan(same)]
-    return sum(known) / len(known) if known else math.nan
 
 
 def _pairs_alike(row: Sequence[bool]) -> float:
@@ -224,17 +183,6 @@ def _flips(one: AnsweredTrial) -> float:
     first, *rest = one.answers
     known = [same for same in (measure.alike(first, answer) for answer in rest) if not math.isnan(same)]
     return float(0.0 in known) if known else math.nan
-
-
-def _worst(trials: Sequence[AnsweredTrial]) -> tuple[Failure, ...]:
-    """Groups whose original is answered and whose worst wording is not."""
-    found = []
-    for one in trials:
-        lost = one.scores[0] - min(one.scores)
-        if lost > 0:
-            place = one.scores.index(min(one.scores))
-            found.append(Failure(one.example.id, one.trial.variants[place].name, lost))
-    return tuple(sorted(found, key=lambda failure: -failure.loss)[: measure.WORST])
 
 
 def _verdict(original: Finding, rep: Finding, drop: Finding, scores: Sequence[Finding], flips: Finding) -> str:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import AnsweredTrial, DataError, Dataset, Finding, ProbeError, Table, Trial
-from pfungst.core.stats import bootstrap
 from pfungst.data.fields import Bad
 from pfungst.logs import cells
 from pfungst.logs.source import open_source
@@ -151,9 +150,7 @@ def _share(told: Sequence[tuple[AnsweredTrial, Sequence[Votes | None]]], field: 
     pairs = [
         (float(vote.most(field)), measure.cluster(one)) for one, votes in told for vote in votes if vote is not None
     ]
-    return measure.finding(
-        "share", bootstrap([value for value, _ in pairs], [name for _, name in pairs], seed=seed), words
-    )
+    return measure.mean("share", [value for value, _ in pairs], [name for _, name in pairs], seed, words)
 
 
 SHARES = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pfungst.core import AnsweredTrial, Finding, Table
-from pfungst.core.stats import bootstrap, compare_paired
 from pfungst.probes import measure
 
 NOTE = "wordings"
@@ -49,10 +48,9 @@ def compared(
     groups = measure.clusters([one for one, _ in some])
     scores = [sum(row) / len(row) for _, row in some]
     original = [one.scores[0] for one, _ in some]
-    accuracy = measure.finding("accuracy", bootstrap(scores, groups, seed=seed), title)
-    paired = compare_paired(original, scores, groups, seed=seed)
-    drop = measure.finding("drop", paired.difference, title, paired.p, paired.how)
-    first = measure.finding("accuracy", bootstrap(original, groups, seed=seed), f"originals of {title}")
+    accuracy = measure.mean("accuracy", scores, groups, seed, title)
+    drop = measure.difference("drop", original, scores, groups, seed, title)
+    first = measure.mean("accuracy", original, groups, seed, f"originals of {title}")
     return sum(len(row) for _, row in some), first, accuracy, drop
 
 
