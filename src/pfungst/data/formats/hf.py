@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import DataError, Image, MissingExtra
-from pfungst.data.fields import Bad, record
 from pfungst.data.formats.rows import ColumnOptions, Rows
 from pfungst.data.images import StoredImage
 from pfungst.data.job import Format, Found, Job
@@ -48,9 +47,7 @@ class HuggingFace(Format):
         rows = Rows(job)
         for split in job.in_turn(list(parts)):
             rows.pictures.update(_pictures_apart(job, split, parts[split]))
-            part, prefix = parts[split], f"{split}-" if len(parts) > 1 else ""
-            for number, example in _examples(job, rows, part, prefix):
-                yield example, None, number
+            yield from _examples(job, rows, parts[split], f"{split}-" if len(parts) > 1 else "")
 
 
 def _open(job: Job) -> dict[str, Any]:
@@ -99,7 +96,7 @@ def _pictures_apart(job: Job, split: str, data: Any) -> Iterator[tuple[str, Imag
             yield str(id_), StoredImage(partial(_fetch, job.place, pictures, column, index))
 
 
-def _examples(job: Job, rows: Rows, data: Any, prefix: str) -> Iterator[tuple[int, Any]]:
+def _examples(job: Job, rows: Rows, data: Any, prefix: str) -> Iterator[Found]:
     column = rows.column(dict.fromkeys(data.column_names, True), "image")
     kept = {
         name: as_stored for name, feature in data.features.items() if (as_stored := _undecoded(feature)) is not None
@@ -109,19 +106,14 @@ def _examples(job: Job, rows: Rows, data: Any, prefix: str) -> Iterator[tuple[in
     there = {name: _filled(images, name) for name, images in pictures.items()}
     rest = data.remove_columns(list(kept)) if len(kept) < len(data.column_names) else [{} for _ in range(len(data))]
     for index, row in enumerate(rest):
-        try:
-            given = dict(record(row))
-            picture = None
-            for name, images in pictures.items():
-                stored = StoredImage(partial(_fetch, job.place, images, name, index)) if there[name][index] else None
-                if name != column:
-                    given[name] = stored
-                elif stored is not None:
-                    picture = partial(_same, stored)
-            for part in rows.unfold(given):
-                yield index + 1, rows.example(part, f"{prefix}{index + 1}", picture)
-        except Bad as problem:
-            job.bad(None, f"row {index + 1}", problem)
+        given, picture = dict(row), None
+        for name, images in pictures.items():
+            stored = StoredImage(partial(_fetch, job.place, images, name, index)) if there[name][index] else None
+            if name == column:
+                picture = stored
+            else:
+                given[name] = stored
+        yield from rows.found(None, f"row {index + 1}", given, prefix, picture)
 
 
 def _undecoded(feature: Any) -> Any:
@@ -137,10 +129,6 @@ def _undecoded(feature: Any) -> Any:
 def _filled(images: Any, column: str) -> Any:
     """Which rows hold an image, found without reading any."""
     return images.data[column].is_valid().to_numpy()
-
-
-def _same(image: Image) -> Image:
-    return image
 
 
 def _fetch(place: str, pictures: Any, column: str, index: int) -> bytes:

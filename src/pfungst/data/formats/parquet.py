@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
+from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ BATCH = 4_096
 """Rows decoded at once."""
 
 
-def parquet_rows(file: File, rows: Rows) -> Iterator[tuple[int, Any, Callable[[], Image] | None]]:
+def parquet_rows(file: File, rows: Rows) -> Iterator[tuple[int, Any, Image | None]]:
     """(row number, row, image) of a Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -44,9 +44,9 @@ def parquet_rows(file: File, rows: Rows) -> Iterator[tuple[int, Any, Callable[[]
                         for name in kept:
                             struct = pa.types.is_struct(schema.field(name).type)
                             stored = _stored(source, name, group, within, row, struct)
-                            if name == column and stored is not None:
-                                picture = partial(_same, stored)
-                            elif name != column:
+                            if name == column:
+                                picture = stored
+                            else:
                                 row[name] = stored
                         within += 1
                         yield number, row, picture
@@ -73,10 +73,6 @@ def holds_images(file: File) -> bool:
         return False  # told when it is read
     images = [name for name in schema.names if _holds_bytes(schema.field(name).type)]
     return bool(images) and set(schema.names) - set(images) <= {"id", "image_id", "imageId"}
-
-
-def _same(image: Image) -> Image:
-    return image
 
 
 def _holds_bytes(type_: Any) -> bool:

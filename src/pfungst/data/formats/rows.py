@@ -24,7 +24,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass
 from string import ascii_uppercase
 from typing import Any
@@ -38,15 +38,16 @@ from pfungst.data.fields import (
     most_frequent,
     name,
     optional_text,
+    record,
     shown,
     text,
 )
-from pfungst.data.files import IMAGE_SUFFIXES
+from pfungst.data.files import IMAGE_SUFFIXES, File
 from pfungst.data.formats.clevr import Programs, checked_scene
 from pfungst.data.formats.layouts import NAMES, OPTION_COLUMNS, Layout, layout_of, lettered_options, options_at_end
 from pfungst.data.formats.linked import Linked
 from pfungst.data.images import StoredImage, from_base64, is_base64
-from pfungst.data.job import UNREAD, Job
+from pfungst.data.job import UNREAD, Found, Job
 from pfungst.logs import cells
 
 SEVERAL = "questions with several images, of which the first is shown"
@@ -117,10 +118,29 @@ class Rows:
         """The column that holds a field in this row; the first possible name if none does."""
         return self._shape(row).column(row, field)
 
-    def unfold(self, row: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-        """The rows in a row: one, but for tables with several questions a row."""
-        unfold = self._shape(row).layout.unfold
-        return (row,) if unfold is None else unfold(row)
+    def found(
+        self, file: File | None, where: int | str, row: object, prefix: str, picture: Image | None
+    ) -> Iterator[Found]:
+        """The examples of a row: one, but for tables with several questions a row. A `Bad` one is reported.
+
+        where: its number, or `record 3` and the like. prefix: what ids begin with that are row numbers.
+        """
+        number = where if isinstance(where, int) else int(where.split()[1])
+        try:
+            if isinstance(row, Bad):
+                raise row
+            given = record(row)
+        except Bad as problem:
+            self._job.bad(file, where, problem)
+            return
+        unfold = self._shape(given).layout.unfold
+        for part in (given,) if unfold is None else unfold(given):
+            try:
+                example = self.example(part, f"{prefix}{number}", picture)
+            except Bad as problem:
+                self._job.bad(file, where, problem)
+            else:
+                yield example, file, number
 
     def _shape(self, row: Mapping[str, Any]) -> _Shape:
         names = tuple(row)
@@ -130,8 +150,8 @@ class Rows:
             self._job.unread_columns.update(dict.fromkeys(one for one in names if one not in read))
         return self._shapes[names]
 
-    def example(self, row: Mapping[str, Any], id_: str, picture: Callable[[], Image] | None = None) -> Example:
-        """An example of a row. `id_` is used where the row has no id; `picture` stands for an image kept elsewhere."""
+    def example(self, row: Mapping[str, Any], id_: str, picture: Image | None = None) -> Example:
+        """An example of a row. `id_` is used where the row has no id; `picture` is an image kept elsewhere."""
 
         shape = self._shape(row)
         layout = shape.layout
@@ -165,7 +185,7 @@ class Rows:
             answers = (target,)
         if choices and target is not None and target not in choices:
             raise Bad(f"the right answer {shown(target)} is not among its choices.")
-        image, image_name = picture() if picture else None, ""
+        image, image_name = picture, ""
         if image is None and get("image") is not None:
             self._job.image_column = shape.column(row, "image")
             path = layout.image.format_map({**row, "image": get("image")}) if layout.image else get("image")

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pfungst.core import DataError, Image
-from pfungst.data.fields import Bad, record
 from pfungst.data.files import File
 from pfungst.data.formats.layouts import NAMES
 from pfungst.data.formats.parquet import holds_images, parquet_rows
@@ -18,8 +17,8 @@ from pfungst.data.job import Format, Found, Job
 from pfungst.data.json_records import JsonRecords
 from pfungst.data.lines import json_lines, table
 
-Row = tuple[int | str, Any, Callable[[], Image] | None]
-"""Position, the row or what is wrong with it, and how its image is fetched if the table holds it."""
+Row = tuple[int | str, Any, Image | None]
+"""Position, the row or what is wrong with it, and its image if the table holds it."""
 
 _SHARD = re.compile(r"[-_]\d{4,6}-of-\d{4,6}$")
 _LINES = frozenset({".jsonl", ".ndjson"})
@@ -68,27 +67,8 @@ class TableFiles(Format):
         for split in job.in_turn(chosen):
             for file in splits[split]:
                 prefix = "" if len(chosen) == len(splits[split]) == 1 else f"{file.stem}-"
-                for example, number in _examples(job, rows, file, prefix):
-                    yield example, file, number
-
-
-def _examples(job: Job, rows: Rows, file: File, prefix: str) -> Iterator[tuple[Any, int]]:
-    for number, row, picture in _rows(file, rows):
-        try:
-            if isinstance(row, Bad):
-                raise row
-            count = number if isinstance(number, int) else int(number.split()[1])
-            parts = rows.unfold(record(row))
-        except Bad as problem:
-            job.bad(file, number, problem)
-            continue
-        for part in parts:
-            try:
-                example = rows.example(part, f"{prefix}{count}", picture)
-            except Bad as problem:
-                job.bad(file, number, problem)
-            else:
-                yield example, count
+                for where, row, picture in _rows(file, rows):
+                    yield from rows.found(file, where, row, prefix, picture)
 
 
 def _rows(file: File, rows: Rows) -> Iterator[Row]:
@@ -128,7 +108,7 @@ def _pictures(file: File, rows: Rows) -> Iterator[tuple[str, Image]]:
     """Image id and image of a table that holds images alone (GQA on the hub)."""
     for _, row, picture in parquet_rows(file, rows):
         if picture is not None and (id_ := row.get(rows.column(row, "id"))) is not None:
-            yield str(id_), picture()
+            yield str(id_), picture
 
 
 def _splits(job: Job, tables: Sequence[File]) -> Mapping[str, list[File]]:

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import ast
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from pfungst.core import BytesImage, DataError, Example, Image
@@ -37,6 +37,8 @@ NATURALBENCH = "NaturalBench"
 _MARKS = frozenset({"image", "image_path", "A", "answer", "category"})
 
 Row = dict[str, str]
+Cell = Callable[[], Image]
+"""Gives the image of one row."""
 
 
 class VlmEvalKit(Format):
@@ -61,25 +63,28 @@ class VlmEvalKit(Format):
         job.name = "+".join(chosen)
         rows = Rows(job)
         for split in job.in_turn(chosen):
-            table = _Table(splits[split], job)
-            circular = _circular(splits[split])
-            for place, (number, row, picture) in enumerate(table.rows()):
-                try:
-                    if isinstance(row, Bad):
-                        raise row
-                    example = _example(rows, row, picture, number, job, split.startswith(NATURALBENCH))
-                    group = _group(row, circular)
-                    example = replace(example, group=group, contrast=_contrast(split, example, place))
-                except Bad as problem:
-                    job.bad(splits[split], number, problem)
-                else:
-                    yield example, splits[split], number
+            file = splits[split]
+            circular = _circular(file)
+            for place, (number, row, cell) in enumerate(_Table(file, job).rows()):
+                at = file, number
+                yield from job.example(at, _example, job, rows, split, place, number, row, cell, circular)
 
 
-def _example(rows: Rows, row: Row, cell: _Cell | None, number: int, job: Job, options_inside: bool) -> Example:
+def _example(
+    job: Job,
+    rows: Rows,
+    split: str,
+    place: int,
+    number: int,
+    row: Row | Bad,
+    cell: Cell | None,
+    circular: frozenset[int],
+) -> Example:
+    if isinstance(row, Bad):
+        raise row
     if "index" not in row:
         raise Bad('"index" is empty.')
-    image = cell.image() if cell is not None else None
+    image = cell() if cell is not None else None
     named = first_of(row.pop("image_path", ""), job)
     if named:
         row["image_id"] = named if not named.startswith("/") else named.rpartition("/")[2]
@@ -87,12 +92,10 @@ def _example(rows: Rows, row: Row, cell: _Cell | None, number: int, job: Job, op
             job.image_column = "image_path"
             # an absolute path is that of another machine: the name of the file is what counts
             image = job.images.at(row["image_id"])
-    asked = naturalbench({**row, "question_type": row.get("type", "")}) if options_inside else row
-    return rows.example(asked, str(number), partial(_same, image) if image is not None else None)
-
-
-def _same(image: Image) -> Image:
-    return image
+    inside = split.startswith(NATURALBENCH)
+    asked = naturalbench({**row, "question_type": row.get("type", "")}) if inside else row
+    example = rows.example(asked, str(number), image)
+    return replace(example, group=_group(row, circular), contrast=_contrast(split, example, place))
 
 
 def _circular(file: File) -> frozenset[int]:
@@ -154,50 +157,33 @@ def first_of(cell: str, job: Job) -> str:
     return str(items[0])
 
 
-class _Cell:
-    """The image of one row."""
-
-    def __init__(self, table: _Table, text: str, place: tuple[int, int]) -> None:
-        self._table, self._text, self._place = table, text, place
-        self._image: Image | None = None
-
-    def image(self) -> Image:
-        if self._image is None:
-            self._image = self._find()
-        return self._image
-
-    def _find(self) -> Image:
-        text = first_of(self._text, self._table.job)
-        if len(text) <= _LONGEST_INDEX:
-            return self._table.of_index(_plain(text))
-        image = from_base64(text.partition(",")[2] if text.startswith("data:") else text)
-        return self._table.late(image, self._place)
-
-
 class _Table:
     """One file, and where its images are."""
 
     def __init__(self, file: File, job: Job) -> None:
-        self.file, self.job = file, job
+        self._file, self._job = file, job
         self._images: dict[str, Image] = {}
         self._searched = False
 
-    def rows(self) -> Iterator[tuple[int, Row | Bad, _Cell | None]]:
-        for number, row, place in placed_rows(self.file):
+    def rows(self) -> Iterator[tuple[int, Row | Bad, Cell | None]]:
+        for number, row, place in placed_rows(self._file):
             if isinstance(row, Bad):
                 yield number, row, None
                 continue
             text = row.pop("image", "")
-            cell = _Cell(self, text, place) if text else None
+            cell: Cell | None = cache(partial(self._image, text, place)) if text else None
             if cell is not None and "index" in row and len(text) > _LONGEST_INDEX and not self._searched:
-                self._remember(row["index"], cell)
+                with suppress(Bad):  # reported with its own row
+                    self._images[_plain(row["index"])] = cell()
             yield number, row, cell
 
-    def _remember(self, index: str, cell: _Cell) -> None:
-        with suppress(Bad):  # reported with its own row
-            self._images[_plain(index)] = cell.image()
+    def _image(self, text: str, place: tuple[int, int]) -> Image:
+        text = first_of(text, self._job)
+        if len(text) <= _LONGEST_INDEX:
+            return self._of_index(_plain(text))
+        return self._late(_decoded(text), place)
 
-    def of_index(self, index: str) -> Image:
+    def _of_index(self, index: str) -> Image:
         """The image that another row holds, before this one or behind it."""
         if index not in self._images and not self._searched:
             for _ in self.rows():
@@ -207,12 +193,16 @@ class _Table:
             raise Bad(f"the image is that of row {shown(index)}, which holds none.")
         return self._images[index]
 
-    def late(self, image: BytesImage, place: tuple[int, int]) -> Image:
+    def _late(self, image: BytesImage, place: tuple[int, int]) -> Image:
         """An image that is read from the file again when it is needed; kept in memory where the file is packed."""
-        path = self.file.random_access() if not self.file.member and self.file.preference == 0 else None
+        path = self._file.random_access() if not self._file.member and self._file.preference == 0 else None
         if not isinstance(path, Path):
             return image
         return StoredImage(partial(_fetch, path, *place), [image.digest])
+
+
+def _decoded(text: str) -> BytesImage:
+    return from_base64(text.partition(",")[2] if text.startswith("data:") else text)
 
 
 def _fetch(path: Path, start: int, end: int) -> bytes:
@@ -224,7 +214,6 @@ def _fetch(path: Path, start: int, end: int) -> bytes:
         row = next(csv.reader((line + "\n" for line in text.split("\n")), delimiter="\t"))
         cell = row[[column.strip() for column in header].index("image")]
         items = ast.literal_eval(cell.strip()) if cell.lstrip().startswith("[") else [cell]
-        text = items[0]
-        return from_base64(text.partition(",")[2] if text.startswith("data:") else text).data
+        return _decoded(items[0]).data
     except (OSError, ValueError, IndexError, SyntaxError, StopIteration, Bad) as error:
         raise DataError.at(path, f"byte {start}", "the image cannot be read again.", "Was the file changed?") from error
