@@ -204,8 +204,7 @@ def found_examples(runs: Sequence[str | Path]) -> list[Example]:
 
 
 def _example(row: Mapping[str, Any]) -> Example:
-    from pfungst.probes.game.drawn import image_of
-    from pfungst.probes.game.rows import scene_after
+    from pfungst.probes.game.rows import image_of, scene_after
 
     scene = scene_after(row)
     image = image_of(scene)

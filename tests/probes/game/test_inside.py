@@ -52,7 +52,7 @@ def test_attention_and_gradient_weighted_activations_are_drawn(
 
 def test_film_activations_are_weighted_by_the_gradient_of_the_answer(table: pa.Table, small: list[Example]) -> None:
     from pfungst.models.encode import Encoder
-    from pfungst.probes.game.drawn import image_of, scenes_of
+    from pfungst.probes.game.rows import image_of, scenes_of
 
     trained, row = untrained("film", small), fooled_rows(table)[0]
     before, _ = scenes_of(row)

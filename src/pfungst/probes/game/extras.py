@@ -41,7 +41,11 @@ def add_extras(
     rows = fooled_rows(moves)
     tables = []
     if transfer:
-        tables.append(_transfer(transfer, run, player, data, rules))
+        from pfungst.probes.game.transfer import transfer_matrix
+
+        found = {f"{read_config(one)['player']['name']} ({one.name})": fooled_rows(read_moves(one)) for one in transfer}
+        with AnswerStore(run / "answers.sqlite") as store:
+            tables.append(transfer_matrix(found, [player], data, rules, store))
     if rows and fairness != "none":
         from pfungst.probes.game.fairness import check_fairness, load_detector
 
@@ -51,11 +55,3 @@ def add_extras(
     named = {title: [str(path.relative_to(run)) for path in paths] for title, paths in albums.items() if paths}
     write_json(folder / EXTRAS, {"tables": tables, "albums": named})
     return tables
-
-
-def _transfer(runs: Sequence[Path], mine: Path, player: Player, data: Dataset, rules: GameRules) -> Table:
-    from pfungst.probes.game.transfer import transfer_matrix
-
-    found = {f"{read_config(run)['player']['name']} ({run.name})": fooled_rows(read_moves(run)) for run in runs}
-    with AnswerStore(mine / "answers.sqlite") as store:
-        return transfer_matrix(found, [player], data, rules, store)

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pfungst.core import Finding, PfungstError, Table
 from pfungst.core.stats import bootstrap
-from pfungst.probes.game.drawn import image_of, scenes_of
-from pfungst.probes.game.rows import fooled_rows
+from pfungst.probes.game.rows import fooled_rows, image_of, scenes_of
 from pfungst.probes.measure import finding
 
 if TYPE_CHECKING:
@@ -39,14 +38,11 @@ class Fairness:
     """The same for the images that fooled the player."""
 
     def table(self) -> Table:
-        rows = tuple(
-            (name, one)
-            for name, one in (
-                ("same objects found before and after, fooled", self.fooled),
-                ("same objects found before and after, not fooled", self.others),
-                ("all objects found, before", self.seen_before),
-                ("all objects found, after, fooled", self.seen_after),
-            )
+        rows = (
+            ("same objects found before and after, fooled", self.fooled),
+            ("same objects found before and after, not fooled", self.others),
+            ("all objects found, before", self.seen_before),
+            ("all objects found, after, fooled", self.seen_after),
         )
         note = (
             "Slot Attention looks at both images (B.6); what it misses in scenes that fooled nobody is its own error."

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.probes.game.drawn import image_of, scenes_of
+from pfungst.probes.game.rows import image_of, scenes_of
+from pfungst.probes.game.strips import write_line, write_pictures
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -33,6 +35,8 @@ MOST_STEPS = 8
 PANEL = (240, 180)
 """Width and height of one panel."""
 CAPTION = 18
+MOST_SIGNS = 110
+"""Of a line of text; longer ones are cut."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +70,15 @@ class Inside:
         columns = 1 + max(len(self.before), len(self.after))
         sheet = PIL.Image.new("RGB", (max(3, columns) * wide, 2 * (high + CAPTION) + 2 * CAPTION), (255, 255, 255))
         pen = PIL.ImageDraw.Draw(sheet)
-        _write(pen, 4, 2, self.question)
-        _write(pen, 4, 2 + CAPTION, f"right: {self.truth}    before: {self.answers[0]}    after: {self.answers[1]}")
+        write_line(pen, 4, 2, self.question, MOST_SIGNS)
+        said = f"right: {self.truth}    before: {self.answers[0]}    after: {self.answers[1]}"
+        write_line(pen, 4, 2 + CAPTION, said, MOST_SIGNS)
         for row, (panels, picture) in enumerate(zip((self.before, self.after), self.pictures, strict=True)):
             top = 2 * CAPTION + row * (high + CAPTION)
             plain = Panel("before" if row == 0 else "after")
             for column, panel in enumerate((plain, *panels)):
                 sheet.paste(PIL.Image.fromarray(draw_panel(panel, picture)), (column * wide, top))
-                _write(pen, column * wide + 4, top + high + 2, panel.name)
+                write_line(pen, column * wide + 4, top + high + 2, panel.name, MOST_SIGNS)
         return np.asarray(sheet)
 
 
@@ -205,29 +210,8 @@ def draw_panel(panel: Panel, picture: Pixels) -> Pixels:
 
 def write_insides(folder: Path, rows: Sequence[Mapping[str, Any]], player: Any, count: int) -> list[Path]:
     """Draw the first `count` rows from inside into `folder`/inside; none where the player is no model of the zoo."""
-    import io
-
-    import PIL.Image
-
-    from pfungst.core.files import write_atomic
-
     trained = getattr(player, "trained", None)
     if trained is None or not hasattr(trained, "vocabulary"):
         return []
-    written: list[Path] = []
-    for number, row in enumerate(rows[:count]):
-        inside = look_inside(trained, row)
-        if not inside.before:
-            return written
-        buffer = io.BytesIO()
-        PIL.Image.fromarray(inside.sheet()).save(buffer, format="PNG")
-        path = folder / "inside" / f"{number:03d}.png"
-        write_atomic(path, buffer.getvalue())
-        written.append(path)
-    return written
-
-
-def _write(pen: Any, x: float, y: float, text: str) -> None:
-    # The built-in font knows Latin-1 only; other signs must not stop the drawing.
-    short = text if len(text) < 110 else text[:107] + "..."
-    pen.text((x, y), short.encode("latin-1", "replace").decode("latin-1"), fill=(0, 0, 0))
+    insides = takewhile(lambda inside: inside.before, (look_inside(trained, row) for row in rows[:count]))
+    return write_pictures(folder / "inside", (inside.sheet() for inside in insides))

@@ -18,6 +18,9 @@ from pfungst.probes.game.minigame import MiniGame, Move
 from pfungst.probes.game.rules import CHANGED, FOOLED, INVALID, GameRules
 from pfungst.probes.game.verifier import Limits, Verdict, verify
 from pfungst.scores import same_answer
+from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH
+from pfungst.world.images import SceneImage
+from pfungst.world.scene import Scene
 
 ROUNDS, MOVES = "rounds", "moves.parquet"
 """What the game keeps in its folder of a run."""
@@ -99,8 +102,7 @@ class Round:
 
 def limits_of(rules: GameRules) -> Limits:
     """The verifier's limits for the rules of a game."""
-    legality = rules.legality
-    free = rules.ood
+    legality, free = rules.legality, rules.ood
     return Limits(
         gap=legality.gap,
         radius=dict(legality.radius),
@@ -108,8 +110,8 @@ def limits_of(rules: GameRules) -> Limits:
         margin=0.0 if free else legality.margin,
         bound=float("inf") if free else legality.bound,
         pixels=1 if free else legality.min_pixels,
-        width=rules.width or 320,
-        height=rules.height or 240,
+        width=rules.width or DEFAULT_WIDTH,
+        height=rules.height or DEFAULT_HEIGHT,
         objects=(rules.min_objects, rules.max_objects),
     )
 
@@ -162,8 +164,7 @@ def settle(game: MiniGame, control: bool) -> Round:
 
 
 def _verdict(board: Board, positions: Floats, limits: Limits) -> Verdict:
-    before, after = board.record(np.asarray(board.start)), board.record(positions)
-    return verify(before, after, board.program.to_json(), board.truth_text, limits)
+    return verify(board.record(board.start), board.record(positions), board.program.to_json(), board.truth_text, limits)
 
 
 def ask_again(game: MiniGame) -> tuple[dict[int, bool], dict[int, bool], dict[int, bool]]:
@@ -171,7 +172,7 @@ def ask_again(game: MiniGame) -> tuple[dict[int, bool], dict[int, bool], dict[in
     adversary committed itself to, where they got a wrong one, a wrong one again."""
     numbers = range(len(game.boards))
     old = {n: game.old_answer(n) for n in numbers}
-    starts = {n: np.asarray(game.boards[n].start) for n in numbers if old[n] is not None}
+    starts = {n: game.boards[n].start for n in numbers if old[n] is not None}
     again = {n: same_answer(text, old[n].text) for n, text in _ask_again(game, starts).items()}  # type: ignore[union-attr]
     fooled = {n: move.positions for n in numbers if (move := game.fooled(n)) is not None}
     confirmed = _wrong_again(game, fooled)
@@ -201,7 +202,7 @@ def _row(game: MiniGame, move: Move, verdict: Verdict | None, confirmed: Mapping
         "run": 0, "game": 0, "step": move.step, "query": move.query, "example_id": board.example.id,
         "image_id": board.example.image_id, "question": storable(board.example.question),
         "question_type": board.example.question_type, "program": json.dumps(board.program.to_json()),
-        "scene": _scene_text(board), "before": np.asarray(board.start).ravel().tolist(),
+        "scene": json.dumps(board.record(board.start), sort_keys=True), "before": board.start.ravel().tolist(),
         "after": move.positions.ravel().tolist(), "camera": list(board.camera_at(move.positions)),
         "truth": board.truth_text, "old_answer": None if old is None else storable(old.text),
         "new_answer": None if move.answer is None else storable(move.answer),
@@ -211,10 +212,6 @@ def _row(game: MiniGame, move: Move, verdict: Verdict | None, confirmed: Mapping
         "verified": None if verdict is None else verdict.fair,
         "problems": "" if verdict is None else "; ".join(verdict.problems), "reward": move.reward,
     }  # fmt: skip
-
-
-def _scene_text(board: Board) -> str:
-    return json.dumps(board.record(np.asarray(board.start)), sort_keys=True)
 
 
 def _thinned(curve: list[Any], most: int = 200) -> list[Any]:
@@ -282,10 +279,19 @@ def fooled_rows(table: Any) -> list[dict[str, Any]]:
     return list(rows.values())
 
 
+def scenes_of(row: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The two scenes of a row, before and after, as published dictionaries."""
+    return json.loads(row["scene"]), scene_after(row)
+
+
+def image_of(scene: Mapping[str, Any]) -> SceneImage:
+    """The image of a scene as a player saw it, in the size the scene says."""
+    width, height = scene.get("image_size") or (DEFAULT_WIDTH, DEFAULT_HEIGHT)
+    return SceneImage(scene, int(width), int(height))
+
+
 def scene_after(row: Mapping[str, Any]) -> dict[str, Any]:
     """The manipulated scene of a row as a published dictionary, relationships computed anew."""
-    from pfungst.world import Scene
-
     scene = json.loads(row["scene"])
     scene["camera"] = list(row["camera"])
     return Scene.from_json(scene).moved(np.reshape(row["after"], (-1, 2))).to_json()

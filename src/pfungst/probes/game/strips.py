@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import io
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pfungst.core.files import write_atomic
-from pfungst.probes.game.rows import scene_after
+from pfungst.probes.game.rows import scenes_of
 from pfungst.world.constants import BOUND, COLOR_RGB, RADIUS
 
 PLAN = 240
@@ -52,37 +51,40 @@ def strip(row: Mapping[str, Any]) -> npt.NDArray[np.uint8]:
     from pfungst.world import render
 
     parts = []
-    for scene in (json.loads(row["scene"]), scene_after(row)):
-        drawn = render(scene, 320, 240)
-        parts += [drawn, plan_view(scene)]
-    width = sum(part.shape[1] for part in parts)
-    sheet = PIL.Image.new("RGB", (width, 240 + 52), (255, 255, 255))
-    at = 0
-    for part in parts:
-        sheet.paste(PIL.Image.fromarray(part), (at, 0))
-        at += part.shape[1]
+    for scene in scenes_of(row):
+        parts += [render(scene, 320, 240), plan_view(scene)]
+    images = np.concatenate(parts, axis=1)
+    sheet = PIL.Image.new("RGB", (images.shape[1], 240 + 52), (255, 255, 255))
+    sheet.paste(PIL.Image.fromarray(images), (0, 0))
     pen = PIL.ImageDraw.Draw(sheet)
-    question = row["question"] if len(row["question"]) < 170 else row["question"][:167] + "..."
-    # The built-in font knows Latin-1 only; other signs must not stop the drawing.
-    said = [
-        question,
-        f"right: {row['truth']}    before: {row['old_answer']}    after: {row['new_answer']}",
-        f"{row['example_id']}    fair by a second opinion: {'yes' if row['verified'] else 'no ' + row['problems']}",
-    ]
-    for line, text in enumerate(said):
-        pen.text((6, 244 + 15 * line), text.encode("latin-1", "replace").decode("latin-1"), fill=(0, 0, 0))
+    write_line(pen, 6, 244, row["question"], 170)
+    write_line(pen, 6, 259, f"right: {row['truth']}    before: {row['old_answer']}    after: {row['new_answer']}")
+    fair = "yes" if row["verified"] else "no " + row["problems"]
+    write_line(pen, 6, 274, f"{row['example_id']}    fair by a second opinion: {fair}")
     return np.asarray(sheet)
+
+
+def write_line(pen: Any, x: float, y: float, text: str, most: int | None = None) -> None:
+    """Write a text, cut where it has `most` signs or more."""
+    if most is not None and len(text) >= most:
+        text = text[: most - 3] + "..."
+    # The built-in font knows Latin-1 only; other signs must not stop the drawing.
+    pen.text((x, y), text.encode("latin-1", "replace").decode("latin-1"), fill=(0, 0, 0))
 
 
 def write_strips(folder: Path, rows: Sequence[Mapping[str, Any]], count: int) -> list[Path]:
     """Draw the first `count` rows of moves.parquet into `folder`/strips."""
+    return write_pictures(folder / "strips", map(strip, rows[:count]))
+
+
+def write_pictures(folder: Path, pictures: Iterable[npt.NDArray[np.uint8]]) -> list[Path]:
+    """Number the images through as PNG files of a folder."""
     import PIL.Image
 
     written = []
-    for number, row in enumerate(rows[:count]):
+    for number, picture in enumerate(pictures):
         buffer = io.BytesIO()
-        PIL.Image.fromarray(strip(row)).save(buffer, format="PNG")
-        path = folder / "strips" / f"{number:03d}.png"
-        write_atomic(path, buffer.getvalue())
-        written.append(path)
+        PIL.Image.fromarray(picture).save(buffer, format="PNG")
+        written.append(folder / f"{number:03d}.png")
+        write_atomic(written[-1], buffer.getvalue())
     return written

@@ -18,33 +18,6 @@ from pfungst.probes.measure import finding
 from pfungst.scores import same_answer
 
 
-def try_scenes(
-    rows: Sequence[Mapping[str, Any]],
-    player: Player,
-    examples: Sequence[Example],
-    rules: GameRules | str = "paper",
-    store: AnswerStore | None = None,
-) -> Finding:
-    """Share of the scenes found against another player that fool this one as well: right before, wrong after.
-
-    Scenes whose original this player gets wrong, or cannot answer, are left out.
-    """
-    by_id = {example.id: example for example in examples}
-    boards = [Board.of(by_id[row["example_id"]], rules_of(rules)) for row in rows]
-    asker = Asker(player, store)
-    scenes = asker.reads_scenes
-    before = asker.ask([board.query(np.asarray(board.start), scenes) for board in boards])
-    moved = [np.reshape(np.asarray(row["after"]), (-1, 2)) for row in rows]
-    after = asker.ask([board.query(places, scenes) for board, places in zip(boards, moved, strict=True)])
-    outcome, images = [], []
-    for board, old, new in zip(boards, before, after, strict=True):
-        if old is None or new is None or not same_answer(old.text, board.truth_text):
-            continue
-        outcome.append(float(not same_answer(new.text, board.truth_text)))
-        images.append(board.example.image_id or board.example.id)
-    return finding("transfer", bootstrap(outcome, images), player.name)
-
-
 @dataclass(frozen=True)
 class Tried:
     """Scenes found against one player, tried on one player."""
@@ -64,10 +37,27 @@ class Tried:
         rules: GameRules | str = "paper",
         store: AnswerStore | None = None,
     ) -> Tried:
-        """Try them. Questions that `examples` lacks are left out; two data sets may give one id to two questions."""
-        known = {(example.id, example.image_id, storable(example.question)) for example in examples}
-        mine = [row for row in rows if (row["example_id"], row["image_id"], row["question"]) in known]
-        return cls(found_against, len(mine), player.name, try_scenes(mine, player, examples, rules, store))
+        """Try them: the share that fools this player as well is of those it gets right before and can answer.
+
+        Questions that `examples` lacks are left out; two data sets may give one id to two questions.
+        """
+        known = {(example.id, example.image_id, storable(example.question)): example for example in examples}
+        asker, rules = Asker(player, store), rules_of(rules)
+        boards, moved = [], []
+        for row in rows:
+            example = known.get((row["example_id"], row["image_id"], row["question"]))
+            if example is not None:
+                boards.append(Board.of(example, rules))
+                moved.append(np.reshape(row["after"], (-1, 2)))
+        before = asker.ask([board.query(board.start, asker.reads_scenes) for board in boards])
+        after = asker.ask([b.query(places, asker.reads_scenes) for b, places in zip(boards, moved, strict=True)])
+        fooled, images = [], []
+        for board, old, new in zip(boards, before, after, strict=True):
+            if old is not None and new is not None and same_answer(old.text, board.truth_text):
+                fooled.append(float(not same_answer(new.text, board.truth_text)))
+                images.append(board.example.image_id or board.example.id)
+        share = finding("transfer", bootstrap(fooled, images), player.name)
+        return cls(found_against, len(boards), player.name, share)
 
 
 def transfer_table(tried: Sequence[Tried]) -> Table:

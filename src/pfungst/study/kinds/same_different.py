@@ -139,7 +139,7 @@ def _fields(options: Sequence[str]) -> tuple[Field, ...]:
 
 def _item(condition: str, row: Mapping[str, Any], after: Mapping[str, Any], images: dict[str, Image]) -> Item:
     from pfungst.probes.game.board import Board
-    from pfungst.probes.game.drawn import image_of
+    from pfungst.probes.game.rows import image_of
     from pfungst.probes.game.rules import GameRules
     from pfungst.world.programs import answer_text
 
