@@ -28,8 +28,7 @@ from pfungst.experiments.cycle_data import (
     with_objects,
     write_study,
 )
-from pfungst.experiments.cycle_measures import looks
-from pfungst.experiments.cycle_runs import Runs, make_model, run_one
+from pfungst.experiments.cycle_runs import Runs, looks, make_model, run_one
 from pfungst.experiments.cycle_table import consensus_by_group, interval, read_run
 from pfungst.models import Inputs, Vocabulary
 from pfungst.scores import consensus

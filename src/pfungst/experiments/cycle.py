@@ -203,8 +203,7 @@ def run(config: CycleStudy, out: Path, *, progress: Progress) -> CycleResult:
     """Train what is missing, and compare."""
     from pfungst.experiments.cycle_data import prepare_study
     from pfungst.experiments.cycle_runs import Runs
-    from pfungst.experiments.cycle_table import failures, read_run, summarise
-    from pfungst.experiments.cycle_writing import writing
+    from pfungst.experiments.cycle_table import failures, read_run, summarise, writing
 
     if config.data != "world" and not config.test and not is_prepared(config.data):
         raise UsageError("Say which other questions to ask: --test DATA.")

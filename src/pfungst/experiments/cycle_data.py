@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -201,11 +201,6 @@ class Wordings:
     pictures: NDArray[np.int64]
     """(N,) their images."""
 
-    @classmethod
-    def of(cls, split: str, data: ArrayData) -> Wordings:
-        groups, pictures = (np.asarray(data.arrays[name]).astype(np.int64) for name in ("group", "picture"))
-        return cls(split.removeprefix(HELD_OUT), data, groups, pictures)
-
 
 @dataclass(frozen=True)
 class StudyData:
@@ -220,6 +215,16 @@ class StudyData:
     choose: ArrayData | None = None
     """Questions that the best step is chosen on, about other images than those that are measured; None where none is
     chosen."""
+
+    def each(self, change: Callable[[ArrayData], ArrayData]) -> StudyData:
+        """The same with all its arrays changed."""
+        return replace(
+            self,
+            train=change(self.train),
+            val=change(self.val),
+            wordings=tuple(replace(one, data=change(one.data)) for one in self.wordings),
+            choose=change(self.choose) if self.choose else None,
+        )
 
 
 def load_study(prepared: Prepared, config: CycleStudy) -> StudyData:
@@ -245,8 +250,11 @@ def load_study(prepared: Prepared, config: CycleStudy) -> StudyData:
     if config.early_stop and choose is None:
         val, choose = val.split_by_picture(0.5, seed=0)
         parts |= {name: about_others(parts[name], choose) for name in asked}
-    wordings = tuple(Wordings.of(name, parts[name]) for name in asked)
-    return StudyData(train, val, wordings, sizes, prepared.vocabulary, choose)
+    wordings = []
+    for name in asked:
+        groups, pictures = (np.asarray(parts[name].arrays[one]).astype(np.int64) for one in ("group", "picture"))
+        wordings.append(Wordings(name.removeprefix(HELD_OUT), parts[name], groups, pictures))
+    return StudyData(train, val, tuple(wordings), sizes, prepared.vocabulary, choose)
 
 
 def one_wording(data: ArrayData) -> ArrayData:

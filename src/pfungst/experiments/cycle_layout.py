@@ -30,8 +30,9 @@ def study_tables(result: CycleResult) -> list[Table]:
     note = STEP if result.best else ""
     for name, rows in shown.items():
         about = f", wordings by {name}" if result.others else ""
-        found += [*_consensus(rows, about, note), *_control(rows, about), *_looks(rows, about, note)]
-    return [*found, *_writing(result.writing), *_failures(result.failures)]
+        found += [_consensus(rows, about, note), _control(rows, about), _looks(rows, about, note)]
+    found += [_writing(result.writing), _failures(result.failures)]
+    return [table for table in found if table.rows]
 
 
 def _parts(title: str, rows: Rows, note: str) -> Table:
@@ -54,30 +55,33 @@ def _parts(title: str, rows: Rows, note: str) -> Table:
     )
 
 
-def _consensus(rows: Rows, about: str, note: str) -> list[Table]:
+def _consensus(rows: Rows, about: str, note: str) -> Table:
     """Table 1: each model, and with the whole scheme (CC); below it the difference."""
     lines: list[tuple[str, ...]] = []
     for row in rows:
-        if row["variant"] == "base":
-            lines.append((row["model"], *(f"{100 * row[m]['value']:.2f}" for m in CONSENSUS)))
-        elif row["variant"] == "gating":
-            lines.append((f"{row['model']} + CC", *(f"{100 * row[m]['value']:.2f}" for m in CONSENSUS)))
+        if row["variant"] in JUDGED:
+            lines.append((_scheme(row), *(f"{100 * row[m]['value']:.2f}" for m in CONSENSUS)))
             if "CS(4) - base" in row:
                 lines.append(("  gain", *(signed(row[f"{m} - base"]) for m in CONSENSUS)))
-    return [Table(f"Consensus{about}", ("model", *CONSENSUS), tuple(lines), note)] if lines else []
+    return Table(f"Consensus{about}", ("model", *CONSENSUS), tuple(lines), note)
 
 
-def _control(rows: Rows, about: str) -> list[Table]:
+def _scheme(row: Mapping[str, Any]) -> str:
+    """A model, and with the whole scheme."""
+    return str(row["model"]) + (" + CC" if row["variant"] == "gating" else "")
+
+
+def _control(rows: Rows, about: str) -> Table:
     measures = ("CS(4)", "REP", "val")
     lines = tuple(
         (f"{row['model']} {VARIANTS[row['variant']].title}", *(signed(row[f"{m} - control"]) for m in measures))
         for row in rows
         if "control" in row
     )
-    return [Table(f"Against {VARIANTS[CONTROL].title}{about}", ("variant", *measures), lines)] if lines else []
+    return Table(f"Against {VARIANTS[CONTROL].title}{about}", ("variant", *measures), lines)
 
 
-def _looks(rows: Rows, about: str, note: str) -> list[Table]:
+def _looks(rows: Rows, about: str, note: str) -> Table:
     """Figure 4 as a number."""
     lines = tuple(
         (
@@ -91,14 +95,12 @@ def _looks(rows: Rows, about: str, note: str) -> list[Table]:
     )
     told = "The overlap of the attention in another wording with that in the original: 1 where it is the same."
     columns = ("model", "variant", "overlap", "- base")
-    return [Table(f"Where they look{about}", columns, lines, f"{told} {note}".strip())] if lines else []
+    return Table(f"Where they look{about}", columns, lines, f"{told} {note}".strip())
 
 
-def _writing(rows: Rows) -> list[Table]:
+def _writing(rows: Rows) -> Table:
     """Table 3."""
-    if not rows:
-        return []
-    names = list(rows[0]["mean"])
+    names = list(rows[0]["mean"]) if rows else []
     lines = tuple(
         (
             row["model"],
@@ -109,14 +111,14 @@ def _writing(rows: Rows) -> list[Table]:
         for row in rows
     )
     note = "One greedy question for each validation image and its right answer, against the one that was asked."
-    return [Table("Question generation", ("model", "G is told of", "seeds", *names), lines, note)]
+    return Table("Question generation", ("model", "G is told of", "seeds", *names), lines, note)
 
 
-def _failures(rows: Rows) -> list[Table]:
+def _failures(rows: Rows) -> Table:
     """Table 4."""
     lines = tuple(
         (
-            row["model"] + (" + CC" if row["variant"] == "gating" else "") + (" + FP" if row["way"] == "FP" else ""),
+            _scheme(row) + (" + FP" if row["way"] == "FP" else ""),
             row["seeds"],
             *(f"{row[name]:.3f}" if row[name] is not None else "" for name in COLUMNS),
             _points(row["f1 - base"], 3) if "f1 - base" in row else "",
@@ -128,7 +130,7 @@ def _failures(rows: Rows) -> list[Table]:
         "Half of the validation images set the threshold and train FP, the other half judges both. Means over seeds; "
         "the interval is Student's over the seeds."
     )
-    return [Table("Failure prediction", columns, lines, note)] if lines else []
+    return Table("Failure prediction", columns, lines, note)
 
 
 def signed(one: Mapping[str, float]) -> str:

@@ -5,35 +5,38 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
+from torch import Tensor
 
 from pfungst.core import UsageError
 from pfungst.core.files import jsonable
 from pfungst.core.types import Progress
 from pfungst.experiments.cycle import JUDGED, PHOTOGRAPHS, VARIANTS, WRITING, CycleStudy
 from pfungst.experiments.cycle_data import StudyData, load_study
-from pfungst.experiments.cycle_measures import looks, written
 from pfungst.experiments.failure import Judged, judged_rows
 from pfungst.experiments.photographs import ROWS
 from pfungst.experiments.photographs_training import sample, sized, start_looking
 from pfungst.models import MODELS, Model, build, get_config
 from pfungst.training.checkpoint import CHECKPOINT, last_weights
 from pfungst.training.config import FitConfig
-from pfungst.training.cycle.loss import Cycle, hiding
-from pfungst.training.data import ArrayData, Prepared
-from pfungst.training.evaluation import Evaluation, evaluate
+from pfungst.training.cycle.generator import QuestionGenerator
+from pfungst.training.cycle.loss import Cycle, answer_chances, hiding
+from pfungst.training.cycle.tap import Tap
+from pfungst.training.data import ArrayData, Prepared, batches
+from pfungst.training.evaluation import evaluate
 from pfungst.training.failure import look
 from pfungst.training.loop import Loss, fit, model_losses
 from pfungst.training.words import start_words
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from pfungst.compute import Shard
 
 DROPOUT = 0.4
@@ -42,29 +45,12 @@ FAILURE_FIT = FitConfig(epochs=30, batch=256, rate=2e-3, weight_decay=1e-3)
 """How FP is trained."""
 BEST = "_best"
 """Ending of what was measured with the weights of the best step instead of the last."""
+_AT_ONCE = 512
 
 
-@dataclass(frozen=True)
-class Parts:
+def there(data: StudyData, device: str) -> StudyData:
     """The arrays that are asked again and again, where the model is."""
-
-    train: ArrayData
-    val: ArrayData
-    wordings: tuple[ArrayData, ...]
-    choose: ArrayData | None
-
-    @classmethod
-    def of(cls, data: StudyData, device: str) -> Parts:
-        def there(part: ArrayData) -> ArrayData:
-            return part if device == "cpu" else part.to(device)
-
-        wordings = tuple(there(one.data) for one in data.wordings)
-        return cls(there(data.train), there(data.val), wordings, there(data.choose) if data.choose else None)
-
-    def for_model(self, model: Model) -> Parts:
-        choose = self.choose.for_model(model) if self.choose else None
-        wordings = tuple(one.for_model(model) for one in self.wordings)
-        return Parts(self.train.for_model(model), self.val.for_model(model), wordings, choose)
+    return data if device == "cpu" else data.each(lambda part: part.to(device))
 
 
 @dataclass
@@ -77,16 +63,16 @@ class Runs:
     """Folder of the checkpoints: a run that was cut short continues."""
     progress: Progress | None = None
     data: StudyData | None = None
-    parts: Parts | None = None
+    on: StudyData | None = None
     """The same on the device: the runs of a process share it."""
 
     def __call__(self, shard: Shard, path: Path) -> None:
         if self.data is None:
             self.data = load_study(Prepared.load(self.arrays), self.config)
-            self.parts = Parts.of(self.data, self.config.device)
+            self.on = there(self.data, self.config.device)
         model, variant, seed = shard.payload
         folder = self.begun / Path(shard.name).stem
-        result = run_one((model, variant, seed), self.data, self.config, folder, self.progress, self.parts)
+        result = run_one((model, variant, seed), self.data, self.config, folder, self.progress, self.on)
         scores: dict[str, Any] = {name: value for name, value in result.items() if isinstance(value, np.ndarray)}
         about: dict[str, Any] = {f"group{one.ending}": one.groups for one in self.data.wordings}
         about |= {f"picture{one.ending}": one.pictures for one in self.data.wordings}
@@ -134,13 +120,13 @@ def run_one(
     config: CycleStudy,
     out: Path | None = None,
     progress: Progress | None = None,
-    parts: Parts | None = None,
+    on: StudyData | None = None,
 ) -> dict[str, Any]:
     """Train one model in one variant and measure it; with `out`, its checkpoints lie there and it can be resumed."""
     name, variant, seed = key
     device, way = config.device, VARIANTS[variant]
     model = make_model(name, data, config, seed)
-    on = (parts or Parts.of(data, device)).for_model(model)
+    on = (on or there(data, device)).each(lambda part: part.for_model(model))
     train, choose = on.train, on.choose
     fit_config = dataclasses.replace(config.fit, seed=seed, check_every=config.early_stop or config.fit.check_every)
     size, precision = max(512, fit_config.batch), fit_config.precision
@@ -179,9 +165,8 @@ def run_one(
     for ending, weights in ((BEST, None), ("", last)) if last else (("", None),):
         if weights:
             model.load_state_dict(weights)
-        scored[f"val{ending}"] = _scores(evaluate(model, on.val, size, device, precision))
-        for asked, one in zip(on.wordings, data.wordings, strict=True):
-            scored[f"heldout{one.ending}{ending}"] = _scores(evaluate(model, asked, size, device, precision))
+        for part, asked in {"val": on.val, **{f"heldout{one.ending}": one.data for one in on.wordings}}.items():
+            scored[f"{part}{ending}"] = evaluate(model, asked, size, device, precision).correct.astype(np.float32)
         if ending or not last:
             scored |= _more(model, variant, cycle, on, data, config, seed)
     if cycle is not None:
@@ -200,17 +185,12 @@ def run_one(
     }
 
 
-def _scores(found: Evaluation) -> NDArray[np.float32]:
-    return found.correct.astype(np.float32)
-
-
 def _more(
-    model: Model, variant: str, cycle: Cycle | None, on: Parts, data: StudyData, config: CycleStudy, seed: int
+    model: Model, variant: str, cycle: Cycle | None, on: StudyData, data: StudyData, config: CycleStudy, seed: int
 ) -> dict[str, Any]:
     """What Tables 3 and 4 and Figure 4 need, of the weights that count."""
     found: dict[str, Any] = {
-        f"looks{one.ending}": looks(model, asked, one.groups, config.device)
-        for asked, one in zip(on.wordings, data.wordings, strict=True)
+        f"looks{one.ending}": looks(model, one.data, one.groups, config.device) for one in on.wordings
     }
     if cycle is not None and variant in WRITING:
         found["asked"] = np.asarray(data.val.arrays["question"])
@@ -220,7 +200,7 @@ def _more(
     return found
 
 
-def _failures(model: Model, on: Parts, data: StudyData, config: CycleStudy, seed: int) -> list[Judged]:
+def _failures(model: Model, on: StudyData, data: StudyData, config: CycleStudy, seed: int) -> list[Judged]:
     """Table 4 on the validation images: half of them set the threshold and train FP, the other half judges both."""
     pictures = np.asarray(data.val.arrays["picture"])
     first, _ = data.val.split_by_picture(0.5, seed)
@@ -232,8 +212,6 @@ def _failures(model: Model, on: Parts, data: StudyData, config: CycleStudy, seed
 
 def _allowed(data: StudyData, config: CycleStudy) -> Any:
     """(V,) bool: the words that `near` of the file of word vectors names; None where it has none."""
-    import torch
-
     if config.words is None or config.words.suffix != ".npz":
         return None
     with np.load(config.words, allow_pickle=False) as file:
@@ -241,3 +219,57 @@ def _allowed(data: StudyData, config: CycleStudy) -> Any:
             return None
         near = set(file["near"].tolist())
     return torch.tensor([False] * 4 + [word in near for word in data.vocabulary.words])
+
+
+@torch.no_grad()
+def looks(model: Model, data: ArrayData, groups: NDArray[np.int64], device: str) -> NDArray[np.float16]:
+    """(N,) how far a model looks at the same place in another wording as in the original, for Figure 4.
+
+    The overlap of the two attention maps, sum of min(a, b) over the cells with a and b summing to 1, averaged over the
+    glimpses: 1 where they are the same, as of the originals, which are the first of their groups, and 0 where they
+    share no cell. Empty if the model has no attention.
+    """
+    found = np.ones(len(data), np.float16)
+    _, first, number = np.unique(groups, return_index=True, return_inverse=True)
+    others = np.setdiff1d(np.arange(len(data)), first)
+    with closing(Tap(model.eval())) as tap:
+        for start in range(0, len(others), _AT_ONCE):
+            rows = others[start : start + _AT_ONCE]
+            one, two = (_attention(model, tap, data, part, device) for part in (first[number[rows]], rows))
+            if one is None or two is None:
+                return found[:0]
+            found[rows] = torch.minimum(one, two).sum(-1).mean(-1).cpu().numpy()
+    return found
+
+
+def _attention(model: Model, tap: Tap, data: ArrayData, rows: NDArray[np.int64], device: str) -> Tensor | None:
+    """(B, glimpses, cells), each glimpse summing to 1."""
+    weights = tap.attention(model(data.batch(rows).to(device)))
+    if weights is None:
+        return None
+    weights = weights.float().clamp(min=0)
+    return weights / weights.sum(-1, keepdim=True).clamp(min=1e-6)
+
+
+@torch.no_grad()
+def written(model: Model, generator: QuestionGenerator, data: ArrayData, device: str) -> NDArray[np.uint16]:
+    """(N, T) the words of the question that G writes for every image and its right answer, greedily, without noise.
+
+    Where the model cannot give the right answer, G is told what the model would say.
+    """
+    model.eval()
+    generator.eval()
+    found = []
+    with closing(Tap(model)) as tap:
+        for batch in batches(data, _AT_ONCE, device):
+            output = model(batch)
+            chances = answer_chances(model, output)
+            assert batch.answer is not None
+            answer = batch.answer
+            if answer.ndim == 2:
+                answer = torch.where(answer.amax(-1) > 0, answer.argmax(-1), -1)
+            right = F.one_hot(answer.clamp(min=0), chances.shape[1]).to(chances.dtype)
+            chances = torch.where((answer >= 0)[:, None], right, chances)
+            condition = generator.condition(tap.features(output, generator.config.attended).float(), chances, 0.0)
+            found.append(generator.write(condition, batch.question.shape[1], greedy=True).cpu())
+    return torch.cat(found).numpy().astype(np.uint16)

@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pfungst.experiments.cycle import CONTROL, JUDGED, MEASURES, VARIANTS
+from pfungst.core.types import Progress
+from pfungst.experiments.base import kept
+from pfungst.experiments.cycle import CONTROL, JUDGED, MEASURES, VARIANTS, WRITING
 from pfungst.experiments.cycle_runs import BEST
+from pfungst.models import Vocabulary
 
 DRAWS = 2000
 COLUMNS = ("precision", "recall", "f1", "augrc", "ece")
 """Of Table 4; AUGRC and the calibration error are ours."""
 LOOKS = "looks"
-"""How far a model looks at the same place in another wording, see `pfungst.experiments.cycle_measures.looks`."""
+"""How far a model looks at the same place in another wording, see `pfungst.experiments.cycle_runs.looks`."""
 Floats = NDArray[np.float64]
 
 
@@ -54,7 +57,7 @@ def measures(run: Mapping[str, Any]) -> dict[str, tuple[Floats, NDArray[np.int64
     return found
 
 
-def interval(scores: Floats, clusters: NDArray[np.int64], seed: int = 0, draws: int = DRAWS) -> dict[str, float]:
+def interval(scores: Floats, clusters: NDArray[np.int64], seed: int = 0) -> dict[str, float]:
     """Mean and 95% interval of (seeds, N) scores: seeds and images are both resampled, as both were drawn."""
     known = ~np.isnan(scores).any(0)
     scores, clusters = scores[:, known], clusters[known]
@@ -64,7 +67,7 @@ def interval(scores: Floats, clusters: NDArray[np.int64], seed: int = 0, draws: 
     mean = float(scores.mean()) if scores.size else math.nan
     if len(names) < 2:
         return {"value": mean, "low": math.nan, "high": math.nan}
-    times, seeds = _drawn(len(names), len(sums), seed, draws)
+    times, seeds = _drawn(len(names), len(sums), seed)
     drawn = times.astype(np.float64) @ np.concatenate([sums, counts[None]]).T
     by_seed = drawn[:, :-1] / drawn[:, -1:]
     means = np.take_along_axis(by_seed, seeds, 1).mean(1)
@@ -73,12 +76,12 @@ def interval(scores: Floats, clusters: NDArray[np.int64], seed: int = 0, draws: 
 
 
 @lru_cache(maxsize=32)
-def _drawn(images: int, count: int, seed: int, draws: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """How often each image is drawn, (draws, images), and which of `count` seeds, (draws, count): the same for every
+def _drawn(images: int, count: int, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """How often each image is drawn, (DRAWS, images), and which of `count` seeds, (DRAWS, count): the same for every
     measure of a study, and slow to draw."""
     rng = np.random.default_rng(seed)
-    weight = rng.multinomial(images, np.full(images, 1 / images), draws).astype(np.uint8)
-    return weight, rng.integers(0, count, (draws, count))
+    weight = rng.multinomial(images, np.full(images, 1 / images), DRAWS).astype(np.uint8)
+    return weight, rng.integers(0, count, (DRAWS, count))
 
 
 def read_run(path: Path) -> dict[str, Any]:
@@ -214,3 +217,31 @@ def failures(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                     row["f1 - base"] = over_seeds(gains)
                 rows.append(row)
     return rows
+
+
+def writing(
+    runs: Sequence[Mapping[str, Any]], words: Vocabulary, out: Path, meteor: bool, progress: Progress
+) -> list[dict[str, Any]]:
+    """Table 3: questions that generators wrote, against those that people asked; OUT keeps the scores of each run."""
+    wrote = [run for run in runs if "written" in run]
+    scores = {}
+    for number, run in enumerate(wrote):
+        key = run["model"], run["variant"], run["seed"]
+        scores[key] = kept(out / f"{'-'.join(map(str, key))}.json", partial(_score, run, words, meteor))
+        progress("generated questions", number + 1, len(wrote))
+    rows = []
+    for model in dict.fromkeys(run["model"] for run in wrote):
+        for variant in WRITING:
+            found = [scores[model, variant, seed] for seed in sorted(of_variant(wrote, model, variant))]
+            if found:
+                mean = {name: float(np.mean([one[name] for one in found])) for name in found[0]}
+                rows.append({"model": model, "variant": variant, "seeds": len(found), "mean": mean, "by_seed": found})
+    return rows
+
+
+def _score(run: Mapping[str, Any], words: Vocabulary, meteor: bool) -> dict[str, float]:
+    from pfungst.scores import generation_scores
+
+    wrote, asked = ([words.decode(row.tolist()) for row in run[name]] for name in ("written", "asked"))
+    scores = generation_scores(wrote, [[text] for text in asked], meteor=meteor)
+    return {name: value for name, value in scores.items() if name != "METEOR" or meteor}

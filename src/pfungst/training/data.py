@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -31,6 +31,12 @@ class Data(Protocol):
     def batch(self, rows: NDArray[np.int64]) -> Batch:
         """The examples of these numbers, on whatever device is convenient."""
         ...
+
+
+def batches(data: Data, size: int, device: torch.device | str) -> Iterator[Batch]:
+    """All examples in their order, on a device."""
+    for start in range(0, len(data), size):
+        yield data.batch(np.arange(start, min(start + size, len(data)))).to(device)
 
 
 PARTS = {

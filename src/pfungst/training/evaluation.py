@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from pfungst.models import Model
-from pfungst.training.data import Data
+from pfungst.training.data import Data, batches
 from pfungst.training.precision import autocast
 
 
@@ -38,8 +38,7 @@ def evaluate(
 
 def _evaluate(model: Model, data: Data, batch: int, device: torch.device | str, precision: str) -> Evaluation:
     scores = []
-    for start in range(0, len(data), batch):
-        part = data.batch(np.arange(start, min(start + batch, len(data)))).to(device)
+    for part in batches(data, batch, device):
         with autocast(device, precision, [model]):
             output = model(part)
         scores.append(model.correct(part, output).float())
