@@ -2,7 +2,6 @@
 
 from pfungst.report.card import card_rows, format_finding
 from pfungst.report.html import write_report
-from pfungst.report.looking import add_looks
-from pfungst.report.prompts import add_prompts
+from pfungst.report.inside import add_looks, add_prompts
 
 __all__ = ["add_looks", "add_prompts", "card_rows", "format_finding", "write_report"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,22 +88,33 @@ def _holds(rows: Sequence[dict[str, Any]], words: Sequence[str]) -> bool:
 def _examples(run: Path, probe: str, label: str) -> Iterator[list[dict[str, Any]]]:
     import pyarrow.parquet as pq
 
+    with trials_file(run, probe, label) as path:
+        file = pq.ParquetFile(path, **READING)
+        missing_columns(path, file.schema_arrow.names)
+        batches = file.iter_batches(columns=list(COLUMNS))
+        yield from trials_of(row for batch in batches for row in batch.to_pylist())
+
+
+def trials_of(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Rows of one probe, trial by trial: a trial begins with its clean variant."""
+    trial: list[dict[str, Any]] = []
+    for row in rows:
+        if trial and (row["example_id"] != trial[0]["example_id"] or row["variant"] == trial[0]["variant"]):
+            yield trial
+            trial = []
+        trial.append(row)
+    if trial:
+        yield trial
+
+
+@contextmanager
+def trials_file(run: Path, probe: str, label: str = "") -> Iterator[Path]:
+    """The trials of a probe, while they are read; PfungstError where there are none, or where the file is damaged."""
     path = labelled(run / "trials", label) / f"{probe}.parquet"
     if not path.exists():
         raise PfungstError(f"{run} has no trials of the probe {probe}: run the exam to its end.")
-    rows: list[dict[str, Any]] = []
     with reading(path, f"Run `pfungst rescore {run}`."):
-        file = pq.ParquetFile(path, **READING)
-        missing_columns(path, file.schema_arrow.names)
-        for batch in file.iter_batches(columns=list(COLUMNS)):
-            for row in batch.to_pylist():
-                # A trial begins with its clean variant.
-                if rows and (row["example_id"] != rows[0]["example_id"] or row["variant"] == rows[0]["variant"]):
-                    yield rows
-                    rows = []
-                rows.append(row)
-    if rows:
-        yield rows
+        yield path
 
 
 def missing_columns(path: Path, names: Sequence[str]) -> None:
@@ -121,9 +133,8 @@ def removing_probes(run: Path, probes: Sequence[str], label: str = "") -> frozen
 
     found = set()
     for probe in probes:
-        path = labelled(run / "trials", label) / f"{probe}.parquet"
-        if path.exists():
-            with reading(path, f"Run `pfungst rescore {run}`."):
+        if (labelled(run / "trials", label) / f"{probe}.parquet").exists():
+            with trials_file(run, probe, label) as path:
                 first = next(pq.ParquetFile(path, **READING).iter_batches(batch_size=1, columns=["keeps"]), None)
             if first is not None and len(first) and str(first.column(0)[0].as_py()).startswith("nothing"):
                 found.add(probe)

@@ -31,6 +31,11 @@ def format_finding(finding: Mapping[str, Any] | None) -> str:
     return f"{text} [{low}, {high}]"
 
 
+def join_words(parts: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
 def format_p(value: float | None) -> str:
     if value is None or value != value:
         return "–"

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pfungst.core import read_config
+from pfungst.core import Answer, read_config
 from pfungst.core.exam import labelled
 from pfungst.core.files import reading
 from pfungst.core.parquet import READING
@@ -41,8 +41,8 @@ class Case:
     """The variant that gives the case its kind; the first one where nothing changed."""
     rows: tuple[Mapping[str, Any], ...]
     """The variants as they stand in trials/PROBE.parquet, the clean one first."""
-    extra: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """More of what was said, from the answer store, by key: scores, thinking, stop, seconds."""
+    said: Mapping[str, Answer] = field(default_factory=dict)
+    """By key, the answers as the store has them: with scores, thinking, stop, seconds."""
 
     @property
     def clean(self) -> Mapping[str, Any]:
@@ -214,8 +214,6 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 
 def with_replies(cases: Sequence[Case], run: Path) -> list[Case]:
     """The cases with what the answer store knows beyond the trials: scores of the choices, thinking, tokens ..."""
-    from dataclasses import replace
-
     from pfungst.core.store import AnswerStore
 
     path = run / "answers.sqlite"
@@ -223,18 +221,4 @@ def with_replies(cases: Sequence[Case], run: Path) -> list[Case]:
         return list(cases)
     with AnswerStore(path) as store:
         known = store.known(row["key"] for case in cases for row in case.rows)
-    found = []
-    for case in cases:
-        extra = {
-            row["key"]: {
-                "scores": known[row["key"]].scores,
-                "thinking": known[row["key"]].thinking,
-                "stop": known[row["key"]].stop,
-                "seconds": known[row["key"]].seconds,
-                "tokens": known[row["key"]].output_tokens,
-            }
-            for row in case.rows
-            if row["key"] in known
-        }
-        found.append(replace(case, extra=extra))
-    return found
+    return [replace(case, said=known) for case in cases]

@@ -13,13 +13,13 @@ import numpy as np
 
 from pfungst.core import Dataset
 from pfungst.core.files import jsonable, write_atomic
-from pfungst.report.card import format_finding, format_p
+from pfungst.report.card import format_finding, format_p, join_words
 from pfungst.report.cases import MOST_WORDS
 from pfungst.report.harness import harness_pairs
 from pfungst.report.leaderboard import Column, Leaderboard
 from pfungst.report.page import FigureBlock, TableBlock, drawn_block, figure_block, render, table_block
 from pfungst.report.pairing import shared_ids
-from pfungst.report.ranks import draw_ranks
+from pfungst.report.svg import LETTER, Scale, dot, line, short, steps, svg, text
 from pfungst.report.thumbnails import Thumbnails
 
 PER_PAIR = 12
@@ -27,6 +27,9 @@ PER_PAIR = 12
 MOST_CASES = 400
 MOST_PAIRS = 28
 """Pairs in a table; beyond it every run stands against the best one only."""
+WIDTH, ROW = 640.0, 26.0
+STEPS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+"""Of the drawing of ranks: its width and the height of a run in pixels, and distances of its grid lines."""
 
 
 def write_comparison(board: Leaderboard, out: str | Path, data: Dataset | None = None, seed: int = 0) -> Path:
@@ -69,27 +72,23 @@ def verdict(board: Leaderboard) -> str:
     first = (
         f"{names[clean.best]} leads with {format_finding(jsonable(clean.scores[clean.best]))} on {clean.name} questions"
     )
-    first += f", not significantly ahead of {_join(tied)}." if tied else ", significantly ahead of every other."
+    first += f", not significantly ahead of {join_words(tied)}." if tied else ", significantly ahead of every other."
     disturbed = [one for one in board.columns[1:] if not one.removes and one.probe != "control"]
     if not disturbed:
         return first
     leads = [one.name for one in disturbed if one.best != clean.best and not one.ties_with_best(clean.best)]
     if leads:
-        return f"{first} Under {_join(leads)} another run is significantly better."
+        return f"{first} Under {join_words(leads)} another run is significantly better."
     kept = [one.name for one in disturbed if one.best == clean.best]
-    told = f"It has the best score under {_join(kept)} too" if kept else "It has the best score under no disturbance"
+    told = (
+        f"It has the best score under {join_words(kept)} too" if kept else "It has the best score under no disturbance"
+    )
     return f"{first} {told}, and under none is another run significantly better."
-
-
-def _join(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def board_rows(board: Leaderboard) -> tuple[list[str], list[list[Any]]]:
     """The leaderboard as a table: columns, and a row a run with findings as cells."""
-    rows = []
-    for at, run in enumerate(board.runs):
-        rows.append([run.name, *(jsonable(column.scores[at]) for column in board.columns)])
+    rows = [[run.name, *(jsonable(column.scores[at]) for column in board.columns)] for at, run in enumerate(board.runs)]
     return ["run", *(column.name for column in board.columns)], rows
 
 
@@ -100,7 +99,7 @@ def _board_block(board: Leaderboard) -> TableBlock:
         "not significantly worse (paired test, Holm over the pairs of a column). Below each accuracy: the drop from "
         "the same run's clean score."
     )
-    return table_block({"title": "Leaderboard", "columns": columns, "rows": rows, "note": note}, "compare")
+    return table_block("Leaderboard", columns, rows, "compare", note)
 
 
 def _figure(board: Leaderboard, names: Sequence[str]) -> FigureBlock:
@@ -108,9 +107,10 @@ def _figure(board: Leaderboard, names: Sequence[str]) -> FigureBlock:
         {
             "name": name,
             "x": [column.name for column in board.columns],
-            "y": [_known(column.scores[at].value) for column in board.columns],
-            "low": [_known(column.scores[at].low) for column in board.columns],
-            "high": [_known(column.scores[at].high) for column in board.columns],
+            **{
+                place: [jsonable(getattr(column.scores[at], end)) for column in board.columns]
+                for place, end in (("y", "value"), ("low", "low"), ("high", "high"))
+            },
         }
         for at, name in enumerate(names)
     ]
@@ -118,10 +118,6 @@ def _figure(board: Leaderboard, names: Sequence[str]) -> FigureBlock:
     return figure_block(
         {"title": "Accuracy by probe", "kind": kind, "series": series, "x_label": "", "y_label": "accuracy"}, "compare"
     )
-
-
-def _known(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _rank_block(column: Column, names: Sequence[str]) -> FigureBlock:
@@ -133,6 +129,40 @@ def _rank_block(column: Column, names: Sequence[str]) -> FigureBlock:
     )
 
 
+def draw_ranks(title: str, names: Sequence[str], ranks: Sequence[float], groups: Sequence[Sequence[int]]) -> str:
+    """SVG of mean ranks, one row a run, the best on top. A bar joins runs of which no two differ significantly.
+
+    It says what a critical-difference diagram says, with room for long names. groups: neighbours in rank.
+    """
+    order = sorted(range(len(ranks)), key=lambda at: ranks[at])
+    side = min(260.0, max(len(name) for name in names) * (LETTER + 0.8) + 6)
+    left, right, top = side + 12 * len(groups) + 16, WIDTH - 52, 12.0
+    bottom = top + ROW * len(order)
+    step = next((one for one in STEPS if (max(ranks) - min(ranks)) / one <= 6), 10.0)
+    low, high = (min(ranks) // step) * step, -(-max(ranks) // step) * step
+    axis = Scale((low, high if high > low else low + step), (left, right))
+    parts = []
+    for value in steps(low, axis.high, step):
+        parts.append(line(axis(value), top - 4, axis(value), bottom, "grid"))
+        parts.append(text(axis(value), bottom + 16, f"{value:.4g}", "middle"))
+    for place, at in enumerate(order):
+        y = top + (place + 0.5) * ROW
+        parts.append(text(0, y + 4, short(names[at], side), kind="strong"))
+        parts.append(line(left, y, axis(ranks[at]), y, "grid"))
+        parts.append(dot(axis(ranks[at]), y, 5, "f0", f"{names[at]}: mean rank {ranks[at]:.2f}"))
+        parts.append(text(axis(ranks[at]) + 10, y + 4, f"{ranks[at]:.2f}", kind="value"))
+    for number, group in enumerate(groups):
+        rows = [order.index(at) for at in group]
+        x = side + 12 * number + 10
+        parts.append(
+            f'<line class="l1" stroke-linecap="round" x1="{x:.1f}" y1="{top + min(rows) * ROW + 6:.1f}" '
+            f'x2="{x:.1f}" y2="{top + (max(rows) + 1) * ROW - 6:.1f}"/>'
+        )
+    parts.append(text((left + right) / 2, bottom + 34, "mean rank, 1 is best", "middle"))
+    spoken = f"{title}. " + "; ".join(f"{names[at]} {ranks[at]:.2f}" for at in order)
+    return svg(WIDTH, bottom + 42, spoken, parts)
+
+
 def _p(value: float) -> str:
     told = format_p(value)
     return told.replace("<", "< ") if told.startswith("<") else f"= {told}"
@@ -140,15 +170,14 @@ def _p(value: float) -> str:
 
 def _pair_block(column: Column, names: Sequence[str]) -> TableBlock:
     pairs = column.pairs
-    note = f"First minus second on the same questions; p: {_join(list(dict.fromkeys(one.test for one in pairs)))}."
+    note = f"First minus second on the same questions; p: {join_words(list(dict.fromkeys(one.test for one in pairs)))}."
     if len(pairs) > MOST_PAIRS:
         pairs = tuple(one for one in pairs if column.best in (one.first, one.second))
         note += " Only pairs with the best run are shown; p is corrected over all."
     rows = [[names[one.first], names[one.second], jsonable(one.difference), format_p(one.p),
              "yes" if one.differs else "no"] for one in pairs]  # fmt: skip
     columns = ["first", "second", "difference", "p (Holm)", "significant"]
-    return table_block({"title": f"Paired differences, {column.name}", "columns": columns, "rows": rows, "note": note},
-                       "compare")  # fmt: skip
+    return table_block(f"Paired differences, {column.name}", columns, rows, "compare", note)
 
 
 def _harness_block(board: Leaderboard, seed: int) -> TableBlock | None:
@@ -163,7 +192,7 @@ def _harness_block(board: Leaderboard, seed: int) -> TableBlock | None:
     note = (
         "The same two runs under every harness of the probe protocol; in brackets: significantly, Holm over harnesses."
     )
-    return table_block({"title": "Order by harness", "columns": columns, "rows": rows, "note": note}, "compare")
+    return table_block("Order by harness", columns, rows, "compare", note)
 
 
 @dataclass(frozen=True)

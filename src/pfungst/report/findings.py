@@ -65,9 +65,13 @@ def _check_parts(sections: Iterable[dict[str, Any]]) -> None:
 
 def read_extras(run: Path, probe: str) -> dict[str, Any]:
     """What was added to a probe's findings beside findings.json: more tables, and albums of images by title."""
-    path = run / probe / "extras.json"
+    return read_kept(run / probe / "extras.json") or {"tables": [], "albums": {}}
+
+
+def read_kept(path: Path) -> dict[str, Any]:
+    """What is kept in a file of its own, such as by the keys of answers; nothing where there is no such file."""
     if not path.exists():
-        return {"tables": [], "albums": {}}
+        return {}
     try:
         found: dict[str, Any] = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:

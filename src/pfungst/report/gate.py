@@ -159,8 +159,7 @@ def junit(run: str | Path, verdicts: Sequence[Verdict], *, label: str = "") -> b
         )
         for one in verdicts
     ]
-    about = {"player": source.player, "data": source.data, "metric": source.metric, "run": str(run)}
-    return junit_xml({"pfungst.gate": cases}, datetime.now(UTC), about)
+    return junit_xml({"pfungst.gate": cases}, datetime.now(UTC), source.about)
 
 
 def shown_bound(verdict: Verdict) -> str:

@@ -8,18 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pfungst.core import Dataset, read_config
+from pfungst.core import Answer, Dataset, read_config
 from pfungst.core.exam import labelled
 from pfungst.core.files import write_atomic
 from pfungst.report.answers import removing_probes
 from pfungst.report.card import CARD_COLUMNS, card_rows, number
 from pfungst.report.cases import MOST_WORDS, PER_KIND, Case, Sample, sample_cases, with_replies
 from pfungst.report.drawings import Tools, draw_case
-from pfungst.report.findings import read_extras, read_findings, read_judge
-from pfungst.report.looking import draw_looks, read_looks
+from pfungst.report.findings import read_extras, read_findings, read_judge, read_kept
+from pfungst.report.inside import LOOKS, PROMPTS, draw_looks
 from pfungst.report.names import slug
 from pfungst.report.page import data_url, drawn_block, figure_block, render, table_block
-from pfungst.report.prompts import read_prompts
 from pfungst.report.summary import COLUMNS, TITLE, Row, draw_narrow, draw_wide, summary_rows, table_rows, verdict
 from pfungst.report.thumbnails import webp
 
@@ -70,8 +69,7 @@ def _page(
     if rows:
         drawings = (draw_wide(rows), draw_narrow(rows))
         summary = drawn_block(TITLE, drawings, COLUMNS, table_rows(rows), stem, _reading(rows))
-    looks = read_looks(run)
-    prompts = read_prompts(run)
+    looks, prompts = read_kept(run / LOOKS), read_kept(run / PROMPTS)
     cases = [_case(case, tools, looks, prompts, sample.cases) for case in with_replies(sample.cases, run)]
     return render(
         "report.html",
@@ -106,7 +104,10 @@ def _section(
         "anchor": anchors[one["probe"]],
         "verdict": one["verdict"],
         "figures": [figure_block(figure, stem) for figure in one["figures"]],
-        "tables": [table_block(table, stem) for table in (*one["tables"], *extras["tables"])],
+        "tables": [
+            table_block(table["title"], table["columns"], table["rows"], stem, table.get("note", ""))
+            for table in (*one["tables"], *extras["tables"])
+        ],
         "albums": {
             title: [data_url("image/webp", webp(run / path)) for path in paths]
             for title, paths in extras["albums"].items()
@@ -124,8 +125,7 @@ def _card(findings: Sequence[Mapping[str, Any]], stem: str) -> Any:
     if all(one["probe"] != "control" for one in findings):
         note += " This exam ran without the control probe."
     rows = card_rows(findings)
-    table = {"title": "Report card", "columns": CARD_COLUMNS[:-1], "rows": [row[:-1] for row in rows], "note": note}
-    return replace(table_block(table, stem), rows=rows)
+    return replace(table_block("Report card", CARD_COLUMNS[:-1], [row[:-1] for row in rows], stem, note), rows=rows)
 
 
 def _case(
@@ -139,11 +139,11 @@ def _case(
         "drawing": draw_case(case, tools),
         "seen": tools.seen(case, cases) if case.probe != "game" else [],
         "looks": draw_looks(case, looks, tools, cases),
-        "told": [_told(row, case.extra.get(row["key"], {}), prompts.get(row["key"], "")) for row in shown],
+        "told": [_told(row, case.said.get(row["key"], Answer("")), prompts.get(row["key"], "")) for row in shown],
     }
 
 
-def _told(row: Mapping[str, Any], extra: Mapping[str, Any], prompt: str) -> dict[str, Any]:
+def _told(row: Mapping[str, Any], said: Answer, prompt: str) -> dict[str, Any]:
     """What was asked and said in one variant, to the letter, and what else is known about the reply."""
     facts = []
     if row["score"] is not None:
@@ -152,24 +152,24 @@ def _told(row: Mapping[str, Any], extra: Mapping[str, Any], prompt: str) -> dict
         facts.append(f"confidence {number(row['confidence'])}")
     if row["raw"] != row["answer"]:
         facts.append("not read" if row["unread"] else f"read as {row['answer']!r:.200}")
-    if extra.get("scores") and row["choices"] and len(extra["scores"]) == len(row["choices"]):
-        pairs = zip(row["choices"], extra["scores"], strict=True)
+    if said.scores and row["choices"] and len(said.scores) == len(row["choices"]):
+        pairs = zip(row["choices"], said.scores, strict=True)
         facts.append("scores " + ", ".join(f"{choice:.60} {score:.3g}" for choice, score in pairs))
-    if extra.get("stop"):
-        facts.append(f"ended by {extra['stop']}")
-    if extra.get("tokens") is not None:
-        facts.append(f"{extra['tokens']} tokens")
-    if extra.get("seconds") is not None:
-        facts.append(f"{extra['seconds']:.2f} s")
-    raw, thinking = row["raw"] or "", extra.get("thinking") or ""
-    cut = max(len(row["question"]), len(raw), len(thinking)) > MOST_WORDS
+    if said.stop:
+        facts.append(f"ended by {said.stop}")
+    if said.output_tokens is not None:
+        facts.append(f"{said.output_tokens} tokens")
+    if said.seconds is not None:
+        facts.append(f"{said.seconds:.2f} s")
+    raw = row["raw"] or ""
+    cut = max(len(row["question"]), len(raw), len(said.thinking)) > MOST_WORDS
     return {
         "variant": row["variant"],
         "question": row["question"][:MOST_WORDS] or "(no question)",
         "choices": row["choices"] or [],
         "prompt": prompt if prompt != row["question"] else "",
         "raw": raw[:MOST_WORDS] or "(nothing)",
-        "thinking": thinking[:MOST_WORDS],
+        "thinking": said.thinking[:MOST_WORDS],
         "facts": facts,
         "cut": cut,
     }

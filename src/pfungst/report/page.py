@@ -139,18 +139,17 @@ class TableBlock:
         return format_p(cell) if is_p and isinstance(cell, float) else format_cell(cell)
 
 
-def table_block(table: Mapping[str, Any], stem: str) -> TableBlock:
-    """A table as it stands in findings.json."""
-    columns, rows = table["columns"], table["rows"]
-    name = f"{stem}-{slug(table['title'])}"[:90]
-    tex = UNICHAR + latex_table(
-        table["title"], columns, [[cell_text(cell) for cell in row] for row in rows], table.get("note", "")
-    )
+def table_block(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], stem: str, note: str = ""
+) -> TableBlock:
+    """A table whose cells are as in findings.json. `stem`: how its files are named."""
+    name = f"{stem}-{slug(title)}"[:90]
+    tex = UNICHAR + latex_table(title, columns, [[cell_text(cell) for cell in row] for row in rows], note)
     found = (
         Download("CSV", f"{name}.csv", data_url("text/csv;charset=utf-8", _table_csv(columns, rows))),
         Download("LaTeX", f"{name}.tex", data_url("application/x-tex", tex.encode("utf-8", "replace"))),
     )
-    return TableBlock(table["title"], columns, rows, table.get("note", ""), found)
+    return TableBlock(title, columns, rows, note, found)
 
 
 def _table_csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import PfungstError, read_config
-from pfungst.core.files import reading
 from pfungst.core.parquet import READING
+from pfungst.report.answers import trials_file
 from pfungst.scores import same_answer
 
 COLUMNS = ("example_id", "image_id", "variant", "question", "answer", "score", "target")
@@ -113,11 +113,8 @@ def _same(targets: Iterable[str | None]) -> bool:
 def _read(run: Path, probe: str) -> dict[str, dict[str, Any]]:
     import pyarrow.parquet as pq
 
-    path = run / "trials" / f"{probe}.parquet"
-    if not path.exists():
-        raise PfungstError(f"{run} has no trials of the probe {probe}: run the exam to its end.")
     found: dict[str, dict[str, Any]] = {}
-    with reading(path, f"Run `pfungst rescore {run}`."):
+    with trials_file(run, probe) as path:
         rows: Sequence[dict[str, Any]] = pq.read_table(path, columns=list(COLUMNS), **READING).to_pylist()
         for row in rows:
             row["score"] = math.nan if row["score"] is None else row["score"]

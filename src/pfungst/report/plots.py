@@ -8,7 +8,7 @@ from typing import Any
 
 from pfungst.core import Figure
 from pfungst.core.files import jsonable
-from pfungst.report.card import number
+from pfungst.report.card import format_finding, number
 from pfungst.report.svg import (
     LETTER,
     Scale,
@@ -106,7 +106,7 @@ def _bars(
                 continue
             left = places[_label(x)] + (at - len(series) / 2) * width
             upper, lower = sorted((scale(y), scale(0)))
-            hint = f"{one['name']}, {_label(x)}: {_told(y, low, high, unit)}"
+            hint = _hint(one["name"], x, y, low, high, unit)
             parts.append(rect(left, upper, width - 3, lower - upper, f"f{at % 8}", hint))
             middle = left + width / 2 - 1.5
             if low is not None and high is not None:
@@ -130,7 +130,7 @@ def _lines(
         for place, x, y, low, high in points:
             if low is not None and high is not None:
                 parts.append(whisker((place, scale(low)), (place, scale(high))))
-            hint = f"{one['name']}, {_label(x)}: {_told(y, low, high, unit)}"
+            hint = _hint(one["name"], x, y, low, high, unit)
             parts.append(dot(place, scale(y), 4, f"f{at % 8}", hint))
     return parts
 
@@ -161,7 +161,7 @@ def _lying(
                 continue
             upper = rows[_label(x)] + at * bar
             start, end = sorted((scale(0), scale(y)))
-            hint = f"{one['name']}, {_label(x)}: {_told(y, least, most, unit)}"
+            hint = _hint(one["name"], x, y, least, most, unit)
             parts.append(rect(start, upper, end - start, bar - 2, f"f{at % 8}", hint))
             middle = upper + bar / 2 - 1
             if least is not None and most is not None:
@@ -183,10 +183,9 @@ def _label(x: Any) -> str:
     return f"{x:g}" if isinstance(x, float) else str(x)
 
 
-def _told(y: float, low: float | None, high: float | None, unit: str) -> str:
-    if low is None or high is None:
-        return number(y, unit)
-    return f"{number(y, unit)} [{number(low, unit).removesuffix('%')}, {number(high, unit).removesuffix('%')}]"
+def _hint(series: str, x: Any, y: float, low: float | None, high: float | None, unit: str) -> str:
+    """What a point says when it is pointed at."""
+    return f"{series}, {_label(x)}: {format_finding({'value': y, 'low': low, 'high': high, 'unit': unit})}"
 
 
 def _points(one: Mapping[str, Any]) -> list[tuple[Any, float | None, float | None, float | None]]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from pfungst.core import PfungstError, UsageError
 from pfungst.core.stats import Interval
+from pfungst.report.card import join_words
 from pfungst.report.leaderboard import Leaderboard, column_scores
 from pfungst.scores.profile import MARGIN, Axis, Standing, standings, undominated
 
@@ -35,14 +36,14 @@ class Profile:
         return found
 
     def _dominance(self, one: Standing) -> str:
-        told = f"{self.runs[one.first]} dominates {self.runs[one.second]}: better under {_join(one.better)}"
+        told = f"{self.runs[one.first]} dominates {self.runs[one.second]}: better under {join_words(one.better)}"
         rest = len(self.conditions) - len(one.better)
         return f"{told}, worse by {100 * self.margin:g} points under none of the others." if rest else f"{told}."
 
     def _open(self, one: Standing, other: Standing) -> str:
         first, second = self.runs[one.first], self.runs[one.second]
         leads = [
-            f"{name} is better under {_join(side.better)}"
+            f"{name} is better under {join_words(side.better)}"
             for name, side in ((first, one), (second, other))
             if side.better
         ]
@@ -51,7 +52,9 @@ class Profile:
             return f"{told}: {leads[0]}, {leads[1]}."
         if leads:
             side = one if one.better else other
-            return f"{told}: {leads[0]}, but may be worse by {100 * self.margin:g} points under {_join(side.unsure)}."
+            return (
+                f"{told}: {leads[0]}, but may be worse by {100 * self.margin:g} points under {join_words(side.unsure)}."
+            )
         return f"{told}: no difference is significant."
 
     def _standing(self, first: int, second: int) -> Standing:
@@ -81,7 +84,3 @@ def profile(board: Leaderboard, *, margin: float = MARGIN, seed: int = 0) -> Pro
         found,
         tuple(names[at] for at in undominated(found)),
     )
-
-
-def _join(parts: tuple[str, ...]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from pfungst.core.stats import holm
 from pfungst.report.blindness import blindness
-from pfungst.report.card import format_finding, number
+from pfungst.report.card import format_finding, join_words, number
 from pfungst.report.svg import Scale, dot, line, short, steps, svg, text, tick, ticks, whisker
 
 COLUMNS = ("probe", "clean", "clean low", "clean high", "disturbed", "disturbed low", "disturbed high",
@@ -94,7 +94,7 @@ def verdict(name: str, rows: Sequence[Row], findings: Sequence[Mapping[str, Any]
     if lost:
         first += f" and loses {format_finding(lost[0].drop)} under {lost[0].probe}"
         others = [row.probe for row in lost[1:]]
-        first += f"; {_join(others)} cost{'s' if len(others) == 1 else ''} accuracy too." if others else "."
+        first += f"; {join_words(others)} cost{'s' if len(others) == 1 else ''} accuracy too." if others else "."
     elif kept:
         several = f"none of the {len(kept)} disturbances costs it accuracy"
         first += f", and {several if len(kept) > 1 else f'{kept[0].probe} costs it no accuracy'} beyond chance"
@@ -127,12 +127,8 @@ def _foundation(rows: Sequence[Row], findings: Sequence[Mapping[str, Any]]) -> s
         parts.append("these are recorded answers, one a question, so sampling noise is unknown")
     else:
         parts.append("the control did not run, so sampling noise is unknown")
-    told = _join(parts)
+    told = join_words(parts)
     return f"{told[0].upper()}{told[1:]}."
-
-
-def _join(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def table_rows(rows: Sequence[Row]) -> list[list[Any]]:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -127,14 +127,12 @@ def _result(row: Row, source: Source) -> dict[str, Any]:
             "score": row["value"],
             "uncertainty": uncertainty,
             "details": {
-                name: str(row[name]) for name in ("clusters", "p", "how", "at_least", "at_most") if _told(row, name)
+                name: str(row[name])
+                for name in ("clusters", "p", "how", "at_least", "at_most")
+                if row[name] not in (None, "")
             },
         },
     }
-
-
-def _told(row: Mapping[str, Any], name: str) -> bool:
-    return row.get(name) not in (None, "")
 
 
 def _source_data(source: Source, n: int) -> dict[str, Any]:
@@ -180,10 +178,7 @@ def _sample(row: Row, source: Source, known: set[str]) -> dict[str, Any]:
         ],
         "evaluation": {"score": row["score"], "is_correct": row["score"] > 0},
         "metadata": {
-            "example_id": row["example_id"],
-            "variant": row["variant"],
-            "image_id": row["image_id"],
-            "keeps": row["keeps"],
+            **{name: row[name] for name in ("example_id", "variant", "image_id", "keeps")},
             "scored_by": source.metric,
             **({"unread": "true"} if row.get("unread") else {}),
         },

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pfungst.report.exports.source import LEVEL, Source, interval_text
+from pfungst.report.exports.source import LEVEL, Source, interval_text, scale_of
 from pfungst.report.exports.writing import yaml
 from pfungst.report.names import slug
 
@@ -23,7 +23,9 @@ def results_files(source: Source) -> Iterable[tuple[str, bytes]]:
             f"The data set {source.data} is not from the hub, which shows results on registered benchmarks only. "
             "Set dataset.id and task_id to the benchmark's before you upload the files."
         )
-    for row in _headlines(source):
+    for row in source.finding_rows():
+        if not row["headline"] or row["value"] is None:
+            continue
         entry = {
             "dataset": {"id": source.hub_id or source.data, "task_id": row["id"]},
             "value": row["value"],
@@ -60,10 +62,6 @@ def model_index_files(source: Source) -> Iterable[tuple[str, bytes]]:
     yield "model-index.yaml", yaml(index).encode("utf-8")
 
 
-def _headlines(source: Source) -> list[dict[str, Any]]:
-    return [row for row in source.finding_rows() if row["headline"] and row["value"] is not None]
-
-
 def _metric(row: Mapping[str, Any], metric: str) -> dict[str, Any]:
     condition = f" ({row['condition']})" if row["condition"] else ""
     return {
@@ -73,13 +71,10 @@ def _metric(row: Mapping[str, Any], metric: str) -> dict[str, Any]:
         "args": {
             "id": row["id"],
             "scored_by": metric,
-            "scale": "fraction of 1" if row.get("unit", "%") == "%" else row["unit"] or "plain number",
+            "scale": scale_of(row),
             "confidence": LEVEL,
-            "low": row["low"],
-            "high": row["high"],
-            "n": row["n"],
+            **{name: row[name] for name in ("low", "high", "n")},
             "images": row["clusters"],
-            "p": row["p"],
-            "how": row["how"],
+            **{name: row[name] for name in ("p", "how")},
         },
     }

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from pfungst.core import MissingExtra
 from pfungst.core.files import jsonable
-from pfungst.report.exports.source import LEVEL, Row, Source, trials_of
+from pfungst.report.answers import trials_of
+from pfungst.report.exports.source import LEVEL, Row, Source, scale_of
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("pfungst")
 _STOPS = {"": "unknown", "stop": "stop", "end_turn": "stop", "eos": "stop", "length": "max_tokens",
           "max_tokens": "max_tokens", "content_filter": "content_filter"}  # fmt: skip
+_KEPT = ("target", "answer_type", "question_type", "image", "keeps", "notes", "confidence")
+"""Columns of the trials that stand in the metadata of a sample."""
 MANY = 3000
 """Samples beyond which inspect_ai's own writer takes long: its time grows with the square of their number."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -156,12 +159,7 @@ def _sample(number: int, epoch: int, row: Row, clean: Row, source: Source) -> Ev
         usage = ModelUsage(input_tokens=known[0], output_tokens=known[1], total_tokens=sum(known))
     stop: Any = _STOPS.get(row.get("stop") or "", "unknown")
     score = math.nan if row["score"] is None else row["score"]
-    about = {
-        "probe": row["probe"],
-        "variant": row["variant"],
-        "example_id": row["example_id"],
-        "image_id": row["image_id"],
-    }
+    about = {name: row[name] for name in ("probe", "variant", "example_id", "image_id")}
     return EvalSample(
         id=number,
         epoch=epoch,
@@ -185,13 +183,7 @@ def _sample(number: int, epoch: int, row: Row, clean: Row, source: Source) -> Ev
         },
         metadata={
             **about,
-            "target": row["target"],
-            "answer_type": row["answer_type"],
-            "question_type": row["question_type"],
-            "image": row["image"],
-            "keeps": row["keeps"],
-            "notes": row["notes"],
-            "confidence": row["confidence"],
+            **{name: row[name] for name in _KEPT},
             "unread": bool(row.get("unread")),
             "clean_score": clean["score"],
             "flip": None if clean["score"] is None or row["score"] is None else (clean["score"] > 0) != (score > 0),
@@ -216,17 +208,12 @@ def _value(sample: EvalSample, metric: str) -> float:
 def _about(row: Row) -> dict[str, Any]:
     told: dict[str, Any] = jsonable(
         {
-            "id": row["id"],
-            "headline": row["headline"],
-            "low": row["low"],
-            "high": row["high"],
+            **{name: row[name] for name in ("id", "headline", "low", "high")},
             "confidence": LEVEL,
-            "at_least": row.get("at_least"),
-            "at_most": row.get("at_most"),
-            "n": row["n"],
+            **{name: row[name] for name in ("at_least", "at_most", "n")},
             "images": row["clusters"],
             "p": row["p"],
-            "scale": "fraction of 1" if row.get("unit", "%") == "%" else row["unit"] or "plain number",
+            "scale": scale_of(row),
             "how": row["how"],
         }
     )

@@ -6,7 +6,7 @@ properties of a suite, and a test case holds nothing but its failure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from xml.etree import ElementTree
@@ -36,7 +36,7 @@ def files(source: Source) -> Iterable[tuple[str, bytes]]:
     """
     rows = source.finding_rows()
     suites = {
-        found["probe"]: [
+        f"pfungst.{found['probe']}": [
             Case(
                 row["id"],
                 f"{format_finding(row)}; n={row['n']}, {row['clusters']} images; {row['how']}",
@@ -47,20 +47,12 @@ def files(source: Source) -> Iterable[tuple[str, bytes]]:
         ]
         for found in source.sections
     }
-    about = {"player": source.player, "data": source.data, "metric": source.metric, "run": str(source.path)}
-    yield (
-        "junit.xml",
-        junit_xml(
-            {f"pfungst.{probe}": cases for probe, cases in suites.items()},
-            source.finished,
-            about,
-            {f"pfungst.{found['probe']}": found["verdict"] for found in source.sections},
-        ),
-    )
+    words = {f"pfungst.{found['probe']}": found["verdict"] for found in source.sections}
+    yield "junit.xml", junit_xml(suites, source.finished, source.about, words)
 
 
 def junit_xml(
-    suites: dict[str, Sequence[Case]], when: datetime, about: dict[str, str], words: dict[str, str] | None = None
+    suites: Mapping[str, Sequence[Case]], when: datetime, about: dict[str, str], words: dict[str, str] | None = None
 ) -> bytes:
     """Suites of cases as XML. about: properties of every suite; words: what a suite has to say."""
     root = ElementTree.Element("testsuites")

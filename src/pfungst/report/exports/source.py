@@ -13,9 +13,9 @@ from typing import Any
 
 from pfungst.core import PfungstError, read_config
 from pfungst.core.exam import labelled
-from pfungst.core.files import reading
 from pfungst.core.parquet import READING
 from pfungst.core.store import AnswerStore
+from pfungst.report.answers import trials_file
 from pfungst.report.findings import read_findings, read_judge
 from pfungst.report.names import finding_name
 
@@ -79,6 +79,11 @@ class Source:
         return str(self.config.get("pfungst") or "unknown")
 
     @property
+    def about(self) -> dict[str, str]:
+        """Who was asked what and how it was judged, for formats that hold properties."""
+        return {"player": self.player, "data": self.data, "metric": self.metric, "run": str(self.path)}
+
+    @property
     def hub_id(self) -> str:
         """`ORG/NAME` where the data set comes from the Hugging Face hub, else empty."""
         spec = str(self.config["data"].get("spec") or "")
@@ -125,10 +130,7 @@ class Source:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        path = labelled(self.path / "trials", self.label) / f"{probe}.parquet"
-        if not path.exists():
-            raise PfungstError(f"{self.path} has no trials of the probe {probe}: run the exam to its end.")
-        with reading(path, f"Run `pfungst rescore {self.path}`."):
+        with trials_file(self.path, probe, self.label) as path:
             trials = pq.read_table(path, **READING)
             keys = trials.column("key").to_pylist()
         said = self._said(keys)
@@ -151,21 +153,14 @@ class Source:
             return store.known(keys)
 
 
+def scale_of(finding: Mapping[str, Any]) -> str:
+    """What the numbers of a finding are, in words."""
+    return "fraction of 1" if finding["unit"] == "%" else finding["unit"] or "plain number"
+
+
 def interval_text(finding: Mapping[str, Any]) -> str:
     """Interval and n in words, for formats that have no field for them."""
     unit = "as a fraction, not in percent" if finding.get("unit", "%") == "%" else finding["unit"] or "a plain number"
     known = finding["low"] is not None and finding["high"] is not None
     spread = f"95% interval {finding['low']:.6g} to {finding['high']:.6g}" if known else "no interval known"
     return f"{spread}; n={finding['n']}, {finding['clusters']} images; {unit}; {finding['how']}"
-
-
-def trials_of(rows: Iterator[Row]) -> Iterator[list[Row]]:
-    """Rows of one probe, trial by trial: a trial begins with its clean variant."""
-    trial: list[Row] = []
-    for row in rows:
-        if trial and (row["example_id"] != trial[0]["example_id"] or row["variant"] == trial[0]["variant"]):
-            yield trial
-            trial = []
-        trial.append(row)
-    if trial:
-        yield trial

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pfungst.core.parquet import WRITING
-from pfungst.report.exports.source import Source
+from pfungst.report.exports.source import Source, scale_of
 from pfungst.report.exports.writing import visible
 
 FINDING_COLUMNS = {
@@ -45,10 +45,7 @@ def parquet_files(source: Source) -> Iterable[tuple[str, bytes]]:
 
 
 def _finding_rows(source: Source) -> list[dict[str, Any]]:
-    rows = [
-        {**row, "scale": "fraction of 1" if row.get("unit", "%") == "%" else row["unit"] or "plain number"}
-        for row in source.finding_rows()
-    ]
+    rows = ({**row, "scale": scale_of(row)} for row in source.finding_rows())
     return [{name: row.get(name) for name in FINDING_COLUMNS} for row in rows]
 
 

@@ -1,26 +1,33 @@
-"""Where a player looks in the cases of its report, kept in `looks.json` of the run folder."""
+"""What a player can still tell about the cases of its report: where it looks, and what it was sent, word for word.
+
+Both are kept in the run folder. The trials hold questions and choices; a player that chats puts them into a prompt of
+its own, and probes may say how.
+"""
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 
-from pfungst.core import Dataset, PfungstError, Query
+from pfungst.core import Asker, Dataset, Image, Player, Query
 from pfungst.core.files import write_json
 from pfungst.core.images import as_rgb
-from pfungst.core.types import LookingPlayer, reads_scenes
-from pfungst.report.cases import Case, sample_of
+from pfungst.core.types import LookingPlayer, PromptedPlayer, reads_scenes
+from pfungst.report.cases import MOST_WORDS, Case, sample_of
 from pfungst.report.drawings import Tools
 from pfungst.report.thumbnails import Thumbnail
 
-FILE = "looks.json"
-MOST = 48
+LOOKS, PROMPTS = "looks.json", "prompts.json"
+"""Files: key of an answer -> the weights over its image, and what the player was sent for it."""
+MOST_LOOKS = 48
 """Cases whose maps are drawn, taken from the probes in turn."""
+MOST_PROMPTS = 1_000_000
+"""Characters of all prompts that are kept: a report must stay small."""
 _LOGGER = logging.getLogger("pfungst")
 
 
@@ -31,7 +38,7 @@ def add_looks(run: Path, player: object, data: Dataset) -> None:
     sample = sample_of(run)
     tools = Tools(run, data=data)
     asked: dict[str, tuple[Mapping[str, Any], Query]] = {}
-    for case in _in_turn(sample.cases)[:MOST]:
+    for case in _in_turn(sample.cases)[:MOST_LOOKS]:
         for row in (case.clean, case.disturbed):
             image = tools.image(row, case, sample.cases)
             # Who reads scenes is asked about the one of the example alone: that of another image is not kept.
@@ -50,7 +57,7 @@ def add_looks(run: Path, player: object, data: Dataset) -> None:
         return
     weights = _weights(rows, maps)
     if weights:
-        write_json(run / FILE, weights)
+        write_json(run / LOOKS, weights)
 
 
 def _weights(rows: Sequence[Mapping[str, Any]], maps: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,22 +65,6 @@ def _weights(rows: Sequence[Mapping[str, Any]], maps: Mapping[str, Any]) -> dict
 
     drawn = {row["key"]: picture_weights(maps, at) for at, row in enumerate(rows)}
     return {key: np.round(weights, 2).tolist() for key, weights in drawn.items() if weights is not None}
-
-
-def read_looks(run: Path) -> dict[str, Any]:
-    """Key of an answer -> the weights over its image."""
-    return read_kept(run / FILE)
-
-
-def read_kept(path: Path) -> dict[str, Any]:
-    """What is kept about answers, by their keys; nothing where there is no such file."""
-    if not path.exists():
-        return {}
-    try:
-        found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise PfungstError(f"{path} cannot be read ({error}). Delete it, or run the same command again.") from error
-    return found
 
 
 def draw_looks(
@@ -105,3 +96,36 @@ def _in_turn(cases: Sequence[Case]) -> list[Case]:
         order.append((place[case.probe], probes.index(case.probe)))
         place[case.probe] += 1
     return [case for _, case in sorted(zip(order, cases, strict=True), key=lambda one: one[0])]
+
+
+def add_prompts(run: Path, player: Player, data: Dataset) -> None:
+    """Note what a player that can tell was sent, for cases that its report will show. Others have no such file."""
+    if not isinstance(player, PromptedPlayer):
+        return
+    cases = sample_of(run).cases
+    asker = Asker(player)
+    wanted = {row["key"]: row for case in cases for row in (case.clean, case.disturbed)}
+    found: dict[str, str] = {}
+    length = 0
+    for query in _queries(wanted, found, cases, Tools(run, data=data)):
+        query = asker.visible(query)
+        key = query.key(asker.fingerprint)
+        if key in wanted and key not in found and length < MOST_PROMPTS:
+            found[key] = player.prompt(query)[:MOST_WORDS]
+            length += len(found[key])
+    if found:
+        write_json(run / PROMPTS, found)
+
+
+def _queries(
+    wanted: Mapping[str, Mapping[str, Any]], found: Mapping[str, str], cases: Sequence[Case], tools: Tools
+) -> Iterator[Query]:
+    """The queries behind these rows. Where a probe says how to ask, which rows do not tell, it makes them anew."""
+    for row in wanted.values():
+        # The key of a query needs no more of an image than its digest.
+        image = cast(Image, SimpleNamespace(digest=row["image"])) if row["image"] else None
+        yield Query(row["question"], image, tuple(row["choices"] or ()), take=row["take"])
+    for probe in dict.fromkeys(case.probe for case in cases):
+        mine = [case for case in cases if case.probe == probe]
+        if any(row["key"] not in found for case in mine for row in (case.clean, case.disturbed)):
+            yield from tools.queries(probe, mine)
