@@ -13,7 +13,7 @@ from pfungst.core import registry as core_registry
 from pfungst.data import FORMATS, Format, Job, load
 from pfungst.data.formats import get_format
 from pfungst.data.job import Found, canonical, choose_splits, split_of
-from pfungst.data.spec import Spec, parse
+from pfungst.data.loading import Spec, parse
 from tests.data import published_formats as make
 
 

@@ -9,6 +9,7 @@ import os
 import re
 import zipfile
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
@@ -193,9 +194,7 @@ class Listing:
     """Folders written by `datasets.save_to_disk`."""
 
     def add(self, path: str, name: str) -> None:
-        lower = name.lower()
-        bare = lower[:-3] if lower.endswith(".gz") else lower
-        suffix = "." + bare.rpartition(".")[2]
+        suffix = _suffix(name)
         if suffix in IMAGE_SUFFIXES:
             self.pictures.append(("", path))
         elif suffix in DATA_SUFFIXES:
@@ -212,14 +211,18 @@ class Listing:
                 raise DataError.at(path, "", f"this is not a readable zip archive ({error}).") from error
             return
         for name in names:
-            bare = name.lower().removesuffix(".gz")
-            suffix = "." + bare.rpartition(".")[2]
+            suffix = _suffix(name)
             if name.endswith("/") or "__MACOSX/" in name or len(name) > MAX_MEMBER_NAME:
                 continue
             if suffix in IMAGE_SUFFIXES:
                 self.pictures.append((str(path), name))
             elif suffix in DATA_SUFFIXES:
                 self.files.append(File(path, name))
+
+
+def _suffix(name: str) -> str:
+    """The ending below `.gz`, in lower case."""
+    return "." + name.lower().removesuffix(".gz").rpartition(".")[2]
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
@@ -250,26 +253,19 @@ def _walk(folder: str, depth: int, listing: Listing, visited: set[tuple[int, int
         names.add(entry.name)
         if entry.name.startswith("."):
             continue
-        if _is_folder(entry):
+        if _is(entry.is_dir):
             if depth > 0:
                 _walk(entry.path, depth - 1, listing, visited)
-        elif _is_file(entry):
+        elif _is(entry.is_file):
             listing.add(entry.path, entry.name)
     if "dataset_dict.json" in names or {"state.json", "dataset_info.json"} <= names:
         listing.saved.append(Path(folder))
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
+def _is(kind: Callable[[], bool]) -> bool:
+    """Whether an entry is a folder or a file. A pipe or a device is neither: opening one may wait for ever."""
     try:
-        return entry.is_dir()
-    except OSError:
-        return False
-
-
-def _is_file(entry: os.DirEntry[str]) -> bool:
-    """A pipe or a device is no data: opening one may wait for ever."""
-    try:
-        return entry.is_file()
+        return kind()
     except OSError:
         return False
 
@@ -288,10 +284,10 @@ def list_around(file: Path) -> Listing:
         parents.append(file.parent.parent)
     for parent in parents:
         for entry in _entries(str(parent)):
-            if _is_file(entry):
+            if _is(entry.is_file):
                 if parent == file.parent or entry.name.lower().endswith(".zip"):
                     listing.add(entry.path, entry.name)
-            elif not _is_folder(entry):
+            elif not _is(entry.is_dir):
                 continue
             elif _PICTURE_FOLDERS.fullmatch(entry.name.lower()):
                 listing.pictures.extend(list_folder(Path(entry.path)).pictures)

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from string import ascii_uppercase
-from typing import Any
+from typing import Any, TypeVar
 
 from pfungst.core import DataError, Example
 from pfungst.data.fields import Bad
@@ -15,6 +15,7 @@ from pfungst.data.files import File
 from pfungst.data.images import ImageFinder
 from pfungst.data.json_records import JsonRecords
 
+T = TypeVar("T")
 Found = tuple[Example, File | None, int]
 """An example, the file it came from, and its 1-based number there."""
 
@@ -129,6 +130,16 @@ class Job:
         except Bad as problem:
             self.bad(file, number if isinstance(at, tuple) else at.where, problem)
 
+    def each(self, reader: JsonRecords, key: str, make: Callable[[Any], T]) -> Iterator[T]:
+        """What `make` gives for every record of the list `key`; bad records are reported and left out."""
+        for value in reader.list(key):
+            try:
+                made = make(value)
+            except Bad as problem:
+                self.bad(reader.file, reader.where, problem)
+            else:
+                yield made
+
 
 def letters_of_others(choices: Sequence[str]) -> bool:
     """Whether an option reads like the letter of another one: `B` as the first of A, B and C."""
@@ -168,6 +179,21 @@ class Format(ABC):
     @abstractmethod
     def read(self, job: Job) -> Iterator[Found]:
         """The examples in published order. Bad records go to `job.bad`; a damaged file raises DataError."""
+
+    def nothing(self, job: Job, problem: str) -> DataError:
+        """What is raised where none of its files are there."""
+        return DataError.at(job.place, "", problem, f"Expected: {self.expects}.")
+
+    def chosen(
+        self, job: Job, splits: Mapping[str, T], problem: str, named: Callable[[str], str] = str
+    ) -> Iterator[tuple[str, T]]:
+        """The splits to read out of those that are there, one after the other, after which the data set is named."""
+        if not splits:
+            raise self.nothing(job, problem)
+        chosen = job.choose(list(splits))
+        job.name = " ".join(filter(None, [self.name, *map(named, chosen)]))
+        for split in job.in_turn(chosen):
+            yield split, splits[split]
 
 
 _YEAR = re.compile(r"[-_]?(19|20)\d\d$")

@@ -1,22 +1,23 @@
-"""Loading: from a specification to a Dataset."""
+"""Loading: from a specification, `[format:]place[#split][?option=value&...]`, to a Dataset."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 from pfungst.core import DataError, Dataset, Example, PfungstError
+from pfungst.core.files import exists
 from pfungst.core.fingerprint import Fingerprint
 from pfungst.core.settings import read_settings
 from pfungst.data.files import File, Listing, list_around, list_folder
 from pfungst.data.formats import FORMATS, get_format
 from pfungst.data.images import ImageFinder, NoImages
 from pfungst.data.job import LETTERS, BadRecord, Format, Found, Job, letters_of_others
-from pfungst.data.spec import Spec, parse
 
 log = logging.getLogger("pfungst.data")
 
@@ -26,6 +27,46 @@ NO_IMAGES = "none"
 """Instead of a folder of images: there are none, on purpose."""
 MAX_SNIFFED = 2_000
 """Files of a folder that are looked into to recognise a format."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A parsed specification."""
+
+    place: str
+    format: str = ""
+    """Empty: to be recognised from the files."""
+    split: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+def parse(spec: str | os.PathLike[str]) -> Spec:
+    """Take a specification apart. A text that names an existing path is that path, whatever characters it holds."""
+    text = os.fspath(spec)
+    if not text or text.isspace():
+        raise DataError("The data set is not named: give a path, or a format and a path such as vqa:FOLDER.")
+    if isinstance(spec, Path) or exists(text):
+        return Spec(text)
+    names = FORMATS.names()
+    bare = text.partition("#")[0].partition("?")[0]
+    head, colon, _ = bare.partition(":")
+    known = head if head in names and (colon or not get_format(head).reads_files) else ""
+    rest = text[len(head) + len(colon) :] if known else text
+    if known and exists(rest):
+        return Spec(rest, known)
+    if colon and not known and len(head) > 1 and "/" not in head and os.sep not in head:
+        FORMATS.get(head)  # says which formats there are, and which was probably meant
+    place, question, query = rest.partition("?")
+    place, mark, split = place.partition("#")
+    if "#" in query:
+        query, mark, split = query.partition("#")
+    try:
+        options = dict(parse_qsl(query, keep_blank_values=True, strict_parsing=True)) if question and query else {}
+    except ValueError as error:
+        raise DataError(
+            f"The options of {text!r} cannot be read ({error}); write them as ?name=value&name=value."
+        ) from error
+    return Spec(place, known, split if mark else None, options)
 
 
 def load(

@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -80,10 +81,17 @@ class Clevr(Format):
 
     def _read(self, job: Job, file: File, split: str, prefix: str) -> Iterator[Found]:
         programs = Programs()
-        questions = self._questions(job, file, programs, prefix)
+        reader = JsonRecords(file)
+
+        def asked(value: Any) -> tuple[dict[str, Any], str, int]:
+            of = record(value)
+            image = image_of(of)
+            return _fields(job, of, programs, prefix, reader.number), image, reader.number
+
+        questions = job.each(reader, "questions", asked)
         wanted: set[str] | None = None  # the first few questions need few scenes
         if job.limit is not None:
-            few = list(questions)
+            few = list(islice(questions, job.limit))
             wanted, questions = {image for _, image, _ in few}, iter(few)
         known: dict[str, Scene] = {}
         if job.options.get("scenes", True):
@@ -106,38 +114,6 @@ class Clevr(Format):
             except Bad as problem:
                 job.bad(file, number, problem)
 
-    def _questions(
-        self, job: Job, file: File, programs: Programs, prefix: str
-    ) -> Iterator[tuple[dict[str, Any], str, int]]:
-        reader = JsonRecords(file)
-        taken = 0
-        for value in reader.list("questions"):
-            try:
-                of = record(value)
-                image = image_of(of)
-                program = programs(of.get("program"))
-                target = None if of.get("answer") is None else job.share(answer_text(of["answer"], '"answer"'))
-                index = of.get("question_index")
-                fields = {
-                    "id": prefix + (name(index, '"question_index"') if index is not None else str(reader.number - 1)),
-                    "question": text(of, "question"),
-                    "answers": () if target is None else (target,),
-                    "target": target,
-                    "answer_type": answer_type(target),
-                    "question_type": optional_text(of, "template_kind") or (program[-1]["function"] if program else ""),
-                    "program": program,
-                    "choices": _choices(of.get("choices"), target),
-                    "group": "" if of.get("group") is None else prefix + name(of["group"], '"group"'),
-                    "wording": job.share(optional_text(of, "phrasing_split")),
-                }
-            except Bad as problem:
-                job.bad(file, reader.where, problem)
-                continue
-            yield fields, image, reader.number
-            taken += 1
-            if taken == job.limit:
-                return
-
     def _scenes(self, job: Job, questions: File, split: str, wanted: set[str] | None) -> dict[str, Scene]:
         files = _by_split(job.companions, _SCENES)
         file = questions if '"scenes"' in questions.head() else files.get(split)
@@ -153,6 +129,25 @@ class Clevr(Format):
                 if not wanted:
                     break
         return found
+
+
+def _fields(job: Job, of: Mapping[str, Any], programs: Programs, prefix: str, number: int) -> dict[str, Any]:
+    """An example as far as the `number`-th question tells."""
+    program = programs(of.get("program"))
+    target = None if of.get("answer") is None else job.share(answer_text(of["answer"], '"answer"'))
+    index = of.get("question_index")
+    return {
+        "id": prefix + (name(index, '"question_index"') if index is not None else str(number - 1)),
+        "question": text(of, "question"),
+        "answers": () if target is None else (target,),
+        "target": target,
+        "answer_type": answer_type(target),
+        "question_type": optional_text(of, "template_kind") or (program[-1]["function"] if program else ""),
+        "program": program,
+        "choices": _choices(of.get("choices"), target),
+        "group": "" if of.get("group") is None else prefix + name(of["group"], '"group"'),
+        "wording": job.share(optional_text(of, "phrasing_split")),
+    }
 
 
 def scenes(path: str | os.PathLike[str], *, split: str | None = None, skip_bad: bool = False) -> dict[str, Scene]:
@@ -184,19 +179,17 @@ def scenes(path: str | os.PathLike[str], *, split: str | None = None, skip_bad: 
 
 def read_scenes(job: Job, file: File) -> Iterator[tuple[str, Scene]]:
     """(image name, scene) of a file of scenes."""
-    reader = JsonRecords(file)
     seen: set[str] = set()
-    for value in reader.list("scenes"):
-        try:
-            scene = checked_scene(value)
-            image = image_of(scene)
-            if image in seen:
-                raise Bad(f"there is a second scene of {image}.")
-        except Bad as problem:
-            job.bad(file, reader.where, problem)
-            continue
+
+    def named(value: object) -> tuple[str, Scene]:
+        scene = checked_scene(value)
+        image = image_of(scene)
+        if image in seen:
+            raise Bad(f"there is a second scene of {image}.")
         seen.add(image)
-        yield image, scene
+        return image, scene
+
+    return job.each(JsonRecords(file), "scenes", named)
 
 
 def _by_split(files: Sequence[File], pattern: re.Pattern[str]) -> dict[str, File]:

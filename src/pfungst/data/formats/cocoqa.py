@@ -41,12 +41,8 @@ class CocoQa(Format):
         for folder, parts in folders.items():
             if {"questions", "img_ids"} <= set(parts):
                 splits.setdefault(split_of(folder.rstrip("/").rpartition("/")[2]), parts)
-        if not splits:
-            raise DataError.at(job.place, "", "there are no files of COCO-QA in it.", f"Expected: {self.expects}.")
-        chosen = job.choose(list(splits))
-        job.name = " ".join(filter(None, ["cocoqa", *chosen]))
-        for split in job.in_turn(chosen):
-            yield from _read(job, split, splits[split])
+        for split, parts in self.chosen(job, splits, "there are no files of COCO-QA in it."):
+            yield from _read(job, split, parts)
 
 
 def _read(job: Job, split: str, parts: dict[str, File]) -> Iterator[Found]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pfungst.core import DataError, Example
+from pfungst.core import Example
 from pfungst.data.fields import Bad, answer_text, kind, name, record, text
 from pfungst.data.files import File
 from pfungst.data.job import Format, Found, Job, canonical, split_of
@@ -44,12 +44,8 @@ class ConVqa(Format):
                 apart = _NAME.fullmatch(file.stem)
                 named = file.folder.rpartition("/")[2] if apart else file.stem
                 splits.setdefault(split_of(named), []).append(file)
-        if not splits:
-            raise DataError.at(job.place, "", "there are no sets of ConVQA in it.", f"Expected: {self.expects}.")
-        chosen = job.choose(list(splits))
-        job.name = " ".join(filter(None, ["convqa", *map(canonical, chosen)]))
-        for split in job.in_turn(chosen):
-            for file in splits[split]:
+        for _, files in self.chosen(job, splits, "there are no sets of ConVQA in it.", canonical):
+            for file in files:
                 yield from _read(job, file)
 
 

@@ -65,12 +65,7 @@ class Daquar(Format):
             splits[split_of(texts[0].stem)] = texts[0]
         if len(splits) > 1:
             splits.pop("", None)  # qa.894.raw.txt holds both splits again
-        if not splits:
-            raise DataError.at(job.place, "", "there are no files of DAQUAR in it.", f"Expected: {self.expects}.")
-        chosen = job.choose(list(splits))
-        job.name = " ".join(filter(None, ["daquar", *chosen]))
-        for split in job.in_turn(chosen):
-            file = splits[split]
+        for split, file in self.chosen(job, splits, "there are no files of DAQUAR in it."):
             rows = _table(job, file) if file.suffix == ".csv" else _release(file)
             for count, (number, question, answer, image_id) in enumerate(rows, start=1):
                 id_ = f"{split}-{count}" if split else str(count)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pfungst.core import DataError, Example
+from pfungst.core import Example
 from pfungst.data.fields import identifier, name, optional_text, record, text
 from pfungst.data.files import File
 from pfungst.data.formats.linked import Linked
@@ -49,14 +49,9 @@ class Gqa(Format):
         return 0.92 if _NAME.fullmatch(file.stem) else 0.0
 
     def read(self, job: Job) -> Iterator[Found]:
-        splits = _splits(job)
-        if not splits:
-            raise DataError.at(job.place, "", "there are no questions of GQA in it.", f"Expected: {self.expects}.")
-        chosen = job.choose(list(splits))
-        job.name = " ".join(filter(None, ["gqa", *chosen]))
-        for split in job.in_turn(chosen):
+        for _, files in self.chosen(job, _splits(job), "there are no questions of GQA in it."):
             same, follows = Linked(), Linked()
-            for file in splits[split]:
+            for file in files:
                 reader = JsonRecords(file)
                 for id_, value in reader.members():
                     yield from job.example(reader, _example, job, id_, value, same, follows)

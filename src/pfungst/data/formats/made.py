@@ -39,7 +39,7 @@ class Made(Format):
         arguments = {**job.options, **({"split": split} if split else {})}
         places = [job.place] if job.place else []
         try:
-            data = self._function(*places, **arguments)
+            data = self.options(*places, **arguments)
         except TypeError as error:
             raise DataError(f"The data set {self.name} cannot be made with these options: {error}.") from error
         if not isinstance(data, Dataset):

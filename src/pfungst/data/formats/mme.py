@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pfungst.core import DataError, Example
+from pfungst.core import Example
 from pfungst.data.fields import Bad, checked
 from pfungst.data.files import File
 from pfungst.data.job import Format, Found, Job
@@ -39,7 +39,7 @@ class Mme(Format):
         plain = {(category, stem) for category, stem, file in files if not _translated(file)}
         files = [one for one in files if one[:2] not in plain or not _translated(one[2])]
         if not files:
-            raise DataError.at(job.place, "", "there are no questions of MME in it.", f"Expected: {self.expects}.")
+            raise self.nothing(job, "there are no questions of MME in it.")
         job.name = "mme"
         for category, stem, file in files:
             for number, line in enumerate(lines(file), start=1):

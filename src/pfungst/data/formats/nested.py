@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pfungst.core import DataError, Example
+from pfungst.core import Example
 from pfungst.data.fields import Bad, kind, record
 from pfungst.data.files import File
 from pfungst.data.job import Format, Found, Job
@@ -20,9 +20,7 @@ def find_file(job: Job, format_: Format, of_name: Callable[[str], bool]) -> File
     files = [file for file in job.files if file.suffix == ".json"]
     files = [file for file in files if of_name(file.stem.lower())] or files
     if not files:
-        raise DataError.at(
-            job.place, "", f"there is no file of {format_.title} in it.", f"Expected: {format_.expects}."
-        )
+        raise format_.nothing(job, f"there is no file of {format_.title} in it.")
     return min(files, key=lambda file: (file.preference, file))
 
 
@@ -35,16 +33,14 @@ def read_pairs(
     wanted: Callable[[Image], bool] = lambda image: True,
 ) -> Iterator[Found]:
     """An example of every question in the list `pairs` of every wanted record in the list `pictures`."""
-    for value in reader.list(pictures):
-        try:
-            image = record(value)
-            asked = image.get(pairs)
-            if not isinstance(asked, Sequence) or isinstance(asked, str):
-                raise Bad(f'"{pairs}" is {kind(asked)}, not a list.')
-            if not wanted(image):
-                continue
-        except Bad as problem:
-            job.bad(reader.file, reader.where, problem)
-            continue
+
+    def questions(value: object) -> tuple[Image, Sequence[Any]]:
+        image = record(value)
+        asked = image.get(pairs)
+        if not isinstance(asked, Sequence) or isinstance(asked, str):
+            raise Bad(f'"{pairs}" is {kind(asked)}, not a list.')
+        return image, asked if wanted(image) else ()
+
+    for image, asked in job.each(reader, pictures, questions):
         for pair in asked:
             yield from job.example(reader, lambda image, pair: make(job, image, record(pair)), image, pair)

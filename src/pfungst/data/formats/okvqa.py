@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pfungst.data.fields import Bad, checked, identifier, most_frequent, record
 from pfungst.data.files import File
@@ -49,14 +50,14 @@ class OkVqa(Vqa):
 
 def _soft_labels(job: Job, file: File) -> Labels:
     labels = Labels(file.label)
-    reader = JsonRecords(file)
-    for value in reader.list("labels"):
-        try:
-            of = record(value)
-            answers = tuple(map(job.share, answers_of(of.get("label"))))
-            labels.add(identifier(of, "question_id"), Label("", answers, most_frequent(answers), "", ""))
-        except Bad as problem:
-            job.bad(reader.file, reader.where, problem)
+
+    def add(value: Any) -> None:
+        of = record(value)
+        answers = tuple(map(job.share, answers_of(of.get("label"))))
+        labels.add(identifier(of, "question_id"), Label("", answers, most_frequent(answers), "", ""))
+
+    for _ in job.each(JsonRecords(file), "labels", add):
+        pass
     job.notes["answers"] = "rebuilt from soft labels"
     return labels
 

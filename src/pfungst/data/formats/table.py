@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pfungst.core import DataError, Image
+from pfungst.core import Image
 from pfungst.data.files import File
 from pfungst.data.formats.layouts import NAMES
 from pfungst.data.formats.parquet import holds_images, parquet_rows
@@ -57,7 +57,7 @@ class TableFiles(Format):
         pictures = [file for file in job.files if holds_images(file)] if len(job.files) > 1 else []
         splits = _splits(job, [file for file in job.files if file not in pictures])
         if not splits:
-            raise DataError.at(job.place, "", "there is no table in it.", f"Expected: {self.expects}.")
+            raise self.nothing(job, "there is no table in it.")
         chosen = job.choose(list(splits))
         job.name = "+".join(chosen)
         job.metric = job.options.get("metric", "")

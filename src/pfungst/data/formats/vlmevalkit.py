@@ -58,44 +58,14 @@ class VlmEvalKit(Format):
     def read(self, job: Job) -> Iterator[Found]:
         splits = {file.stem: file for file in sorted(job.files, reverse=True) if file.suffix == ".tsv"}
         if not splits:
-            raise DataError.at(job.place, "", "there is no TSV in it.", f"Expected: {self.expects}.")
+            raise self.nothing(job, "there is no TSV in it.")
         chosen = job.choose(sorted(splits))
         job.name = "+".join(chosen)
         rows = Rows(job)
         for split in job.in_turn(chosen):
-            file = splits[split]
-            circular = _circular(file)
-            for place, (number, row, cell) in enumerate(_Table(file, job).rows()):
-                at = file, number
-                yield from job.example(at, _example, job, rows, split, place, number, row, cell, circular)
-
-
-def _example(
-    job: Job,
-    rows: Rows,
-    split: str,
-    place: int,
-    number: int,
-    row: Row | Bad,
-    cell: Cell | None,
-    circular: frozenset[int],
-) -> Example:
-    if isinstance(row, Bad):
-        raise row
-    if "index" not in row:
-        raise Bad('"index" is empty.')
-    image = cell() if cell is not None else None
-    named = first_of(row.pop("image_path", ""), job)
-    if named:
-        row["image_id"] = named if not named.startswith("/") else named.rpartition("/")[2]
-        if image is None:
-            job.image_column = "image_path"
-            # an absolute path is that of another machine: the name of the file is what counts
-            image = job.images.at(row["image_id"])
-    inside = split.startswith(NATURALBENCH)
-    asked = naturalbench({**row, "question_type": row.get("type", "")}) if inside else row
-    example = rows.example(asked, str(number), image)
-    return replace(example, group=_group(row, circular), contrast=_contrast(split, example, place))
+            table = _Table(splits[split], job)
+            for place, (number, row, cell) in enumerate(table.rows()):
+                yield from job.example((table.file, number), table.example, rows, place, number, row, cell)
 
 
 def _circular(file: File) -> frozenset[int]:
@@ -161,12 +131,13 @@ class _Table:
     """One file, and where its images are."""
 
     def __init__(self, file: File, job: Job) -> None:
-        self._file, self._job = file, job
+        self.file, self._job = file, job
+        self._circular = _circular(file)
         self._images: dict[str, Image] = {}
         self._searched = False
 
     def rows(self) -> Iterator[tuple[int, Row | Bad, Cell | None]]:
-        for number, row, place in placed_rows(self._file):
+        for number, row, place in placed_rows(self.file):
             if isinstance(row, Bad):
                 yield number, row, None
                 continue
@@ -176,6 +147,26 @@ class _Table:
                 with suppress(Bad):  # reported with its own row
                     self._images[_plain(row["index"])] = cell()
             yield number, row, cell
+
+    def example(self, rows: Rows, place: int, number: int, row: Row | Bad, cell: Cell | None) -> Example:
+        """The example of a row, the `place`-th of the table, in line `number` of the file."""
+        if isinstance(row, Bad):
+            raise row
+        if "index" not in row:
+            raise Bad('"index" is empty.')
+        image = cell() if cell is not None else None
+        named = first_of(row.pop("image_path", ""), self._job)
+        if named:
+            row["image_id"] = named if not named.startswith("/") else named.rpartition("/")[2]
+            if image is None:
+                self._job.image_column = "image_path"
+                # an absolute path is that of another machine: the name of the file is what counts
+                image = self._job.images.at(row["image_id"])
+        inside = self.file.stem.startswith(NATURALBENCH)
+        asked = naturalbench({**row, "question_type": row.get("type", "")}) if inside else row
+        example = rows.example(asked, str(number), image)
+        contrast = _contrast(self.file.stem, example, place)
+        return replace(example, group=_group(row, self._circular), contrast=contrast)
 
     def _image(self, text: str, place: tuple[int, int]) -> Image:
         text = first_of(text, self._job)
@@ -195,7 +186,7 @@ class _Table:
 
     def _late(self, image: BytesImage, place: tuple[int, int]) -> Image:
         """An image that is read from the file again when it is needed; kept in memory where the file is packed."""
-        path = self._file.random_access() if not self._file.member and self._file.preference == 0 else None
+        path = self.file.random_access() if not self.file.member and self.file.preference == 0 else None
         if not isinstance(path, Path):
             return image
         return StoredImage(partial(_fetch, path, *place), [image.digest])

@@ -11,6 +11,7 @@ Without annotations (the test splits) the questions load unlabelled. Complementa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -71,16 +72,16 @@ class Vqa(Format):
         return 0.7 if is_questions(file) and '"question_id"' in head and '"question"' in head else 0.0
 
     def read(self, job: Job) -> Iterator[Found]:
-        parts = find_parts(job, self.expects)
-        splits = list(dict.fromkeys(part.split for part in parts))
-        chosen = job.choose(splits)
-        job.name = " ".join(filter(None, [self.name, *map(canonical, chosen)]))
-        for split in job.in_turn(chosen):
-            yield from self.read_part(job, only([part for part in parts if part.split == split], job))
+        splits: dict[str, list[Part]] = {}
+        for part in find_parts(job):
+            splits.setdefault(part.split, []).append(part)
+        for _, parts in self.chosen(job, splits, "there is no file of questions in it.", canonical):
+            yield from self.read_part(job, only(parts, job))
 
     def read_part(self, job: Job, part: Part) -> Iterator[Found]:
         reader = JsonRecords(part.questions)
-        questions = list(self._questions(job, reader))
+        asked_for = job.each(reader, "questions", lambda value: _asked(value, reader.number, job.share))
+        questions = list(islice(asked_for, job.limit))
         labels = self.labels(job, part, {asked.id for asked in questions} if job.limit is not None else None)
         subtype = str(reader.header.get("data_subtype") or split_of(part.questions.stem) or part.split)
         find = _picture_rule(job, str(reader.header.get("data_type") or part.questions.stem), subtype)
@@ -93,33 +94,12 @@ class Vqa(Format):
             groups = (group, contrasts.get(asked.id, ""))
             yield from job.example((part.questions, asked.number), _example, asked, id_, groups, labels, find)
 
-    def _questions(self, job: Job, reader: JsonRecords) -> Iterator[Asked]:
-        taken = 0
-        for value in reader.list("questions"):
-            try:
-                asked = _asked(value, reader.number, job.share)
-            except Bad as problem:
-                job.bad(reader.file, reader.where, problem)
-                continue
-            yield asked
-            taken += 1
-            if taken == job.limit:
-                return
-
     def _pairs(self, job: Job, part: Part) -> dict[str, str]:
         """Question -> its contrast group, from the file of complementary pairs."""
         if part.pairs is None:
             return {}
         groups: dict[str, str] = {}
-        reader = JsonRecords(part.pairs)
-        for value in reader.list("complementary_pairs"):
-            try:
-                if not isinstance(value, list) or len(value) != 2:
-                    raise Bad(f"{shown(value)} is not a pair of question ids.")
-                first, second = (name(one, "a question id") for one in value)
-            except Bad as problem:
-                job.bad(part.pairs, reader.where, problem)
-                continue
+        for first, second in job.each(JsonRecords(part.pairs), "complementary_pairs", _pair):
             group = groups.get(first) or groups.get(second) or first
             groups.setdefault(first, group)
             groups.setdefault(second, group)
@@ -152,6 +132,12 @@ class Vqa(Format):
                 if not wanted:
                     break
         return labels
+
+
+def _pair(value: Any) -> tuple[str, str]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise Bad(f"{shown(value)} is not a pair of question ids.")
+    return name(value[0], "a question id"), name(value[1], "a question id")
 
 
 def _asked(value: Any, number: int, share: Callable[[str], str]) -> Asked:

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from pfungst.core import DataError, Dataset
 from pfungst.data.formats.made import Made
 from pfungst.data.job import Found, Job
 
 
-def _embedded(**options: Any) -> Dataset:
-    from pfungst.world import embedded
-
-    return embedded(**options)
-
-
 class World(Made):
     """`world`: the data set that comes with the package."""
 
+    name = "world"
+    title = "the embedded CLEVR world"
+
     def __init__(self) -> None:
-        super().__init__("world", _embedded)
-        self.title = "the embedded CLEVR world"
+        """Nothing is imported before it is needed."""
 
     @property
     def options(self) -> Callable[..., Dataset]:
