@@ -9,9 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
 
-from pfungst.data.fields import Bad, kind, name, shown
+from pfungst.data.fields import Bad, name, shown
 
 _LETTER = re.compile(r"\s*\(?([A-Za-z])\)?[.:]?\s*")
+identifier = name
+"""An id as text: 42, 42.0 and "42" are the same id."""
 _OPTION = re.compile(r"^\s*\(?([A-Z])[.):]\s*(\S.*?)\s*$", re.MULTILINE)
 
 
@@ -39,11 +41,6 @@ def optional(value: Any, what: str) -> str:
 def first(row: Mapping[str, Any], columns: Iterable[str]) -> Any:
     """The first of these columns that holds something; None if none does."""
     return next((row[column] for column in columns if known(row.get(column)) and row[column] != ""), None)
-
-
-def identifier(value: Any, what: str) -> str:
-    """An id as text: 42, 42.0 and "42" are the same id."""
-    return name(value, what)
 
 
 def listed(value: Any, what: str) -> tuple[str, ...]:
@@ -149,7 +146,9 @@ def mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def expect(value: Any, what: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise Bad(f"{what} is {kind(value)}, not an object.")
-    return value
+def last_asked(messages: Any) -> str:
+    """The text of the last message of a user; what was asked as one text is that text."""
+    if isinstance(messages, list):
+        users = [one for one in messages if isinstance(one, Mapping) and one.get("role") == "user"]
+        return message_text(users[-1].get("content")) if users else ""
+    return messages if isinstance(messages, str) else ""

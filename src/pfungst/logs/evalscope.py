@@ -82,8 +82,4 @@ def _reviews(path: Path) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _prompt(row: Mapping[str, Any]) -> str:
-    asked = row.get("messages") or row.get("input")
-    if isinstance(asked, list):
-        users = [one for one in asked if isinstance(one, Mapping) and one.get("role") == "user"]
-        return cells.message_text(users[-1].get("content")) if users else ""
-    return asked if isinstance(asked, str) else ""
+    return cells.last_asked(row.get("messages") or row.get("input"))

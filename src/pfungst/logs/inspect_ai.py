@@ -61,7 +61,9 @@ class Inspect(LogFormat):
             seconds=cells.number(output.get("time")),
             take=epoch - 1,
             condition=cells.optional(metadata.get("variant"), "the variant"),
-            metrics={name: cells.mapping(score).get("value") for name, score in _scores(row).items()},
+            metrics={
+                name: cells.mapping(score).get("value") for name, score in cells.mapping(row.get("scores")).items()
+            },
         )
 
     def about(self, source: Source) -> About:
@@ -76,10 +78,6 @@ class Inspect(LogFormat):
             for name, metric in cells.mapping(cells.mapping(score).get("metrics")).items()
         }
         return About(str(run.get("model") or ""), str(data.get("name") or run.get("task") or ""), results, notes)
-
-
-def _scores(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    return cells.mapping(row.get("scores"))
 
 
 def _right(answer: str, choices: Sequence[str]) -> str:
@@ -108,12 +106,7 @@ def said(output: Mapping[str, Any]) -> tuple[str | None, str, str]:
 
 def _prompt(row: Mapping[str, Any]) -> str:
     """The last user message, with what was moved into attachments put back."""
-    asked = row.get("input")
-    if isinstance(asked, list):
-        users = [one for one in asked if isinstance(one, Mapping) and one.get("role") == "user"]
-        asked = cells.message_text(users[-1].get("content")) if users else ""
-    if not isinstance(asked, str):
-        return ""
+    asked = cells.last_asked(row.get("input"))
     if asked.startswith(_ATTACHED):
         attached = cells.mapping(row.get("attachments")).get(asked[len(_ATTACHED) :])
         return attached if isinstance(attached, str) else ""

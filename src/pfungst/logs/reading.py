@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from pfungst.core import DataError
+from pfungst.core.files import exists
 from pfungst.core.registry import Registry
 from pfungst.core.settings import read_settings
 from pfungst.data.fields import Bad
@@ -61,12 +62,12 @@ def read_log(spec: str | os.PathLike[str], *, keep: Iterable[str] = ()) -> Log:
 def parse(spec: str | os.PathLike[str]) -> tuple[str, Path, dict[str, str]]:
     """Format (empty: to be recognised), path and options. A text that names an existing path is that path."""
     text = os.fspath(spec)
-    if isinstance(spec, Path) or _exists(text):
+    if isinstance(spec, Path) or exists(text):
         return "", Path(text), {}
     head, colon, rest = text.partition(":")
     named = head if colon and head in LOGS.names() else ""
     rest = rest if named else text
-    if _exists(rest):
+    if exists(rest):
         return named, Path(rest), {}
     place, _, query = rest.partition("?")
     try:
@@ -76,13 +77,6 @@ def parse(spec: str | os.PathLike[str]) -> tuple[str, Path, dict[str, str]]:
     except ValueError as error:
         raise DataError(f"The options of {text!r} cannot be read ({error}); write ?name=value&name=value.") from error
     return named, Path(place), options
-
-
-def _exists(text: str) -> bool:
-    try:
-        return Path(text).exists()
-    except (OSError, ValueError):
-        return False
 
 
 def _format(named: str, options: Mapping[str, Any], source: Source) -> LogFormat:
