@@ -90,24 +90,17 @@ def agreement(judge: Sequence[bool], people: Sequence[bool], clusters: Sequence[
     """Hold what a judge says against what people say about the same answers."""
     if len(judge) != len(people):
         raise ValueError(f"{len(judge)} judgements but {len(people)} labels")
-    counts = [sum((h, j) == cell for h, j in zip(people, judge)) for cell in _CELLS]
+    hits, misses, false_alarms, rejections = (sum(pair == cell for pair in zip(people, judge)) for cell in _CELLS)
     same = [float(j == h) for j, h in zip(judge, people)]
     worth = []
     for word in (True, False):
         some = [(float(j), image) for j, h, image in zip(judge, people, clusters, strict=True) if bool(h) == word]
         worth.append(_effective([j for j, _ in some], [image for _, image in some]) / len(some) if some else 1.0)
     return Agreement(
-        counts[0],
-        counts[1],
-        counts[2],
-        counts[3],
-        bootstrap(same, clusters, seed=seed),
-        cohen_kappa(judge, people, clusters, seed=seed),
-        proportion(counts[0], counts[0] + counts[1], worth[0]),
-        proportion(counts[3], counts[2] + counts[3], worth[1]),
-        worth[0],
-        worth[1],
-    )
+        hits, misses, false_alarms, rejections,
+        bootstrap(same, clusters, seed=seed), cohen_kappa(judge, people, clusters, seed=seed),
+        proportion(hits, hits + misses, worth[0]), proportion(rejections, false_alarms + rejections, worth[1]), *worth,
+    )  # fmt: skip
 
 
 _CELLS = ((True, True), (True, False), (False, True), (False, False))

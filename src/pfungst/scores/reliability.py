@@ -71,23 +71,6 @@ def count_answers(ratings: Sequence[Sequence[Hashable]]) -> Floats:
     return counts
 
 
-def krippendorff_alpha(ratings: Sequence[Sequence[Hashable]]) -> float:
-    """Alpha of nominal answers; NaN where it is not defined."""
-    counts = count_answers(ratings)
-    several = counts[counts.sum(1) >= 2]
-    return float(_alphas(several, np.ones((1, len(several))))[0]) if len(several) else math.nan
-
-
-def fleiss_kappa(ratings: Sequence[Sequence[Hashable]]) -> float:
-    """Kappa of items with equally many answers; ValueError where they differ, NaN where it is not defined."""
-    counts = count_answers(ratings)
-    if len(counts) and len(set(counts.sum(1).tolist())) > 1:
-        raise ValueError("Fleiss' kappa needs the same number of answers to every item")
-    if not len(counts) or counts[0].sum() < 2:
-        return math.nan
-    return float(_kappas(counts, np.ones((1, len(counts))))[0])
-
-
 def _alphas(counts: Floats, weights: Floats) -> Floats:
     """Alpha of every draw: weights (draws, items) say how often an item was drawn."""
     sizes = counts.sum(1)

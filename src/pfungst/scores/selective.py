@@ -62,12 +62,9 @@ def risk_coverage(confidence: Sequence[float] | Floats, correct: Sequence[float]
     """The curve of answers with a confidence and a score in [0, 1] each; NaN in either is left out."""
     import numpy as np
 
-    sure, right = _pairs(confidence, correct)
-    order = np.argsort(-sure, kind="stable")
-    sure, loss = sure[order], 1.0 - right[order]
-    last = np.flatnonzero(np.append(sure[1:] != sure[:-1], True)) if len(sure) else np.zeros(0, np.int64)
+    sure, right, last = _surest_first(confidence, correct)
     accepted = last + 1.0
-    return RiskCoverage(sure[last], accepted / max(1, len(sure)), np.cumsum(loss)[last] / accepted)
+    return RiskCoverage(sure[last], accepted / max(1, len(sure)), np.cumsum(1.0 - right)[last] / accepted)
 
 
 def augrc(confidence: Sequence[float] | Floats, correct: Sequence[float] | Floats) -> float:
@@ -141,14 +138,25 @@ def best_threshold(confidence: Sequence[float] | Floats, correct: Sequence[float
     """
     import numpy as np
 
-    sure, right = _pairs(confidence, correct)
+    sure, right, last = _surest_first(confidence, correct)
     if not len(sure):
         return math.nan
-    order = np.argsort(-sure, kind="stable")
-    sure, true = sure[order], right[order] > 0
-    last = np.flatnonzero(np.append(sure[1:] != sure[:-1], True))
+    true = right > 0
     f1 = 2 * np.cumsum(true)[last] / (last + 1 + max(1, int(true.sum())))
     return float(sure[last[int(f1.argmax())]])
+
+
+def _surest_first(
+    confidence: Sequence[float] | Floats, correct: Sequence[float] | Floats
+) -> tuple[Floats, Floats, npt.NDArray[np.int64]]:
+    """Confidences and scores, the surest answers first, and the place of the last answer of each confidence."""
+    import numpy as np
+
+    sure, right = _pairs(confidence, correct)
+    order = np.argsort(-sure, kind="stable")
+    sure, right = sure[order], right[order]
+    last = np.flatnonzero(np.append(sure[1:] != sure[:-1], True)) if len(sure) else np.zeros(0, np.int64)
+    return sure, right, last
 
 
 def _pairs(confidence: Sequence[float] | Floats, correct: Sequence[float] | Floats) -> tuple[Floats, Floats]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from pfungst.core import Answer, Example
@@ -73,14 +73,10 @@ def spelling_gap(examples: Iterable[Example], answers: Iterable[Answer], metric:
 def bare_example(example: Example) -> Example:
     return replace(
         example,
-        answers=_all(example.answers),
+        answers=tuple(map(bare_text, example.answers)),
         target=None if example.target is None else bare_text(example.target),
-        choices=_all(example.choices),
+        choices=tuple(map(bare_text, example.choices)),
     )
-
-
-def _all(texts: Sequence[str]) -> tuple[str, ...]:
-    return tuple(map(bare_text, texts))
 
 
 def bare_text(text: str) -> str:

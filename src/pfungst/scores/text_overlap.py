@@ -64,8 +64,14 @@ def anls(prediction: str, truths: Sequence[str], threshold: float = ANLS_THRESHO
 
 def levenshtein(one: str, other: str) -> int:
     """Fewest insertions, deletions and replacements of characters that turn one text into the other."""
-    if len(one) < len(other):
-        one, other = other, one
+    start, most = 0, min(len(one), len(other))
+    while start < most and one[start] == other[start]:
+        start += 1
+    end = 0
+    while end < most - start and one[-1 - end] == other[-1 - end]:
+        end += 1
+    # Between what both begin and end with, the shorter text lies along the row.
+    other, one = sorted((one[start : len(one) - end], other[start : len(other) - end]), key=len)
     row = list(range(len(other) + 1))
     for at, sign in enumerate(one, 1):
         diagonal, row[0] = row[0], at

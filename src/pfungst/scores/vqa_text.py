@@ -57,10 +57,13 @@ def tidy(answer: str) -> str:
 @lru_cache(maxsize=1 << 16)
 def process(answer: str, periods: int = 0) -> str:
     """The processed form of a tidied answer. At most `periods` periods are removed, all if 0."""
-    return _words(_without_punctuation(answer, periods))
+    # The published pattern means to spare the point of a decimal, but its look-behind is misspelt and never matches:
+    # "3." loses its period, "3.5" keeps it because a digit follows.
+    return _words(_PERIOD.sub("", without_marks(answer), count=periods))
 
 
-def _without_punctuation(answer: str, periods: int) -> str:
+def without_marks(answer: str) -> str:
+    """The answer without its punctuation but periods: marks vanish beside a blank and become one elsewhere."""
     text = answer
     if not _MARKS.isdisjoint(answer):
         # A digit, a comma, a digit anywhere (1,000) makes all marks vanish instead of becoming blanks.
@@ -69,9 +72,7 @@ def _without_punctuation(answer: str, periods: int) -> str:
             if mark in answer:
                 vanishes = thousands or mark + " " in answer or " " + mark in answer
                 text = text.replace(mark, "" if vanishes else " ")
-    # The published pattern means to spare the point of a decimal, but its look-behind is misspelt and never matches:
-    # "3." loses its period, "3.5" keeps it because a digit follows.
-    return _PERIOD.sub("", text, count=periods)
+    return text
 
 
 def _words(text: str) -> str:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from pfungst.probes.surface.protection import WORD, Question
 from pfungst.probes.surface.words import CONTRACTIONS, KNOWN, NEIGHBOURS, SPELLINGS
+from pfungst.scores.text_overlap import levenshtein
 
 
 class Draws:
@@ -74,18 +75,13 @@ def typo(question: Question, draws: Draws, level: int) -> str | None:
         and (found[0].islower() or (found.start() == 0 and found[0][1:].islower()))
         and question.free(*found.span())
     ]
-    made = question.text
-    done: list[tuple[int, int, str]] = []
+    done: dict[tuple[int, int], str] = {}
     while places and len(done) < level:
         found = places.pop(draws.below(len(places)))
         word = misspelled(found[0], draws)
         if word is not None:
-            done.append((*found.span(), word))
-    if len(done) < level:
-        return None
-    for start, end, word in sorted(done, reverse=True):
-        made = made[:start] + word + made[end:]
-    return made
+            done[found.span()] = word
+    return question.replaced(done) if len(done) == level else None
 
 
 def misspelled(word: str, draws: Draws) -> str | None:
@@ -210,19 +206,4 @@ POLITE = Edit("a polite phrase before or after it", polite, english=True)
 
 def touched(first: str, second: str) -> int:
     """Characters that differ: the least number of insertions, deletions and replacements (Levenshtein)."""
-    start, most = 0, min(len(first), len(second))
-    while start < most and first[start] == second[start]:
-        start += 1
-    end = 0
-    while end < most - start and first[-1 - end] == second[-1 - end]:
-        end += 1
-    a, b = first[start : len(first) - end], second[start : len(second) - end]
-    if not a or not b:
-        return len(a) + len(b)
-    row: Sequence[int] = range(len(b) + 1)
-    for i, one in enumerate(a, 1):
-        new = [i]
-        for j, other in enumerate(b, 1):
-            new.append(min(row[j] + 1, new[j - 1] + 1, row[j - 1] + (one != other)))
-        row = new
-    return row[-1]
+    return levenshtein(first, second)

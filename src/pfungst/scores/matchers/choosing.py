@@ -6,7 +6,7 @@ import re
 
 from pfungst.scores.matchers.letters import Letters, nth
 from pfungst.scores.matchers.naming import LONGEST, Reading, meant_in, mentioned, single
-from pfungst.scores.matchers.numbers import read_number
+from pfungst.scores.matchers.numbers import read_number, worth
 from pfungst.scores.matchers.options import Options, loose, says_none
 from pfungst.scores.matchers.phrases import AGAIN, CUE, JUDGED, LEAD, REFUSAL, REVISION, WEAK_REVISION
 from pfungst.scores.matchers.words import labels, sentences
@@ -68,8 +68,7 @@ def _choose(text: str, options: Options) -> Reading:
     if says_none(body):
         return options.none if options.none is not None else False
     if options.values:
-        number = read_number(body)
-        value = _value(number)
+        value = _value(body)
         return options.values.get(value) if value is not None else None
     return _revised(mentioned(body, options), body, options)
 
@@ -84,11 +83,10 @@ def _at_odds(told: Reading, text: str, options: Options) -> bool:
     return named is not None and named is not False and named != told and told not in own
 
 
-def _value(number: str | None) -> float | None:
-    try:
-        return None if number is None else float(number.rstrip("%")) / (100 if number.endswith("%") else 1)
-    except ValueError:
-        return None
+def _value(text: str) -> float | None:
+    """Of the one number that a text says."""
+    number = read_number(text)
+    return None if number is None else worth(number)
 
 
 def _without_list(text: str, options: Options) -> str:
@@ -302,7 +300,7 @@ def _head(tail: str, options: Options) -> Reading:
         return options.unknown if options.unknown is not None else False
     clause = _BECAUSE.split(sentence, maxsplit=1)[0]
     if options.values:
-        value = _value(read_number(clause))
+        value = _value(clause)
         return options.values.get(value) if value is not None else False
     return mentioned(clause, options)
 

@@ -53,9 +53,11 @@ def value_of(text: str) -> float | None:
     """The value of a text that is a number as a whole, in digits or words, None otherwise."""
     found = words(text.replace("$", "").replace("€", "").replace("£", ""))
     numbers = numbers_in(text, found)
-    if len(numbers) != 1 or numbers[0][1:3] != (0, len(found)):
-        return None
-    number = numbers[0][0]
+    return worth(numbers[0][0]) if len(numbers) == 1 and numbers[0][1:3] == (0, len(found)) else None
+
+
+def worth(number: str) -> float | None:
+    """The value of a number in digits, a per cent as a fraction; None where it has no single value (10:30)."""
     try:
         return float(number.rstrip("%")) / (100 if number.endswith("%") else 1)
     except ValueError:

@@ -9,52 +9,10 @@ from pfungst.scores.matchers.words import listed, sentences
 
 _WORDS = {
     **dict.fromkeys(
-        (
-            "yes",
-            "yeah",
-            "yep",
-            "yup",
-            "y",
-            "true",
-            "correct",
-            "affirmative",
-            "sí",
-            "oui",
-            "ja",
-            "да",
-            "sim",
-            "是",
-            "是的",
-            "对",
-            "有",
-            "はい",
-            "예",
-            "네",
-        ),
-        "yes",
+        listed("yes yeah yep yup y true correct affirmative sí oui ja да sim 是 是的 对 有 はい 예 네"), "yes"
     ),
     **dict.fromkeys(
-        (
-            "no",
-            "nope",
-            "nah",
-            "n",
-            "false",
-            "incorrect",
-            "negative",
-            "non",
-            "nein",
-            "нет",
-            "não",
-            "不是",
-            "否",
-            "没有",
-            "不",
-            "いいえ",
-            "아니요",
-            "아니오",
-        ),
-        "no",
+        listed("no nope nah n false incorrect negative non nein нет não 不是 否 没有 不 いいえ 아니요 아니오"), "no"
     ),
 }
 _WHOLE = {

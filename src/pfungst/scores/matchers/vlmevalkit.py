@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from pfungst.scores.matchers.words import labels
+from pfungst.scores.vqa_text import PUBLISHED_PERIODS, without_marks
 
 _FAILED = "Failed to obtain answer via API"
 _REFUSALS = (
@@ -16,8 +17,7 @@ _REFUSALS = (
 )
 _MARKS = str.maketrans(dict.fromkeys(".()[],:;!*#{}", " "))
 _ANNOUNCED = re.compile(r"(?:correct\s+)?answer\s+is\s+\**([ABCD])\**", re.I)
-_PUNCTUATION = ';/[]"{}()=+\\_-><@`,?!'
-_PERIODS = 32
+_PERIOD = re.compile(r"(?<!\d)\.(?!\d)")
 _LAST_WORDS = 5
 
 
@@ -38,7 +38,8 @@ def vlmevalkit(reply: str, choices: Sequence[str], kind: str) -> str | None:
             index = _text(reply, choices)
         return None if index is None or index < 0 else choices[index]
     if kind == "yes/no":
-        polar = {"yes", "no"}.intersection(_without_punctuation(reply.lower()).split())
+        said = _PERIOD.sub("", without_marks(reply.lower()), count=PUBLISHED_PERIODS)
+        polar = {"yes", "no"}.intersection(said.split())
         return polar.pop() if len(polar) == 1 else None
     return reply.strip() or None
 
@@ -67,13 +68,3 @@ def _text(reply: str, choices: Sequence[str]) -> int | None:
         return None
     named = [index for index, choice in enumerate(choices) if choice.lower() in answer]
     return named[0] if len(named) == 1 else None
-
-
-def _without_punctuation(text: str) -> str:
-    thousands = re.search(r"\d,\d", text) is not None
-    cleaned = text
-    for mark in _PUNCTUATION:
-        if mark in text:
-            vanishes = thousands or f"{mark} " in text or f" {mark}" in text
-            cleaned = cleaned.replace(mark, "" if vanishes else " ")
-    return re.sub(r"(?<!\d)\.(?!\d)", "", cleaned, count=_PERIODS)
