@@ -89,7 +89,8 @@ def pixel_coords(
         coords = np.asarray(scene, dtype=np.float64)
         if coords.ndim != 2 or coords.shape[1] != 3:
             raise DataError(f"The coordinates have the shape {coords.shape}; (objects, 3) is needed.")
-    x, y, depth = _project(coords, CAMERA if camera is None else camera, width, height)
+    place = CAMERA if camera is None else camera
+    x, y, depth = project(coords - np.asarray(place, dtype=np.float64), camera_basis(place), width, height)
     columns, rows = np.rint(x).astype(int).tolist(), np.rint(y).astype(int).tolist()
     return list(zip(columns, rows, depth.tolist(), strict=True))
 
@@ -126,9 +127,8 @@ def _on_ground(vector: Floats) -> Vector:
     return (x, y, 0.0)
 
 
-def _project(coords: Floats, camera: Sequence[float], width: int, height: int) -> tuple[Floats, Floats, Floats]:
-    basis = camera_basis(camera)
-    from_camera = coords - np.asarray(camera, dtype=np.float64)
+def project(from_camera: Floats, basis: Basis, width: int, height: int) -> tuple[Floats, Floats, Floats]:
+    """Column, row and depth (...) of places (..., 3) relative to the camera."""
     depth = along(from_camera, basis.forward)
     x = FOCAL * along(from_camera, basis.right) / depth + 0.5
     y = FOCAL * (width / height) * along(from_camera, basis.up) / depth + 0.5
@@ -153,7 +153,7 @@ def _fit(coords: Floats, seen: Floats, width: int, height: int) -> CameraFit:
     weights = np.array([1.0, 1.0, 1e4])
 
     def misfit(camera: Floats) -> Floats:
-        found = np.stack(_project(coords, camera.tolist(), width, height), axis=1)
+        found = np.stack(project(coords - camera, camera_basis(camera.tolist()), width, height), axis=1)
         return np.asarray((found - seen) * weights).ravel()
 
     camera = np.array(CAMERA)

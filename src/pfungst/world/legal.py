@@ -39,8 +39,11 @@ class Rules:
 
     def radii(self, objects: tuple[SceneObject, ...]) -> Floats:
         """Radius of every object, (objects,)."""
-        sizes = [self.radius[one.size] * (self.cube_factor if one.shape == "cube" else 1.0) for one in objects]
-        return np.array(sizes, dtype=np.float64)
+        return np.array([self.reach(one.shape, one.size) for one in objects], dtype=np.float64)
+
+    def reach(self, shape: str, size: str) -> float:
+        """Radius of one object."""
+        return self.radius[size] * (self.cube_factor if shape == "cube" else 1.0)
 
 
 PRESETS: Mapping[str, Rules] = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ from pfungst.world.scene import Scene, SceneObject, relationships
 
 _OBJECT_TRIES = 50
 """Draws for the place of one object before the scene is begun anew, as in the published generator."""
+_WORDS = (SHAPES, SIZES, MATERIALS, COLORS)
 
 
 def sample_scene(
@@ -84,11 +86,15 @@ def sample_scene(
         "lamps": {name: list(place) for name, place in lamps.items()},
         "image_size": [width, height],
     }
+    keys = ("split", "image_index", "image_filename", "objects", "directions", "relationships", *list(extra)[3:])
     for _ in range(max_tries):
         drawn = _objects(rng, count, ways, rules)
         if drawn is None:
             continue
-        scene = _assemble(drawn, ways, extra, camera, width, height)
+        pixels = pixel_coords([one.coords for one in drawn], camera, width, height)
+        objects = tuple(replace(one, pixel_coords=pixel) for one, pixel in zip(drawn, pixels, strict=True))
+        bare = Scene(objects, ways, None, extra, keys)
+        scene = replace(bare, relationships=relationships(bare))
         if accept is None or accept(scene):
             return scene
     raise DataError(
@@ -123,18 +129,16 @@ def _objects(
     drawn: list[SceneObject] = []
     for _ in range(count):
         # One call for everything an object may need: single draws cost a microsecond each.
-        picks = rng.integers(0, [len(SHAPES), len(SIZES), len(MATERIALS), len(COLORS)]).tolist()
+        picks = rng.integers(0, [len(words) for words in _WORDS]).tolist()
         rotation = 360.0 * rng.random()
         tries = rng.uniform(-rules.bound, rules.bound, (_OBJECT_TRIES, 2)).tolist()
-        one = SceneObject(
-            SHAPES[picks[0]], SIZES[picks[1]], MATERIALS[picks[2]], COLORS[picks[3]], (0.0, 0.0, 0.0), rotation
-        )
-        radius = float(rules.radii((one,))[0])
+        shape, size, material, color = (words[pick] for words, pick in zip(_WORDS, picks, strict=True))
+        radius = rules.reach(shape, size)
         place = _place(tries, radius, taken, ways, rules)
         if place is None:
             return None
         taken.append((*place, radius))
-        drawn.append(_at(one, place))
+        drawn.append(SceneObject(shape, size, material, color, (*place, RADIUS[size]), rotation))
     return drawn
 
 
@@ -155,26 +159,3 @@ def _place(
         else:
             return x, y
     return None
-
-
-def _at(one: SceneObject, place: tuple[float, float]) -> SceneObject:
-    coords = (place[0], place[1], RADIUS[one.size])
-    return SceneObject(one.shape, one.size, one.material, one.color, coords, one.rotation)
-
-
-def _assemble(
-    drawn: list[SceneObject],
-    directions: Mapping[str, Vector],
-    extra: Mapping[str, Any],
-    camera: Vector,
-    width: int,
-    height: int,
-) -> Scene:
-    pixels = pixel_coords([one.coords for one in drawn], camera, width, height)
-    objects = tuple(
-        SceneObject(one.shape, one.size, one.material, one.color, one.coords, one.rotation, pixel)
-        for one, pixel in zip(drawn, pixels, strict=True)
-    )
-    keys = ("split", "image_index", "image_filename", "objects", "directions", "relationships", *list(extra)[3:])
-    bare = Scene(objects, directions, None, extra, keys)
-    return Scene(objects, directions, relationships(bare), extra, keys)

@@ -10,7 +10,7 @@ from pfungst.models import load_shipped
 from pfungst.players import resolve
 from pfungst.probes.game import GAMES, GameRules, MiniGame, boards_of
 from pfungst.probes.game.adversaries import ADVERSARIES, get_adversary
-from pfungst.probes.game.adversaries.committee import Bench, Committee, Judge, log_odds
+from pfungst.probes.game.adversaries.committee import Committee, Judge, log_odds
 from pfungst.probes.game.board import Board, Floats
 from tests.probes.game.scripted import ScenePlayer, first_object_in
 
@@ -236,17 +236,20 @@ def test_a_player_does_not_sit_in_the_committee_against_itself(small: list[Examp
         get_adversary("committee", members="").attack(game, np.random.default_rng(0))
 
 
-def test_a_committee_goes_by_the_mean_over_its_bench_whoever_sits_there(small: list[Example]) -> None:
-    class Westward:
-        """Two members who find it hard when object 0 stands in the west; one of them doubts four times as much."""
+def test_a_committee_goes_by_the_mean_over_its_members_whoever_they_are(small: list[Example]) -> None:
+    class Westward(Judge):
+        """A member who finds it hard when object 0 stands in the west."""
+
+        def __init__(self, weight: float) -> None:
+            self.weight = weight
 
         def sure(self, board: Board, layouts: Floats) -> Floats:
             assert game.enforcers.allow(board, layouts).all()
-            return np.stack([4 * layouts[:, 0, 0], -layouts[:, 0, 0]])
+            return self.weight * layouts[:, 0, 0]
 
     class Elsewhere(Committee):
-        def bench(self, asker: Asker) -> Bench:
-            return Westward()
+        def judges(self, asker: Asker) -> list[Judge]:
+            return [Westward(4.0), Westward(-1.0)]
 
     game = MiniGame(boards_of(small[:2], PAPER)[0], Asker(ScenePlayer(small)), PAPER, budget=6)
     Elsewhere(candidates=40).attack(game, np.random.default_rng(0))

@@ -5,7 +5,7 @@ import pytest
 
 from pfungst.core import DataError, Example
 from pfungst.probes.game import GAMES, Board, Enforcers, boards_of
-from pfungst.probes.game.enforcers import Bounds, Count, Gap, Margin, Pixels, Relevance
+from pfungst.probes.game.enforcers import Bounds, Count, Pixels, Relevance, gap, margin
 from pfungst.world import Scene, SceneObject, answer, is_legal, visible_pixels
 from pfungst.world.legal import PRESETS
 
@@ -39,14 +39,14 @@ def test_gap_measures_between_surfaces() -> None:
     board = make(FAR)  # radius 0.35 each: centres must be 0.95 apart
     touching = [(0.0, 0.0), (0.94, 0.0), (3.0, 3.0)]
     apart = [(0.0, 0.0), (0.96, 0.0), (3.0, 3.0)]
-    assert Gap(PRESETS["clevr"]).allows(board, layouts(touching, apart)).tolist() == [False, True]
+    assert gap(PRESETS["clevr"]).allows(board, layouts(touching, apart)).tolist() == [False, True]
 
 
 def test_the_literal_preset_measures_between_centres() -> None:
     board = make(FAR, size="large")
     inside_each_other = layouts([(0.0, 0.0), (0.5, 0.0), (3.0, 3.0)])
-    assert Gap(GAMES["paper-literal"].legality).allows(board, inside_each_other).all()
-    assert not Gap(PAPER.legality).allows(board, inside_each_other).any()
+    assert gap(GAMES["paper-literal"].legality).allows(board, inside_each_other).all()
+    assert not gap(PAPER.legality).allows(board, inside_each_other).any()
 
 
 def test_margin_refuses_two_objects_on_a_line_with_the_camera() -> None:
@@ -56,7 +56,7 @@ def test_margin_refuses_two_objects_on_a_line_with_the_camera() -> None:
     near = (beside[0] + 0.3 * way[0], beside[1] + 0.3 * way[1])
     clear = (beside[0] + 0.5 * way[0], beside[1] + 0.5 * way[1])
     two = replace(board, scene=Scene(board.scene.objects[:2]))
-    found = Margin(0.4).allows(two, layouts([(0.0, 0.0), near], [(0.0, 0.0), clear]))
+    found = margin(0.4).allows(two, layouts([(0.0, 0.0), near], [(0.0, 0.0), clear]))
     assert found.tolist() == [False, True]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -15,8 +15,8 @@ import numpy.typing as npt
 from pfungst.core import DataError, Example, Query
 from pfungst.probes.game.rules import GameRules
 from pfungst.probes.game.sight import Sight
-from pfungst.world.camera import Basis, along, camera_basis, estimate_camera
-from pfungst.world.constants import BOUND, CAMERA, DEFAULT_HEIGHT, DEFAULT_WIDTH, FOCAL, RELATION_THRESHOLD, RELATIONS
+from pfungst.world.camera import Basis, camera_basis, estimate_camera, project
+from pfungst.world.constants import BOUND, CAMERA, DEFAULT_HEIGHT, DEFAULT_WIDTH, RELATION_THRESHOLD, RELATIONS
 from pfungst.world.grid import grid_places, step_places
 from pfungst.world.images import RenderedImage
 from pfungst.world.moved import MovedProgram
@@ -49,10 +49,7 @@ class LayoutImage(RenderedImage):
         positions = np.frombuffer(self.positions).reshape(-1, 2)
         if self.board.rules.ood:  # the camera moves as well
             return pack(self.board.scene_at(positions))
-        start = self.board.packed
-        objects = start.objects.copy()
-        objects[:, :2] = positions
-        return replace(start, objects=objects)
+        return self.board.packed.moved(positions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,16 +214,10 @@ class Board:
 
     def _pixels(self, coords: Floats, cameras: Floats) -> list[list[list[float]]]:
         """Column, row and depth of every object, as in the published scenes: coords (layouts, objects, 3)."""
-        width, height = self.size
-        right, up, forward = self.basis  # a camera that steps straight back looks the same way
-        from_camera = coords - cameras[:, None, :]
-        depth = along(from_camera, forward)
-        columns = np.rint((FOCAL * along(from_camera, right) / depth + 0.5) * width).astype(int).tolist()
-        rows = np.rint(height - (FOCAL * (width / height) * along(from_camera, up) / depth + 0.5) * height)
-        return [
-            [list(one) for one in zip(*layout, strict=True)]
-            for layout in zip(columns, rows.astype(int).tolist(), depth.tolist(), strict=True)
-        ]
+        # A camera that steps straight back looks the same way.
+        columns, rows, depth = project(coords - cameras[:, None, :], self.basis, *self.size)
+        parts = (np.rint(columns).astype(int).tolist(), np.rint(rows).astype(int).tolist(), depth.tolist())
+        return [[list(one) for one in zip(*layout, strict=True)] for layout in zip(*parts, strict=True)]
 
     @cached_property
     def basis(self) -> Basis:
@@ -244,14 +235,13 @@ def _with_camera(scene: Scene) -> Scene:
         scene = replace(scene, relationships=relationships(scene))
     if scene.camera is not None:
         return scene
-    extra: Mapping[str, Any] = scene.extra
     try:
         fit = estimate_camera(scene)
     except DataError:
         return scene
     if fit.error > 1.0:  # pixel coordinates of another camera model: the base camera is the better guess
         return scene
-    extra = {**extra, "camera": list(fit.position), "image_size": [fit.width, fit.height]}
+    extra = {**scene.extra, "camera": list(fit.position), "image_size": [fit.width, fit.height]}
     return replace(scene, extra=extra, keys=(*scene.keys, "camera", "image_size"))
 
 

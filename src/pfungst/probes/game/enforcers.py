@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -54,33 +53,24 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class Gap:
-    """Room between any two objects; `rules` says how their distance is measured."""
+class Legal:
+    """What rules of the world ask for, see `gap` and `margin`."""
 
+    name: str
     rules: Rules
-    name: str = "gap"
-
-    @cached_property
-    def _gap_alone(self) -> Rules:
-        return replace(self.rules, margin=0.0, bound=math.inf)
 
     def allows(self, board: Board, positions: Floats) -> Bools:
-        return is_legal(board.scene, positions, self._gap_alone)
+        return is_legal(board.scene, positions, self.rules)
 
 
-@dataclass(frozen=True)
-class Margin:
+def gap(rules: Rules) -> Legal:
+    """Room between any two objects; `rules` says how their distance is measured."""
+    return Legal("gap", replace(rules, margin=0.0, bound=math.inf))
+
+
+def margin(least: float) -> Legal:
     """No two objects so close along a direction that a relation is hard to see."""
-
-    margin: float
-    name: str = "margin"
-
-    @cached_property
-    def _margin_alone(self) -> Rules:
-        return Rules(gap=-math.inf, margin=self.margin, bound=math.inf)
-
-    def allows(self, board: Board, positions: Floats) -> Bools:
-        return is_legal(board.scene, positions, self._margin_alone)
+    return Legal("margin", Rules(gap=-math.inf, margin=least, bound=math.inf))
 
 
 @dataclass(frozen=True)
@@ -118,13 +108,13 @@ class Enforcers:
         count, legality = Count(rules.min_objects, rules.max_objects), rules.legality
         size = (rules.width or DEFAULT_WIDTH, rules.height or DEFAULT_HEIGHT)
         if rules.ood:
-            return cls((count, Gap(legality), Relevance(), Pixels(1, *size)))
+            return cls((count, gap(legality), Relevance(), Pixels(1, *size)))
         return cls(
             (
                 count,
                 Bounds(legality.bound),
-                Gap(legality),
-                Margin(legality.margin),
+                gap(legality),
+                margin(legality.margin),
                 Relevance(),
                 Pixels(legality.min_pixels, *size),
             )

@@ -22,14 +22,13 @@ from pfungst.compute import Shard, ShardsFailed, run_shards
 from pfungst.compute.store import Store
 from pfungst.core import Asker, Dataset, Example, PfungstError, Place, Player, ProbeError, Source
 from pfungst.core.files import jsonable, write_atomic
-from pfungst.core.parquet import WRITING
 from pfungst.core.store import AnswerStore
 from pfungst.core.types import Progress, no_progress
 from pfungst.probes.game.adversaries import TellingAdversary, VersionedAdversary
 from pfungst.probes.game.board import Board, boards_of
 from pfungst.probes.game.minigame import MiniGame
 from pfungst.probes.game.results import Result
-from pfungst.probes.game.rows import MOVES, ROUNDS, Round, read_round, settle, write_round
+from pfungst.probes.game.rows import MOVES, ROUNDS, Round, read_round, round_bytes, settle, table_bytes
 from pfungst.probes.game.rules import GameRules
 from pfungst.probes.game.settings import GameSettings, playable, sample_games
 
@@ -99,6 +98,8 @@ def play_rounds(settings: GameSettings, asker: Asker, data: Dataset, seed: int) 
 
     Mini-games that could not be finished go to `asker.problems`. Raises PfungstError where none could.
     """
+    import pyarrow as pa
+
     plan = Plan.of(settings, asker.fingerprint, data, seed)
     asker.expected = settings.most_queries()
     if asker.folder is None:
@@ -132,7 +133,7 @@ def play_rounds(settings: GameSettings, asker: Asker, data: Dataset, seed: int) 
             raise PfungstError(f"No mini-game could be finished. {failure.failures[0].reason}") from failure
         asker.problems += [f"{name} could not be finished: {reason}" for name, reason in failed.items()]
     rounds = [read_round(folder / shard.name) for shard in plan.shards if shard.name not in failed]
-    _write_moves(asker.folder, rounds)
+    write_atomic(asker.folder / MOVES, table_bytes(pa.concat_tables([played.table for played in rounds])))
     yield from rounds
 
 
@@ -220,7 +221,7 @@ def play_ahead(jobs: Sequence[GameJob], place: Place, staging: Path, *, progress
 
 
 def _work_here(shard: Shard, *, asker: Asker, plan: Plan) -> bytes:
-    return _as_bytes(play_round(asker, plan.examples, plan.settings, plan.budget, shard))
+    return round_bytes(play_round(asker, plan.examples, plan.settings, plan.budget, shard))
 
 
 _MADE: dict[Source, tuple[Player, dict[str, Example]]] = {}
@@ -242,7 +243,7 @@ def made_player(source: Source) -> Player:
 def _work_there(shard: Shard, *, job: GameJob, budget: int) -> bytes:
     player, by_id = _made(job.source)
     with AnswerStore(job.out / "answers.sqlite") as known:
-        return _as_bytes(play_round(Asker(player, known), by_id, job.settings, budget, shard))
+        return round_bytes(play_round(Asker(player, known), by_id, job.settings, budget, shard))
 
 
 def _work_ahead(shard: Shard, *, jobs: Sequence[GameJob], budgets: Sequence[int]) -> bytes:
@@ -254,21 +255,6 @@ def _work_ahead(shard: Shard, *, jobs: Sequence[GameJob], budgets: Sequence[int]
             name = zipfile.ZipInfo(str(member["job"]))  # without the time of day: the same work gives the same bytes
             archive.writestr(name, _work_there(own, job=job, budget=budgets[member["job"]]))
     return buffer.getvalue()
-
-
-def _as_bytes(played: Round) -> bytes:
-    buffer = io.BytesIO()
-    write_round(buffer, played)
-    return buffer.getvalue()
-
-
-def _write_moves(folder: Path, rounds: Sequence[Round]) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    buffer = io.BytesIO()
-    pq.write_table(pa.concat_tables([played.table for played in rounds]), buffer, **WRITING)
-    write_atomic(folder / MOVES, buffer.getvalue())
 
 
 def _version(fingerprint: str, settings: GameSettings, budget: int, examples: Sequence[Example]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -231,10 +232,9 @@ def _table(rows: list[dict[str, Any]]) -> Any:
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def write_round(file: Any, played: Round) -> None:
-    """A round as Parquet; what is not a row travels in the metadata."""
+def round_bytes(played: Round) -> bytes:
+    """A round as a Parquet file; what is not a row travels in the metadata."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     table = played.table
     for name in ("run", "game"):
@@ -242,7 +242,16 @@ def write_round(file: Any, played: Round) -> None:
         table = table.set_column(table.schema.get_field_index(name), name, column)
     about = {name: value for name, value in vars(played).items() if name != "table"}
     text = json.dumps(jsonable({**about, "boards": [asdict(one) for one in played.boards]}))
-    pq.write_table(table.replace_schema_metadata({"pfungst": text}), file, **WRITING)
+    return table_bytes(table.replace_schema_metadata({"pfungst": text}))
+
+
+def table_bytes(table: Any) -> bytes:
+    """A pyarrow Table as a Parquet file."""
+    import pyarrow.parquet as pq
+
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, **WRITING)
+    return buffer.getvalue()
 
 
 def read_round(path: Path) -> Round:

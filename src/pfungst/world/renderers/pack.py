@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import cos, hypot, isfinite, sin, sqrt
 from typing import Any, TypeAlias
 
@@ -51,6 +51,12 @@ class Packed:
     """(3, 3): positions of key, fill and back."""
     look: Floats = field(default_factory=lambda: PUBLISHED_LOOK)
     """(4,): linear red, green, blue of the backdrop, and how many times as rough surfaces are as published."""
+
+    def moved(self, positions: Floats) -> Packed:
+        """The same with its objects elsewhere on the ground, (objects, 2)."""
+        objects = self.objects.copy()
+        objects[:, :2] = positions
+        return replace(self, objects=objects)
 
     @property
     def camera(self) -> Floats:

@@ -56,7 +56,7 @@ def visible_pixels_many(
     records, spans = np.zeros((len(owners), 6), dtype=np.int64), np.empty((len(owners), 2))
     cells = measure_sprites(w, owners, places, width, height, records)
     if cells > _MAX_SPRITE_CELLS:
-        return np.stack([_count(_moved(packed, one), width, height) for one in where])
+        return np.stack([_count(packed.moved(one), width, height) for one in where])
     depth, counts = np.empty(cells), np.empty(layouts.shape, dtype=np.int64)
     parts = threads()
 
@@ -83,12 +83,6 @@ def _count(packed: Packed, width: int, height: int) -> Ints:
     counts = np.empty(len(packed.kinds), dtype=np.int64)
     id_buffer(lay_out(packed, lit=False)[0], width, height, 0.0, ids, depth, counts)
     return counts
-
-
-def _moved(packed: Packed, where: Floats) -> Packed:
-    objects = packed.objects.copy()
-    objects[:, :2] = where
-    return Packed(packed.kinds, objects, packed.view, packed.lamps, packed.look)
 
 
 def _places(where: Floats) -> tuple[Ints, Floats, Ints]:

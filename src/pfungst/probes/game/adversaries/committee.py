@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,14 +25,6 @@ if TYPE_CHECKING:
     from pfungst.models import Trained
 
 _CHUNK = 64
-
-
-class Bench(Protocol):
-    """Where the members sit."""
-
-    def sure(self, board: Board, layouts: Floats) -> Floats:
-        """(members, layouts): the logarithm of the odds that each member gives to the right answer."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -72,29 +64,23 @@ class Committee(Ordered):
             raise MissingExtra("The committee", "torch") from error
         return [load_shipped(name) if name in shipped() else Trained.load(name) for name in self.names]
 
-    def bench(self, asker: Asker) -> Bench:
+    def judges(self, asker: Asker) -> list[Judge]:
         """The members that judge; the player that `asker` asks is none of them."""
         members = [one for one in self._load() if one.fingerprint not in asker.fingerprint]
         if not members:
             raise ProbeError("The committee has no member but the player: --setting members=film+tbd names others.")
-        return Judges(members, self.device)
+        return [Judge(member, self.device) for member in members]
 
     def ranker(self, game: MiniGame) -> Ranker:
-        bench = self.bench(game.asker)
-        return lambda board, layouts: -bench.sure(board, layouts).mean(axis=0)
+        judges = self.judges(game.asker)
 
+        def rank(board: Board, layouts: Floats) -> Floats:
+            # Part by part, so that an image is still remembered when the next member looks at it.
+            parts = [layouts[start : start + _CHUNK] for start in range(0, len(layouts), _CHUNK)]
+            sure = [np.stack([judge.sure(board, part) for judge in judges]) for part in parts]
+            return np.asarray(-np.concatenate(sure, axis=1).mean(axis=0))
 
-class Judges:
-    """The members."""
-
-    def __init__(self, members: Sequence[Trained], device: str = "cpu") -> None:
-        self._judges = [Judge(member, device) for member in members]
-
-    def sure(self, board: Board, layouts: Floats) -> Floats:
-        """(members, layouts): the logarithm of the odds that each member gives to the right answer."""
-        # Part by part, so that an image is still remembered when the next member looks at it.
-        parts = [layouts[start : start + _CHUNK] for start in range(0, len(layouts), _CHUNK)]
-        return np.concatenate([np.stack([judge.sure(board, part) for judge in self._judges]) for part in parts], axis=1)
+        return rank
 
 
 class Judge:
