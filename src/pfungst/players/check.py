@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pfungst.core import Answer, BytesImage, PfungstError, Query
+from pfungst.core.code import describe
 from pfungst.core.types import DEFAULT_BATCH, BatchedPlayer, StreamingPlayer, may_sample, reads_scenes
-from pfungst.players.source import describe
 
 _SCENE = {
     "image_index": 0,

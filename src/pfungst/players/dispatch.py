@@ -18,7 +18,7 @@ from pfungst.players.api_options import OpenAIOptions
 from pfungst.players.background import Background
 from pfungst.players.chat_api import Body, Chat, Fatal, Passing, Refused
 from pfungst.players.ordering import by_image
-from pfungst.players.patience import Backoff
+from pfungst.players.patience import backoff
 from pfungst.players.servers import Meter, Server, Servers
 
 _TOGETHER = 16
@@ -51,7 +51,6 @@ class Dispatcher:
         self.ahead = ahead
         """Requests that are kept ready."""
         self.meter: Meter = Meter(options)
-        self.backoff: Backoff = Backoff(options.backoff)
         self.background: Background = Background(name)
         self._name = name
         self._threads: tuple[int, ThreadPoolExecutor] | None = None
@@ -206,7 +205,7 @@ class _Call:
             return
         # It keeps its place at that server while it waits: a server that fails is asked less. A server that asks for
         # time is closed as long as it says; another may be asked before.
-        due = time.monotonic() + self._home.backoff.delay(asked.tries - 1)
+        due = time.monotonic() + backoff(self._home.options.backoff, asked.tries - 1)
         server.under_way += 1
         heapq.heappush(self._later, (due, next(self._number), asked))
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from operator import attrgetter
+from pathlib import Path
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from pfungst.core import Answer, Image, PfungstError, PlayerError, Query
+from pfungst.core.code import describe
 from pfungst.core.images import as_rgb
 from pfungst.players.hashing import digest
-from pfungst.players.source import describe, qualified_name, source_digest
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -55,7 +58,7 @@ class FunctionPlayer:
         for index, query in enumerate(queries):
             image = decoded.of(query.image) if self._call.wants_image else None
             if image is None and not self._call.takes_none:
-                image = _gray()
+                image = gray()
             try:
                 said = self._call(image, query)
             except PfungstError:
@@ -152,7 +155,8 @@ class _Call:
         return self._function(*(given[name] for name in self._order), **extras)
 
 
-def _gray() -> PIL.Image.Image:
+def gray() -> PIL.Image.Image:
+    """What is shown to models that cannot do without an image, where a query has none."""
     import PIL.Image
 
     return PIL.Image.new("RGB", (224, 224), (127, 127, 127))
@@ -198,3 +202,46 @@ def _identity(function: Any) -> list[Any]:
         # Objects without a repr of their own print their address, which changes from process to process.
         return [*_identity(function.func), re.sub(r" at 0x[0-9a-fA-F]+", "", given)]
     return [source_digest(function), qualified_name(function)]
+
+
+def source_digest(thing: Any) -> str:
+    """SHA-256 of the source file that defines `thing`; of its compiled code where there is no file.
+
+    The whole file counts, because a function leans on what stands around it. What it imports does not: that, and
+    weights it loads, is what the `version` option is for.
+    """
+    target = inspect.unwrap(thing) if callable(thing) else thing
+    if not (inspect.isroutine(target) or inspect.isclass(target)):
+        target = type(target)
+    try:
+        file = inspect.getsourcefile(target)
+        if file is not None and Path(file).is_file():
+            return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    except (TypeError, OSError):
+        pass
+    digest = hashlib.sha256()
+    for code in _codes(target):
+        _add_code(digest, code)
+    return digest.hexdigest()
+
+
+def qualified_name(thing: Any) -> str:
+    return str(getattr(thing, "__qualname__", None) or type(thing).__qualname__)
+
+
+def _codes(target: Any) -> list[CodeType]:
+    members = list(vars(target).values()) if inspect.isclass(target) else [target]
+    codes = [getattr(getattr(member, "__func__", member), "__code__", None) for member in members]
+    return [code for code in codes if code is not None]
+
+
+def _add_code(digest: Any, code: CodeType) -> None:
+    digest.update(code.co_code)
+    digest.update(repr(code.co_names).encode())
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            _add_code(digest, constant)
+        else:
+            # Sets print in an order that changes from process to process.
+            stable = sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant
+            digest.update(repr(stable).encode())

@@ -11,6 +11,10 @@ from email.utils import parsedate_to_datetime
 
 from pfungst.core import Answer, PlayerError
 
+LONGEST = 30.0
+"""Seconds before a request is sent again, at most."""
+_CHANCE = random.Random()
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -63,19 +67,13 @@ def _number(text: str) -> float | None:
     return value if math.isfinite(value) and value >= 0 else None
 
 
-class Backoff:
-    """Waits that double from `first` up to `longest` seconds, each between half and all of it, by chance.
+def backoff(first: float, attempt: int) -> float:
+    """Seconds to wait: they double with each attempt from `first` up to `LONGEST`, and are between half and all of
+    that, by chance.
 
     The chance keeps many askers from coming back at the same moment; it never touches an answer.
     """
-
-    def __init__(self, first: float, longest: float = 30.0) -> None:
-        self._first = first
-        self._longest = longest
-        self._random = random.Random()
-
-    def delay(self, attempt: int) -> float:
-        return min(self._longest, self._first * 2.0 ** min(attempt, 30)) * (0.5 + 0.5 * self._random.random())
+    return min(LONGEST, first * 2.0 ** min(attempt, 30)) * (0.5 + 0.5 * _CHANCE.random())
 
 
 class Limit:

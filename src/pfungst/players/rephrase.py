@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pfungst.core import Asker, Example, Player, Query
 from pfungst.core.files import cache_dir
 from pfungst.core.store import AnswerStore
-from pfungst.players.writing import writer
+from pfungst.players.resolving import writer
 from pfungst.probes.rephrase.generators import Gate, gated
 
 PROMPT = (

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, overload
 
 from pfungst.core import Answer, Asker, Dataset, Example, Image, PartialPlayer, PfungstError, Player, PlayerError, Query
+from pfungst.core.code import describe, own_modules
 from pfungst.core.images import BytesImage, FileImage, NamedImage, ZipImage
 from pfungst.core.types import (
     LookingPlayer,
@@ -41,7 +42,6 @@ class Made:
     data: Dataset | None = None
 
     def __call__(self) -> Player:
-        from pfungst.core.code import own_modules
         from pfungst.players.resolving import resolve
 
         own_modules()
@@ -114,6 +114,21 @@ class Host:
         self.player = make()
         if isinstance(self.player, PartialPlayer):
             raise PlayerError(f"{self.player.name} has recorded answers: there is nothing to gain from copies of it.")
+
+    @classmethod
+    def begin(cls, make: Made) -> tuple[Host | None, tuple[str, str | Described]]:
+        """A copy, and what it says first: `ready` and what it is, or `failed` and why there is none."""
+        try:
+            host = cls(make)
+            return host, ("ready", host.describe())
+        except PfungstError as error:
+            return None, ("failed", str(error))
+        except Exception as error:
+            return None, ("failed", f"The player could not be made: {describe(error)}")
+
+    def do(self, what: str, queries: Sequence[Query]) -> tuple[str, Reply | dict[str, Any]]:
+        """`answer` or `look`."""
+        return "done", self.look(queries) if what == "look" else self.answer(queries)
 
     def describe(self) -> Described:
         player = self.player

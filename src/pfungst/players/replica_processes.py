@@ -18,9 +18,8 @@ from typing import Any
 from pfungst.compute.packing import pack
 from pfungst.compute.processes import ONE_THREAD, told
 from pfungst.compute.shards import ComputeError
-from pfungst.core import PfungstError, PlayerError, Query
+from pfungst.core import PlayerError, Query
 from pfungst.players.replica_host import Host, Made, carried
-from pfungst.players.source import describe
 
 LOOK_SECONDS = 1.0
 """How often copies are looked after that say nothing: one that a forked process outlives leaves an open pipe."""
@@ -115,25 +114,18 @@ def _serve(pipe: Connection) -> None:
     here = os.getpid()
     with contextlib.suppress(EOFError, OSError):
         pipe.send(("born", None))
-        make = pipe.recv()
-        try:
-            host = Host(make)
-            pipe.send(("ready", host.describe()))
-        except PfungstError as error:
-            pipe.send(("failed", str(error)))
-            return
-        except Exception as error:
-            pipe.send(("failed", f"The player could not be made: {describe(error)}"))
+        host, about = Host.begin(pipe.recv())
+        pipe.send(about)
+        if host is None:
             return
         # Read by a thread, so that whoever sends the next batch need not wait until this one is answered.
         inbox: SimpleQueue[Any] = SimpleQueue()
         threading.Thread(target=_receive, args=(pipe, inbox), daemon=True).start()
         while (received := inbox.get()) is not None:
-            what, queries = received
-            said: Any = host.look(queries) if what == "look" else host.answer(queries)
+            said = host.do(*received)
             if os.getpid() != here:
                 os._exit(0)  # the player forked, and this is the copy of the copy: it has no business here
-            pipe.send(("done", said))
+            pipe.send(said)
 
 
 def _receive(pipe: Connection, inbox: SimpleQueue[Any]) -> None:

@@ -11,9 +11,8 @@ from typing import Any
 from pfungst import __version__
 from pfungst.compute import ComputeError
 from pfungst.compute.ray import connected, lost
-from pfungst.core import Needs, PfungstError, Query
+from pfungst.core import Needs, Query
 from pfungst.players.replica_host import Described, Host, Made, Reply, carried
-from pfungst.players.source import describe
 
 LOOK_SECONDS = 1.0
 
@@ -31,17 +30,12 @@ class Actor:
                 f"A node of the cluster has pfungst {__version__}, this machine {self._version}; install the same "
                 "version on both."
             )
-        try:
-            self._host = Host(make)
-            return "ready", self._host.describe()
-        except PfungstError as error:
-            return "failed", str(error)
-        except Exception as error:
-            return "failed", f"The player could not be made: {describe(error)}"
+        self._host, said = Host.begin(make)
+        return said
 
     def do(self, what: str, queries: Sequence[Query]) -> tuple[str, Reply | dict[str, Any]]:
         assert self._host is not None
-        return "done", self._host.look(queries) if what == "look" else self._host.answer(queries)
+        return self._host.do(what, queries)
 
 
 class RayCopy:

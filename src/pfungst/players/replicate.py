@@ -14,7 +14,7 @@ from pfungst.core.threads import available_cores
 from pfungst.players.registry import find
 from pfungst.players.replica_host import LateExamples, Made
 from pfungst.players.replicas import Fleet, ReplicatedPlayer
-from pfungst.players.source import load
+from pfungst.players.resolving import load
 
 SHARE = 0.9
 """Of the machine's memory that all copies together may hold."""

@@ -5,16 +5,17 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
+from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from pfungst.core import Dataset, Player, PlayerError, UsageError
+from pfungst.core.code import describe, load_code, split_code
 from pfungst.core.files import exists
 from pfungst.players import registry
 from pfungst.players.function import FunctionPlayer, ObjectPlayer, is_answer_function
 from pfungst.players.registry import read_options
-from pfungst.players.source import describe, load, split
 
 
 class UnknownModule(UsageError, PlayerError):
@@ -41,7 +42,7 @@ def resolve(spec: str | object, *, data: Dataset | None = None, **options: Any) 
     maker = None if name.endswith(".py") or "/" in name else registry.find(name)
     if maker is not None:
         return registry.make(maker, name, argument, data, options)
-    place, _ = split(spec)
+    place, _ = split_code(spec, "answer")
     if not place.endswith(".py") and (":" not in spec or not _is_dotted(place)):
         if exists(f"{spec}.py"):
             raise PlayerError(f"Say which function of {spec}.py answers: {spec}:answer, for example.")
@@ -54,6 +55,27 @@ def resolve(spec: str | object, *, data: Dataset | None = None, **options: Any) 
             f"{hint}"
         )
     return _wrap(load(spec), spec, data, options)
+
+
+def load(spec: str) -> Any:
+    """The object that `module:name` or `file.py:name` names; `name` is `answer` where it is left out."""
+    return load_code(spec, "answer", PlayerError)
+
+
+WRITING: Mapping[str, Mapping[str, Any]] = {
+    "openai": {"prompt": "{question}", "max_tokens": 1024},
+    "hf": {"prompt": "{question}", "max_new_tokens": 384},
+    "inspect": {"prompt": "{question}", "max_tokens": 1024},
+    "lmms": {"prompt": "{question}", "max_new_tokens": 384},
+}
+"""Options of players that answer in a word unless they are told otherwise."""
+
+
+def writer(spec: str | Player, **options: Any) -> Player:
+    """The player of this spec, asked for exactly what the question says, in plain words and without an image: it
+    rephrases, judges or reads instead of looking."""
+    kind = spec.partition(":")[0] if isinstance(spec, str) else ""
+    return resolve(spec, **{**WRITING.get(kind, {}), **options})
 
 
 def _wrap(thing: Any, name: str, data: Dataset | None, options: dict[str, Any]) -> Player:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -65,22 +65,10 @@ def sampling_seed(seed: int, first: Query) -> int:
     return int(unit(seed, "sample", first) * 2**63)
 
 
-def seeded(seed: int, device: torch.device) -> AbstractContextManager[None]:
+@contextmanager
+def seeded(seed: int, device: torch.device) -> Iterator[None]:
     """torch's generators set to `seed` inside, and as they were afterwards."""
-    return _Seeded(seed, device)
-
-
-class _Seeded(AbstractContextManager[None]):
-    def __init__(self, seed: int, device: torch.device) -> None:
-        cuda = (
-            [device.index if device.index is not None else torch.cuda.current_device()] if device.type == "cuda" else []
-        )
-        self._fork = torch.random.fork_rng(devices=cuda)
-        self._seed = seed
-
-    def __enter__(self) -> None:
-        self._fork.__enter__()
-        torch.manual_seed(self._seed)
-
-    def __exit__(self, *error: Any) -> None:
-        self._fork.__exit__(*error)
+    cuda = [device.index if device.index is not None else torch.cuda.current_device()] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=cuda):
+        torch.manual_seed(seed)
+        yield

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from pfungst.core import Answer, Image, MissingExtra, PfungstError, PlayerError, Query
+from pfungst.core.code import describe
 from pfungst.core.files import at_home
 from pfungst.core.images import as_rgb
 from pfungst.core.types import Terms
+from pfungst.players.function import gray
 from pfungst.players.hashing import digest
 from pfungst.players.huggingface.options import HuggingFaceOptions
-from pfungst.players.source import describe
 
 
 class _Backend(Protocol):
@@ -122,11 +123,7 @@ class HuggingFacePlayer:
     def _picture(self, image: Image | None) -> Any:
         if image is not None:
             return as_rgb(image)
-        if not self._backend.needs_picture:
-            return None
-        import PIL.Image
-
-        return PIL.Image.new("RGB", (224, 224), (127, 127, 127))
+        return gray() if self._backend.needs_picture else None
 
     def _count_cut(self, queries: Sequence[Query]) -> None:
         if self._backend.longest is None:

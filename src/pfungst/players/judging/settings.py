@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from pfungst.core import Player, UsageError
 from pfungst.core.settings import parse_settings, settings_of, split_settings, split_spec
-from pfungst.players.writing import writer
+from pfungst.players.resolving import writer
 
 T = TypeVar("T")
 
