@@ -243,7 +243,7 @@ def load_study(prepared: Prepared, config: CycleStudy) -> StudyData:
         sizes = replace(sizes, regions=OBJECT_FEATURES)
     train = one_wording(parts["train"])
     if config.questions and len(train) > config.questions:
-        order = np.argsort(np.asarray(train.arrays["picture"]), kind="stable")[: config.questions]
+        order = np.argsort(train.picture, kind="stable")[: config.questions]
         train = train.rows(np.sort(order))
     train = only_pictures(train)
     val, choose = one_wording(parts["val"]), parts.get(CHOOSE)
@@ -267,7 +267,7 @@ def one_wording(data: ArrayData) -> ArrayData:
 
 def only_pictures(data: ArrayData) -> ArrayData:
     """Without the images nobody asks about: they need not be copied to the device."""
-    used, places = np.unique(np.asarray(data.arrays["picture"]), return_inverse=True)
+    used, places = np.unique(data.picture, return_inverse=True)
     arrays = {
         name: array if name in PARTS else np.ascontiguousarray(np.asarray(array)[used]) if len(array) else array
         for name, array in data.arrays.items()
@@ -280,7 +280,7 @@ def about_others(data: ArrayData, chosen: ArrayData) -> ArrayData:
     held-out wordings ask about the same ones. Images are compared by content, as splits count them apart."""
     taken = set(_contents(chosen).values())
     same = [number for number, content in _contents(data).items() if content in taken]
-    kept = np.flatnonzero(~np.isin(np.asarray(data.arrays["picture"]), same))
+    kept = np.flatnonzero(~np.isin(data.picture, same))
     if not len(kept):
         raise DataError("No held-out question is left for a best step: all are about images that it is chosen on.")
     return data.rows(kept) if same else data
@@ -289,7 +289,7 @@ def about_others(data: ArrayData, chosen: ArrayData) -> ArrayData:
 def _contents(data: ArrayData) -> dict[int, bytes]:
     """Number of every image asked about -> hash of all that is known of it; none where nothing is."""
     known = [np.asarray(array) for name, array in sorted(data.arrays.items()) if name not in PARTS and len(array)]
-    asked = np.unique(np.asarray(data.arrays["picture"])).tolist() if known else []
+    asked = np.unique(data.picture).tolist() if known else []
     return {number: hashlib.sha256(b"".join(one[number].tobytes() for one in known)).digest() for number in asked}
 
 

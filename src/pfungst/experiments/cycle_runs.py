@@ -21,7 +21,7 @@ from pfungst.core.files import jsonable
 from pfungst.core.types import Progress
 from pfungst.experiments.cycle import JUDGED, PHOTOGRAPHS, VARIANTS, WRITING, CycleStudy
 from pfungst.experiments.cycle_data import StudyData, load_study
-from pfungst.experiments.failure import Judged, judged_rows
+from pfungst.experiments.failure import failure_table
 from pfungst.experiments.photographs import ROWS
 from pfungst.experiments.photographs_training import sample, sized, start_looking
 from pfungst.models import MODELS, Model, build, get_config
@@ -32,7 +32,6 @@ from pfungst.training.cycle.loss import Cycle, answer_chances, hiding
 from pfungst.training.cycle.tap import Tap
 from pfungst.training.data import ArrayData, Prepared, batches
 from pfungst.training.evaluation import evaluate
-from pfungst.training.failure import look
 from pfungst.training.loop import Loss, fit, model_losses
 from pfungst.training.words import start_words
 
@@ -81,7 +80,7 @@ class Runs:
             np.savez_compressed(
                 file,
                 record=np.array(json.dumps(jsonable(record))),
-                val_picture=np.asarray(self.data.val.arrays["picture"]),
+                val_picture=self.data.val.picture,
                 **about,
                 **scores,
             )
@@ -196,18 +195,9 @@ def _more(
         found["asked"] = np.asarray(data.val.arrays["question"])
         found["written"] = written(model, cycle.generator, on.val, config.device)
     if variant in JUDGED:
-        found["failure"] = jsonable(_failures(model, on, data, config, seed))
+        judged = failure_table(model, on.val, seed=seed, fit_config=FAILURE_FIT, device=config.device)
+        found["failure"] = jsonable(judged)
     return found
-
-
-def _failures(model: Model, on: StudyData, data: StudyData, config: CycleStudy, seed: int) -> list[Judged]:
-    """Table 4 on the validation images: half of them set the threshold and train FP, the other half judges both."""
-    pictures = np.asarray(data.val.arrays["picture"])
-    first, _ = data.val.split_by_picture(0.5, seed)
-    inside = np.isin(pictures, np.unique(np.asarray(first.arrays["picture"])))
-    halves = [np.flatnonzero(inside), np.flatnonzero(~inside)]
-    made, asked = (look(model, on.val.rows(rows), device=config.device) for rows in halves)
-    return judged_rows(made, asked, pictures[halves[1]], seed=seed, fit_config=FAILURE_FIT, device=config.device)
 
 
 def _allowed(data: StudyData, config: CycleStudy) -> Any:

@@ -19,7 +19,6 @@ from pfungst.scores.selective import RISKS, best_threshold, calibration_error, f
 
 if TYPE_CHECKING:
     from pfungst.training import ArrayData, FitConfig
-    from pfungst.training.failure import FailureConfig, Seen
 
 COLUMNS = ("precision", "recall", "F1", "AUGRC", *(f"coverage at {risk:.0%} risk" for risk in RISKS), "ECE")
 
@@ -108,43 +107,22 @@ def judge(
 
 
 def failure_table(
-    model: Any,
-    data: ArrayData,
-    *,
-    seed: int = 0,
-    config: FailureConfig | None = None,
-    fit_config: FitConfig | None = None,
-    device: str = "cpu",
+    model: Any, data: ArrayData, *, seed: int = 0, fit_config: FitConfig | None = None, device: str = "cpu"
 ) -> list[Judged]:
     """The rows of a model in Table 4: its confidence against a threshold, and the FP module on the frozen model.
 
     `data` must be new to the model. Half of the images set the threshold and train FP, the other half judges both.
     """
-    from pfungst.training.failure import look
+    from pfungst.training.failure import fit_predictor, look
 
     first, second = data.split_by_picture(0.5, seed)
     made, asked = (look(model, one, device=device) for one in (first, second))
-    pictures = np.asarray(second.arrays["picture"])
-    return judged_rows(made, asked, pictures, seed=seed, config=config, fit_config=fit_config, device=device)
-
-
-def judged_rows(
-    made: Seen,
-    asked: Seen,
-    pictures: NDArray[np.int64],
-    *,
-    seed: int = 0,
-    config: FailureConfig | None = None,
-    fit_config: FitConfig | None = None,
-    device: str = "cpu",
-) -> list[Judged]:
-    """As `failure_table`, from what the frozen model saw."""
-    from pfungst.training.failure import fit_predictor
-
-    own = judge("confidence", (made.confidence, made.correct), asked.confidence, asked.correct, pictures, seed)
-    predictor = fit_predictor(made, config=config, fit_config=fit_config, device=device)
-    told = (predictor.believe(made), made.correct)
-    return [own, judge("FP", told, predictor.believe(asked), asked.correct, pictures, seed)]
+    believe = fit_predictor(made, fit_config=fit_config, device=device).believe
+    ways = {"confidence": (made.confidence, asked.confidence), "FP": (believe(made), believe(asked))}
+    return [
+        judge(name, (before, made.correct), confidence, asked.correct, second.picture, seed)
+        for name, (before, confidence) in ways.items()
+    ]
 
 
 def run(config: FailureStudy, out: Path, *, progress: Progress) -> dict[str, list[Judged]]:

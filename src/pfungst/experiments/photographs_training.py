@@ -167,7 +167,7 @@ def learn(shard: Shard, path: Path, *, out: Path, device: str, fit_config: FitCo
         "answers": given,
     }
     if not blind:
-        pictures = torch.as_tensor(arrays[TEST].arrays["picture"]).cpu().tolist()
+        pictures = arrays[TEST].picture.tolist()
         settings = {"data": prepared.notes, "config": model.config}
         card = make_card(model, row.model, fitted, settings, config, bootstrap(judged.correct, pictures), TEST, device)
         inputs = dataclasses.replace(prepared.inputs, question_length=WORDS_READ)

@@ -87,15 +87,25 @@ class ArrayData:
     def __len__(self) -> int:
         return int(self.arrays["question"].shape[0])
 
+    @property
+    def picture(self) -> NDArray[np.int64]:
+        """(N,) the image of every question."""
+        rows = self.arrays["picture"]
+        return rows.cpu().numpy() if isinstance(rows, Tensor) else np.asarray(rows)
+
     def for_model(self, model: Model) -> ArrayData:
         """The same data, with batches that hold what this model reads and learns from; DataError if they lack it."""
         parts = model.reads | model.learns_from
         choosing = model.objective == "choice"
-        needed = {"image": "pictures", "scene": "attributes", "choices": "choices", "program": "program"}
-        for part, array in needed.items():
-            array = "regions" if part == "image" and model.sizes.regions else array
+        needed = {
+            "image": ("images", "regions" if model.sizes.regions else "pictures"),
+            "scene": ("scenes", "attributes"),
+            "choices": ("choices", "choices"),
+            "program": ("programs", "program"),
+        }
+        for part, (words, array) in needed.items():
             if part in parts and array not in self.arrays:
-                raise DataError(f"This model needs {_WORDS[part]} to learn from, and the data has none.")
+                raise DataError(f"This model needs {words} to learn from, and the data has none.")
         return dataclasses.replace(self, parts=parts, choosing=choosing)
 
     def with_sets(self, sets: NDArray[np.uint16]) -> ArrayData:
@@ -121,18 +131,17 @@ class ArrayData:
 
     def each_picture(self) -> ArrayData:
         """The first question about every image: for models that read no question."""
-        _, first = np.unique(np.asarray(self.arrays["picture"]), return_index=True)
+        _, first = np.unique(self.picture, return_index=True)
         return self.rows(np.sort(first))
 
     def split_by_picture(self, share: float, seed: int) -> tuple[ArrayData, ArrayData]:
         """Two parts without a common image; the second has about `share` of the images."""
-        picture = np.asarray(self.arrays["picture"])
-        names = np.unique(picture)
+        names = np.unique(self.picture)
         if len(names) < 2:
             raise DataError("There is only one image: give separate validation data.")
         count = min(max(1, round(share * len(names))), len(names) - 1)
         out = np.random.default_rng([seed, 0x5EED]).permutation(names)[:count]
-        held = np.isin(picture, out)
+        held = np.isin(self.picture, out)
         return self.rows(np.flatnonzero(~held)), self.rows(np.flatnonzero(held))
 
     def batch(self, rows: NDArray[np.int64]) -> Batch:
@@ -180,9 +189,6 @@ class ArrayData:
             bits = torch.arange(attributes.shape[1], device=sets.device)[None, :, None]
             members = (sets >> bits & 1).masked_fill(sets >= NO_SET, -1).to(torch.int8)
         return Scenes(attributes.long(), positions.float(), None if pixels is None else pixels.float(), members)
-
-
-_WORDS = {"image": "images", "scene": "scenes", "choices": "choices", "program": "programs"}
 
 
 def _take(array: Any, rows: Any) -> Any:

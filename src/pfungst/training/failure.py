@@ -10,8 +10,8 @@ The paper does not describe the module beyond its inputs; the layers are ours.
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,14 +20,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pfungst.core import DataError
-from pfungst.core.types import Progress
 from pfungst.models import Batch, Model, Output, Sizes
 from pfungst.training.config import FitConfig
 from pfungst.training.cycle.loss import answer_chances
 from pfungst.training.cycle.tap import Tap
-from pfungst.training.data import Data
+from pfungst.training.data import Data, batches
 from pfungst.training.loop import fit
-from pfungst.training.precision import autocast
 
 
 @dataclass(frozen=True)
@@ -43,27 +41,20 @@ class Seen:
 
 
 @torch.no_grad()
-def look(
-    model: Model, data: Data, batch: int = 256, device: torch.device | str = "cpu", precision: str = "fp32"
-) -> Seen:
+def look(model: Model, data: Data, batch: int = 256, device: torch.device | str = "cpu") -> Seen:
     """Ask a model everything, its weights untouched, and note what it saw."""
     if not len(data):
         raise DataError("There is nothing to ask: the data is empty.")
     model = model.to(device).eval()
-    tap = Tap(model)
     parts: list[list[Tensor]] = [[], [], []]
-    try:
-        for start in range(0, len(data), batch):
-            asked = data.batch(np.arange(start, min(start + batch, len(data)))).to(device)
-            with autocast(device, precision, [model]):
-                output = model(asked)
+    with closing(Tap(model)) as tap:
+        for asked in batches(data, batch, device):
+            output = model(asked)
             chances = answer_chances(model, output)
             read = [tap.features(output), *([tap.encoding] if tap.encoding is not None else []), chances]
             parts[0].append(torch.cat([nn.functional.normalize(one.float(), dim=-1) for one in read], -1).cpu())
             parts[1].append(chances.amax(-1).cpu())
             parts[2].append(model.correct(asked, output).cpu())
-    finally:
-        tap.close()
     features, confidence, correct = (torch.cat(one).numpy() for one in parts)
     return Seen(features.astype(np.float32), confidence.astype(np.float64), correct.astype(np.float64))
 
@@ -126,15 +117,7 @@ class _Verdicts:
         return Batch(torch.zeros(len(rows), 1, dtype=torch.int64), regions=features, answer=right)
 
 
-def fit_predictor(
-    seen: Seen,
-    *,
-    config: FailureConfig | None = None,
-    fit_config: FitConfig | None = None,
-    out: str | Path | None = None,
-    device: str = "cpu",
-    progress: Progress | None = None,
-) -> FailurePredictor:
+def fit_predictor(seen: Seen, *, fit_config: FitConfig | None = None, device: str = "cpu") -> FailurePredictor:
     """Train the module on what a frozen model saw; F cannot change, it is not there.
 
     Give it questions F was not trained on: on its own training data a model is hardly ever wrong.
@@ -143,6 +126,6 @@ def fit_predictor(
     sizes = Sizes(words=1, answers=1, regions=seen.features.shape[1])
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(fit_config.seed)
-        predictor = FailurePredictor(sizes, config or FailureConfig())
-    fit(predictor, _Verdicts(seen), config=fit_config, out=out, device=device, progress=progress, tensorboard=False)
+        predictor = FailurePredictor(sizes, FailureConfig())
+    fit(predictor, _Verdicts(seen), config=fit_config, device=device, tensorboard=False)
     return predictor

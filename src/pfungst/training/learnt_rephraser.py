@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -38,7 +39,6 @@ class LearntRephraser:
     device: str = ""
     """cpu, cuda; empty: cuda where there is one."""
     name: str = "learnt"
-    _loaded: list[tuple[Paraphraser, Slots]] = field(default_factory=list, repr=False, compare=False)
 
     def __repr__(self) -> str:
         weights = hashlib.sha256((Path(self.argument) / WEIGHTS).read_bytes()).hexdigest()
@@ -61,9 +61,7 @@ class LearntRephraser:
     def write(self, sentences: Sequence[str], seed: int = 0, count: int = 1) -> list[list[str]]:
         """`count` sentences drawn for each, unchecked; empty texts where it copied from nowhere."""
         device = self.device or ("cuda" if torch.cuda.is_available() else "cpu")
-        if not self._loaded:
-            self._loaded.append(load_paraphraser(self.argument))
-        model, words = self._loaded[0]
+        model, words = self._loaded
         model.to(device).eval()
         generator = torch.Generator(device).manual_seed(seed)
         found: list[list[str]] = []
@@ -76,6 +74,10 @@ class LearntRephraser:
                 rows = drawn[i * count : (i + 1) * count]
                 found.append([words.write([number for number in row if number != PAD], filled) for row in rows])
         return found
+
+    @cached_property
+    def _loaded(self) -> tuple[Paraphraser, Slots]:
+        return load_paraphraser(self.argument)
 
     def _candidates(self, questions: Sequence[str], seed: int) -> list[list[str]]:
         """Sentences that pass the checks of words, those first that were drawn most often."""

@@ -19,7 +19,6 @@ from pfungst.core import DataError, PfungstError
 from pfungst.core.files import claim
 from pfungst.core.types import Progress
 from pfungst.models import Batch, Model, Output, load_tensors, save_tensors
-from pfungst.training.batch_norm import share_statistics
 from pfungst.training.checkpoint import BEST, CHECKPOINT, State, load_checkpoint, save_checkpoint
 from pfungst.training.config import FitConfig
 from pfungst.training.curves import Curves
@@ -27,7 +26,7 @@ from pfungst.training.data import Data
 from pfungst.training.evaluation import evaluate
 from pfungst.training.interrupt import deferred
 from pfungst.training.optimizer import make_optimizer
-from pfungst.training.parallel import Team
+from pfungst.training.parallel import Team, share_statistics
 from pfungst.training.precision import autocast, usable
 
 SETTINGS = "fit.json"
@@ -180,8 +179,10 @@ class _Run:
         config, state = self.config, self.state
         began = time.monotonic() - state.seconds
         why = state.finished
+        gpus = [self.device.index or 0] if self.device.type == "cuda" else []
         try:
-            with _own_randomness(self.device), deferred() as interrupted:
+            # Dropout draws from torch's global generators: borrow them, seed them at every step, give them back.
+            with torch.random.fork_rng(devices=gpus), deferred() as interrupted:
                 while not why:
                     self.step(losses, transforms)
                     state.step += 1
@@ -347,14 +348,6 @@ class _Run:
 
     def told(self) -> str:
         return f"best {self.state.best:.1%} at step {self.state.best_step}" if self.state.best_step else ""
-
-
-@contextlib.contextmanager
-def _own_randomness(device: torch.device) -> Iterator[None]:
-    """Dropout draws from torch's global generators: borrow them, seed them at every step, give them back."""
-    devices = [device.index or 0] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        yield
 
 
 def _seed_all(seed: int, device: torch.device) -> None:

@@ -2,7 +2,7 @@
 
 Each process takes its share of the rows of a step, and the gradients are added up, each weighted by its share. So the
 update is that of one process on the whole batch, up to rounding, where every loss is a mean over the rows and nothing
-is dropped out (each process draws its own). Batch normalisation sees the rows of all (`batch_norm`).
+is dropped out (each process draws its own). Batch normalisation sees the rows of all, on any device.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from types import MethodType
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, distributed
+from torch import Tensor, distributed, nn
 
 PATIENCE = timedelta(hours=2)
 """How long processes wait for each other: while one of them measures, the others do nothing."""
@@ -59,7 +61,7 @@ class Team:
         """The rows of this process."""
         return rows[self.rank :: self.size]
 
-    def add_gradients(self, parameters: Iterable[torch.nn.Parameter]) -> None:
+    def add_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Add up the gradients of all processes; a parameter without one counts as zero."""
         if self.size == 1:
             return
@@ -131,3 +133,71 @@ def launch(workers: int, arguments: Sequence[str]) -> int:
     # Each process gets one thread, as torchrun would set it, but without its warning.
     environment = {"OMP_NUM_THREADS": "1", **os.environ}
     return subprocess.run([*command, "-m", "pfungst", *arguments], env=environment, check=False).returncode
+
+
+class _Added(torch.autograd.Function):
+    """The sum over all processes; so is its gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor) -> Tensor:
+        added = value.clone()
+        distributed.all_reduce(added)
+        return added
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        added = gradients[0].contiguous().clone()
+        distributed.all_reduce(added)
+        return added
+
+
+def _added(value: Tensor) -> Tensor:
+    result: Tensor = _Added.apply(value)  # type: ignore[no-untyped-call]
+    return result
+
+
+class Counted:
+    """Whether the rows of this process count in the step at hand: one that has none works on a row of another."""
+
+    def __init__(self) -> None:
+        self.rows = True
+
+
+def share_statistics(modules: list[nn.Module], team: Team) -> Counted:
+    """Let every batch normalisation in training see the rows of the whole team; gradients flow through its sums."""
+    counted = Counted()
+    for module in modules if team.size > 1 else []:
+        for part in module.modules():
+            if isinstance(part, nn.modules.batchnorm._BatchNorm):
+                part.forward = MethodType(_over_all(counted), part)  # type: ignore[method-assign]
+    return counted
+
+
+def _over_all(counted: Counted) -> Callable[..., Tensor]:
+    def forward(self: nn.modules.batchnorm._BatchNorm, x: Tensor) -> Tensor:
+        if not (self.training or self.running_mean is None):
+            return nn.functional.batch_norm(
+                x, self.running_mean, self.running_var, self.weight, self.bias, False, 0.0, self.eps
+            )
+        dims = [0, *range(2, x.dim())]
+        shape = [1, -1, *[1] * (x.dim() - 2)]
+        counts = float(counted.rows)
+        exact = x.float()
+        number = _added(exact.new_tensor(counts * exact.numel() / exact.shape[1]))
+        mean = _added(exact.sum(dims) * counts) / number
+        away = exact - mean.view(shape)
+        variance = _added((away * away).sum(dims) * counts) / number
+        if self.training and self.running_mean is not None and self.running_var is not None:
+            with torch.no_grad():
+                if self.num_batches_tracked is not None:
+                    self.num_batches_tracked.add_(1)
+                share = self.momentum if self.momentum is not None else 1.0 / float(self.num_batches_tracked or 1)
+                unbiased = variance * (number / (number - 1).clamp(min=1))
+                self.running_mean.lerp_(mean.to(self.running_mean.dtype), share)
+                self.running_var.lerp_(unbiased.to(self.running_var.dtype), share)
+        out = away * torch.rsqrt(variance + self.eps).view(shape)
+        if self.weight is not None:
+            out = out * self.weight.view(shape) + self.bias.view(shape)
+        return out.to(x.dtype)
+
+    return forward

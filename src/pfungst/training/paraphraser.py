@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -26,6 +27,7 @@ from pfungst.core import DataError
 from pfungst.core.files import write_json
 from pfungst.models import Batch, Model, Output, Sizes, load_tensors, save_tensors
 from pfungst.models.batch import END, PAD, START, UNKNOWN
+from pfungst.training.cycle.generator import targets
 
 SLOTS = 8
 """Words of a sentence that can be copied without being known."""
@@ -82,13 +84,9 @@ class Slots:
         text = " ".join(words)
         return f"{text[:1].upper()}{text[1:]}?" if all(words) and text else ""
 
-    @property
+    @cached_property
     def _known(self) -> dict[str, int]:
-        found = self.__dict__.get("_numbers")
-        if found is None:
-            found = {word: FIRST + i for i, word in enumerate(self.words)}
-            object.__setattr__(self, "_numbers", found)
-        return found
+        return {word: FIRST + i for i, word in enumerate(self.words)}
 
     @staticmethod
     def _slot(word: str, slots: Mapping[str, int]) -> int:
@@ -185,10 +183,8 @@ class Paraphraser(Model):
 
 
 def _wanted(batch: Batch) -> Tensor:
-    """The words, then END, then padding."""
     assert batch.answer is not None
-    longer = F.pad(batch.answer, (0, 1), value=PAD)
-    return longer.scatter(1, (batch.answer != PAD).sum(-1, keepdim=True), END)
+    return targets(batch.answer)
 
 
 @dataclass(frozen=True)

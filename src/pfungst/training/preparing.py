@@ -189,28 +189,24 @@ def _write_pictures(
                 "(--images FOLDER), or train a model that reads none (inputs: picture=none)."
             )
     there = [image for image in images if image is not None]
-    if not isinstance(backbone, LiveBackbone):
-        cache = FeatureCache(backbone)
-        cache.add(there, progress)
-        rows = [cache.row(image) for image in there]
-        stored = cache.rows()
-        target = _array(place, len(rows), backbone, np.float16)
-        for start in range(0, len(rows), _CHUNK):
-            target[start : start + _CHUNK] = stored[rows[start : start + _CHUNK]]
-        target.flush()
-        return
-    target = _array(place, len(there), backbone, np.uint8 if backbone.name == "pixels" else np.float16)
+    live = isinstance(backbone, LiveBackbone)
+    parts = _drawn(there, backbone, workers) if live else _remembered(there, backbone, progress)
+    dtype = np.uint8 if backbone.name == "pixels" else np.float16
+    target = np.lib.format.open_memmap(place / "pictures.npy", "w+", dtype, (len(there), *backbone.shape))
     done = 0
-    for part in _drawn(there, backbone, workers):
+    for part in parts:
         target[done : done + len(part)] = part
         done += len(part)
-        if progress is not None:
+        if live and progress is not None:
             progress(f"images of {split}", done, len(there))
     target.flush()
 
 
-def _array(place: Path, count: int, backbone: Backbone, dtype: Any) -> np.memmap[Any, Any]:
-    return np.lib.format.open_memmap(place / "pictures.npy", "w+", dtype, (count, *backbone.shape))
+def _remembered(images: Sequence[Image], backbone: Backbone, progress: Progress | None) -> Iterator[NDArray[Any]]:
+    cache = FeatureCache(backbone)
+    cache.add(images, progress)
+    rows, stored = [cache.row(image) for image in images], cache.rows()
+    yield from (stored[rows[start : start + _CHUNK]] for start in range(0, len(rows), _CHUNK))
 
 
 def _drawn(images: Sequence[Image], backbone: Backbone, workers: int) -> Iterator[NDArray[Any]]:

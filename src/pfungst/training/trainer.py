@@ -144,8 +144,7 @@ def train(
     if not team.leads:
         return Trained(name, model.to("cpu"), prepared.vocabulary, prepared.inputs, {})  # another process writes it
     correct = evaluate(model, asked, fit_config.batch, device, fit_config.precision).correct
-    pictures = np.asarray(_cpu(asked.arrays["picture"])).tolist()
-    measured = bootstrap(correct, pictures, seed=fit_config.seed)
+    measured = bootstrap(correct, asked.picture.tolist(), seed=fit_config.seed)
     card = make_card(model, name, fitted, settings, fit_config, measured, test or str(validation), device)
     trained = Trained(name, model.to("cpu"), prepared.vocabulary, prepared.inputs, card)
     trained.save(out, half=half)
@@ -192,10 +191,6 @@ def make_card(
         "made": time.strftime("%Y-%m-%d", time.gmtime()),
         "versions": {"pfungst": __version__, "torch": torch.__version__, "python": platform.python_version()},
     }
-
-
-def _cpu(array: Any) -> Any:
-    return array.cpu().numpy() if isinstance(array, torch.Tensor) else array
 
 
 def _device(device: str) -> str:

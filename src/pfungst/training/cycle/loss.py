@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -143,17 +144,13 @@ def make_generator(
     """A fresh generator for a model: the same arguments give the same weights."""
     if model.objective == "choice":
         raise PfungstError("Cycle training needs a model that answers freely; this one scores given choices.")
-    tap = Tap(model)
     training, device = model.training, next(model.parameters()).device
     model.eval()
-    try:
-        with torch.no_grad():
-            output = model(data.batch(np.arange(min(2, len(data)))).to(device))
+    with closing(Tap(model)) as tap, torch.no_grad():
+        output = model(data.batch(np.arange(min(2, len(data)))).to(device))
         size = tap.features(output, config.attended).shape[1]
         width = tap.encoding.shape[1] if tap.encoding is not None else WIDEST
-    finally:
-        tap.close()
-        model.train(training)
+    model.train(training)
     half, most = (min(WIDEST, max(NARROWEST, one)) for one in (width // 2, 3 * width // 4))
     config = dataclasses.replace(config, size=config.size or half, hidden=config.hidden or most)
     with torch.random.fork_rng(devices=[]):

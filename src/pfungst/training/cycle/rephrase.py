@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -13,7 +15,7 @@ from torch import Tensor
 from pfungst.core import DataError, Example
 from pfungst.models import Batch, Trained
 from pfungst.models.encode import Encoder
-from pfungst.models.vocabulary import plain_answer
+from pfungst.models.vocabulary import plain_answer, split_words
 from pfungst.training.cycle.config import T_SIM
 from pfungst.training.cycle.generator import QuestionGenerator, load_generator
 from pfungst.training.cycle.loss import answer_chances
@@ -63,20 +65,16 @@ class Writer:
 
         true_answer : tell G the right answer where the model can give it, instead of what the model predicts
         """
-        tap = Tap(self.trained.model)
         found: list[list[str]] = []
-        try:
-            with torch.random.fork_rng():
-                torch.manual_seed(seed)
-                for part, batch in self.batches(examples):
-                    condition = self._condition(part, batch, tap, true_answer, 0.0)
-                    rows = [self.generator.write(condition, batch.question.shape[1], greedy=True)]
-                    for _ in range(count - 1):
-                        condition = self._condition(part, batch, tap, true_answer, noise)
-                        rows.append(self.generator.write(condition, batch.question.shape[1], temperature=temperature))
-                    found += [[self.text(row[i]) for row in rows] for i in range(len(part))]
-        finally:
-            tap.close()
+        with closing(Tap(self.trained.model)) as tap, torch.random.fork_rng():
+            torch.manual_seed(seed)
+            for part, batch in self.batches(examples):
+                condition = self._condition(part, batch, tap, true_answer, 0.0)
+                rows = [self.generator.write(condition, batch.question.shape[1], greedy=True)]
+                for _ in range(count - 1):
+                    condition = self._condition(part, batch, tap, true_answer, noise)
+                    rows.append(self.generator.write(condition, batch.question.shape[1], temperature=temperature))
+                found += [[self.text(row[i]) for row in rows] for i in range(len(part))]
         return found
 
     def _condition(
@@ -108,13 +106,10 @@ class RoundTrip:
     """Smallest cosine of F's own encodings of the two questions."""
     device: str = "cpu"
     name: str = "vqg"
-    _loaded: list[Writer] = field(default_factory=list, repr=False, compare=False)
 
-    @property
+    @cached_property
     def writer(self) -> Writer:
-        if not self._loaded:
-            self._loaded.append(Writer.load(self.argument, self.device))
-        return self._loaded[0]
+        return Writer.load(self.argument, self.device)
 
     @property
     def keeps(self) -> str:
@@ -128,7 +123,7 @@ class RoundTrip:
         written = self.writer.write(examples, 1 + count * _TRIES, seed, true_answer=True)
         found: list[tuple[str, ...]] = []
         for one, texts in zip(examples, written, strict=True):
-            new = [text for text in dict.fromkeys(texts) if text and _words(text) != _words(one.question)]
+            new = [text for text in dict.fromkeys(texts) if text and split_words(text) != split_words(one.question)]
             kept = [text for text, good in zip(new, self._good(one, new), strict=True) if good]
             found.append(tuple(kept[:count]))
         return found
@@ -142,19 +137,10 @@ class RoundTrip:
         batch = Encoder(self.writer.trained, self.device).batch(
             asked, [example.image] * len(asked), [example.scene] * len(asked), [()] * len(asked)
         )
-        tap = Tap(model)
-        try:
+        with closing(Tap(model)) as tap:
             output = model(batch)
             encoding: Any = tap.encoding
-        finally:
-            tap.close()
         said = [plain_answer(words.answers[n]) for n in output.logits.argmax(-1).tolist()]
         alike = F.cosine_similarity(encoding[:1].float(), encoding[1:].float(), -1) >= self.least
         right = plain_answer(example.target)
         return [bool(near) and text == right for near, text in zip(alike.tolist(), said[1:], strict=True)]
-
-
-def _words(text: str) -> list[str]:
-    from pfungst.models.vocabulary import split_words
-
-    return split_words(text)
