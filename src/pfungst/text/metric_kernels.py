@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from pfungst.text.compiled import ones
+
 LONGEST = 64
 """Words of a main question that fit one machine word of the bit-parallel subsequence."""
 LANES = 4
@@ -61,15 +63,6 @@ def cider_rows(
 
 
 @njit(cache=True, nogil=True)
-def _ones(value):
-    """Number of bits set, by adding neighbours."""
-    value = value - ((value >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    value = (value & np.uint64(0x3333333333333333)) + ((value >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    value = (value + (value >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return (value * np.uint64(0x0101010101010101)) >> np.uint64(56)
-
-
-@njit(cache=True, nogil=True)
 def subsequence(a, b):
     """Length of the longest common subsequence of two lists of word numbers of any length."""
     row = np.zeros(len(b) + 1, dtype=np.int32)
@@ -118,7 +111,7 @@ def rouge_rows(main_words, main_starts, new_words, new_starts, shared, counts, o
             j, count = order[p], counts[p]
             for lane in range(lanes):
                 if length[lane] <= LONGEST:
-                    out[first + lane, j] = score[_ones(~state[count, lane] & full[lane]), count, length[lane]]
+                    out[first + lane, j] = score[ones(~state[count, lane] & full[lane]), count, length[lane]]
 
 
 @njit(cache=True, parallel=True, nogil=True)

@@ -9,20 +9,14 @@ pair.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
+from pfungst.text.compiled import F, compiled
 from pfungst.text.wordnet_rule import wu_palmer
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _compiled(function: F) -> F:
-    return cast(F, numba.njit(function, cache=True, nogil=True))
 
 
 def _inlined(function: F) -> F:
@@ -44,7 +38,7 @@ def _unmark(starts: Any, above: Any, synset: int, up: Any) -> None:
         up[above[at] >> 8] = -1
 
 
-@_compiled
+@compiled
 def term_pairs(net: Any, terms: Any, ones: Any, others: Any, result: Any) -> None:
     """Similarity of terms number `ones` to terms number `others`, the best pair of senses, into `result` (pairs,).
 
@@ -78,7 +72,7 @@ def term_pairs(net: Any, terms: Any, ones: Any, others: Any, result: Any) -> Non
         result[k] = best
 
 
-@_compiled
+@compiled
 def term_matrix(net: Any, terms: Any, ones: Any, others: Any) -> npt.NDArray[np.float64]:
     """Similarity of every term of `ones` to every term of `others`: (ones, others)."""
     starts, above, min_depth, max_depth, to_root, nouns = net
@@ -107,7 +101,7 @@ def term_matrix(net: Any, terms: Any, ones: Any, others: Any) -> npt.NDArray[np.
     return result
 
 
-@_compiled
+@compiled
 def element_pairs(answers: Any, ones: Any, others: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The pairs of elements that the pairs of answers need, in the order in which `combine` reads them."""
     starts, elements, whole = answers
@@ -130,7 +124,7 @@ def element_pairs(answers: Any, ones: Any, others: Any) -> tuple[npt.NDArray[np.
     return left, right
 
 
-@_compiled
+@compiled
 def combine(
     answers: Any, ones: Any, others: Any, left: Any, right: Any, values: Any, threshold: float, weight: float
 ) -> npt.NDArray[np.float64]:

@@ -87,7 +87,7 @@ def best_pairs(index: Index, k: int, excluded: Sequence[int | None], progress: P
 
 
 def _arrays(index: Index) -> tuple[Words, Sentences, Facts, Sentences, Facts, Links]:
-    from pfungst.text.meteor.rows import facts
+    from pfungst.text.meteor.bounds import facts
 
     function = index.words.function
     main, pool = (Facts(*facts(sentences, function)) for sentences in (index.main, index.pool))

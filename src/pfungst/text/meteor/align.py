@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pfungst.text.meteor.compiled import Array, compiled
+from pfungst.text.compiled import Array, compiled
 from pfungst.text.meteor.matches import unpack
 
 ALPHA, BETA, GAMMA, DELTA = 0.85, 0.2, 0.6, 0.75

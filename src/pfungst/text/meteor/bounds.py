@@ -10,11 +10,13 @@ match counts all, a synonym 12 and 4, a stem or paraphrase 9 and 3.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from pfungst.text.compiled import Array, Bits, compiled, ones
 from pfungst.text.meteor.align import ALPHA, BETA, GAMMA
-from pfungst.text.meteor.compiled import Array, Bits, compiled
-from pfungst.text.meteor.index import Links, Words
+from pfungst.text.meteor.index import Facts, Links, Sentences, Words
 
 MASK = 64
 ROUNDING = 1.0 + 1e-9
@@ -26,18 +28,9 @@ INNER = 3
 
 
 @compiled
-def _ones(value: Bits) -> Bits:
-    """Number of bits set, by adding neighbours."""
-    value = value - ((value >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    value = (value & np.uint64(0x3333333333333333)) + ((value >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    value = (value + (value >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((value * np.uint64(0x0101010101010101)) >> np.uint64(56))
-
-
-@compiled
 def _weight(mask: Bits, function: Bits) -> Bits:
     """Three for every content word and one for every function word of the mask."""
-    return 3 * _ones(mask) - 2 * _ones(mask & function)
+    return 3 * ones(mask) - 2 * ones(mask & function)
 
 
 @compiled
@@ -49,44 +42,49 @@ def _bits(first: int, many: int) -> Bits:
     return mask
 
 
-@compiled
-def function_masks(words: Array, starts: Array, function: Array) -> Array:
-    masks = np.zeros(len(starts) - 1, dtype=np.uint64)
-    for j in range(len(masks)):
-        for k in range(min(starts[j + 1] - starts[j], MASK)):
-            if function[words[starts[j] + k]]:
-                masks[j] |= np.uint64(1) << np.uint64(k)
-    return masks
+class Opened(NamedTuple):
+    """What a main question offers to match, by word and by phrase."""
+
+    best: Array
+    """(words,) best kind of match, 0 for none."""
+    masks: Array
+    """(words, 4) words of the main question, by kind."""
+    phrase_masks: Array
+    """(phrases,) the same of phrases of several words."""
+    head: Array
+    """(phrases,) first row for `find_matches`, -1 for none."""
 
 
 @compiled
-def weights(words: Array, starts: Array, function: Array) -> Array:
-    """Weight of all words of each sentence."""
+def facts(sentences: Sentences, function: Array) -> tuple[Array, Array]:
+    """What `Facts` says of every sentence."""
+    words, starts = sentences.words, sentences.starts
     total = np.zeros(len(starts) - 1, dtype=np.int64)
+    masks = np.zeros(len(starts) - 1, dtype=np.uint64)
     for j in range(len(total)):
-        for k in range(starts[j], starts[j + 1]):
-            total[j] += 5 if function[words[k]] else 15
-    return total
+        for k in range(starts[j + 1] - starts[j]):
+            is_function = function[words[starts[j] + k]]
+            total[j] += 5 if is_function else 15
+            if is_function and k < MASK:
+                masks[j] |= np.uint64(1) << np.uint64(k)
+    return total, masks
 
 
 @compiled
-def _offer(word: int, kind: int, bit: Bits, best: Array, masks: Array) -> None:
-    best[word] = max(best[word], kind)
-    masks[word, kind - 1] |= bit
+def _offer(word: int, kind: int, bit: Bits, opened: Opened) -> None:
+    opened.best[word] = max(opened.best[word], kind)
+    opened.masks[word, kind - 1] |= bit
 
 
 @compiled
-def open_main(
-    ref: Array, places: Array, phrases: Array, words: Words, links: Links, best: Array, masks: Array,
-    phrase_masks: Array, head: Array,
-) -> Array:  # fmt: skip
-    """Write what the main question offers to match: by word into best and masks, by phrase into phrase_masks and head.
-
-    Returns the rows that `find_matches` reads.
-    """
-    best[:] = 0
-    masks[:] = 0
-    phrase_masks[:] = 0
+def open_main(row: int, main: Sentences, words: Words, links: Links, opened: Opened) -> Array:
+    """Write down what a main question offers to match; returns the rows that `find_matches` reads."""
+    ref = main.words[main.starts[row] : main.starts[row + 1]]
+    begin, end = main.phrase_starts[row], main.phrase_starts[row + 1]
+    places, phrases, head = main.phrase_place[begin:end], main.phrase[begin:end], opened.head
+    opened.best[:] = 0
+    opened.masks[:] = 0
+    opened.phrase_masks[:] = 0
     head[:] = -1
     size = 0
     for o in range(len(ref) + len(phrases)):
@@ -94,7 +92,7 @@ def open_main(
         if phrase >= 0:
             size += links.starts[phrase + 1] - links.starts[phrase]
     entry = np.empty((size, 5), dtype=np.int64)
-    row = 0
+    at = 0
     for o in range(len(ref) + len(phrases)):
         i = o if o < len(ref) else places[o - len(ref)]
         phrase = words.phrase[ref[o]] if o < len(ref) else phrases[o - len(ref)]
@@ -102,39 +100,40 @@ def open_main(
             one = ref[o]
             bit = _bits(i, 1)
             for k in range(words.exact_starts[words.exact[one]], words.exact_starts[words.exact[one] + 1]):
-                _offer(words.exact_words[k], EXACT, bit, best, masks)
+                _offer(words.exact_words[k], EXACT, bit, opened)
             for k in range(words.stem_starts[words.stem[one]], words.stem_starts[words.stem[one] + 1]):
                 if words.exact[words.stem_words[k]] != words.exact[one]:
-                    _offer(words.stem_words[k], OTHER, bit, best, masks)
+                    _offer(words.stem_words[k], OTHER, bit, opened)
             for k in range(words.synonym_starts[one], words.synonym_starts[one + 1]):
-                _offer(words.synonym_words[k], SYNONYM, bit, best, masks)
+                _offer(words.synonym_words[k], SYNONYM, bit, opened)
         if phrase < 0:
             continue
         covered = _bits(i, links.length[phrase])
         for link in range(links.starts[phrase], links.starts[phrase + 1]):
             other = links.other[link]
-            entry[row, 0], entry[row, 1], entry[row, 2] = head[other], i, links.length[phrase]
-            entry[row, 3], entry[row, 4] = links.entry[link], links.reverse[link]
-            head[other] = row
-            row += 1
+            entry[at, 0], entry[at, 1], entry[at, 2] = head[other], i, links.length[phrase]
+            entry[at, 3], entry[at, 4] = links.entry[link], links.reverse[link]
+            head[other] = at
+            at += 1
             if links.word[other] >= 0:
-                _offer(links.word[other], OTHER, covered, best, masks)
-                masks[links.word[other], INNER] |= _bits(i + 1, links.length[phrase] - 1)
+                _offer(links.word[other], OTHER, covered, opened)
+                opened.masks[links.word[other], INNER] |= _bits(i + 1, links.length[phrase] - 1)
             else:
-                phrase_masks[other] |= covered
+                opened.phrase_masks[other] |= covered
     return entry
 
 
 @compiled
 def bound_all(
-    length: int, total: int, function: Bits, words: Array, starts: Array, phrase_starts: Array, phrase_place: Array,
-    phrases: Array, phrase_length: Array, pool_total: Array, pool_function: Array, best: Array, masks: Array,
-    phrase_masks: Array, head: Array, bounds: Array,
+    row: int, main: Sentences, main_facts: Facts, pool: Sentences, pool_facts: Facts, links: Links, opened: Opened,
+    bounds: Array,
 ) -> None:  # fmt: skip
-    """bounds[j]: what METEOR of pool question j with the opened main question cannot exceed; 0 only where it is 0.
-
-    length, total, function: words, weight and function words (mask) of the main question.
-    """
+    """bounds[j]: what METEOR of pool question j with the opened main question cannot exceed; 0 only where it is 0."""
+    length, total, function = main.starts[row + 1] - main.starts[row], main_facts.total[row], main_facts.function[row]
+    words, starts, phrase_starts, phrases = pool.words, pool.starts, pool.phrase_starts, pool.phrase
+    phrase_place, phrase_length = pool.phrase_place, links.length
+    pool_total, pool_function = pool_facts
+    best, masks, phrase_masks, head = opened
     longest = 0
     for j in range(len(starts) - 1):
         longest = max(longest, starts[j + 1] - starts[j])
@@ -173,7 +172,7 @@ def bound_all(
         synonym &= ~exact
         other &= ~(exact | synonym)
         weight = 5 * _weight(exact, function) + 4 * _weight(synonym, function) + 3 * _weight(other, function)
-        many = _ones(exact | synonym | other) + max(length - MASK, 0)
+        many = ones(exact | synonym | other) + max(length - MASK, 0)
         own_synonym &= ~own_exact
         own_other &= ~(own_exact | own_synonym)
         own = pool_total[j]
@@ -181,7 +180,7 @@ def bound_all(
         if size <= MASK:
             f = pool_function[j]
             own = 5 * _weight(own_exact, f) + 4 * _weight(own_synonym, f) + 3 * _weight(own_other, f)
-            own_many = _ones(own_exact | own_synonym | own_other)
+            own_many = ones(own_exact | own_synonym | own_other)
         precision, recall = own / pool_total[j], (weight + hidden) / total
         mean = 1.0 / ((1.0 - ALPHA) / precision + ALPHA / recall)
         if many == length and own_many == size:
@@ -205,7 +204,7 @@ def _segments(
         matched &= ~part
         first, second = part & exact, part & synonym
         own = 2 * _weight(first, function) + _weight(second, function) + 3 * _weight(part, function)
-        count = _ones(part)
+        count = ones(part)
         k = size
         while k > 0 and weight[k] < own:
             weight[k + 1] = weight[k]
@@ -226,11 +225,15 @@ def _segments(
 
 @compiled
 def tighten(
-    bound: float, length: int, total: int, function: Bits, hyp: Array, places: Array, phrases: Array,
-    phrase_length: Array, own_total: int, own_function: Bits, best: Array, masks: Array, phrase_masks: Array,
-    head: Array, work: Array,
+    bound: float, row: int, j: int, main: Sentences, main_facts: Facts, pool: Sentences, pool_facts: Facts,
+    links: Links, opened: Opened, work: Array,
 ) -> float:  # fmt: skip
-    """The second bound of one pool question `hyp`; `bound`: the first. work: integers (4, MASK + 2)."""
+    """The second bound of pool question j; `bound`: the first. work: integers (4, MASK + 2)."""
+    length, total, function = main.starts[row + 1] - main.starts[row], main_facts.total[row], main_facts.function[row]
+    hyp = pool.words[pool.starts[j] : pool.starts[j + 1]]
+    begin, end = pool.phrase_starts[j], pool.phrase_starts[j + 1]
+    places, phrases, phrase_length = pool.phrase_place[begin:end], pool.phrase[begin:end], links.length
+    own_total, own_function = pool_facts.total[j], pool_facts.function[j]
     if length > MASK or len(hyp) > MASK:
         return bound
     one = np.uint64(1)
@@ -239,7 +242,7 @@ def tighten(
     before = np.uint64(0)
     for k in range(len(hyp)):
         word = hyp[k]
-        kind = best[word]
+        kind = opened.best[word]
         now = np.uint64(0)
         if kind:
             bit = one << np.uint64(k)
@@ -249,18 +252,18 @@ def tighten(
                 own_synonym |= bit
             else:
                 own_other |= bit
-            now = masks[word, 0] | masks[word, 1] | masks[word, 2]
-            exact |= masks[word, EXACT - 1]
-            synonym |= masks[word, SYNONYM - 1]
-            other |= masks[word, OTHER - 1]
+            now = opened.masks[word, 0] | opened.masks[word, 1] | opened.masks[word, 2]
+            exact |= opened.masks[word, EXACT - 1]
+            synonym |= opened.masks[word, SYNONYM - 1]
+            other |= opened.masks[word, OTHER - 1]
             both = (before << one) & now
-            joined |= both | masks[word, INNER]
+            joined |= both | opened.masks[word, INNER]
             if both:
                 own_joined |= bit
         before = now
     for o in range(len(phrases)):
-        if head[phrases[o]] >= 0:
-            covered, own = phrase_masks[phrases[o]], _bits(places[o], phrase_length[phrases[o]])
+        if opened.head[phrases[o]] >= 0:
+            covered, own = opened.phrase_masks[phrases[o]], _bits(places[o], phrase_length[phrases[o]])
             other |= covered
             own_other |= own
             joined |= covered | (covered << one)

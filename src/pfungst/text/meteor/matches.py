@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pfungst.text.meteor.compiled import Array, compiled
+from pfungst.text.compiled import Array, compiled
 
 EXACT, STEM, SYNONYM, PARAPHRASE, REVERSED = 0, 1, 2, 3, 4
 """METEOR's modules; it looks for paraphrases in both directions."""

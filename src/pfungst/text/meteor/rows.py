@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from pfungst.text.compiled import Array, compiled
 from pfungst.text.meteor.align import align
-from pfungst.text.meteor.bounds import MASK, bound_all, function_masks, open_main, tighten, weights
-from pfungst.text.meteor.compiled import Array, compiled
+from pfungst.text.meteor.bounds import MASK, Opened, bound_all, open_main, tighten
 from pfungst.text.meteor.index import Facts, Links, Sentences, Words
 from pfungst.text.meteor.matches import find_matches, shell_sort
 
@@ -15,40 +15,15 @@ BUCKETS = 1024
 
 
 @compiled
-def facts(sentences: Sentences, function: Array) -> tuple[Array, Array]:
-    return weights(sentences.words, sentences.starts, function), function_masks(
-        sentences.words, sentences.starts, function
+def _workspace(words: Words, links: Links) -> tuple[Opened, Array, Array]:
+    """What is written on for every main question anew: what it offers, matches, and segments for `tighten`."""
+    opened = Opened(
+        np.zeros(len(words.exact), dtype=np.uint8),
+        np.zeros((len(words.exact), 4), dtype=np.uint64),
+        np.zeros(len(links.length), dtype=np.uint64),
+        np.zeros(len(links.length), dtype=np.int32),
     )
-
-
-@compiled
-def _bound_row(row: int, words: Words, main: Sentences, main_facts: Facts, pool: Sentences, pool_facts: Facts,
-               links: Links, best: Array, masks: Array, phrase_masks: Array, head: Array, bounds: Array,
-) -> Array:  # fmt: skip
-    ref = main.words[main.starts[row] : main.starts[row + 1]]
-    begin, end = main.phrase_starts[row], main.phrase_starts[row + 1]
-    entry = open_main(
-        ref, main.phrase_place[begin:end], main.phrase[begin:end], words, links, best, masks, phrase_masks, head
-    )
-    bound_all(
-        len(ref), main_facts.total[row], main_facts.function[row], pool.words, pool.starts, pool.phrase_starts,
-        pool.phrase_place, pool.phrase, links.length, pool_facts.total, pool_facts.function, best, masks,
-        phrase_masks, head, bounds,
-    )  # fmt: skip
-    return entry
-
-
-@compiled
-def _tighten(
-    bound: float, row: int, j: int, main: Sentences, main_facts: Facts, pool: Sentences, pool_facts: Facts,
-    links: Links, best: Array, masks: Array, phrase_masks: Array, head: Array, work: Array,
-) -> float:  # fmt: skip
-    begin, end = pool.phrase_starts[j], pool.phrase_starts[j + 1]
-    return tighten(
-        bound, main.starts[row + 1] - main.starts[row], main_facts.total[row], main_facts.function[row],
-        pool.words[pool.starts[j] : pool.starts[j + 1]], pool.phrase_place[begin:end], pool.phrase[begin:end],
-        links.length, pool_facts.total[j], pool_facts.function[j], best, masks, phrase_masks, head, work,
-    )  # fmt: skip
+    return opened, np.empty(256, dtype=np.int64), np.zeros((4, MASK + 2), dtype=np.int64)
 
 
 @compiled
@@ -69,22 +44,17 @@ def score_rows(
     links: Links, limits: Array, scores: Array,
 ) -> None:  # fmt: skip
     """Bound and score of all pairs with the main questions from first to last, (rows, pool)."""
-    best, masks = np.zeros(len(words.exact), dtype=np.uint8), np.zeros((len(words.exact), 4), dtype=np.uint64)
-    phrase_masks, head = np.zeros(len(links.length), dtype=np.uint64), np.zeros(len(links.length), dtype=np.int32)
-    keys, work = np.empty(256, dtype=np.int64), np.zeros((4, MASK + 2), dtype=np.int64)
+    opened, keys, work = _workspace(words, links)
     for row in range(first, last):
         bounds = limits[row - first]
-        entry = _bound_row(
-            row, words, main, main_facts, pool, pool_facts, links, best, masks, phrase_masks, head, bounds
-        )
+        entry = open_main(row, main, words, links, opened)
+        bound_all(row, main, main_facts, pool, pool_facts, links, opened, bounds)
         ref = main.words[main.starts[row] : main.starts[row + 1]]
         for j in range(len(bounds)):
             scores[row - first, j] = 0.0
             if bounds[j] > 0:
-                scores[row - first, j], keys = _score(ref, j, words, pool, links, head, entry, keys)
-                bounds[j] = _tighten(
-                    bounds[j], row, j, main, main_facts, pool, pool_facts, links, best, masks, phrase_masks, head, work
-                )
+                scores[row - first, j], keys = _score(ref, j, words, pool, links, opened.head, entry, keys)
+                bounds[j] = tighten(bounds[j], row, j, main, main_facts, pool, pool_facts, links, opened, work)
 
 
 @compiled
@@ -124,17 +94,14 @@ def top_rows(
     Candidates are aligned from the highest bound downwards until the bound falls below the k-th score: nothing behind
     it can be among the best. Returns the number of pairs aligned. excluded: a pool place for each main question, or -1.
     """
-    best, masks = np.zeros(len(words.exact), dtype=np.uint8), np.zeros((len(words.exact), 4), dtype=np.uint64)
-    phrase_masks, head = np.zeros(len(links.length), dtype=np.uint64), np.zeros(len(links.length), dtype=np.int32)
-    keys, work = np.empty(256, dtype=np.int64), np.zeros((4, MASK + 2), dtype=np.int64)
+    opened, keys, work = _workspace(words, links)
     bounds, below = np.empty(len(pool.starts) - 1), np.empty(len(pool.starts) - 1)
     chosen = np.empty(len(bounds), dtype=np.int64)
     k = places.shape[1]
     aligned = 0
     for row in range(first, last):
-        entry = _bound_row(
-            row, words, main, main_facts, pool, pool_facts, links, best, masks, phrase_masks, head, bounds
-        )
+        entry = open_main(row, main, words, links, opened)
+        bound_all(row, main, main_facts, pool, pool_facts, links, opened, bounds)
         ref = main.words[main.starts[row] : main.starts[row + 1]]
         if excluded[row] >= 0:
             bounds[excluded[row]] = -1.0
@@ -144,10 +111,7 @@ def top_rows(
             many = 0
             for j in range(len(bounds)):
                 if low <= bounds[j] < high and bounds[j] > 0:
-                    tight = _tighten(
-                        bounds[j], row, j, main, main_facts, pool, pool_facts, links, best, masks, phrase_masks, head,
-                        work,
-                    )  # fmt: skip
+                    tight = tighten(bounds[j], row, j, main, main_facts, pool, pool_facts, links, opened, work)
                     chosen[many], below[many] = j, -tight
                     many += 1
             shell_sort(below, many, chosen)
@@ -155,7 +119,7 @@ def top_rows(
                 j = chosen[c]
                 if size == k and -below[c] < scores[row, k - 1]:
                     break
-                value, keys = _score(ref, j, words, pool, links, head, entry, keys)
+                value, keys = _score(ref, j, words, pool, links, opened.head, entry, keys)
                 aligned += 1
                 size = _insert(places[row], scores[row], size, j, value)
             if low == 0 or (size == k and low <= scores[row, k - 1]):
