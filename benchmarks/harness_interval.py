@@ -13,12 +13,11 @@ import sys
 
 import numpy as np
 
-from pfungst.probes.protocol.design import Factor, crossed
+from pfungst.probes.protocol.design import crossed
 from pfungst.probes.protocol.split import split
 
-DESIGN = crossed([*(Factor(name, tuple(f"{name}{at}" for at in range(4))) for name in "abc"),
-                  *(Factor(name, (f"{name}0", f"{name}1")) for name in "de")])  # fmt: skip
-LEVELS = {factor.name: [row[at] for row in DESIGN.rows] for at, factor in enumerate(DESIGN.factors)}
+DESIGN = crossed({name: [f"{name}{at}" for at in range(4 if name in "abc" else 2)] for name in "abcde"})
+LEVELS = {name: [row[name] for row in DESIGN] for name in "abcde"}
 FIRST = np.array([{"a0": 1.2, "a1": -1.0, "a2": 0.3, "a3": -0.5}[one] for one in LEVELS["a"]])
 FOURTH = np.array([0.5 if one == "d0" else -0.5 for one in LEVELS["d"]])
 

@@ -70,7 +70,9 @@ def rank(
         return
     with told_beside(out if main is not None else None, as_json), progress_bar() as progress, working(where):
         if lambda_study is not None:
-            rows = build.lambda_study(questions, candidates, settings, _numbers(lambda_study), progress)
+            from pfungst.probes.noise import study
+
+            rows = study.lambda_study(questions, candidates, settings, _numbers(lambda_study), progress)
         elif question is not None:
             ranking = build.rank_settings(questions, candidates, settings, progress)
         elif out is not None:

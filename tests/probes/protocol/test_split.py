@@ -8,15 +8,18 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from pfungst.probes.protocol.design import Design, Factor, crossed
+from pfungst.probes.protocol.design import crossed
 from pfungst.probes.protocol.split import Part, Split, split
 
-FOUR = [Factor(name, tuple(f"{name}{level}" for level in range(4))) for name in "abc"]
-TWO = [Factor(name, (f"{name}0", f"{name}1")) for name in "de"]
+FACTORS = {name: [f"{name}{level}" for level in range(4 if name in "abc" else 2)] for name in "abcde"}
 
 
-def levels(design: Design) -> dict[str, list[str]]:
-    return {factor.name: [row[at] for row in design.rows] for at, factor in enumerate(design.factors)}
+def some(names: str, **more: list[str]) -> dict[str, list[str]]:
+    return {**more, **{name: FACTORS[name] for name in names}}
+
+
+def levels(design: list[dict[str, str]]) -> dict[str, list[str]]:
+    return {name: [row[name] for row in design] for name in design[0]}
 
 
 def part(found: Split, name: str) -> Part:
@@ -26,25 +29,25 @@ def part(found: Split, name: str) -> Part:
 @pytest.mark.parametrize(
     ("factors", "rows"),
     [
-        ([*FOUR, *TWO], 16),
-        (FOUR[:2], 16),
-        ([FOUR[0], *TWO], 8),
-        ([FOUR[0]], 4),
-        (TWO, 4),
-        ([], 1),
-        ([Factor("t", ("t0", "t1", "t2")), *FOUR[:2], *TWO], 16),
-        ([Factor("t", ("t0", "t1")), *FOUR[:2], *TWO], 16),
+        (FACTORS, 16),
+        (some("ab"), 16),
+        (some("ade"), 8),
+        (some("a"), 4),
+        (some("de"), 4),
+        ({}, 1),
+        (some("abde", t=["t0", "t1", "t2"]), 16),
+        (some("abde", t=["t0", "t1"]), 16),
     ],
 )
-def test_any_two_factors_meet_in_proportion(factors: list[Factor], rows: int) -> None:
+def test_any_two_factors_meet_in_proportion(factors: dict[str, list[str]], rows: int) -> None:
     """Orthogonal: every pair of levels as often as the two levels' own counts say."""
     design = crossed(factors)
-    assert len(design.rows) == len(set(design.rows)) == rows
-    for one, other in combinations(range(len(factors)), 2):
-        pairs = Counter((row[one], row[other]) for row in design.rows)
-        first, second = Counter(row[one] for row in design.rows), Counter(row[other] for row in design.rows)
-        for a in factors[one].levels:
-            for b in factors[other].levels:
+    assert len(design) == len({tuple(row.values()) for row in design}) == rows
+    for one, other in combinations(factors, 2):
+        pairs = Counter((row[one], row[other]) for row in design)
+        first, second = Counter(row[one] for row in design), Counter(row[other] for row in design)
+        for a in factors[one]:
+            for b in factors[other]:
                 assert pairs[a, b] * rows == first[a] * second[b]
 
 
@@ -94,7 +97,7 @@ def test_the_split_adds_up_and_agrees_with_statsmodels() -> None:
     pandas = pytest.importorskip("pandas")
     formula = pytest.importorskip("statsmodels.formula.api")
     anova = pytest.importorskip("statsmodels.stats.anova")
-    design = crossed([*FOUR, *TWO])
+    design = crossed(FACTORS)
     means = np.random.default_rng(3).random(16)
     found = split(np.repeat(means[:, None], 5, axis=1), list(range(5)), levels(design))
     table = pandas.DataFrame({**levels(design), "y": means})
@@ -105,19 +108,19 @@ def test_the_split_adds_up_and_agrees_with_statsmodels() -> None:
 
 
 def test_the_split_adds_up() -> None:
-    design = crossed([*FOUR, *TWO])
+    design = crossed(FACTORS)
     means = np.random.default_rng(3).random(16)
     found = split(np.repeat(means[:, None], 5, axis=1), list(range(5)), levels(design))
-    for factor in (*FOUR, *TWO):
-        own = [means[[at for at, row in enumerate(design.rows) if level in row]].mean() for level in factor.levels]
-        assert part(found, factor.name).spread == pytest.approx(np.std(own))
+    for name, tried in FACTORS.items():
+        own = [means[[at for at, row in enumerate(design) if row[name] == level]].mean() for level in tried]
+        assert part(found, name).spread == pytest.approx(np.std(own))
     assert sum(one.spread**2 for one in found.parts) == pytest.approx(means.var()) == found.total.spread**2
 
 
 @pytest.mark.parametrize("size", [0.0, 0.06])
 def test_the_interval_holds_the_truth_and_nothing_looks_like_nothing(size: float) -> None:
     """A hundred exams of a hundred questions each, answers correlated over harnesses, the truth known."""
-    design = crossed([FOUR[0], *TWO])
+    design = crossed(some("ade"))
     of = levels(design)
     effect = np.array([{"a0": 1.2, "a1": -1.0, "a2": 0.3, "a3": -0.5}[one] for one in of["a"]])
     effect = size * (effect - effect.mean())

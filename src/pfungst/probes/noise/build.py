@@ -183,24 +183,3 @@ def _fingerprint(ranker: Any) -> str:
 
 def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def lambda_study(
-    main: Sequence[MainQuestion],
-    pool: Sequence[str],
-    settings: RankSettings,
-    lambdas: Sequence[float],
-    progress: Progress = lambda what, done, total: None,
-) -> list[dict[str, float]]:
-    """What lambda does (Section 4 (vii) of the journal paper): one row per value.
-
-    nonzeros: mean number of non-zero coefficients; overlap: how many of the top k are those of the papers' lambda;
-    kept: how many are those of the next smaller lambda tried; monotone: share of neighbouring partitions in which the
-    mean cosine similarity to the main question falls; gap: the largest certified gap.
-    """
-    from pfungst.probes.noise.rankers import Lasso
-    from pfungst.probes.noise.study import study
-
-    base = get_ranker("lasso", encoder=settings.encoder, tol=settings.tol, device=settings.device)
-    assert isinstance(base, Lasso)
-    return study([one.text for one in main], pool, base, sorted(lambdas), settings.k, progress)

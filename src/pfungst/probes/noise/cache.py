@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,12 @@ from pfungst.core.files import DAMAGE, cache_dir, write_atomic
 from pfungst.probes.noise.bqd import BasicQuestions
 from pfungst.probes.noise.pool import Pool
 from pfungst.probes.noise.ranking import RANKERS, Ranking, rank
+
+if TYPE_CHECKING:
+    from pfungst.probes.noise.probe import Noise
+    from pfungst.probes.noise.vqabq_probe import Vqabq
+
+    RankingProbe: TypeAlias = Noise | Vqabq
 
 
 @dataclass(frozen=True)
@@ -77,33 +83,6 @@ def read_lines(path: Path) -> list[str]:
 def originals(data: Dataset, rephrasings: bool) -> list[Example]:
     """The examples to disturb: of questions in several wordings the original one, or all of them."""
     return [example for example in data if rephrasings or example.group in ("", example.id)]
-
-
-class RankingProbe(Protocol):
-    """What the probes that append basic questions have in common."""
-
-    @property
-    def ranker(self) -> str: ...
-    @property
-    def encoder(self) -> str: ...
-    @property
-    def pool(self) -> str: ...
-    @property
-    def pool_type(self) -> str: ...
-    @property
-    def pool_limit(self) -> int: ...
-    @property
-    def ranked(self) -> str: ...
-    @property
-    def k(self) -> int: ...
-    @property
-    def lam(self) -> float: ...
-    @property
-    def tol(self) -> float: ...
-    @property
-    def keep_main_questions(self) -> bool: ...
-    @property
-    def rephrasings(self) -> bool: ...
 
 
 def rankers_of(probe: RankingProbe) -> list[str]:

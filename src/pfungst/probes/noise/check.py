@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pfungst.core import PfungstError
+from pfungst.core.types import no_progress
 from pfungst.probes.noise.ranking import Ranker
 
 _THINGS = ("car", "truck", "cat", "dog", "table", "phone", "tree", "boat")
@@ -20,14 +21,10 @@ def check_ranker(ranker: Ranker) -> list[str]:
         return ["The ranker has no name: `name` must be a non-empty string."]
     if not callable(getattr(ranker, "top", None)):
         return ["The ranker lacks the method top(main, pool, k, excluded, progress)."]
-
-    def quiet(what: str, done: int, total: int) -> None:
-        pass
-
     try:
-        indices, scores, gaps = (np.asarray(part) for part in ranker.top(_MAIN, _POOL, _K, _EXCLUDED, quiet))
-        again = np.asarray(ranker.top(_MAIN, _POOL, _K, _EXCLUDED, quiet)[0])
-        alone = np.asarray(ranker.top(_MAIN[1:2], _POOL, _K, _EXCLUDED[1:2], quiet)[0])
+        indices, scores, gaps = (np.asarray(part) for part in ranker.top(_MAIN, _POOL, _K, _EXCLUDED, no_progress))
+        again = np.asarray(ranker.top(_MAIN, _POOL, _K, _EXCLUDED, no_progress)[0])
+        alone = np.asarray(ranker.top(_MAIN[1:2], _POOL, _K, _EXCLUDED[1:2], no_progress)[0])
     except PfungstError as error:
         return [f"top() could not rank {len(_POOL)} plain questions: {error}"]
     except Exception as error:

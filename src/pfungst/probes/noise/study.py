@@ -8,21 +8,33 @@ from dataclasses import replace
 import numpy as np
 
 from pfungst.core import Progress
+from pfungst.probes.noise.bqd import MainQuestion
+from pfungst.probes.noise.build import RankSettings
 from pfungst.probes.noise.partitions import PARTITIONS
 from pfungst.probes.noise.pool import Pool
 from pfungst.probes.noise.rankers import Ints, Lasso
 from pfungst.probes.noise.ranking import LAMBDA
 
 
-def study(
-    main: Sequence[str], pool: Sequence[str], base: Lasso, lambdas: Sequence[float], k: int, progress: Progress
+def lambda_study(
+    main: Sequence[MainQuestion],
+    pool: Sequence[str],
+    settings: RankSettings,
+    lambdas: Sequence[float],
+    progress: Progress,
 ) -> list[dict[str, float]]:
-    """One row per lambda; see `pfungst.probes.noise.build.lambda_study` for the columns."""
+    """One row per lambda.
+
+    nonzeros: mean number of non-zero coefficients; overlap: how many of the top k are those of the papers' lambda;
+    kept: how many are those of the next smaller lambda tried; monotone: share of neighbouring partitions in which the
+    mean cosine similarity to the main question falls; gap: the largest certified gap.
+    """
     from pfungst.lasso import top_k
 
     distinct = Pool.of(pool)
-    texts = list(dict.fromkeys(main))
+    texts = list(dict.fromkeys(one.text for one in main))
     excluded = distinct.excluded(texts)
+    base = Lasso(settings.encoder, LAMBDA, settings.tol, settings.device)
     vectors, questions = base.unit(distinct.questions, progress), base.unit(texts, progress)
     reference: Ints | None = None
     before: Ints | None = None
@@ -32,7 +44,7 @@ def study(
         for solution in replace(base, lam=lam).solutions(texts, distinct.questions, excluded, progress):
             nonzeros.append(np.diff(solution.starts))
             gaps.append(solution.gaps)
-            tops.append(top_k(solution, k).indices)
+            tops.append(top_k(solution, settings.k).indices)
         top = np.concatenate(tops)
         if reference is None:
             reference = top

@@ -56,11 +56,6 @@ class ScoreStatistics:
         return [(a, b, c) for a, b, c in product(*levels)]
 
 
-def table_counts(scores: Scores, thresholds: tuple[float, float, float] = THRESHOLDS) -> list[int]:
-    """Table 6: main questions that get 0, 1, 2 and 3 basic questions."""
-    return [int(count) for count in np.bincount(count_appended(scores, thresholds), minlength=4)]
-
-
 def search_thresholds(
     scores: Scores,
     accuracy: Callable[[npt.NDArray[np.int64]], float],

@@ -8,7 +8,6 @@ Arrays). Sixteen rows hold up to five factors of four levels, eight rows one of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 _PRODUCTS = ((0, 0, 0, 0), (0, 1, 2, 3), (0, 2, 3, 1), (0, 3, 1, 2))
 """Multiplication in the field of four elements; addition is XOR."""
@@ -16,41 +15,21 @@ MOST_LEVELS = 4
 MOST_FACTORS = 5
 
 
-@dataclass(frozen=True)
-class Factor:
-    """Something that harnesses do in different ways."""
-
-    name: str
-    levels: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Design:
-    """The harnesses that are tried: a level of each factor in each row."""
-
-    factors: tuple[Factor, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-    def row(self, at: int) -> Mapping[str, str]:
-        """Factor to level."""
-        return {factor.name: level for factor, level in zip(self.factors, self.rows[at], strict=True)}
-
-
-def crossed(factors: Sequence[Factor]) -> Design:
-    """An orthogonal array over these factors: up to five, of up to four levels each.
+def crossed(factors: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
+    """The harnesses that are tried, a level of each factor in each: an orthogonal array over these factors, up to five,
+    of up to four levels each.
 
     A factor with fewer levels than its column repeats the first of them; any two factors still meet in proportion.
     """
-    wide = [factor for factor in factors if len(factor.levels) > 2]
-    if len(factors) > MOST_FACTORS or any(not 1 <= len(factor.levels) <= MOST_LEVELS for factor in factors):
+    if len(factors) > MOST_FACTORS or any(not 1 <= len(levels) <= MOST_LEVELS for levels in factors.values()):
         raise ValueError("an array holds at most five factors of at most four levels")
-    small = len(wide) <= 1 and len(factors) - len(wide) <= 4
-    array = _eight(factors) if small else _sixteen(len(factors))
-    rows = [
-        tuple(factor.levels[symbol % len(factor.levels)] for factor, symbol in zip(factors, row, strict=True))
+    wide = [len(levels) > 2 for levels in factors.values()]
+    array = _eight(wide) if sum(wide) <= 1 and wide.count(False) <= 4 else _sixteen(len(factors))
+    rows = (
+        tuple(levels[symbol % len(levels)] for levels, symbol in zip(factors.values(), row, strict=True))
         for row in array
-    ]
-    return Design(tuple(factors), tuple(dict.fromkeys(rows)))
+    )
+    return [dict(zip(factors, row, strict=True)) for row in dict.fromkeys(rows)]
 
 
 def _sixteen(count: int) -> list[tuple[int, ...]]:
@@ -58,11 +37,11 @@ def _sixteen(count: int) -> list[tuple[int, ...]]:
     return [(a, b, a ^ b, a ^ _PRODUCTS[2][b], a ^ _PRODUCTS[3][b])[:count] for a in range(4) for b in range(4)]
 
 
-def _eight(factors: Sequence[Factor]) -> list[tuple[int, ...]]:
-    """A column a of four levels, and b, b + a's low bit, b + its high bit, b + both, of two."""
+def _eight(wide: Sequence[bool]) -> list[tuple[int, ...]]:
+    """A column a of four levels for a wide factor, and b, b + a's low bit, b + its high bit, b + both, of two."""
     rows = []
     for a in range(4):
         for b in range(2):
             two = iter((b, b ^ (a & 1) ^ (a >> 1), b ^ (a & 1), b ^ (a >> 1)))
-            rows.append(tuple(a if len(factor.levels) > 2 else next(two) for factor in factors))
+            rows.append(tuple(a if four else next(two) for four in wide))
     return rows

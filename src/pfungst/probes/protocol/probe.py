@@ -23,7 +23,7 @@ from pfungst.core import (
     Variant,
 )
 from pfungst.probes import measure
-from pfungst.probes.protocol.design import Design, Factor, crossed
+from pfungst.probes.protocol.design import crossed
 from pfungst.probes.protocol.reading import Reader
 from pfungst.probes.protocol.results import BETWEEN, MATCHER, read
 from pfungst.probes.protocol.templates import (
@@ -89,7 +89,7 @@ class Protocol:
         self._templates()
 
     def check_data(self, data: Dataset) -> None:
-        if len(self._design(data).rows) * len(self.matchers) < 2:
+        if len(self._design(data)) * len(self.matchers) < 2:
             raise ProbeError(
                 f"The probe protocol has nothing to vary on {data.name}: it has no options to label or to order, or no "
                 "images. Name other factors, such as protocol:factors=template, or several matchers."
@@ -113,8 +113,8 @@ class Protocol:
     def _templates(self) -> Mapping[str, Template]:
         return read_templates(self.templates) if self.templates else TEMPLATES
 
-    def _design(self, data: Dataset) -> Design:
-        """The rows for this data set: options and images are varied only where there are some."""
+    def _design(self, data: Dataset) -> list[dict[str, str]]:
+        """The harnesses for this data set: options and images are varied only where there are some."""
         choices = any(len(example.choices) > 1 for example in data)
         images = any(example.image is not None for example in data)
         levels = {
@@ -124,15 +124,16 @@ class Protocol:
             PLACE: (FIRST, LAST) if images else (),
             ENCODING: (PNG, JPEG) if images else (),
         }
-        return crossed([Factor(name, levels[name]) for name in FACTORS if name in self.factors and levels[name]])
+        return crossed({name: levels[name] for name in FACTORS if name in self.factors and levels[name]})
 
-    def _trial(self, example: Example, design: Design, templates: Mapping[str, Template], seed: int) -> Trial:
+    def _trial(
+        self, example: Example, design: Sequence[Mapping[str, str]], templates: Mapping[str, Template], seed: int
+    ) -> Trial:
         clean = measure.clean_query(example)
         variants = [Variant("clean", clean)]
         # Options that refer to each other, or are letters themselves, stay as they are.
         free = are_free(example.choices)
-        for at in range(len(design.rows)):
-            row = design.row(at)
+        for row in design:
             style = style_for(row.get(STYLE, ""), example.choices) if free else ""
             query = _put(clean, example, row, templates, style, free, f"{seed} {example.id}")
             for matcher in self.matchers:
