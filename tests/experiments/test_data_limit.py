@@ -133,7 +133,7 @@ def test_the_figure_has_a_line_for_objects_and_questions() -> None:
 
 
 def test_the_command_draws_what_is_finished(tmp_path: Path) -> None:
-    from pfungst.cli.reproduce import app
+    from pfungst.cli.experiments import app
 
     words = ["data-limit", "--out", str(tmp_path), "--hops", "onehop", "--percent", "5", "--model", "film", "--read"]
     assert isinstance(CliRunner().invoke(app, words).exception, PfungstError)

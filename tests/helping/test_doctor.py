@@ -93,7 +93,7 @@ def test_the_command_exits_with_3_where_something_is_broken(
 ) -> None:
     import typer
 
-    from pfungst.cli.doctor import doctor as command
+    from pfungst.cli.helping import doctor as command
 
     monkeypatch.setattr(doctor, "OLDEST", (99, 0))
     with pytest.raises(typer.Exit) as exit_:

@@ -1,4 +1,4 @@
-"""The command line, one file per command; imports wait until a command runs, so that --help answers at once.
+"""The command line, a file per command or family. Imports wait until a command runs: --help answers at once.
 
 Exit codes: 0 done; 1 it could not be done (a sentence on standard error says why); 2 wrong usage; 3 a check found
 problems; 130 interrupted (run the same command again to resume).

@@ -6,41 +6,31 @@ import typer
 
 from pfungst.cli import (
     audit,
-    bundle,
-    cache,
     check,
     compare,
     data,
     decoys,
-    doctor,
     examine,
-    export,
+    experiments,
     games,
-    gate,
-    greeting,
+    helping,
     import_,
     list_,
-    new,
     plan,
     play,
     rank,
-    report,
-    reproduce,
-    rescore,
     results,
+    runs,
     serve,
-    show_run,
     study,
-    tour,
     train,
     world,
 )
-from pfungst.cli.experiments import Harden
 from pfungst.cli.show import show_messages
 
 app: typer.Typer = typer.Typer(
     name="pfungst",
-    cls=Harden,
+    cls=experiments.Harden,
     help="Find out whether a visual question answering model reasons or is a Clever Hans.",
     invoke_without_command=True,
     add_completion=False,
@@ -49,30 +39,30 @@ app: typer.Typer = typer.Typer(
 )
 app.command("examine")(examine.examine)
 app.command("import")(import_.import_logs)
-app.command("rescore")(rescore.rescore)
+app.command("rescore")(runs.rescore)
 app.command("compare")(compare.compare)
-app.command("report")(report.report)
-app.command("show")(show_run.show)
-app.command("export")(export.export)
-app.command("gate")(gate.gate)
+app.command("report")(runs.report)
+app.command("show")(runs.show)
+app.command("export")(runs.export)
+app.command("gate")(runs.gate)
 app.command("rank")(rank.rank)
 app.command("decoys")(decoys.decoys)
 app.command("audit")(audit.audit)
 app.command("play")(play.play)
 app.command("games")(games.games)
 app.command("train")(train.train)
-app.command("bundle")(bundle.bundle)
+app.command("bundle")(runs.bundle)
 app.command("serve")(serve.serve)
 app.command("list")(list_.list_parts)
-app.command("tour")(tour.tour)
-app.command("new")(new.new)
-app.command("doctor")(doctor.doctor)
-app.command("cache")(cache.cache)
+app.command("tour")(helping.tour)
+app.command("new")(helping.new)
+app.command("doctor")(helping.doctor)
+app.command("cache")(helping.cache)
 app.command("plan", context_settings=plan.SETTINGS)(plan.plan)
 app.add_typer(data.app, name="data")
 app.add_typer(world.app, name="world")
 app.add_typer(check.app, name="check")
-app.add_typer(reproduce.app, name="reproduce")
+app.add_typer(experiments.app, name="reproduce")
 app.add_typer(results.app, name="results")
 app.add_typer(study.app, name="study")
 
@@ -92,4 +82,4 @@ def _main(
 ) -> None:
     show_messages()
     if context.invoked_subcommand is None:
-        greeting.greet()
+        helping.greet()

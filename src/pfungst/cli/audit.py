@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pfungst.cli.examine import DryRun, Images, Json, SkipBad
+from pfungst.cli.decoys import Balanced, Fallback, PerKind, Vectors
+from pfungst.cli.examine import DryRun, Images, Json, Seed, SkipBad
 from pfungst.cli.where import On, Workers, place
 
 if TYPE_CHECKING:
@@ -20,19 +21,10 @@ def audit(
     kinds: Annotated[
         str, typer.Option(help="Kinds of decoys to audit beside the data set's own choices; `none` for these alone.")
     ] = "qou,iou",
-    k: Annotated[int, typer.Option("--k", "-k", help="Decoys of each kind.")] = 3,
-    fallback: Annotated[
-        str,
-        typer.Option(
-            help="Used where too few are found: frequent (the ten most frequent targets, as in the paper) or neutral."
-        ),
-    ] = "frequent",
-    balanced: Annotated[
-        bool, typer.Option("--balanced", help="Choose decoys so that every answer is wrong as often as it is right.")
-    ] = False,
-    vectors: Annotated[
-        str | None, typer.Option(help="File of word vectors (GloVe, word2vec, npz) [the embedded encoder].")
-    ] = None,
+    k: PerKind = 3,
+    fallback: Fallback = "frequent",
+    balanced: Balanced = False,
+    vectors: Vectors = None,
     features: Annotated[
         str,
         typer.Option(help="What MLP-IA and MLP-IQA see: grid, efficientnet-lite0, timm:NAME, hf:NAME, or none."),
@@ -54,7 +46,7 @@ def audit(
     epochs: Annotated[int, typer.Option(help="Most epochs of training.")] = 20,
     seeds: Annotated[int, typer.Option(help="Trainings of every scorer; intervals are then over these too.")] = 1,
     device: Annotated[str, typer.Option(help="Where scorers are trained: cpu, cuda ...")] = "cpu",
-    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
+    seed: Seed = 0,
     limit: Annotated[int | None, typer.Option(help="Use only the first examples of each split, this many.")] = None,
     images: Images = None,
     skip_bad: SkipBad = False,

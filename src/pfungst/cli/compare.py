@@ -10,6 +10,7 @@ import typer
 from pfungst.cli.examine import Json
 
 if TYPE_CHECKING:
+    from pfungst.report.compare import Comparison
     from pfungst.report.leaderboard import Leaderboard
     from pfungst.report.profile import Profile
 
@@ -31,14 +32,17 @@ def compare(
     from pfungst.report.harness import harness_pairs
     from pfungst.report.leaderboard import leaderboard
     from pfungst.report.pairing import read_runs
+    from pfungst.report.profile import profile as make_profile
+    from pfungst.scores.profile import MARGIN
 
     profile = profile or margin is not None
+    margin = MARGIN if margin is None else margin
     two = compare_two(*runs) if len(runs) == 2 else None
     board = None
     if two is None or html is not None or profile:
         with progress_bar() as progress:
             board = leaderboard(runs, progress=progress)
-    found = _profile(board, margin) if profile and board is not None else None
+    found = make_profile(board, margin=margin) if profile and board is not None else None
     harnesses = harness_pairs(board.runs if board is not None else read_runs(runs)[0])
     if html is not None and board is not None:
         _write(board, html)
@@ -79,13 +83,6 @@ def _write(board: Leaderboard, html: Path) -> None:
     write_comparison(board, html, data)
 
 
-def _profile(board: Leaderboard, margin: float | None) -> Profile:
-    from pfungst.report.profile import profile
-    from pfungst.scores.profile import MARGIN
-
-    return profile(board, margin=MARGIN if margin is None else margin)
-
-
 def _print_profile(found: Profile) -> None:
     from pfungst.cli.show import print_table
     from pfungst.core.files import jsonable
@@ -116,13 +113,11 @@ def _print_board(board: Leaderboard) -> None:
     print(f"\n{verdict(board)}")
 
 
-def _print_two(runs: list[Path], rows: object) -> None:
+def _print_two(runs: list[Path], rows: list[Comparison]) -> None:
     from pfungst.cli.show import print_table
     from pfungst.core.files import jsonable
     from pfungst.report.card import format_finding, format_p
-    from pfungst.report.compare import Comparison
 
-    assert isinstance(rows, list) and all(isinstance(row, Comparison) for row in rows)
     columns = ("probe", "variant", "first", "second", "difference", "p", "r>w", "w>r", "w>w'", "n")
     print_table(
         f"first: {runs[0]}\nsecond: {runs[1]}",

@@ -26,13 +26,10 @@ def check(
     """Count what a data set holds, and name every bad record with file and position."""
     from pfungst.cli import PROBLEMS_FOUND
     from pfungst.cli.examine import data_options
-    from pfungst.cli.show import print_json
+    from pfungst.cli.show import tell
     from pfungst.data import check as check_data
 
     report = check_data(spec, **data_options(images, skip_bad))
-    if as_json:
-        print_json(report.as_dict())
-    else:
-        print(report)
+    tell(report.as_dict(), [report], as_json)
     if not report.ok:
         raise typer.Exit(PROBLEMS_FOUND)

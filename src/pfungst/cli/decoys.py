@@ -7,12 +7,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pfungst.cli.examine import DryRun, Images, Json, SkipBad
+from pfungst.cli.examine import DryRun, Images, Json, Seed, SkipBad
 from pfungst.cli.where import On, Replicas, Workers, place
 
 if TYPE_CHECKING:
     from pfungst.core import Dataset
     from pfungst.probes.decoys import DecoySet
+
+PerKind = Annotated[int, typer.Option("--k", "-k", help="Decoys of each kind.")]
+Fallback = Annotated[
+    str,
+    typer.Option(
+        help="Used where too few are found: frequent (the ten most frequent targets, as in the paper) or neutral."
+    ),
+]
+Balanced = Annotated[
+    bool, typer.Option("--balanced", help="Choose decoys so that every answer is wrong as often as it is right.")
+]
+Vectors = Annotated[
+    str | None, typer.Option(help="File of word vectors (GloVe, word2vec, npz) [the embedded encoder].")
+]
 
 
 def decoys(
@@ -21,20 +35,11 @@ def decoys(
     kinds: Annotated[
         str, typer.Option(help="Kinds of decoys, with commas: qou, iou, both, random, qou@RANK, mined.")
     ] = "qou,iou",
-    k: Annotated[int, typer.Option("--k", "-k", help="Decoys of each kind.")] = 3,
-    fallback: Annotated[
-        str,
-        typer.Option(
-            help="Used where too few are found: frequent (the ten most frequent targets, as in the paper) or neutral."
-        ),
-    ] = "frequent",
-    balanced: Annotated[
-        bool, typer.Option("--balanced", help="Choose decoys so that every answer is wrong as often as it is right.")
-    ] = False,
+    k: PerKind = 3,
+    fallback: Fallback = "frequent",
+    balanced: Balanced = False,
     player: Annotated[str | None, typer.Option(help="The player whose mistakes become decoys (kind mined).")] = None,
-    vectors: Annotated[
-        str | None, typer.Option(help="File of word vectors (GloVe, word2vec, npz) [the embedded encoder].")
-    ] = None,
+    vectors: Vectors = None,
     encoder: Annotated[str | None, typer.Option(help="An encoder of questions by name, instead of --vectors.")] = None,
     neighbours: Annotated[int, typer.Option(help="Most similar questions to search, at most.")] = 10_000,
     threshold: Annotated[float, typer.Option(help="Answers whose WUPS is at least this are too similar.")] = 0.9,
@@ -45,7 +50,7 @@ def decoys(
         ),
     ] = False,
     variant: Annotated[str, typer.Option(help="Choice set to write as `choices` [QoU+IoU].")] = "",
-    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
+    seed: Seed = 0,
     limit: Annotated[int | None, typer.Option(help="Use only the first examples of the split, this many.")] = None,
     images: Images = None,
     skip_bad: SkipBad = False,

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave bad records out and count them.")]
+Options = Annotated[list[str] | None, typer.Option("--option", help="A setting of the player, key=value. Repeatable.")]
+Open = Annotated[
+    bool, typer.Option("--open", help="Leave out the choices that the data offer: any answer may be given.")
+]
+Seed = Annotated[int, typer.Option(help="Seed of every random choice.")]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Tell what it would take: queries, tokens, cost, time, disk; ask nobody.")
 ]
@@ -35,15 +40,11 @@ def examine(
     matcher: Annotated[
         str | None, typer.Option(help="How replies are read: lenient, strict ... [what the player says].")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
+    seed: Seed = 0,
     limit: Annotated[int | None, typer.Option(help="Ask about the first N examples only.")] = None,
     only: Annotated[list[str] | None, typer.Option(help="Only the example with this id. Repeatable.")] = None,
-    option: Annotated[
-        list[str] | None, typer.Option("--option", help="A setting of the player, key=value. Repeatable.")
-    ] = None,
-    open_questions: Annotated[
-        bool, typer.Option("--open", help="Leave out the choices that the data offer: any answer may be given.")
-    ] = False,
+    option: Options = None,
+    open_questions: Open = False,
     max_queries: Annotated[int | None, typer.Option(help="Most queries to put to the player.")] = None,
     max_errors: Annotated[
         int | None, typer.Option(help="Most queries that may fail before the run stops [10, or 1% if that is more].")

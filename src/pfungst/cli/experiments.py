@@ -1,4 +1,7 @@
-"""A command from an experiment: every field of its configuration is an option, its help the line below the field."""
+"""pfungst reproduce: tables and figures of the papers, a command for each experiment.
+
+Every field of an experiment's configuration is an option, its help the line below the field.
+"""
 
 from __future__ import annotations
 
@@ -44,6 +47,16 @@ class Harden(Experiments):
 
     def experiments(self) -> list[str]:
         return ["harden"]
+
+
+app: typer.Typer = typer.Typer(
+    cls=Experiments, help="Tables and figures of the papers.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+@app.callback()
+def reproduce() -> None:
+    """Tables and figures of the papers."""
 
 
 def make_command(name: str) -> click.Command:

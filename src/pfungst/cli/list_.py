@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pfungst.cli.examine import Json
+from pfungst.core.errors import PfungstError
+
+if TYPE_CHECKING:
+    from pfungst.core.registry import Registry
+    from pfungst.core.settings import Setting
+
+COLUMNS = {"models": ("name", "what it is", "accuracy, asked on", "parameters")}
+"""Of a kind that has more than a name and a line."""
 
 
 def list_parts(
@@ -21,9 +30,7 @@ def list_parts(
     `pfungst list probes noise` shows what can be set of a part; `pfungst list models film` how a model was trained and
     what it was measured on.
     """
-    from pfungst.cli.parts import COLUMNS, parts
     from pfungst.cli.show import print_json, print_table
-    from pfungst.core import PfungstError
 
     found = parts()
     if kind is not None:
@@ -31,10 +38,10 @@ def list_parts(
             raise PfungstError(f"There is no kind of part called {kind!r}. There are: {', '.join(found)}.")
         found = {kind: found[kind]}
     if kind == "models" and name is not None:
-        _card(name, as_json)
+        _print_card(name, as_json)
         return
     if kind is not None and name is not None:
-        _settings(kind, name, as_json)
+        _print_settings(kind, name, as_json)
         return
     if as_json:
         print_json(found)
@@ -43,8 +50,7 @@ def list_parts(
         print_table(title, COLUMNS.get(title, ("name", "what it is")), rows)
 
 
-def _settings(kind: str, name: str, as_json: bool) -> None:
-    from pfungst.cli.parts import settings
+def _print_settings(kind: str, name: str, as_json: bool) -> None:
     from pfungst.cli.show import print_json, print_table
     from pfungst.core.settings import REQUIRED
 
@@ -62,7 +68,7 @@ def _settings(kind: str, name: str, as_json: bool) -> None:
         print(f"{name} has no settings.")
 
 
-def _card(name: str, as_json: bool) -> None:
+def _print_card(name: str, as_json: bool) -> None:
     from pfungst.cli.show import print_json
     from pfungst.models.card import shipped_card, shipped_cards
 
@@ -71,3 +77,126 @@ def _card(name: str, as_json: bool) -> None:
         print_json(shipped_cards()[name]["card"])
     else:
         typer.echo(card, nl=False)
+
+
+def parts() -> dict[str, list[tuple[str, ...]]]:
+    """Kind to (name, one line about it, ...)."""
+    from pfungst.data import FORMATS
+    from pfungst.experiments import EXPERIMENTS
+    from pfungst.logs import LOGS
+    from pfungst.players import available
+    from pfungst.players.judging import Judge, ReplyReader
+    from pfungst.probes import PROBES
+    from pfungst.probes.game.adversaries import ADVERSARIES
+    from pfungst.probes.noise import RANKERS
+    from pfungst.probes.rephrase.generators import REPHRASERS
+    from pfungst.report.exports import EXPORTS
+    from pfungst.scores import METRICS
+    from pfungst.scores.matchers import MATCHERS
+    from pfungst.study.kinds import KINDS
+    from pfungst.text.encoders import list_encoders
+    from pfungst.world.renderers.registry import renderer_names
+
+    return {
+        "probes": _of(PROBES),
+        "players": list(available().items()),
+        "models": _models(),
+        "data": _of(FORMATS),
+        "matchers": [*_of(MATCHERS), ("judge", _line(ReplyReader))],
+        "metrics": [*_told(METRICS), ("judge", _line(Judge))],
+        "logs": _of(LOGS),
+        "exports": _of(EXPORTS),
+        "rankers": _of(RANKERS),
+        "rephrasers": _told(REPHRASERS.names()),
+        "adversaries": _told(ADVERSARIES.names()),
+        "encoders": [(name, "") for name in list_encoders()],
+        "renderers": [(name, "") for name in renderer_names()],
+        "studies": _of(KINDS),
+        "experiments": [(name, _line(EXPERIMENTS.get(name).config)) for name in EXPERIMENTS.names()],
+    }
+
+
+def settings(kind: str, name: str) -> list[Setting]:
+    """What can be set of a part, with a line about each."""
+    from pfungst.core.settings import describe_settings
+    from pfungst.data.formats import get_format
+    from pfungst.players.registry import options_of
+    from pfungst.probes import PROBES
+    from pfungst.probes.game.adversaries import ADVERSARIES
+    from pfungst.probes.noise import RANKERS
+    from pfungst.probes.rephrase.generators import REPHRASERS
+    from pfungst.study.kinds import KINDS
+
+    registries = {
+        "probes": PROBES, "adversaries": ADVERSARIES, "rankers": RANKERS, "rephrasers": REPHRASERS, "studies": KINDS
+    }  # fmt: skip
+    if kind in registries:
+        return describe_settings(registries[kind].get(name), ("argument", "name"))
+    if name == "judge" and kind in ("metrics", "matchers"):
+        from pfungst.players.judging import JudgeSettings, ReaderSettings
+
+        return describe_settings(JudgeSettings if kind == "metrics" else ReaderSettings)
+    if kind == "players":
+        return options_of(name)
+    if kind == "data":
+        return describe_settings(get_format(name).options, ("place", "split"))
+    if kind == "experiments":
+        from pfungst.experiments import get_experiment
+
+        return describe_settings(get_experiment(name).config)
+    raise PfungstError(f"Parts of the kind {kind} have no settings.")
+
+
+def _models() -> list[tuple[str, ...]]:
+    """Architectures and shipped weights, from their cards: torch, which takes seconds, is not needed."""
+    from pfungst.models.card import shipped_cards
+    from pfungst.models.names import TABLE
+
+    cards = shipped_cards()
+    rows: list[tuple[str, ...]] = []
+    for name, (_, about) in TABLE.items():
+        named = [one for one in cards if cards[one]["model"] == name]
+        rows += [(one, about, *_measured(cards[one]["card"])) for one in named]
+        rows += [] if named else [(name, about, "no weights: pfungst train", "")]
+    return rows
+
+
+def _measured(card: Mapping[str, Any]) -> tuple[str, str]:
+    told = f"{card['accuracy']:.1%} [{card['low']:.1%}, {card['high']:.1%}], {card.get('asked_on', card['asked'])}"
+    return told, f"{card['parameters']:,}"
+
+
+# Of parts that say nothing themselves, or only after torch was loaded.
+_LINES = {
+    "vqa": "VQA accuracy, the published evaluation bug for bug",
+    "vqa-fixed": "the same without its two bugs",
+    "vqa-paper": "min(matches / 3, 1)",
+    "exact": "the answer is the target",
+    "choice": "the chosen option is the target",
+    "wups0.9": "Wu-Palmer similarity of answers, threshold 0.9",
+    "wups0.0": "Wu-Palmer similarity of answers, threshold 0.0",
+    "rules": "grammatical rules for wh- and yes/no questions, with a gate of meaning",
+    "world": "the phrasings of the world's templates, for questions with a program",
+    "model": "model:PLAYER, a player that writes, with a gate of meaning",
+    "vqg": "vqg:FOLDER, the question generator of a cycle-trained model",
+    "a2c": "the paper's actor-critic, on legal moves, imitating what it found",
+    "a2c-pixel": "the same, seeing the picture instead of the objects",
+    "a2c-plain": "the paper's actor-critic to the letter",
+    "committee": "the legal scenes that other models of the zoo find hardest",
+    "cross-entropy": "a distribution an object, sharpened towards what did best",
+    "greedy": "one object at a time, to all its legal places",
+    "rsg": "random legal scenes",
+    "universal": "one network for all questions, trained on others",
+}
+
+
+def _told(names: Iterable[str]) -> list[tuple[str, ...]]:
+    return [(name, _LINES.get(name, "")) for name in names]
+
+
+def _of(registry: Registry) -> list[tuple[str, ...]]:
+    return [(name, _line(registry.get(name))) for name in registry.names()]
+
+
+def _line(part: object) -> str:
+    return (getattr(part, "__doc__", None) or "").strip().split("\n")[0]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pfungst.cli.examine import DryRun, Images, Json, SkipBad
+from pfungst.cli.examine import DryRun, Images, Json, Open, Options, Seed, SkipBad
 from pfungst.cli.where import Replicas
 
 
@@ -48,17 +48,13 @@ def play(
         ),
     ] = "auto",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
+    seed: Seed = 0,
     limit: Annotated[int | None, typer.Option(help="Only the first so many examples.")] = None,
     device: Annotated[
         str | None, typer.Option(help="Where the player runs: cpu, cuda, cuda:1. Short for --option device=...")
     ] = None,
-    option: Annotated[
-        list[str] | None, typer.Option("--option", help="A setting of the player, key=value. Repeatable.")
-    ] = None,
-    open_questions: Annotated[
-        bool, typer.Option("--open", help="Leave out the choices that the data offer: any answer may be given.")
-    ] = False,
+    option: Options = None,
+    open_questions: Open = False,
     images: Images = None,
     skip_bad: SkipBad = False,
     on: Annotated[str, typer.Option("--on", help="Where mini-games run: local, processes, ray ...")] = "local",

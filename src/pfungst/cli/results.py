@@ -52,28 +52,21 @@ def file(
 @app.command("pages")
 def pages(root: Root = RESULTS, docs: Docs = DOCS, as_json: Json = False) -> None:
     """Make docs/results from the ledger, and fill in the tables that other pages quote."""
-    from pfungst.cli.show import print_json
+    from pfungst.cli.show import tell
     from pfungst.experiments.ledger_pages import write_pages
 
     written = write_pages(root, docs)
-    if as_json:
-        print_json({"written": written})
-        return
-    for path in written:
-        print(path)
+    tell({"written": written}, written, as_json)
 
 
 @app.command("check")
 def check(root: Root = RESULTS, docs: Docs = DOCS, as_json: Json = False) -> None:
     """Exit with 3 where a result breaks a rule of the ledger, or the docs differ from it."""
-    from pfungst.cli.show import print_json
+    from pfungst.cli.show import tell
     from pfungst.experiments.ledger_pages import problems
 
     found = problems(root, docs)
-    if as_json:
-        print_json({"problems": found})
-    for problem in () if as_json else found:
-        print(problem)
+    tell({"problems": found}, found, as_json)
     if found:
         raise typer.Exit(PROBLEMS_FOUND)
 

@@ -31,7 +31,7 @@ def serve(
     import sys
     from contextlib import suppress
 
-    from pfungst.cli.show import print_json
+    from pfungst.cli.show import tell
     from pfungst.core.code import own_modules
     from pfungst.web import WebSettings
     from pfungst.web import serve as run_server
@@ -43,13 +43,9 @@ def serve(
     settings = WebSettings(tuple(runs or [Path("runs")]), host, port, token, tuple(player or PLAYERS), data)
 
     def ready(address: str) -> None:
-        if as_json:
-            print_json({"address": address, "token": token or None})
-        else:
-            print(f"The explorer is at {address}")
-            if token:
-                print(f"Asking, playing and writing notes need the token {token}")
-            print("Stop it with Ctrl-C.")
+        need = [f"Asking, playing and writing notes need the token {token}"] if token else []
+        lines = [f"The explorer is at {address}", *need, "Stop it with Ctrl-C."]
+        tell({"address": address, "token": token or None}, lines, as_json)
         sys.stdout.flush()
 
     with suppress(KeyboardInterrupt):  # the way to end it

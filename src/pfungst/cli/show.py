@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,15 @@ def print_json(value: Any) -> None:
     if _MESSAGES and isinstance(value, dict):
         value = {**value, "messages": list(_MESSAGES)}
     print(json.dumps(jsonable(value), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def tell(value: Any, lines: Iterable[object], as_json: bool) -> None:
+    """What came of a command: JSON where that is wanted, else these lines."""
+    if as_json:
+        print_json(value)
+        return
+    for line in lines:
+        print(line)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

@@ -54,7 +54,7 @@ def new(
     """Make a study: its items, its images, and an empty database."""
 
     from pfungst.cli.examine import data_options
-    from pfungst.cli.show import print_json, progress_bar
+    from pfungst.cli.show import progress_bar, tell
     from pfungst.core.code import own_modules
     from pfungst.core.settings import parse_settings
     from pfungst.study import StudySettings, new_study
@@ -65,13 +65,10 @@ def new(
         made = new_study(out, settings, database=database, options=data_options(images, skip_bad), limit=limit,
                          progress=progress)  # fmt: skip
     made.study.close()
-    if as_json:
-        print_json({"folder": out, "items": made.items, "notes": made.notes})
-        return
-    print(f"{out}: {made.items} items.")
-    for note in made.notes:
-        print(f"Note: {note}")
-    print(f"Next: pfungst study workers {out} --add {made.workers}; pfungst study serve {out}")
+    notes = [f"Note: {note}" for note in made.notes]
+    after = f"Next: pfungst study workers {out} --add {made.workers}; pfungst study serve {out}"
+    told = {"folder": out, "items": made.items, "notes": made.notes}
+    tell(told, [f"{out}: {made.items} items.", *notes, after], as_json)
 
 
 @app.command("workers")
@@ -160,16 +157,14 @@ def backup(
     as_json: Json = False,
 ) -> None:
     """Write the whole study into one file, while it goes on. Keep the file safe: it holds the keys."""
-    from pfungst.cli.show import print_json
+    from pfungst.cli.show import tell
     from pfungst.study import back_up, open_study
 
     study = open_study(folder, database)
     counts = back_up(study, out)
     study.close()
-    if as_json:
-        print_json({"file": out, "rows": counts})
-        return
-    print(f"{out}: {', '.join(f'{n} {name}s' for name, n in counts.items())}.")
+    told = ", ".join(f"{n} {name}s" for name, n in counts.items())
+    tell({"file": out, "rows": counts}, [f"{out}: {told}."], as_json)
 
 
 @app.command("restore")
@@ -180,14 +175,11 @@ def restore(
     as_json: Json = False,
 ) -> None:
     """Make a study from its backup. Links that workers have stay valid."""
-    from pfungst.cli.show import print_json
+    from pfungst.cli.show import tell
     from pfungst.study import restore as run
 
     run(file, out, database).close()
-    if as_json:
-        print_json({"folder": out})
-        return
-    print(out)
+    tell({"folder": out}, [out], as_json)
 
 
 @app.command("forget")
@@ -198,16 +190,14 @@ def forget(
     as_json: Json = False,
 ) -> None:
     """Delete a worker and everything they answered or wrote."""
-    from pfungst.cli.show import print_json
+    from pfungst.cli.show import tell
     from pfungst.study import open_study
 
     study = open_study(folder, database)
     count = study.book.forget(worker)
     study.close()
-    if as_json:
-        print_json({"worker": worker, "answers": count})
-        return
-    print(f"{worker} is forgotten, with {count} answers. Backups made before still hold them: delete those too.")
+    told = f"{worker} is forgotten, with {count} answers. Backups made before still hold them: delete those too."
+    tell({"worker": worker, "answers": count}, [told], as_json)
 
 
 @app.command("demo")
@@ -232,7 +222,7 @@ def _serve(study: Study, host: str, port: int, public: str, as_json: bool, invit
     import secrets
     import sys
 
-    from pfungst.cli.show import print_json
+    from pfungst.cli.show import tell
     from pfungst.study import serve as run
 
     worker = study.book.join(f"you-{secrets.token_hex(2)}") if invite else None
@@ -244,14 +234,13 @@ def _serve(study: Study, host: str, port: int, public: str, as_json: bool, invit
         }  # fmt: skip
         if worker is not None:
             told["link"] = f"{address}w/{study.keys.token(worker.id, worker.code)}"
-        if as_json:
-            print_json(told)
-        else:
-            if worker is not None:
-                print(f"Take part yourself: {told['link']}")
-            print(f"Workers join with {told['join']} (links of invited ones: pfungst study workers)")
-            print(f"Progress and results are at {told['admin']}, with the token {told['admin_token']}")
-            print("Stop it with Ctrl-C.")
+        lines = [
+            *([f"Take part yourself: {told['link']}"] if worker is not None else []),
+            f"Workers join with {told['join']} (links of invited ones: pfungst study workers)",
+            f"Progress and results are at {told['admin']}, with the token {told['admin_token']}",
+            "Stop it with Ctrl-C.",
+        ]
+        tell(told, lines, as_json)
         sys.stdout.flush()
 
     run(study, host, port, public, ready)

@@ -83,8 +83,6 @@ def train(
     Run the same command again to resume a run that was stopped.
     """
     if model == "skip-thoughts":
-        from pfungst.cli.train_encoder import train_encoder
-
         if dry_run:
             raise typer.BadParameter("What skip-thoughts takes to train cannot be told before.", param_hint="--dry-run")
         train_encoder(corpus, out, setting or [], seed, device, as_json)
@@ -176,6 +174,33 @@ def train(
         f"{card['parameters']:,} parameters, {card['steps']} steps."
     )
     print(f"\n{folder}\npfungst examine zoo:{folder}")
+
+
+def train_encoder(
+    corpus: Path | None, out: Path | None, words: list[str], seed: int, device: str, as_json: bool
+) -> None:
+    """Learn a sentence encoder from a text file: one sentence per line, an empty line between sequences."""
+    from pfungst.cli.show import progress_bar, tell
+    from pfungst.core import UsageError
+    from pfungst.core.settings import parse_settings, split_settings
+    from pfungst.text.encoders import SkipThoughtsConfig, read_corpus, train_skip_thoughts
+
+    if corpus is None:
+        raise UsageError("Give the corpus: pfungst train skip-thoughts CORPUS.txt --out FILE.safetensors.")
+    given = {"seed": seed, **split_settings(words, what="skip-thoughts encoder")}
+    config = parse_settings(SkipThoughtsConfig, given, what="skip-thoughts encoder")
+    path = out or Path("runs") / "skip-thoughts.safetensors"
+    with progress_bar() as progress:
+        model = train_skip_thoughts(
+            read_corpus(corpus),
+            path,
+            config,
+            device=device,
+            report_every=5,
+            progress=lambda state: progress(f"training · loss {state.loss:.3f}", state.step, state.steps),
+        )
+    told = {"file": str(path), "dim": model.dim, "fingerprint": model.fingerprint}
+    tell(told, [f"{path}: {model.dim} dimensions. Use it as --encoder skip-thoughts:{path}"], as_json)
 
 
 def in_parallel(on: str, workers: int | None, device: str) -> int:

@@ -1,0 +1,139 @@
+"""Commands that help with the tool itself: pfungst tour, new, doctor, cache, and what `pfungst` alone says"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pfungst.cli import PROBLEMS_FOUND
+from pfungst.cli.examine import Json
+
+if TYPE_CHECKING:
+    from pfungst.helping.tour import Choice
+
+GREETING = """\
+Pfungst {version}: does a visual question answering model reason, or is it a Clever Hans?
+
+Three commands to try:
+  pfungst tour                          five minutes through the tool, on a world that comes with it
+  pfungst examine rn-state --limit 50   examine a model that comes with it; ends with the path of a report
+  pfungst doctor                        what this machine has, and what is missing
+
+All commands: pfungst --help. One of them: pfungst examine --help.
+Docs: docs/index.md in the source, tutorials first; `make docs` builds the site."""
+
+
+def greet() -> None:
+    """Print it."""
+    from pfungst import __version__
+
+    print(GREETING.format(version=__version__))
+
+
+def tour(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where its runs go.")] = Path("runs/tour"),
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not stop between the steps.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Five minutes through the tool, on the embedded world. Every step is a command that you could type yourself.
+
+    In a terminal it stops before each step: Enter runs it, s skips it, q ends the tour.
+    """
+    from pfungst.cli.show import print_json
+    from pfungst.helping import walk
+
+    asks = not (yes or as_json) and sys.stdin.isatty()
+    # Under --json, standard output holds nothing but JSON.
+    done = walk(
+        out, _ask if asks else lambda command: "run", lambda text: typer.echo(text, err=as_json),
+        sys.stderr if as_json else None,
+    )  # fmt: skip
+    if as_json:
+        print_json({"folder": out, "steps": done})
+    else:
+        typer.echo(
+            f"\nThe reports: {out}/first/report.html and {out}/second/report.html open in any browser.\n"
+            "Next: the tutorials in docs/tutorials, `pfungst new player NAME` for a model of your own, `pfungst list`."
+        )
+    if any(step.code for step in done):
+        raise typer.Exit(1)
+
+
+def _ask(command: str) -> Choice:
+    said = typer.prompt("Enter: run it, s: skip, q: quit", default="", show_default=False).strip().lower()
+    return "quit" if said.startswith("q") else "skip" if said.startswith("s") else "run"
+
+
+def new(
+    kind: Annotated[str, typer.Argument(help="player, probe, metric or data.")],
+    name: Annotated[str, typer.Argument(help="What it is called, for example my-model.")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder [NAME].")] = None,
+    as_json: Json = False,
+) -> None:
+    """Write a small package with a part of your own: working code, its entry point and its tests."""
+    from pfungst.cli.show import tell
+    from pfungst.helping import write_skeleton
+
+    folder = out or Path(name)
+    files = write_skeleton(kind, name, folder)
+    next_ = f"\nNext: cd {folder}, pip install --editable ., python -m pytest. Its README.md says how to use it."
+    tell({"folder": folder, "files": files}, [*files, next_], as_json)
+
+
+def doctor(as_json: Json = False) -> None:
+    """Look at this machine: what is there, what is missing, what that costs, and how to get it.
+
+    Exits with 3 where something keeps Pfungst from working; what is merely optional does not count.
+    """
+    from pfungst.cli.show import print_json, print_table
+    from pfungst.helping import diagnose
+
+    found = diagnose()
+    broken = [one for one in found if one.state == "broken"]
+    if as_json:
+        print_json({"ok": not broken, "checks": found})
+    else:
+        present = [one for one in found if one.state == "ok"]
+        lacking = [one for one in found if one.state != "ok"]
+        if present:
+            print_table("There", ("what", "found", "note"), [(one.what, one.found, one.costs) for one in present])
+        if lacking:
+            rows = [(one.what, one.state, one.found, one.costs, one.cure) for one in lacking]
+            print_table("Missing", ("what", "", "found", "what it costs", "how to get it"), rows)
+        print(
+            "Something keeps Pfungst from working: see the rows marked broken." if broken else "Pfungst can work here."
+        )
+    if broken:
+        raise typer.Exit(PROBLEMS_FOUND)
+
+
+def cache(
+    names: Annotated[list[str] | None, typer.Argument(help="Only these folders of the cache.")] = None,
+    clear: Annotated[bool, typer.Option("--clear", help="Delete what they hold.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show what is cached, or clear it. Runs are not part of it, and files of others are never touched.
+
+    What is cleared is made again when it is needed. What was paid for (`rephrasings`) is cleared only when it is named.
+    """
+    from pfungst.cli.show import print_json, print_table
+    from pfungst.core.files import cache_root
+    from pfungst.helping import clear as clear_cache
+    from pfungst.helping import kept
+    from pfungst.helping.cache import sized
+
+    found = clear_cache(names or ()) if clear else kept(names or ())
+    size = sum(one.size for one in found)
+    if as_json:
+        print_json({"folder": cache_root(), "cleared": clear, "size": size, "kept": found})
+        return
+    rows = [(one.name, one.about, f"{one.files:,}", sized(one.size)) for one in found]
+    if rows:
+        print_table("", ("folder", "what it holds", "files", "size"), rows)
+    print(f"{cache_root()}: {sized(size)}{' cleared' if clear else ''}.")
+    for one in found:
+        if one.foreign:
+            print(f"{one.folder} holds {one.foreign} files that are not of Pfungst; they stay.")
