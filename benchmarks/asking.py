@@ -32,8 +32,8 @@ import PIL.Image
 
 from pfungst.core import Asker, BytesImage, Player, Query
 from pfungst.core.store import AnswerStore
-from pfungst.players.api_options import OpenAIOptions
 from pfungst.players.openai import OpenAIPlayer
+from pfungst.players.options import OpenAIOptions
 
 REPLY = (
     b'{"id": "1", "object": "chat.completion", "model": "m", "choices": [{"index": 0, "message": {"role": "assistant", '
@@ -122,7 +122,7 @@ def ours(port: int, asked: Sequence[Query], at_once: int, folder: Path) -> None:
 def with_inspect(port: int, at_once: int) -> Player:
     """inspect_ai's OpenAI provider, without a log or a store."""
     from pfungst.players.inspect_model import InspectPlayer
-    from pfungst.players.wrapped_options import InspectOptions
+    from pfungst.players.options import InspectOptions
 
     url, args = f"http://127.0.0.1:{port}/v1", {"responses_api": False}
     return InspectPlayer("openai/gpt-4o", InspectOptions(base_url=url, args=args, concurrency=at_once))
@@ -131,7 +131,7 @@ def with_inspect(port: int, at_once: int) -> Player:
 def with_lmms(port: int, at_once: int) -> Player:
     """lmms-eval's client of OpenAI-compatible servers, without a log or a store."""
     from pfungst.players.lmms_model import LmmsPlayer
-    from pfungst.players.wrapped_options import LmmsOptions
+    from pfungst.players.options import LmmsOptions
 
     args = f"model=m,base_url=http://127.0.0.1:{port}/v1,num_concurrent={at_once},timeout=60"
     return LmmsPlayer("openai", LmmsOptions(args=args))

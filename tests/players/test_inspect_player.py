@@ -12,7 +12,7 @@ import pytest
 from pfungst.core import Answer, BytesImage, Framing, MissingExtra, PlayerDied, PlayerError, Query, UsageError
 from pfungst.core.types import matcher_of
 from pfungst.players import check_player, resolve
-from pfungst.players.wrapped_options import InspectOptions
+from pfungst.players.options import InspectOptions
 from tests.players.api_server import Exchange, serving
 
 

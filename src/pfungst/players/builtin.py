@@ -9,12 +9,11 @@ from pfungst.core import Dataset, MissingExtra, Player, PlayerError
 from pfungst.core.registry import Registry
 from pfungst.core.settings import unknown_setting
 from pfungst.models.names import SHIPPED, TABLE
-from pfungst.players.api_options import OpenAIOptions
 from pfungst.players.huggingface.options import HuggingFaceOptions
+from pfungst.players.options import InspectOptions, LmmsOptions, OpenAIOptions
 from pfungst.players.recorded import RecordedPlayer
 from pfungst.players.reference import FlakyPlayer, OraclePlayer, PriorPlayer, RandomPlayer
 from pfungst.players.registry import options_of, register
-from pfungst.players.wrapped_options import InspectOptions, LmmsOptions
 from pfungst.probes.noise.vqabq import THRESHOLDS
 from pfungst.probes.rephrase.generators import REPHRASERS
 from pfungst.scores import matchers, metrics

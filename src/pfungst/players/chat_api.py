@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pfungst.core import Answer, BudgetSpent, PlayerDied, Query
-from pfungst.players.api_options import OpenAIOptions
-from pfungst.players.letters import in_words
+from pfungst.players.options import OpenAIOptions
 from pfungst.players.patience import retry_after
 from pfungst.players.png import DataURLs
 
@@ -58,14 +57,10 @@ class Chat:
         # Stands where the URL of the image goes while the rest becomes JSON. By chance, so that no question holds it.
         self._mark = uuid.uuid4().hex
 
-    def text(self, query: Query) -> str:
-        """What is asked, in words."""
-        return in_words(query, self._options.prompt, self._options.choices_prompt)
-
     def body(self, query: Query, digest: str | None = None) -> Body:
         """The request as JSON. `digest` is that of the image, where it is known already."""
         options = self._options
-        content: Any = self.text(query)
+        content: Any = options.text(query)
         if query.image is not None:
             image = {"url": self._mark, **({"detail": options.detail} if options.detail else {})}
             parts = [{"type": "image_url", "image_url": image}, {"type": "text", "text": content}]

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from itertools import count
 
 from pfungst.core import Answer, PfungstError, PlayerError, Query
-from pfungst.players.api_options import OpenAIOptions
 from pfungst.players.background import Background
 from pfungst.players.chat_api import Body, Chat, Fatal, Passing, Refused
+from pfungst.players.options import OpenAIOptions
 from pfungst.players.ordering import by_image
 from pfungst.players.patience import backoff
 from pfungst.players.servers import Meter, Server, Servers

@@ -7,7 +7,6 @@ import math
 import queue
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
@@ -16,12 +15,10 @@ from pfungst.core import Answer, Framing, MissingExtra, PlayerDied, PlayerError,
 from pfungst.core.types import Terms
 from pfungst.players.background import Background
 from pfungst.players.hashing import digest
-from pfungst.players.letters import in_words
+from pfungst.players.options import InspectOptions
 from pfungst.players.ordering import by_image
 from pfungst.players.png import DataURLs
-from pfungst.players.wrapped_options import InspectOptions
 
-_NOT_ANSWER = frozenset({"concurrency", "timeout", "retries", "price_in", "price_out", "name"})
 _FAILURES_IN_A_ROW = 10
 
 
@@ -56,9 +53,8 @@ class InspectPlayer:
         except Exception as error:  # a provider may raise anything: no package, no key, no such model
             raise PlayerError(f"inspect_ai could not make the model {model}: {_one_line(error)}") from error
         self.name: str = options.name or model
-        self.samples: bool = options.temperature is None or options.temperature > 0
-        settings = {name: value for name, value in asdict(options).items() if name not in _NOT_ANSWER}
-        self.fingerprint: str = f"inspect-1-{digest(model, version('inspect_ai'), settings)}"
+        self.samples: bool = options.samples
+        self.fingerprint: str = f"inspect-1-{digest(model, version('inspect_ai'), options.settings())}"
         self._urls = DataURLs()
         self._background = Background(self.name)
 
@@ -69,7 +65,7 @@ class InspectPlayer:
 
     def prompt(self, query: Query) -> str:
         """What is sent in words, the system message first."""
-        return f"{self.options.system}\n{self._text(query)}".lstrip()
+        return f"{self.options.system}\n{self.options.text(query)}".lstrip()
 
     def answer(self, queries: Sequence[Query]) -> list[Answer]:
         given = dict(self.answer_iter(queries))
@@ -119,7 +115,7 @@ class InspectPlayer:
         from inspect_ai.model import ChatMessageSystem, ChatMessageUser, ContentImage, ContentText, GenerateConfig
 
         framing = query.framing or Framing()
-        content: list[Any] = [ContentText(text=self._text(query))]
+        content: list[Any] = [ContentText(text=self.options.text(query))]
         if query.image is not None:
             url = await asyncio.to_thread(self._urls.of, query.image, as_is=framing.as_is)
             content.insert(len(content) if framing.image_last else 0, ContentImage(image=url.decode("ascii")))
@@ -152,9 +148,6 @@ class InspectPlayer:
             output_tokens=None if usage is None else int(usage.output_tokens),
             seconds=seconds,
         )
-
-    def _text(self, query: Query) -> str:
-        return in_words(query, self.options.prompt, self.options.choices_prompt)
 
 
 def _total(usage: Any) -> int:

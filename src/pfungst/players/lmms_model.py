@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,15 +16,11 @@ from pfungst.core import Answer, MissingExtra, PfungstError, PlayerError, Query,
 from pfungst.core.images import as_rgb
 from pfungst.core.types import Terms
 from pfungst.players.hashing import digest
-from pfungst.players.letters import in_words
-from pfungst.players.wrapped_options import LmmsOptions
+from pfungst.players.options import LmmsOptions
 
 _TASK, _SPLIT = "pfungst", "test"
 _FAILED = "[LMMS_EVAL_REQUEST_FAILED"
 """How the text begins that lmms-eval's clients of servers give instead of a reply."""
-
-
-_NOT_ANSWER = frozenset({"name", "device"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +60,7 @@ class LmmsPlayer:
         )
         self.batch_size: int = max(32, options.batch_size)
         self.samples: bool = options.temperature > 0
-        settings = {name: value for name, value in asdict(options).items() if name not in _NOT_ANSWER}
+        settings = options.settings()
         what = f"{made.__module__}.{made.__qualname__}"
         self.fingerprint: str = f"lmms-1-{digest(model, what, version('lmms-eval'), settings, _weights(options.args))}"
 
@@ -74,7 +70,7 @@ class LmmsPlayer:
 
     def prompt(self, query: Query) -> str:
         """What is asked, in words."""
-        return in_words(query, self.options.prompt, self.options.choices_prompt)
+        return self.options.text(query)
 
     def answer(self, queries: Sequence[Query]) -> list[Answer]:
         from lmms_eval.api.instance import Instance, unwrap_generation_output

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from urllib.parse import urlsplit
 
 from pfungst.core import Answer, PfungstError, PlayerError, Query
 from pfungst.core.types import Terms
-from pfungst.players.api_options import NOT_ANSWER, OpenAIOptions
 from pfungst.players.chat_api import Chat
 from pfungst.players.dispatch import Dispatcher
 from pfungst.players.hashing import digest
+from pfungst.players.options import OpenAIOptions
 from pfungst.players.patience import PartialAnswers, Usage
 from pfungst.players.png import DataURLs
 from pfungst.players.servers import Server, Servers
@@ -68,11 +67,10 @@ class OpenAIPlayer:
         self.chat: Chat = Chat(model, self.options, DataURLs())
         self._at_once = self.options.concurrency * len(addresses)
         self._dispatcher = Dispatcher(self.name, self.chat, servers, self.options, self._at_once)
-        settings = {name: value for name, value in asdict(self.options).items() if name not in NOT_ANSWER}
         where = self.options.version or (servers.names[0] if len(addresses) == 1 else sorted(servers.names))
-        self.fingerprint: str = f"openai-1-{digest(where, model, settings)}"
+        self.fingerprint: str = f"openai-1-{digest(where, model, self.options.settings())}"
         self.batch_size: int = self.options.batch_size or 4 * self._at_once
-        self.samples: bool = self.options.temperature is None or self.options.temperature > 0
+        self.samples: bool = self.options.samples
 
     @property
     def terms(self) -> Terms:
@@ -81,7 +79,7 @@ class OpenAIPlayer:
 
     def prompt(self, query: Query) -> str:
         """What is sent in words, the system message first."""
-        return f"{self.options.system}\n{self.chat.text(query)}".lstrip()
+        return f"{self.options.system}\n{self.options.text(query)}".lstrip()
 
     @property
     def usage(self) -> Usage:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from pfungst.core import Answer, Query
-from pfungst.players.api_options import OpenAIOptions
 from pfungst.players.chat_api import Body, Chat, Fatal, Passing, Refused, Spent, one_line, tokens
 from pfungst.players.http import Connections, HTTPFailure, NoConnection, NoReply, TooLong
+from pfungst.players.options import OpenAIOptions
 from pfungst.players.patience import Limit, Usage
 
 _FIRST_REST, _LONGEST_REST = 1.0, 60.0

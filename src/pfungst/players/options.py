@@ -1,0 +1,170 @@
+"""How models are asked that others serve or bring: every option of such a player, with its default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+from pfungst.core import Query, UsageError
+from pfungst.players.letters import LETTERS_PROMPT, SHORT_PROMPT, check_prompts, in_words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedOptions:
+    """How a model is asked in words."""
+
+    FREE: ClassVar[frozenset[str]] = frozenset({"name"})
+    """Options that cannot change an answer, and so are not in the fingerprint."""
+    prompt: str = SHORT_PROMPT
+    """What is asked, with `{question}`."""
+    choices_prompt: str = LETTERS_PROMPT
+    """What is asked in a multiple choice, with `{question}` and `{options}`."""
+    name: str = ""
+    """Name in reports; the model's by default."""
+    version: str = ""
+    """Anything else that changes the answers: part of the fingerprint."""
+
+    def text(self, query: Query) -> str:
+        """What is asked, in words."""
+        return in_words(query, self.prompt, self.choices_prompt)
+
+    def settings(self) -> dict[str, Any]:
+        """Those that can change an answer."""
+        return {name: value for name, value in asdict(self).items() if name not in self.FREE}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedOptions(AskedOptions):
+    """How a model is asked that many are asked at once, and that may cost money."""
+
+    system: str = ""
+    """System message, none if empty."""
+    temperature: float | None = 0.0
+    """None: the server's or provider's own."""
+    max_tokens: int | None = 64
+    """Longest answer. None: the server's or provider's own. Models that think aloud need more."""
+    concurrency: int = 8
+    """Requests under way at the same time, at most; of several addresses, at each."""
+    retries: int = 8
+    """How often one question is tried again."""
+    price_in: float = 0.0
+    """Price of a million input tokens."""
+    price_out: float = 0.0
+    """Price of a million output tokens."""
+
+    @property
+    def samples(self) -> bool:
+        """Whether the same question may be answered otherwise the next time."""
+        return self.temperature is None or self.temperature > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenAIOptions(ServedOptions):
+    """How a server is asked."""
+
+    FREE: ClassVar[frozenset[str]] = frozenset(
+        {
+            *("api_key_env", "concurrency", "timeout", "connect_timeout", "retries", "backoff", "max_wait", "breaker"),
+            *("price_in", "price_out", "budget", "batch_size", "name", "version"),
+        }
+    )
+    api_key_env: str = ""
+    """Environment variable that holds the key. Empty: OPENAI_API_KEY, for api.openai.com alone."""
+    seed: int | None = 0
+    """Sent as seed + take, so that a repetition is a new sample. None: not sent."""
+    logprobs: bool = False
+    """Ask for log-probabilities; the confidence is then the probability of the whole reply."""
+    detail: str = ""
+    """`low`, `high` or `auto` for servers that know it."""
+    extra: Mapping[str, Any] | None = None
+    """Further fields of the request, as JSON."""
+    timeout: float = 120.0
+    """Seconds for one reply, whole."""
+    connect_timeout: float = 10.0
+    """Seconds to reach the server."""
+    backoff: float = 0.5
+    """Seconds before the first retry; doubles with each, up to 30."""
+    max_wait: float = 120.0
+    """Longest Retry-After that is waited for; a server that asks for more is down."""
+    breaker: int = 0
+    """Failures in a row, over all questions, after which a server is down. 0: max(10, 2 x concurrency)."""
+    budget: float | None = None
+    """Stop before a request once the spend has reached this."""
+    batch_size: int = 0
+    """Questions handed over at once. 0: 4 x concurrency."""
+    version: str = ""
+    """Name of the deployment; takes the place of the address in the fingerprint."""
+
+    def __post_init__(self) -> None:
+        for option, low in (("concurrency", 1), ("retries", 0), ("breaker", 0), ("batch_size", 0), ("max_wait", 0)):
+            if getattr(self, option) < low:
+                raise UsageError(f"The option {option} of an API player must be {low} or more.")
+        for option in ("timeout", "connect_timeout"):
+            if not getattr(self, option) > 0:
+                raise UsageError(f"The option {option} of an API player must be more than 0 seconds.")
+        check_prompts(self.prompt, self.choices_prompt)
+        if self.budget is not None and not (self.price_in or self.price_out):
+            raise UsageError("The option budget needs prices: set price_in and price_out (for a million tokens).")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectOptions(ServedOptions):
+    """How a model of inspect_ai is asked."""
+
+    FREE: ClassVar[frozenset[str]] = frozenset({"concurrency", "timeout", "retries", "price_in", "price_out", "name"})
+    seed: int | None = None
+    """Sent as seed + take, to providers that take one. None: not sent."""
+    config: Mapping[str, Any] | None = None
+    """Further fields of inspect's GenerateConfig, as JSON: top_p, reasoning_effort, logprobs ..."""
+    args: Mapping[str, Any] | None = None
+    """Arguments of the provider (-M of inspect), as JSON. Keys belong into the environment."""
+    base_url: str = ""
+    """Address of the server, where it is not the provider's own."""
+    timeout: int = 120
+    """Seconds for one reply."""
+
+    def __post_init__(self) -> None:
+        for option, low in (("concurrency", 1), ("timeout", 1), ("retries", 0)):
+            if getattr(self, option) < low:
+                raise UsageError(f"The option {option} of the player 'inspect' must be {low} or more.")
+        check_prompts(self.prompt, self.choices_prompt)
+        if any("api_key" in name for name in (self.args or {})):
+            raise UsageError("Leave the key out of the option args, and set the provider's environment variable.")
+        own = {"temperature", "max_tokens", "seed", "system_message", "cache", "max_retries", "max_connections"}
+        taken = sorted(own & set(self.config or {}))
+        if taken:
+            raise UsageError(
+                f"The option config may not set {', '.join(taken)}: use the player's own option instead. The cache of "
+                "inspect stays off, because the run folder keeps the answers."
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LmmsOptions(AskedOptions):
+    """How a model of lmms-eval is made and asked."""
+
+    FREE: ClassVar[frozenset[str]] = frozenset({"name", "device"})
+    args: str = ""
+    """Its arguments as in --model_args: pretrained=...,device_map=auto. Keys belong into the environment."""
+    batch_size: int = 1
+    """Questions in one forward pass, for models that take more than one; handed over in groups of this size or 32."""
+    device: str = ""
+    """cuda, cuda:1, cpu; empty: the model's own."""
+    simple: bool = False
+    """Take the older of two ways of asking, without a chat template, where a model has both."""
+    temperature: float = 0.0
+    """Above 0 the model samples."""
+    max_new_tokens: int = 64
+    """Longest answer. Models that think aloud need more."""
+    generation: Mapping[str, Any] | None = None
+    """Further generation settings, as JSON: top_p, num_beams ..."""
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1 or self.max_new_tokens < 1:
+            raise UsageError("The options batch_size and max_new_tokens of the player 'lmms' must be 1 or more.")
+        check_prompts(self.prompt, self.choices_prompt)
+        if "api_key=" in self.args:
+            raise UsageError(
+                "Leave api_key out of the option args, and set the environment variable that the model reads."
+            )
