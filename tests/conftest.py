@@ -1,7 +1,9 @@
 """Small real examples for all tests."""
 
+import gc
 import io
 import os
+from collections.abc import Generator
 from pathlib import Path
 
 # As the command line does: threads that wait must not burn the processors, which two workers share.
@@ -24,6 +26,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--quick", action="store_true", help=f"leave out the tests named in tests/slow.txt, and {', '.join(LONG)}"
     )
     parser.addoption("--write-slow", action="store_true", help=f"write tests/slow.txt: all that take {SECONDS} s")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    # A million objects are made here that stay until the end. Looking through them for garbage, here and whenever the
+    # tests have made many more, takes half of the collection and a good part of the tests.
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
