@@ -274,7 +274,7 @@ class Tasks:
         """(n, C) What a metric gives for each candidate of `of`; 0 where there is none."""
         task, _ = self.of(variant)
         texts = self.decoys.split.book.texts
-        kept = [one for number, one in enumerate(self.decoys.examples) if self.decoys.distinct(variant, number)]
+        kept = [one for one, wrong in zip(self.decoys.examples, self.decoys.distinct(variant), strict=True) if wrong]
         result = np.zeros(task.candidates.shape, np.float32)
         for at, (example, row) in enumerate(zip(kept, task.candidates.tolist(), strict=True)):
             result[at] = [judge(example, Answer(texts[one])) if one >= 0 else 0.0 for one in row]
@@ -283,7 +283,7 @@ class Tasks:
     def of(self, variant: str) -> tuple[Task, list[str]]:
         """The task of a choice set, and the images of its questions. Questions without a decoy are left out."""
         split = self.decoys.split
-        decoys = {number: self.decoys.distinct(variant, number) for number in range(len(self.decoys))}
+        decoys = dict(enumerate(self.decoys.distinct(variant)))
         rows = [[int(split.targets[number]), *wrong] for number, wrong in decoys.items() if wrong]
         candidates = np.full((len(rows), max(map(len, rows), default=1)), -1, np.int64)
         for at, row in enumerate(rows):

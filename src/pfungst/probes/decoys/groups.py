@@ -14,13 +14,14 @@ is at chance, exactly, whatever he knows about answers.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pfungst.core.types import Progress
+from pfungst.probes import measure
 from pfungst.probes.decoys.filters import Prepared, ambiguous
 from pfungst.probes.decoys.maker import FREQUENT_TARGET, NONE, OPPOSITE, PROCEDURE
 from pfungst.probes.decoys.neighbours import nearest
@@ -33,6 +34,8 @@ ROUNDS = 6
 """Rounds over those that are still alone; each finds mates for most of them."""
 _TRIES = 300
 """Strangers that are tried before a group stays small."""
+Round = tuple[list[list[int]], list[list[int]]]
+"""The groups that became complete, and the units that are left."""
 
 
 class Groups:
@@ -49,10 +52,10 @@ class Groups:
         self.polar: Any = (split.opposite >= 0).tolist()
 
     def kind(self, kind: str, vectors: Any, progress: Progress) -> Kind:
-        near = self._of_image() if kind == "iou" else self._similar(vectors, progress)
         units = [[one] for one in self.rng.permutation(len(self.split)).tolist()]
         done: list[list[int]] = []
-        for found, left in near(units):
+        rounds = self._by_image(units) if kind == "iou" else self._by_question(units, vectors, progress)
+        for found, left in rounds:
             done, units = [*done, *found], left
         unit_of = {one: number for number, unit in enumerate([*done, *units]) for one in unit}
         # Who is left over when every "no" has its "yes" is asked among the same two, not among strangers.
@@ -75,15 +78,10 @@ class Groups:
                 return False
         return True
 
-    def _of_image(self) -> Callable[..., Iterator[tuple[list[list[int]], list[list[int]]]]]:
-        def rounds(units: list[list[int]]) -> Iterator[tuple[list[list[int]], list[list[int]]]]:
-            images: dict[int, list[int]] = {}
-            for (one,) in units:
-                images.setdefault(int(self.split.image[one]), []).append(one)
-            groups = [group for members in images.values() for group in self._partition(members)]
-            yield [g for g in groups if len(g) == self.size], [g for g in groups if len(g) < self.size]
-
-        return rounds
+    def _by_image(self, units: list[list[int]]) -> Iterator[Round]:
+        images = measure.grouped((one for (one,) in units), lambda one: int(self.split.image[one]))
+        groups = [group for members in images.values() for group in self._partition(members)]
+        yield [g for g in groups if len(g) == self.size], [g for g in groups if len(g) < self.size]
 
     def _partition(self, members: list[int]) -> list[list[int]]:
         groups: list[list[int]] = []
@@ -95,18 +93,14 @@ class Groups:
                 home.append(one)
         return groups
 
-    def _similar(self, vectors: Any, progress: Progress) -> Callable[..., Iterator[Any]]:
-        def rounds(units: list[list[int]]) -> Iterator[tuple[list[list[int]], list[list[int]]]]:
-            for number in range(ROUNDS):
-                alone = [unit[0] for unit in units]
-                groups, rest = self._round(alone, vectors)
-                units = [[one] for one in rest]
-                yield groups, units
-                progress("grouping questions", number + 1, ROUNDS)
-                if not groups or len(rest) < self.size:
-                    break
-
-        return rounds
+    def _by_question(self, units: list[list[int]], vectors: Any, progress: Progress) -> Iterator[Round]:
+        for number in range(ROUNDS):
+            groups, rest = self._round([unit[0] for unit in units], vectors)
+            units = [[one] for one in rest]
+            yield groups, units
+            progress("grouping questions", number + 1, ROUNDS)
+            if not groups or len(rest) < self.size:
+                break
 
     def _round(self, alone: list[int], vectors: Any) -> tuple[list[list[int]], list[int]]:
         """Groups of similar questions among those alone, and who stays alone. "Yes" is paired with "no" only."""

@@ -124,14 +124,14 @@ class Decoys:
         made = self._build(data, seed)
         names = [name for name in made.variants if name != "Orig"]
         asked = {example.id for example in data}
+        numbers = [number for number, example in enumerate(made.examples) if example.id in asked]
         sets: dict[str, Sets] = {}
         sources: dict[str, Sources] = {}
         found = {kind: ((kept.answers >= 0).sum(1), kept.fallbacks) for kind, kept in made.kinds.items()}
-        for number, example in enumerate(made.examples):
-            if example.id in asked:
-                choices = {name: made.choices(name, number) for name in names}
-                sets[example.id] = {name: options for name, options in choices.items() if options}
-                sources[example.id] = {kind: (int(all_[number]), int(of[number])) for kind, (all_, of) in found.items()}
+        for number, *choices in zip(numbers, *(made.all_choices(name, numbers) for name in names), strict=True):
+            key = made.examples[number].id
+            sets[key] = {name: options for name, options in zip(names, choices, strict=True) if options}
+            sources[key] = {kind: (int(all_[number]), int(of[number])) for kind, (all_, of) in found.items()}
         return {key: value for key, value in sets.items() if value}, sources
 
     def _from_file(self, data: Dataset) -> tuple[dict[str, Sets], dict[str, Sources]]:

@@ -80,26 +80,26 @@ class DecoySet:
 
     def decoys(self, variant: str, number: int) -> tuple[str, ...]:
         """The wrong choices of example `number`, none twice."""
-        return tuple(self.split.book.texts[one] for one in self.distinct(variant, number))
+        return tuple(self.split.book.texts[one] for one in self.distinct(variant, [number])[0])
 
     def choices(self, variant: str, number: int) -> tuple[str, ...]:
         """Target and decoys, in an order drawn from the seed. Empty where there is no decoy at all."""
+        return next(self.all_choices(variant, [number]))
+
+    def all_choices(self, variant: str, numbers: Sequence[int] | None = None) -> Iterator[tuple[str, ...]]:
+        """`choices` of these examples, by default of all, in order."""
         from pfungst.probes.decoys import kernels
 
-        decoys = self.distinct(variant, number)
-        keys = kernels.mix_table(self.seed + _order_salt(variant), np.asarray([number]), len(decoys) + 1)
-        return self._shuffled(number, decoys, keys[0])
-
-    def all_choices(self, variant: str) -> Iterator[tuple[str, ...]]:
-        """`choices` of every example, in order."""
-        from pfungst.probes.decoys import kernels
-
-        width = 1 + self._width(variant)
-        for start in range(0, len(self), _BLOCK):
-            numbers = np.arange(start, min(start + _BLOCK, len(self)))
-            keys = kernels.mix_table(self.seed + _order_salt(variant), numbers, width)
-            for number, row in zip(numbers.tolist(), keys, strict=True):
-                yield self._shuffled(number, self.distinct(variant, number), row)
+        salt = self.seed + zlib.crc32(variant.encode())
+        numbers = range(len(self)) if numbers is None else numbers
+        for start in range(0, len(numbers), _BLOCK):
+            block = numbers[start : start + _BLOCK]
+            decoys = self.distinct(variant, block)
+            keys = kernels.mix_table(salt, np.asarray(block, np.int64), 1 + max(map(len, decoys)))
+            for number, wrong, row in zip(block, decoys, keys, strict=True):
+                options = [str(self.examples[number].target), *(self.split.book.texts[one] for one in wrong)]
+                order = np.argsort(row[: len(options)], kind="stable")
+                yield tuple(options[at] for at in order) if wrong else ()
 
     def dataset(self, variant: str = "", name: str = "") -> Dataset:
         """A multiple-choice data set; examples for which there is no decoy at all are left out and counted."""
@@ -144,12 +144,13 @@ class DecoySet:
     def numbers(self, variant: str, items: npt.NDArray[Any] | None = None) -> Ints:
         """Decoys as answer numbers, (examples, at most), none twice; -1 where there is none."""
         items = np.arange(len(self)) if items is None else items
+        names = self._parts(variant)
         parts = [
-            self.split.originals.padded(items) if part == "orig" else self.kinds[part].answers[items]
-            for part in self._parts(variant)
+            self.split.originals.padded(items) if part == "orig" else self.kinds[part].answers[items] for part in names
         ]
-        reserve = self._reserve(variant)
-        found = np.concatenate(parts if reserve is None else [*parts, reserve[items][:, None]], axis=1)
+        if {"qou", "iou"} <= set(names) and (reserve := self.kinds["iou"].reserve) is not None:
+            parts.append(reserve[items][:, None])
+        found = np.concatenate(parts, axis=1)
         classes = np.where(found >= 0, self.split.book.classes[found], -1)
         for column in range(1, found.shape[1]):
             again = (classes[:, :column] == classes[:, column, None]).any(1)
@@ -189,33 +190,10 @@ class DecoySet:
         fixed = {"Orig": ["orig"], "QoU+IoU": ["qou", "iou"], "All": ["orig", "qou", "iou"]}
         return fixed.get(variant) or [next(kind for kind in self.kinds if kind_name(kind) == variant)]
 
-    def _width(self, variant: str) -> int:
-        sizes = {kind: len(one.answers[0]) for kind, one in self.kinds.items()}
-        sizes["orig"] = int(np.diff(self.split.originals.starts).max(initial=0))
-        return sum(sizes[part] for part in self._parts(variant)) + (self._reserve(variant) is not None)
-
-    def _reserve(self, variant: str) -> Ints | None:
-        combined = {"qou", "iou"} <= set(self._parts(variant))
-        return self.kinds["iou"].reserve if combined else None
-
-    def distinct(self, variant: str, number: int) -> list[int]:
-        """The decoys of example `number` as answer numbers, none twice."""
-        found: dict[int, int] = {}
-        for part in self._parts(variant):
-            row = self.split.originals[number] if part == "orig" else self.kinds[part].answers[number]
-            for one in row.tolist():
-                if one >= 0:
-                    found.setdefault(int(self.split.book.classes[one]), one)
-        reserve = self._reserve(variant)
-        if reserve is not None and reserve[number] >= 0:
-            found.setdefault(int(self.split.book.classes[reserve[number]]), int(reserve[number]))
-        return list(found.values())
-
-    def _shuffled(self, number: int, decoys: Sequence[int], keys: npt.NDArray[np.uint64]) -> tuple[str, ...]:
-        if not decoys:
-            return ()
-        options = [str(self.examples[number].target), *(self.split.book.texts[one] for one in decoys)]
-        return tuple(options[at] for at in np.argsort(keys[: len(options)], kind="stable"))
+    def distinct(self, variant: str, numbers: Sequence[int] | None = None) -> list[list[int]]:
+        """The decoys of these examples, by default of all, as answer numbers, none twice."""
+        rows = self.numbers(variant, None if numbers is None else np.asarray(numbers, np.int64))
+        return [[one for one in row if one >= 0] for row in rows.tolist()]
 
 
 def kind_name(kind: str) -> str:
@@ -227,7 +205,3 @@ def fallen_note(name: str, share: float) -> str:
     """What to say of a kind whose decoys mostly come from the fallback."""
     sets = "IoU and QoU+IoU are not IoU sets" if name == "IoU" else f"{name} is not a set of {name} decoys"
     return f"{100 * share:.0f}% of the {name} decoys come from the fallback, so {sets}."
-
-
-def _order_salt(variant: str) -> int:
-    return zlib.crc32(variant.encode())
