@@ -2,18 +2,20 @@
 
 `utable.npy` and `btable.npy` were saved from a list of vectors of two shapes, (620,) and (1, 620), so numpy wrote them
 as an array of objects, that is, as a Python pickle: a program that may call any function on the machine that runs it.
-This reader is no interpreter of such programs. It knows the few instructions that build arrays of floats, takes the
-numbers from the file where they stand, and refuses everything else. Nothing is imported or called.
+This reader is no interpreter of such programs. It has the standard library list the instructions, knows the few that
+build arrays of floats, takes the numbers from the file where they stand, and refuses everything else. Nothing is
+imported or called.
 """
 
 from __future__ import annotations
 
+import math
 import mmap
-import struct
+import pickletools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import numpy as np
 
@@ -57,11 +59,7 @@ class _Array:
     content: Any = None
 
 
-class _Mark:
-    pass
-
-
-_MARK = _Mark()
+_MARK = object()
 
 
 def read_table(path: Path, rows: int) -> FloatArray:
@@ -74,7 +72,8 @@ def read_table(path: Path, rows: int) -> FloatArray:
         except ValueError as error:
             raise DataError.at(path, "", f"not a numpy file ({error}).") from error
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            reader = _Reader(content, file.tell(), path)
+            content.seek(file.tell())
+            reader = _Reader(content, path)
             outer = reader.read()
             items = outer.content if isinstance(outer, _Array) else None
             if not isinstance(items, list) or shape != (rows,) or len(items) != rows:
@@ -85,9 +84,8 @@ def read_table(path: Path, rows: int) -> FloatArray:
 class _Reader:
     """Follows the instructions one by one, on a stack, as any reader of this format does."""
 
-    def __init__(self, content: mmap.mmap, start: int, path: Path) -> None:
+    def __init__(self, content: mmap.mmap, path: Path) -> None:
         self.content = content
-        self.at = start
         self.path = path
         self.stack_: list[Any] = []
         self.memo: dict[int, Any] = {}
@@ -95,7 +93,7 @@ class _Reader:
     def refusal(self, problem: str) -> DataError:
         return DataError.at(
             self.path,
-            f"byte {self.at}",
+            f"byte {self.content.tell()}",
             problem,
             "If you trust the file, convert it once where you may unpickle: numpy.save('utable.npy', numpy.stack("
             "[row.ravel() for row in numpy.load('utable.npy', allow_pickle=True)])).",
@@ -108,7 +106,7 @@ class _Reader:
             if not isinstance(item, _Array) or item.kind is None or not isinstance(item.content, _Span):
                 raise self.refusal(f"entry {row} is not an array of floats.")
             span, kind = item.content, item.kind
-            count = int(np.prod(item.shape))
+            count = math.prod(item.shape)
             width = _FLOATS[kind.code]
             if span.length != count * width or (table is not None and count != size):
                 raise self.refusal(f"entry {row} has {count} numbers in {span.length} bytes, unlike the first.")
@@ -122,41 +120,19 @@ class _Reader:
 
     def read(self) -> Any:
         try:
-            while True:
-                code = self.content[self.at]
-                self.at += 1
-                if code == 0x2E:  # STOP
-                    return self.stack_.pop()
-                action = _ACTIONS.get(code)
+            for code, argument, _ in pickletools.genops(cast(IO[bytes], self.content)):
+                action = _ACTIONS.get(code.name)
                 if action is None:
-                    raise self.refusal(f"it holds the pickle instruction 0x{code:02x}, which no table of floats needs.")
-                action(self)
-        except (AttributeError, IndexError, KeyError, ValueError, TypeError, struct.error) as error:
+                    raise self.refusal(f"it holds the pickle instruction {code.name}, which no table of floats needs.")
+                action(self, argument)
+            return self.stack_.pop()
+        except (AttributeError, IndexError, KeyError, ValueError, TypeError) as error:
             raise self.refusal(f"it is damaged ({type(error).__name__}: {error}).") from error
 
-    def number(self, layout: str) -> int:
-        (value,) = struct.unpack_from(layout, self.content, self.at)
-        self.at += struct.calcsize(layout)
-        return int(value)
-
-    def skip(self, layout: str) -> None:
-        self.at += struct.calcsize(layout)
-
-    def span(self, length: int) -> _Span:
-        found = _Span(self.at, length)
-        self.at += length
-        if length < 0 or self.at > len(self.content):
-            raise ValueError("bytes past the end of the file")
-        return found
-
-    def text(self, span: _Span) -> str:
-        return self.content[span.start : span.start + span.length].decode("latin-1")
-
-    def line(self) -> str:
-        end = self.content.find(b"\n", self.at)
-        found = self.content[self.at : end].decode("ascii")
-        self.at = end + 1
-        return found
+    def text(self, value: str | _Span) -> str:
+        if isinstance(value, str):
+            return value
+        return self.content[value.start : value.start + value.length].decode("latin-1")
 
     def since_mark(self) -> list[Any]:
         position = len(self.stack_) - 1
@@ -209,82 +185,60 @@ class _Reader:
             raise self.refusal("it sets the state of something that is no array.")
 
 
-def _push(value: Any) -> Callable[[_Reader], None]:
-    return lambda r: r.stack_.append(value)
+_Action = Callable[[_Reader, Any], None]
 
 
-def _append(r: _Reader) -> None:
+def _push(value: Any) -> _Action:
+    return lambda r, _: r.stack_.append(value)
+
+
+def _push_argument(r: _Reader, argument: Any) -> None:
+    r.stack_.append(argument)
+
+
+def _push_span(r: _Reader, argument: str | bytes) -> None:
+    r.stack_.append(_Span(r.content.tell() - len(argument), len(argument)))
+
+
+def _append(r: _Reader, _: None) -> None:
     item = r.stack_.pop()
     r.stack_[-1].append(item)
 
 
-def _extend(r: _Reader) -> None:
+def _extend(r: _Reader, _: None) -> None:
     items = r.since_mark()
     r.stack_[-1].extend(items)
 
 
-def _stack_global(r: _Reader) -> None:
+def _stack_global(r: _Reader, _: None) -> None:
     name, module = r.stack_.pop(), r.stack_.pop()
     r.name(r.text(module), r.text(name))
 
 
-def _put(layout: str) -> Callable[[_Reader], None]:
-    def put(r: _Reader) -> None:
-        r.memo[r.number(layout)] = r.stack_[-1]
-
-    return put
+def _put(r: _Reader, place: int | None) -> None:
+    r.memo[len(r.memo) if place is None else place] = r.stack_[-1]
 
 
-def _number(layout: str) -> Callable[[_Reader], None]:
-    return lambda r: r.stack_.append(r.number(layout))
-
-
-def _get(layout: str) -> Callable[[_Reader], None]:
-    return lambda r: r.stack_.append(r.memo[r.number(layout)])
-
-
-def _bytes(layout: str) -> Callable[[_Reader], None]:
-    return lambda r: r.stack_.append(r.span(r.number(layout)))
-
-
-def _long(r: _Reader) -> None:
-    span = r.span(r.number("<B"))
-    r.stack_.append(int.from_bytes(r.content[span.start : span.start + span.length], "little", signed=True))
-
-
-_ACTIONS: dict[int, Callable[[_Reader], None]] = {
-    0x80: lambda r: r.skip("<B"),  # PROTO
-    0x95: lambda r: r.skip("<Q"),  # FRAME
-    ord("c"): lambda r: r.name(r.line(), r.line()),  # GLOBAL
-    0x93: _stack_global,
-    ord("R"): _Reader.reduce,
-    ord("b"): _Reader.build,
-    ord("("): _push(_MARK),
-    ord("t"): lambda r: r.stack_.append(tuple(r.since_mark())),  # TUPLE
-    ord(")"): _push(()),
-    0x85: lambda r: r.tuple_of(1),
-    0x86: lambda r: r.tuple_of(2),
-    0x87: lambda r: r.tuple_of(3),
-    ord("]"): lambda r: r.stack_.append([]),  # EMPTY_LIST
-    ord("a"): _append,
-    ord("e"): _extend,
-    ord("N"): _push(None),
-    0x88: _push(True),
-    0x89: _push(False),
-    ord("K"): _number("<B"),
-    ord("M"): _number("<H"),
-    ord("J"): _number("<i"),
-    0x8A: _long,
-    ord("U"): _bytes("<B"),  # SHORT_BINSTRING
-    ord("T"): _bytes("<i"),  # BINSTRING
-    ord("C"): _bytes("<B"),  # SHORT_BINBYTES
-    ord("B"): _bytes("<I"),  # BINBYTES
-    0x8E: _bytes("<Q"),  # BINBYTES8
-    ord("X"): _bytes("<I"),  # BINUNICODE
-    0x8C: _bytes("<B"),  # SHORT_BINUNICODE
-    ord("q"): _put("<B"),
-    ord("r"): _put("<I"),
-    0x94: lambda r: r.memo.__setitem__(len(r.memo), r.stack_[-1]),  # MEMOIZE
-    ord("h"): _get("<B"),
-    ord("j"): _get("<I"),
+_ACTIONS: dict[str, _Action] = {
+    **dict.fromkeys(("PROTO", "FRAME", "STOP"), lambda r, _: None),
+    "GLOBAL": lambda r, names: r.name(*names.split(" ")),
+    "STACK_GLOBAL": _stack_global,
+    "REDUCE": lambda r, _: r.reduce(),
+    "BUILD": lambda r, _: r.build(),
+    "MARK": _push(_MARK),
+    "TUPLE": lambda r, _: r.stack_.append(tuple(r.since_mark())),
+    "EMPTY_TUPLE": _push(()),
+    "TUPLE1": lambda r, _: r.tuple_of(1),
+    "TUPLE2": lambda r, _: r.tuple_of(2),
+    "TUPLE3": lambda r, _: r.tuple_of(3),
+    "EMPTY_LIST": lambda r, _: r.stack_.append([]),
+    "APPEND": _append,
+    "APPENDS": _extend,
+    "NONE": _push(None),
+    "NEWTRUE": _push(True),
+    "NEWFALSE": _push(False),
+    **dict.fromkeys(("BININT", "BININT1", "BININT2", "LONG1", "BINUNICODE", "SHORT_BINUNICODE"), _push_argument),
+    **dict.fromkeys(("BINSTRING", "SHORT_BINSTRING", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8"), _push_span),
+    **dict.fromkeys(("BINPUT", "LONG_BINPUT", "MEMOIZE"), _put),
+    **dict.fromkeys(("BINGET", "LONG_BINGET"), lambda r, place: r.stack_.append(r.memo[place])),
 }
