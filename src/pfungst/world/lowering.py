@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pfungst.world.constants import ATTRIBUTES, RELATIONS
-from pfungst.world.programs import FUNCTIONS, Node, Program
+from pfungst.world.programs import FUNCTIONS, ON_MASKS, Node, Program
 from pfungst.world.scene import Scene
 
 AND, OR, RELATE, UNIQUE, LOOKUP, COUNT, EXIST, EQUAL, LESS = range(9)
@@ -129,25 +129,10 @@ class _Builder:
                 return self._same(attribute)[inputs[0]]
             case "query":
                 return self.attributes[attribute][inputs[0]]
-            case "unique":
-                if inputs[0].bit_count() != 1:
-                    raise _Invalid
-                return inputs[0].bit_length() - 1
-            case "union":
-                return inputs[0] | inputs[1]
-            case "intersect":
-                return inputs[0] & inputs[1]
-            case "count":
-                return inputs[0].bit_count()
-            case "exist":
-                return int(inputs[0] != 0)
-            case "equal":
-                return int(inputs[0] == inputs[1])
-            case "less":
-                return int(inputs[0] < inputs[1])
-            case "greater":
-                return int(inputs[0] > inputs[1])
-        raise AssertionError(f"{node.function} is declared in FUNCTIONS but not lowered")
+        value = ON_MASKS[node.function](*inputs)
+        if value is None:
+            raise _Invalid
+        return int(value)
 
     def _emit(self, node: Node, inputs: list[int]) -> None:
         verb, _, attribute = node.function.partition("_")

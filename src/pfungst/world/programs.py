@@ -267,6 +267,22 @@ def _two(function: Callable[[Any, Any], Any]) -> _Handler:
     return lambda columns, relations, outputs, first, second, value: function(outputs[first], outputs[second])
 
 
+_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "less_than": operator.lt,
+    "greater_than": operator.gt,
+    **{f"equal_{kind}": operator.eq for kind in ("integer", "object", *ATTRIBUTES)},
+}
+
+ON_MASKS: Mapping[str, Callable[..., Any]] = {
+    "unique": lambda objects: objects.bit_length() - 1 if objects.bit_count() == 1 else None,
+    "union": operator.or_,
+    "intersect": operator.and_,
+    "count": int.bit_count,
+    "exist": bool,
+    **_COMPARISONS,
+}
+"""The functions that take neither scene nor words, where a set of objects is a bit mask; None makes it invalid."""
+
 _HANDLERS: Mapping[str, _Handler] = {
     "scene": _scene,
     "unique": _unique,
@@ -275,12 +291,8 @@ _HANDLERS: Mapping[str, _Handler] = {
     "intersect": _two(lambda one, other: sorted({*one} & {*other})),
     "count": _one(len),
     "exist": _one(bool),
-    "equal_integer": _two(operator.eq),
-    "equal_object": _two(operator.eq),
-    "less_than": _two(operator.lt),
-    "greater_than": _two(operator.gt),
     **{f"filter_{attribute}": _filter(attribute) for attribute in ATTRIBUTES},
     **{f"same_{attribute}": _same(attribute) for attribute in ATTRIBUTES},
     **{f"query_{attribute}": _query(attribute) for attribute in ATTRIBUTES},
-    **{f"equal_{attribute}": _two(operator.eq) for attribute in ATTRIBUTES},
+    **{name: _two(function) for name, function in _COMPARISONS.items()},
 }

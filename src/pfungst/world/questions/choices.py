@@ -6,6 +6,7 @@ import hashlib
 from random import Random
 
 from pfungst.world.constants import ATTRIBUTES, MAX_OBJECTS
+from pfungst.world.questions.balance import possible_answers
 from pfungst.world.scene import Scene
 
 CHOICES = 4
@@ -22,9 +23,7 @@ def choices_for(answer: str, kind: str, scene: Scene, seed: str) -> tuple[str, .
     All phrasings of one question should be given the same `seed`, so that they differ in their wording alone.
     """
     rng = Random(hashlib.sha256(f"choices {seed}".encode()).digest())
-    if kind == "bool":
-        options = ["yes", "no"]
-    elif kind == "integer":
+    if kind == "integer":
         target = int(answer)
         lowest = target - rng.randrange(min(CHOICES, target + 1))
         lowest = min(lowest, max(MAX_OBJECTS, target) - CHOICES + 1)
@@ -36,6 +35,6 @@ def choices_for(answer: str, kind: str, scene: Scene, seed: str) -> tuple[str, .
         others.sort(key=lambda color: color not in shown)
         options = [answer, *others[: CHOICES - 1]]
     else:
-        options = list(ATTRIBUTES[kind])
+        options = list(possible_answers(kind))
     rng.shuffle(options)
     return tuple(options)

@@ -129,14 +129,14 @@ def generate(
     families = templates if isinstance(templates, TemplateSet) else load_templates(templates)
     check_phrasings(families, phrasings, rephrasings)
     index = 0
-    state = _Asked(families)
+    asked = _nothing_asked(families)
     for number, given in enumerate(scenes, start):
         scene = Scene.of(given)
         wanted = per_scene if isinstance(per_scene, int) else per_scene[number - start]
         if number % RESET_EVERY == 0:
-            state = _Asked(families)
+            asked = _nothing_asked(families)
         rng = Random(hashlib.sha256(f"questions {seed} {split} {number}".encode()).digest())
-        for template, instance in _instances(scene, families, wanted, state, rng):
+        for template, instance in _instances(scene, families, wanted, asked, rng):
             group = _group(template, instance, scene, families, rephrasings, phrasings, split, index, rng)
             yield from group
             index += len(group)
@@ -160,15 +160,13 @@ def check_phrasings(families: TemplateSet, phrasings: str, rephrasings: int) -> 
             )
 
 
-class _Asked:
-    """What was asked so far, to keep families and answers in balance."""
-
-    def __init__(self, families: TemplateSet) -> None:
-        self.answers = {one.key: AnswerCounts.of(possible_answers(one.answer_kind)) for one in families.templates}
+def _nothing_asked(families: TemplateSet) -> dict[tuple[str, int], AnswerCounts]:
+    """Family -> how often each answer was given, to keep families and answers in balance."""
+    return {one.key: AnswerCounts.of(possible_answers(one.answer_kind)) for one in families.templates}
 
 
 def _instances(
-    scene: Scene, families: TemplateSet, wanted: int, asked: _Asked, rng: Random
+    scene: Scene, families: TemplateSet, wanted: int, asked: dict[tuple[str, int], AnswerCounts], rng: Random
 ) -> Iterator[tuple[Template, Instance]]:
     tables = Tables(scene, rng)
     programs: set[Program] = set()
@@ -176,14 +174,14 @@ def _instances(
         before = wanted
         # Shuffled first: among families asked equally often none comes first by its name.
         order = rng.sample(families.templates, len(families.templates))
-        order.sort(key=lambda one: asked.answers[one.key].total)
+        order.sort(key=lambda one: asked[one.key].total)
         for template in order:
             if wanted == 0:
                 return
-            instance = _instance(template, tables, asked.answers[template.key], programs, rng)
+            instance = _instance(template, tables, asked[template.key], programs, rng)
             if instance is None:
                 continue
-            asked.answers[template.key].add(instance.answer)
+            asked[template.key].add(instance.answer)
             programs.add(instance.program)
             wanted -= 1
             yield template, instance

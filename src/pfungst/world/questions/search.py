@@ -14,8 +14,8 @@ from random import Random
 from typing import Any
 
 from pfungst.world.constants import ATTRIBUTES
-from pfungst.world.programs import Node, Program, answer_text
-from pfungst.world.questions.tables import Choice, Outcome, Tables
+from pfungst.world.programs import ON_MASKS, Node, Program, answer_text
+from pfungst.world.questions.tables import Choice, Outcome, Tables, ending
 from pfungst.world.questions.template import DESCRIPTION, Template, TemplateNode
 
 MAX_STATES = 5000
@@ -80,7 +80,9 @@ def find_instance(
 
     With `prefer`, an instance of that answer is taken if there is one, else any accepted one.
     """
-    return _Search(template, tables, rng, accept, prefer).run()
+    search = _Search(template, tables, rng, accept, prefer)
+    search.visit(0)
+    return search.found
 
 
 class _Search:
@@ -101,11 +103,7 @@ class _Search:
         self.states = MAX_STATES
         self.found: Instance | None = None
 
-    def run(self) -> Instance | None:
-        self._visit(0)
-        return self.found
-
-    def _visit(self, i: int) -> bool:
+    def visit(self, i: int) -> bool:
         """Fill node i and all after it; True once there is nothing better to look for."""
         nodes = self.template.nodes
         if i == len(nodes):
@@ -124,7 +122,7 @@ class _Search:
             if differ and any(self.outputs[early] == value for early in differ):
                 continue
             self.outputs[i], self.fillings[i] = value, fillings
-            if self._visit(i + 1):
+            if self.visit(i + 1):
                 return True
         self.dead.add(state)
         return False
@@ -144,11 +142,8 @@ class _Search:
                 (given[0] & self.tables.value_masks[node.signature.values[0], value], ((value, None),))
                 for value in ATTRIBUTES[node.signature.values[0]]
             ]
-        return [(_apply(node.type, given, self.tables), ())] if self._defined(node, given) else []
-
-    @staticmethod
-    def _defined(node: TemplateNode, given: Sequence[Any]) -> bool:
-        return node.type != "unique" or (given[0] != 0 and given[0] & (given[0] - 1) == 0)
+        value = _apply(node.type, given, self.tables)
+        return [] if value is None else [(value, ())]
 
     def _finish(self) -> bool:
         answer = answer_text(self.outputs[-1])
@@ -162,10 +157,7 @@ class _Search:
             return False
         if any(self._ignorable(i, fillings) for i in self.plan.relates):
             return False
-        values: dict[str, str | None] = {}
-        for node, (word, key) in zip(self.template.nodes, fillings, strict=True):
-            values.update(zip(node.params, _words_of(node, word, key), strict=True))
-        self.found = Instance(program, answer, values)
+        self.found = Instance(program, answer, self._values(fillings))
         return self.prefer is None or answer == self.prefer
 
     def _words(self) -> list[Choice] | None:
@@ -196,10 +188,16 @@ class _Search:
         if rule == "APART":
             one, two = fillings[int(params[0])][1], fillings[int(params[1])][1]
             return one is None or two is None or not (_contains(one, two) or _contains(two, one))
+        values = self._values(fillings)
+        return values[str(params[0])] != values[str(params[1])]
+
+    def _values(self, fillings: Sequence[Choice]) -> dict[str, str | None]:
+        """Parameter -> value."""
         values: dict[str, str | None] = {}
         for node, (word, key) in zip(self.template.nodes, fillings, strict=True):
-            values.update(zip(node.params, _words_of(node, word, key), strict=True))
-        return values[str(params[0])] != values[str(params[1])]
+            words = ((word,) if node.params and word is not None else ()) + (key or ())
+            values.update(zip(node.params, words, strict=True))
+        return values
 
     def _ignorable(self, relate: int, fillings: Sequence[Choice]) -> bool:
         """Whether the answer stays the same when this `relate` is replaced by the whole scene."""
@@ -227,56 +225,26 @@ def _contains(one: Sequence[str | None], two: Sequence[str | None]) -> bool:
     return all(a is None or a == b for a, b in zip(one, two, strict=True))
 
 
-def _words_of(node: TemplateNode, word: str | None, key: Sequence[str | None] | None) -> tuple[str | None, ...]:
-    """The values of a node's parameters, in order."""
-    return ((word,) if node.params and word is not None else ()) + (tuple(key) if key is not None else ())
-
-
 def _apply(kind: str, given: Sequence[Any], tables: Tables) -> Any:
-    """The value of a function without words."""
-    if kind == "scene":
-        return tables.everything
-    if kind == "union":
-        return given[0] | given[1]
-    if kind == "intersect":
-        return given[0] & given[1]
-    if kind == "count":
-        return given[0].bit_count()
-    if kind == "exist":
-        return given[0] != 0
-    if kind == "unique":
-        return given[0].bit_length() - 1
-    if kind == "less_than":
-        return given[0] < given[1]
-    if kind == "greater_than":
-        return given[0] > given[1]
+    """The value of a function without words; None where a `unique` fails."""
+    if kind in ON_MASKS:
+        return ON_MASKS[kind](*given)
     verb, _, attribute = kind.partition("_")
-    if verb == "equal":
-        return given[0] == given[1]
-    if verb == "same":
-        return tables.same[attribute][given[0]]
-    return tables.attributes[attribute][given[0]]
+    if verb == "scene":
+        return tables.everything
+    return (tables.same if verb == "same" else tables.attributes)[attribute][given[0]]
 
 
 def _replay(node: TemplateNode, given: Sequence[Any], filling: Choice, tables: Tables) -> Any:
     """The value of any node under given words; None where a `unique` fails."""
     word, key = filling
     if not node.params:
-        if node.type == "unique" and given[0].bit_count() != 1:
-            return None
         return _apply(node.type, given, tables)
     if node.type == "relate":
         return tables.related[str(word)][given[0]]
     if key is None:
         return given[0] & tables.value_masks[node.signature.values[0], str(word)]
-    mask = tables.mask((key[0], key[1], key[2], key[3])) & (
-        given[0] if word is None else tables.related[word][given[0]]
-    )
-    if node.type.endswith("unique"):
-        return mask.bit_length() - 1 if mask.bit_count() == 1 else None
-    if node.type.endswith("count"):
-        return mask.bit_count()
-    return mask != 0 if node.type.endswith("exist") else mask
+    return ending(node.type)(tables.mask(key) & (given[0] if word is None else tables.related[word][given[0]]))
 
 
 def _program(template: Template, fillings: Sequence[Choice]) -> tuple[Node, ...]:
@@ -284,22 +252,18 @@ def _program(template: Template, fillings: Sequence[Choice]) -> tuple[Node, ...]
     nodes: list[Node] = []
     ends: list[int] = []
     for node, (word, key) in zip(template.nodes, fillings, strict=True):
-        sources = tuple(ends[source] for source in node.inputs)
-        if not node.composite:
-            nodes.append(Node(node.type, sources, () if word is None else (word,)))
-        else:
-            if word is not None:
-                nodes.append(Node("relate", sources, (word,)))
-                sources = (len(nodes) - 1,)
-            for attribute, value in zip(DESCRIPTION, key or (), strict=True):
-                if value is not None:
-                    nodes.append(Node(f"filter_{attribute}", sources, (value,)))
-                    sources = (len(nodes) - 1,)
+        steps: list[tuple[str, str | None]] = []
+        if node.composite:
+            steps += [("relate", word)] if word is not None else []
+            described = zip(DESCRIPTION, key or (), strict=True)
+            steps += [(f"filter_{attribute}", value) for attribute, value in described if value is not None]
             last = node.type.rpartition("_")[2]
-            if last in ("unique", "count", "exist"):
-                nodes.append(Node(last, sources))
-                sources = (len(nodes) - 1,)
-            ends.append(sources[0])
-            continue
-        ends.append(len(nodes) - 1)
+            steps += [(last, None)] if last in ON_MASKS else []
+        else:
+            steps = [(node.type, word)]
+        sources = tuple(ends[source] for source in node.inputs)
+        for function, value in steps:
+            nodes.append(Node(function, sources, () if value is None else (value,)))
+            sources = (len(nodes) - 1,)
+        ends.append(sources[0])
     return tuple(nodes)

@@ -5,12 +5,14 @@ Bit i of a mask stands for object i. Looking up "red things left of object 3" is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from random import Random
 from typing import Any
 
 from pfungst.world.constants import ATTRIBUTES, RELATIONS
+from pfungst.world.programs import ON_MASKS
 from pfungst.world.questions.template import DESCRIPTION
 from pfungst.world.scene import Scene, relationships
 
@@ -91,7 +93,8 @@ class Tables:
         """
         slot = (form, among, unsaid)
         if slot not in self._cache:
-            outcomes: dict[Any, list[Choice]] = {}
+            outcomes: defaultdict[Any, list[Choice]] = defaultdict(list)
+            value = ending(form)
             keys = list(self.present.items())
             if form != "filter_unique":
                 keys += [(key, 0) for key in self.absent]
@@ -100,8 +103,8 @@ class Tables:
             for key, mask in keys:
                 if any(key[i] is not None for i in unsaid) or (empty and key == EVERYTHING):
                     continue
-                _add(outcomes, form, mask & among, (None, key))
-            self._cache[slot] = list(outcomes.items())
+                outcomes[value(mask & among)].append((None, key))
+            self._cache[slot] = _valid(outcomes)
         return self._cache[slot]
 
     def related_described(self, form: str, origin: int, unsaid: tuple[int, ...]) -> list[Outcome]:
@@ -112,7 +115,8 @@ class Tables:
         """
         slot = (form, origin, unsaid)
         if slot not in self._cache:
-            outcomes: dict[Any, list[Choice]] = {}
+            outcomes: defaultdict[Any, list[Choice]] = defaultdict(list)
+            value = ending(form)
             for relation, rows in self.related.items():
                 row = rows[origin]
                 for key, mask in self.present.items():
@@ -120,8 +124,8 @@ class Tables:
                         continue
                     if form == "relate_filter" and not mask & row:
                         continue
-                    _add(outcomes, form, mask & row, (relation, key))
-            self._cache[slot] = list(outcomes.items())
+                    outcomes[value(mask & row)].append((relation, key))
+            self._cache[slot] = _valid(outcomes)
         return self._cache[slot]
 
 
@@ -132,14 +136,11 @@ def _mask(indices: Any) -> int:
     return mask
 
 
-def _add(outcomes: dict[Any, list[Choice]], form: str, mask: int, choice: Choice) -> None:
-    value: Any = mask
-    if form.endswith("unique"):
-        if mask == 0 or mask & (mask - 1):
-            return
-        value = mask.bit_length() - 1
-    elif form.endswith("count"):
-        value = mask.bit_count()
-    elif form.endswith("exist"):
-        value = mask != 0
-    outcomes.setdefault(value, []).append(choice)
+def _valid(outcomes: dict[Any, list[Choice]]) -> list[Outcome]:
+    outcomes.pop(None, None)
+    return list(outcomes.items())
+
+
+def ending(form: str) -> Callable[[int], Any]:
+    """What turns the objects that a composite node picks out into its value; None where its `unique` fails."""
+    return ON_MASKS.get(form.rpartition("_")[2], int)
