@@ -10,7 +10,7 @@ import PIL.Image
 import pytest
 
 from pfungst.core import DataError
-from pfungst.web.uploads import checked_image
+from pfungst.web.pictures import checked_image
 
 
 def encoded(kind: str, size: tuple[int, int] = (20, 10)) -> bytes:

@@ -48,18 +48,23 @@ def static(name: str) -> str:
     return (files("pfungst.report") / "static" / name).read_text("utf-8")
 
 
-@cache
-def environment() -> Any:
-    """The template engine: everything is escaped, and an unknown name is an error."""
+def template_engine(package: str) -> Any:
+    """For the templates of a package: everything is escaped, and an unknown name is an error."""
     import jinja2
 
-    made = jinja2.Environment(
-        loader=jinja2.PackageLoader("pfungst.report", "templates"),
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader(package, "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+@cache
+def environment() -> Any:
+    """The template engine of the reports."""
+    made = template_engine("pfungst.report")
     made.filters.update(number=number, p=format_p, cell=format_cell, plain=_plain)
     return made
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 import hmac
 import time
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
-from starlette.routing import Route, Router
+from starlette.routing import Route
 
-from pfungst.core import Image, PfungstError
-from pfungst.report.page import static as report_static
+from pfungst.core import Dataset, Image, PfungstError
 from pfungst.web import views
 from pfungst.web.desk import Desk
 from pfungst.web.forms import Actions, Form
 from pfungst.web.pictures import LARGE, SMALL
-from pfungst.web.runs import NotHere
+from pfungst.web.routing import router, static_route
+from pfungst.web.runs import NotHere, RunFolder
+from pfungst.web.saving import Row, save
 from pfungst.web.security import FOREIGN_POLICY, App, Guard, Refused, allowed_hosts
 from pfungst.web.sessions import Session, Sessions
 from pfungst.web.settings import WebSettings
@@ -64,7 +64,7 @@ class Explorer:
             Route("/moved", self._moved),
             Route("/shown", self._shown),
             Route("/report", self._report),
-            Route("/static/{name}", _static),
+            static_route(HERE / "static", OURS),
             Route("/sign-in", lambda request: self.page(request, "sign_in.html", here="sign-in")),
             self.actions.action("/sign-in", self._sign_in, open_to_all=True),
             *live.routes(self),
@@ -72,17 +72,9 @@ class Explorer:
             *ask_pages.routes(self),
             *game_pages.routes(self),
         ]
-
-        @asynccontextmanager
-        async def lifespan(_: Any) -> AsyncIterator[None]:
-            yield
-            self.site.close()
-
-        # The bare router: Starlette's application would answer errors itself, before the guard sees them.
-        inner = Router(routes, lifespan=lifespan, default=_no_page)
         largest = {"/": self.settings.max_form, "/ask/upload": self.settings.max_upload + self.settings.max_form}
         hosts = allowed_hosts(self.settings.host)
-        return Guard(inner, self.sessions, hosts, largest, self._error)
+        return Guard(router(routes, self.site.close), self.sessions, hosts, largest, self._error)
 
     def page(self, request: Request, template: str, status: int = 200, **context: Any) -> Response:
         """A page for this visitor."""
@@ -95,6 +87,16 @@ class Explorer:
 
     def may_write(self, session: Session) -> bool:
         return session.may_write or not self.settings.token
+
+    def data(self, run: str) -> Dataset:
+        """The data set of a run; where none is named, that of the game and of the questions."""
+        return self.site.pictures.data(self.site.runs.get(run)) if run else self.desk.data
+
+    def save(self, player: str, rows: Sequence[Row]) -> RunFolder:
+        """Add the variants of a question to the saved ones of a player; returns their run."""
+        folder = save(self.settings.home, player, rows)
+        self.site.runs.refresh()
+        return next(run for run in self.site.runs.all() if run.path.resolve() == folder.resolve())
 
     def _error(self, status: int, sentence: str, session: Session) -> bytes:
         heading = HEADINGS.get(status, "This did not work")
@@ -177,17 +179,3 @@ class Explorer:
 def make_app(settings: WebSettings) -> App:
     """The explorer as an ASGI application."""
     return Explorer(settings).app()
-
-
-def _static(request: Request) -> Response:
-    name = request.path_params["name"]
-    kept = {"cache-control": "max-age=300"}
-    if name == "style.css":
-        return Response(report_static("style.css"), media_type="text/css", headers=kept)
-    if name not in OURS:
-        raise NotHere("There is no such file.")
-    return Response((HERE / "static" / name).read_text("utf-8"), media_type=OURS[name], headers=kept)
-
-
-async def _no_page(scope: Any, receive: Any, send: Any) -> None:
-    raise NotHere("There is no such page.")

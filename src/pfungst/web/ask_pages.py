@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import secrets
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -13,13 +12,13 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from pfungst.core import Dataset, Example, Image, PfungstError
+from pfungst.report.page import data_url
 from pfungst.web.asking import Asked, ask, own_id
 from pfungst.web.desk import Seat, find_example
 from pfungst.web.forms import Form
-from pfungst.web.pictures import LARGE, SMALL, encode
+from pfungst.web.pictures import LARGE, SMALL, checked_image, encode
 from pfungst.web.runs import NotHere
-from pfungst.web.saving import Row, save
-from pfungst.web.uploads import checked_image
+from pfungst.web.saving import Row
 
 if TYPE_CHECKING:
     from pfungst.web.app import Explorer
@@ -43,14 +42,15 @@ class AskPages:
         run, id_ = query.get("run", ""), query.get("id", "")
         filled: dict[str, Any] = {}
         if id_:
-            example = find_example(self._data(run), id_)
+            example = find_example(self._explorer.data(run), id_)
             filled = {"question": example.question, "target": example.target or "",
                       "choices": ", ".join(example.choices)}  # fmt: skip
         return self._explorer.page(request, "ask.html", **self._page(run=run, id=id_, **filled))
 
     def image(self, request: Request) -> Response:
         """The image of an example that can be asked about."""
-        image = find_example(self._data(request.query_params.get("run", "")), request.query_params.get("id", "")).image
+        query = request.query_params
+        image = find_example(self._explorer.data(query.get("run", "")), query.get("id", "")).image
         if image is None:
             raise NotHere("This image is not there.")
         return self._explorer.image(request, image, SMALL)
@@ -59,7 +59,7 @@ class AskPages:
         run, id_, player = form.text("run"), form.text("id"), form.text("player")
         given = {name: form.text(name) for name in ("question", "target", "choices")}
         page = self._page(run=run, id=id_, player=player, **given)
-        data = self._data(run)
+        data = self._explorer.data(run)
         try:
             example = self._example(form, data, given, id_)
             seat = self.desk.seat(player, data)
@@ -76,20 +76,15 @@ class AskPages:
         seat, asked, owner = self._tickets.get(form.text("ticket"), (None, None, ""))
         if seat is None or asked is None or owner != form.session.id:
             raise NotHere("These answers are gone. Ask again, then save.")
-        rows = [Row.of(asked.example, asked.clean.query, asked.clean.answer, "clean")]
+        rows = [Row(asked.example, asked.clean.query, asked.clean.answer, "clean")]
         for part in asked.parts:
             rows += [
-                Row.of(asked.example, one.query, one.answer, f"{part.title.lower()}: {one.name}") for one in part.said
+                Row(asked.example, one.query, one.answer, f"{part.title.lower()}: {one.name}") for one in part.said
             ]
-        saved = save(self._explorer.settings.home, seat.player.name, rows)
-        self._explorer.site.runs.refresh()
-        run = next(one for one in self._explorer.site.runs.all() if one.path.resolve() == saved.resolve())
+        run = self._explorer.save(seat.player.name, rows)
         page = self._page(player=seat.spec, question=asked.example.question)
         found = page | {"asked": asked, "image": _shown(asked.example.image), "saved": run.id}
         return self._html(form, found)
-
-    def _data(self, run: str) -> Dataset:
-        return self._explorer.site.pictures.data(self._explorer.site.runs.get(run)) if run else self.desk.data
 
     def _example(self, form: Form, data: Dataset, given: Mapping[str, str], id_: str) -> Example:
         from dataclasses import replace
@@ -120,7 +115,7 @@ class AskPages:
         )  # fmt: skip
 
     def _page(self, **given: Any) -> dict[str, Any]:
-        data = self._data(given.get("run", ""))
+        data = self._explorer.data(given.get("run", ""))
         seen = [example for example in data if example.image is not None and example.group in ("", example.id)]
         step = max(1, len(seen) // SUGGESTED)
         players = self._explorer.settings.players
@@ -138,7 +133,7 @@ def _shown(image: Image | None) -> str:
     if image is None:
         return ""
     content, kind = encode(image, LARGE)
-    return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
+    return data_url(kind, content)
 
 
 def routes(explorer: Explorer) -> list[Route]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -13,8 +12,6 @@ from pfungst.core import PfungstError
 from pfungst.report.findings import read_findings
 from pfungst.web.runs import RESCAN_SECONDS, RunFolder, State, state_of
 from pfungst.web.site import Site
-
-_HEADLINE = ("clean", "disturbed", "drop")
 
 
 @dataclass(frozen=True)
@@ -81,35 +78,7 @@ def _findings(run: RunFolder) -> tuple[tuple[dict[str, Any], ...], str, int]:
 def _read_findings(run: RunFolder, size: int, modified: int) -> tuple[tuple[dict[str, Any], ...], str, int]:
     try:
         found = read_findings(run.path, run.label)
-        if not all(_is_findings(one) for one in found):
-            return (), "Its findings.json is not one of this version: run `pfungst rescore`.", 0
         unread = json.loads((run.path / run.read_as("findings.json")).read_bytes()).get("unread") or {}
-        return tuple(map(_complete, found)), "", sum(int(count) for count in unread.values())
+        return tuple(found), "", sum(int(count) for count in unread.values())
     except (PfungstError, ValueError, TypeError, AttributeError, RecursionError):
         return (), "Its findings.json cannot be read.", 0
-
-
-def _is_findings(one: Any) -> bool:
-    """Whether this has the shape that pages rely on."""
-    if not isinstance(one, Mapping) or not isinstance(one.get("probe"), str):
-        return False
-    lists = all(isinstance(one.get(name), list) for name in ("rows", "figures"))
-    headline = all(name in one and (one[name] is None or _is_finding(one[name])) for name in _HEADLINE)
-    return lists and headline and isinstance(one.get("verdict"), str) and all(map(_is_finding, one["rows"]))
-
-
-def _complete(one: Mapping[str, Any]) -> dict[str, Any]:
-    """The findings of a probe with every field that pages show; earlier versions wrote fewer."""
-
-    def whole(number: Mapping[str, Any]) -> dict[str, Any]:
-        return {"value": None, "low": None, "high": None, "p": None, "condition": "", "unit": "%", **number}
-
-    headline = {name: whole(one[name]) if one[name] else None for name in _HEADLINE}
-    return {"tables": [], "failures": [], **one, **headline, "rows": [whole(number) for number in one["rows"]]}
-
-
-def _is_finding(one: Any) -> bool:
-    if not isinstance(one, Mapping) or not isinstance(one.get("name"), str) or not isinstance(one.get("n"), int):
-        return False
-    numbers = all(isinstance(one.get(name), int | float | None) for name in ("value", "low", "high", "p"))
-    return numbers and all(isinstance(one.get(name, ""), str) for name in ("condition", "unit"))

@@ -16,7 +16,7 @@ from pfungst.scores import same_answer
 from pfungst.web.desk import Seat, find_example
 from pfungst.web.forms import Form
 from pfungst.web.play import ADVERSARIES, Table, drawn, outcome, positions_of, scene_of
-from pfungst.web.saving import Row, save
+from pfungst.web.saving import Row
 
 if TYPE_CHECKING:
     from pfungst.web.app import Explorer
@@ -33,7 +33,7 @@ class GamePages:
 
     def show(self, request: Request) -> Response:
         run, id_ = request.query_params.get("run", ""), request.query_params.get("id", "")
-        data = self._data(run)
+        data = self._explorer.data(run)
         examples = self._table.playable(data, SUGGESTED)
         if not examples:
             raise PfungstError(f"The data set {data.name} has no scenes to play with. Serve with --data world.")
@@ -98,17 +98,12 @@ class GamePages:
         for condition, places in layouts:
             query = board.query(places, scene=True)
             said = self._table.answer(board, seat, places)
-            rows.append(Row.of(board.example, query, said, condition))
-        saved = save(self._explorer.settings.home, seat.player.name, rows)
-        self._explorer.site.runs.refresh()
-        run = next(one for one in self._explorer.site.runs.all() if one.path.resolve() == saved.resolve())
+            rows.append(Row(board.example, query, said, condition))
+        run = self._explorer.save(seat.player.name, rows)
         return JSONResponse({"run": run.id, "address": self._explorer.site.links("run", run=run.id)})
 
-    def _data(self, run: str) -> Dataset:
-        return self._explorer.site.pictures.data(self._explorer.site.runs.get(run)) if run else self._explorer.desk.data
-
     def _board(self, form: Form) -> tuple[Dataset, Board]:
-        data = self._data(form.text("run"))
+        data = self._explorer.data(form.text("run"))
         return data, self._table.board(data, find_example(data, form.text("id")))
 
     def _seat(self, form: Form, data: Dataset) -> Seat:

@@ -141,10 +141,12 @@ class Index:
         return Page([wide[one] for one in shown if one in wide], total, known, mean)
 
     def _wide(self, table: _Table, numbers: Sequence[int]) -> Iterator[dict[str, Any]]:
-        marks = ",".join("?" * len(numbers))
-        return _dicts(
-            self._db.cursor().execute(f"SELECT {_SHOWN} FROM {table.name} WHERE number IN ({marks})", list(numbers))
-        )
+        return self._select(table, f"number IN ({','.join('?' * len(numbers))})", list(numbers))
+
+    def _select(self, table: _Table, where: str, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
+        found = self._db.cursor().execute(f"SELECT {_SHOWN} FROM {table.name} WHERE {where}", values)
+        names = [column[0] for column in found.description]
+        return (dict(zip(names, row, strict=True)) for row in found.fetchall())
 
     def _rows(self, table: _Table, run: RunFolder, wanted: Wanted, places: Sequence[Place] | None) -> Rows:
         """Numbers of the wanted answers of a run. Nothing that a visitor writes becomes SQL."""
@@ -170,22 +172,15 @@ class Index:
 
     def example(self, run: RunFolder, example_id: str) -> list[dict[str, Any]]:
         """Every answer of a run about an example, probe by probe, the clean one of each first."""
-        table = self._table(run)
-        cursor = self._db.cursor()
-        found = cursor.execute(
-            f"SELECT {_SHOWN} FROM {table.name} WHERE example_id = ? ORDER BY probe, trial, place LIMIT 2000",
-            [example_id],
-        )
-        return list(_dicts(found))
+        where = f"example_id = ? ORDER BY probe, trial, place LIMIT {_MOST_OF_ONE}"
+        return list(self._select(self._table(run), where, [example_id]))
 
     def row(self, run: RunFolder, place: Place) -> dict[str, Any] | None:
         """The answer at a place."""
-        table = self._table(run)
-        found = self._db.cursor().execute(
-            f"SELECT {_SHOWN} FROM {table.name} WHERE example_id = ? AND probe = ? AND variant = ? LIMIT 1",
-            [place.example_id, place.probe, place.variant],
+        values = [place.example_id, place.probe, place.variant]
+        return next(
+            self._select(self._table(run), "example_id = ? AND probe = ? AND variant = ? LIMIT 1", values), None
         )
-        return next(_dicts(found), None)
 
     def neighbours(
         self, run: RunFolder, wanted: Wanted, at: int
@@ -297,9 +292,3 @@ def _signature(files: Sequence[Path]) -> Signature:
             continue
         found.append((file.name, status.st_size, status.st_mtime_ns))
     return tuple(found)
-
-
-def _dicts(cursor: Any) -> Iterator[dict[str, Any]]:
-    names = [column[0] for column in cursor.description]
-    for row in cursor.fetchall():
-        yield dict(zip(names, row, strict=True))

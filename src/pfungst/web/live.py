@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from starlette.concurrency import run_in_threadpool
@@ -42,11 +43,7 @@ class _Watch:
             return self._states
 
     def _read(self) -> dict[str, Any]:
-        states = {run.id: state_of(run) for run in self._runs.all()}
-        return {
-            name: {"state": one.state, "what": one.what, "done": one.done, "total": one.total}
-            for name, one in states.items()
-        }
+        return {run.id: asdict(state_of(run)) for run in self._runs.all()}
 
 
 def routes(explorer: Explorer) -> list[Route]:

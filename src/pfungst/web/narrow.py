@@ -20,7 +20,7 @@ Mask = NDArray[np.bool_]
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-_CODED = {"probe": "probe", "variant": "variant", "flip": "flip", "kind": "answer_type", "question": "question_type"}
+CODED = {"probe": "probe", "variant": "variant", "flip": "flip", "kind": "answer_type", "question": "question_type"}
 """Fields of `Wanted` that ask for one value, and their columns."""
 _NUMBERS = ("score", "clean_score", "confidence")
 
@@ -50,7 +50,7 @@ class Narrow:
         """
         masks = [
             self.codes[column] == self.names[column].get(getattr(wanted, field), -1)
-            for field, column in _CODED.items()
+            for field, column in CODED.items()
             if getattr(wanted, field)
         ]
         if wanted.outcome:
@@ -114,7 +114,7 @@ class Gathering:
 
     def __init__(self) -> None:
         self._parts: dict[str, list[Any]] = {}
-        self._names: dict[str, dict[str, int]] = {column: {} for column in _CODED.values()}
+        self._names: dict[str, dict[str, int]] = {column: {} for column in CODED.values()}
 
     def add(self, batch: Any, hashes: Mapping[str, NDArray[np.uint64]]) -> None:
         """batch: an Arrow table with the columns of SCHEMA; hashes: of its texts, by column of SEARCHED."""

@@ -1,22 +1,26 @@
-"""The images of examples, from the data set that a run names; loaded when somebody first looks."""
+"""The images of examples, from the data set that a run names, loaded when somebody first looks; and those that visitors
+send, checked by what they are, not by what they are called."""
 
 from __future__ import annotations
 
 import io
 import json
 import threading
+import warnings
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from pfungst.api import load_again, part_again
-from pfungst.core import Dataset, Example, Image, PfungstError
+from pfungst.core import BytesImage, DataError, Dataset, Example, Image, PfungstError
 from pfungst.core.images import as_rgb
 from pfungst.web.runs import NotHere, RunFolder
 
 SMALL, LARGE = 240, 960
 """Longest side of an image in a list and on a page of its own, pixels."""
+TYPES = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
+"""Formats of uploads, as Pillow names them."""
 _KEPT = 600
 """Encoded images in memory."""
 
@@ -102,6 +106,34 @@ def encode(image: Image, side: int) -> tuple[bytes, str]:
         return buffer.getvalue(), "image/png"
     picture.save(buffer, format="JPEG", quality=88)
     return buffer.getvalue(), "image/jpeg"
+
+
+def checked_image(data: bytes, max_bytes: int, max_pixels: int) -> BytesImage:
+    """The upload as an image, byte for byte; DataError where it is none, or too large.
+
+    The size stands in the header: what is too large is never decoded.
+    """
+    import PIL.Image
+
+    if not data:
+        raise DataError("The uploaded file is empty.")
+    if len(data) > max_bytes:
+        raise DataError(f"The uploaded file has {len(data):,} bytes; at most {max_bytes:,} are taken.")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PIL.Image.DecompressionBombWarning)
+            with PIL.Image.open(io.BytesIO(data), formats=TYPES) as header:
+                width, height = header.size
+    except (OSError, ValueError, SyntaxError, PIL.Image.DecompressionBombError):
+        raise DataError("The uploaded file is not an image: PNG, JPEG, WebP, GIF and BMP are taken.") from None
+    if width * height > max_pixels:
+        raise DataError(f"The uploaded image has {width} x {height} pixels; at most {max_pixels:,} are taken.")
+    image = BytesImage(data)
+    try:
+        as_rgb(image)  # decodes it: half a file is found now, not by the player
+    except DataError:
+        raise DataError("The uploaded image is damaged: it cannot be decoded to its end.") from None
+    return image
 
 
 def _load(config: Mapping[str, Any], run: RunFolder) -> Dataset | PfungstError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import queue
 import threading
 from collections.abc import Iterator, Sequence
@@ -18,6 +17,7 @@ from pfungst.probes.game.board import Board, Floats
 from pfungst.probes.game.enforcers import Enforcers
 from pfungst.probes.game.minigame import UNASKED, MiniGame, Move
 from pfungst.probes.game.rules import GAMES, GameRules
+from pfungst.report.page import data_url
 from pfungst.scores import same_answer
 from pfungst.web.desk import Desk, Seat
 from pfungst.web.security import Refused
@@ -182,7 +182,7 @@ def positions_of(value: Any, board: Board) -> Floats:
 
 def drawn(board: Board, positions: Floats) -> str:
     """The image of a layout as a data URL."""
-    return "data:image/png;base64," + base64.b64encode(board.image(positions).read()).decode("ascii")
+    return data_url("image/png", board.image(positions).read())
 
 
 def scene_of(board: Board) -> dict[str, Any]:

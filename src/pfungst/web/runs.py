@@ -83,8 +83,6 @@ class State:
     what: str = ""
     done: int = 0
     total: int = 0
-    age: float = 0.0
-    """Seconds since it last told something."""
 
 
 class Runs:
@@ -126,7 +124,7 @@ def state_of(run: RunFolder) -> State:
         what, done, total = str(known["what"]), int(known["done"]), int(known["total"])
     except (OSError, ValueError, KeyError, TypeError):
         return State("finished" if finished else "unfinished")
-    return State("running" if age < QUIET_SECONDS else "quiet", what, done, total, age)
+    return State("running" if age < QUIET_SECONDS else "quiet", what, done, total)
 
 
 def _scan(roots: Sequence[Path]) -> list[RunFolder]:

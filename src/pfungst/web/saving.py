@@ -16,7 +16,7 @@ from typing import Any
 
 from pfungst import __version__
 from pfungst.api import slug
-from pfungst.core import Answer, Exam, Example, Image, Query
+from pfungst.core import Answer, Exam, Example, Query
 from pfungst.core.files import jsonable, write_atomic
 from pfungst.probes.conditions import Conditions, member_id
 
@@ -29,27 +29,11 @@ _lock = threading.Lock()
 class Row:
     """One variant of a question, and what the player said."""
 
+    example: Example
+    query: Query
+    answer: Answer
     condition: str
     """`clean` first, then what was done."""
-    question: str
-    answer: Answer
-    image: Image | None = None
-    image_id: str = ""
-    choices: tuple[str, ...] = ()
-    target: str | None = None
-    answers: tuple[str, ...] = ()
-    answer_type: str = ""
-    scene: Mapping[str, Any] | None = None
-    program: Sequence[Mapping[str, Any]] | None = None
-
-    @classmethod
-    def of(cls, example: Example, query: Query, answer: Answer, condition: str) -> Row:
-        target = example.target
-        choices = query.choices if target is None or target in query.choices else ()
-        return cls(
-            condition, query.question, answer, query.image, example.image_id, choices, target, example.answers,
-            example.answer_type, query.scene, example.program,
-        )  # fmt: skip
 
 
 def save(home: Path, player: str, rows: Sequence[Row]) -> Path:
@@ -91,15 +75,17 @@ def save(home: Path, player: str, rows: Sequence[Row]) -> Path:
 
 
 def _question(folder: Path, row: Row, id_: str, group: str) -> dict[str, Any]:
+    example, query = row.example, row.query
+    choices = query.choices if example.target is None or example.target in query.choices else ()
     found: dict[str, Any] = {
-        "id": id_, "group": group, "question": row.question, "image_id": row.image_id, "answers": list(row.answers),
-        "target": row.target, "choices": list(row.choices), "answer_type": row.answer_type,
-        "scene": jsonable(row.scene) if row.scene is not None else None,
-        "program": jsonable(list(row.program)) if row.program is not None else None,
+        "id": id_, "group": group, "question": query.question, "image_id": example.image_id,
+        "answers": list(example.answers), "target": example.target, "choices": list(choices),
+        "answer_type": example.answer_type, "scene": jsonable(query.scene),
+        "program": jsonable(list(example.program)) if example.program is not None else None,
     }  # fmt: skip
-    if row.image is not None:
-        name = f"{IMAGES}/{row.image.digest[:32]}.png"
-        content = row.image.read()
+    if query.image is not None:
+        name = f"{IMAGES}/{query.image.digest[:32]}.png"
+        content = query.image.read()
         if not (folder / name).exists():
             write_atomic(folder / name, content)
         found["image"] = name

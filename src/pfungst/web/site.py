@@ -13,6 +13,7 @@ from urllib.parse import quote, urlencode
 
 from pfungst.core import PfungstError
 from pfungst.report.card import format_cell, format_finding, format_p, number
+from pfungst.report.page import template_engine
 from pfungst.web.index import Index
 from pfungst.web.notes import Notes
 from pfungst.web.pictures import Pictures
@@ -66,12 +67,7 @@ class Site:
 
     @cached_property
     def _templates(self) -> Any:
-        import jinja2
-
-        environment = jinja2.Environment(
-            autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-            loader=jinja2.FileSystemLoader(HERE / "templates"),
-        )  # fmt: skip
+        environment = template_engine("pfungst.web")
         environment.globals.update(
             link=self.links, is_right=is_right, number=number, finding=format_finding, p_value=format_p,
             cell=format_cell, is_static=self.links.static,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterator
 from typing import Any
 
 from pfungst.core import Image, PfungstError
+from pfungst.report.page import data_url
 from pfungst.web.moves import moved_scene
 from pfungst.web.notes import Note
 from pfungst.web.runs import NotHere, RunFolder
@@ -103,4 +103,4 @@ def _data_url(image: Image) -> str:
     content = image.read()
     kinds = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "webp", b"BM": "bmp"}
     kind = next((name for start, name in kinds.items() if content.startswith(start)), "png")
-    return f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
+    return data_url(f"image/{kind}", content)

@@ -13,6 +13,7 @@ from pfungst.core import PfungstError
 from pfungst.report.plots import draw
 from pfungst.report.summary import draw_narrow, draw_wide, summary_rows, verdict
 from pfungst.web.cards import RunCard, card_of
+from pfungst.web.narrow import CODED
 from pfungst.web.reading import FLIPS, LOST
 from pfungst.web.runs import NotHere, RunFolder
 from pfungst.web.site import Site
@@ -177,9 +178,8 @@ def _options(site: Site, runs: Sequence[RunFolder], wanted: Wanted) -> dict[str,
 
 def _counted(site: Site, runs: Sequence[RunFolder], wanted: Wanted) -> dict[str, list[tuple[str, str]]]:
     facets = [facet for run in runs for facet in site.index.facets(run)]
-    named = {"probe": "probe", "variant": "variant", "kind": "answer_type", "question": "question_type", "flip": "flip"}
     found: dict[str, list[tuple[str, str]]] = {}
-    for field, column in named.items():
+    for field, column in CODED.items():
         counts: dict[str, int] = {}
         for facet in facets:
             if field == "probe" or not wanted.probe or facet.probe == wanted.probe:
@@ -241,8 +241,7 @@ def example_page(
 
 
 def _headlines(one: Mapping[str, Any]) -> list[dict[str, Any]]:
-    found = [one["clean"], one["disturbed"], one["drop"]]
-    return [{"unit": "%", "condition": "", **number} for number in found if number]
+    return [one[name] for name in ("clean", "disturbed", "drop") if one[name]]
 
 
 def _same_data(site: Site, card: RunCard, other: RunFolder) -> bool:
