@@ -22,7 +22,7 @@ import PIL.Image
 import PIL.ImageEnhance
 import PIL.ImageFilter
 
-from pfungst.probes.picture import OPERATIONS, Operation
+from pfungst.probes.picture import OPERATIONS
 from pfungst.probes.picture.kernels import Pixels
 
 GOAL = 200
@@ -42,7 +42,7 @@ def main() -> None:
     print(f"{'operation':12} {'ours, ms':>9} {'peer, ms':>9} {'ratio':>6}")
     for name in OPERATIONS.builtin:
         part = OPERATIONS.get(name)
-        if not isinstance(part, Operation):
+        if part.change is None:
             continue
         part(image, 1, 0)
         ours = timed(lambda severity, part=part: part(image, severity, severity), repeats)

@@ -15,11 +15,11 @@ from scipy import ndimage
 
 from pfungst.core import BytesImage
 from pfungst.core.images import as_rgb
-from pfungst.probes.picture import OPERATIONS, Operation, change, disturbed
+from pfungst.probes.picture import OPERATIONS, change, disturbed
 from pfungst.probes.picture.kernels import Pixels
 from pfungst.probes.picture.operations import blur, contrast, gamma_table, jpeg_at, noise, rescale, rotate, shift
 
-PIXELS = [name for name in OPERATIONS.builtin if isinstance(OPERATIONS.get(name), Operation)]
+PIXELS = [name for name in OPERATIONS.builtin if OPERATIONS.get(name).change is not None]
 RESIZING = {"crop", "pad"}
 
 

@@ -6,9 +6,11 @@ that the same seed gives the same pixels on every machine; amounts in pixels gro
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -16,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.core import Query
+from pfungst.core import LazyImage, Query
 from pfungst.probes.picture import kernels
 from pfungst.probes.picture.kernels import Pixels
 from pfungst.probes.picture.topics import ANGLE, CLOCK, COLOR, COUNT, DIRECTION, EDGE, LIGHT, SHARPNESS, TEXT
@@ -25,6 +27,8 @@ VERSION = 2
 """Part of every digest: counted up when an operation makes other pixels."""
 SEVERITIES = (1, 2, 3, 4, 5)
 SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1))
+Band = Callable[[int, int, int], tuple[int, int]]
+"""Height, width and severity to the rows and columns at the border that may get lost."""
 
 
 @dataclass(frozen=True)
@@ -33,22 +37,29 @@ class Operation:
 
     about: str
     """What it does, for tables."""
-    change: Callable[[Pixels, int, int], Pixels]
-    """Pixels (height, width, 3), severity 1 to 5 and a random number of 64 bits to new pixels."""
+    change: Callable[[Pixels, int, int], Pixels] | None
+    """Pixels (height, width, 3), severity 1 to 5 and a random number of 64 bits to new pixels. None: only a scene that
+    is drawn anew can show it."""
     spoils: frozenset[str] = frozenset()
     """Topics that a question may not be about, see `topics`."""
-    band: Callable[[int, int, int], tuple[int, int]] | None = None
-    """Height, width and severity to the rows and columns at the border that may get lost; None: none do."""
+    band: Band | None = None
+    """What may get lost at the border; None: nothing."""
     version: Callable[[], str] = str
     """What the pixels depend on besides our own code."""
     graded: bool = True
     """Whether there is more and less of it; else it is done once, at the first severity."""
     proved: Callable[[Any, int, int], Query | str] | None = None
-    """How it is done where the scene is known, as `redrawn.Redrawing` does: there the program decides, not the words
-    of the question. None: as everywhere."""
+    """How it is done where the scene is known: a `redrawn.Stage`, severity and random number to the new query, or to
+    the reason why there is none. There the program decides, not the words of the question. None: as everywhere."""
 
     def __call__(self, pixels: Pixels, severity: int, key: int) -> Pixels:
+        assert self.change is not None, "only a scene can show it"
         return self.change(pixels, severity, key)
+
+
+def made_later(named: Sequence[object], make: Callable[[], Pixels], size: tuple[int, int] | None = None) -> LazyImage:
+    """An image that is made when somebody looks at it, named by what is done to which image."""
+    return LazyImage(hashlib.sha256(json.dumps([VERSION, *named]).encode()).hexdigest(), make, size)
 
 
 def _part(side: int, permille: int) -> int:

@@ -7,7 +7,6 @@ Benchmarking Neural Network Robustness to Common Corruptions and Perturbations (
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,13 +27,13 @@ from pfungst.core import (
     UsageError,
     Variant,
 )
-from pfungst.core.images import as_rgb, image_size
+from pfungst.core.images import as_rgb
 from pfungst.core.registry import Registry
 from pfungst.probes import measure
 from pfungst.probes.cells import lost
 from pfungst.probes.picture.kernels import Pixels
-from pfungst.probes.picture.operations import SEVERITIES, VERSION, Operation
-from pfungst.probes.picture.redrawn import Redrawing, Stage
+from pfungst.probes.picture.operations import SEVERITIES, Operation, made_later
+from pfungst.probes.picture.redrawn import Stage
 from pfungst.probes.picture.results import operation_of, read, reference_drops
 from pfungst.probes.picture.topics import topics
 
@@ -137,36 +136,30 @@ class Picture:
 
     def _pixels(self) -> bool:
         """Whether some operation needs no scene."""
-        return any(isinstance(OPERATIONS.get(one), Operation) for one in self.operations)
+        return any(OPERATIONS.get(one).change is not None for one in self.operations)
 
     def _trial(self, example: Example, image: Image, seed: int) -> Trial:
         variants = [Variant("clean", measure.clean_query(example))]
         refused: dict[str, str] = {}
         stage = Stage.of(example)
         spoken = topics(example)
-        size: tuple[int, int] | None = None
         for name in self.operations:
-            part: Operation | Redrawing = OPERATIONS.get(name)
-            redraw = part.redraw if isinstance(part, Redrawing) else part.proved if stage is not None else None
-            if isinstance(part, Operation) and redraw is None and (of := spoken & part.spoils):
+            part: Operation = OPERATIONS.get(name)
+            redraw = part.proved if stage is not None else None
+            if redraw is None and part.change is None:
+                continue
+            if redraw is None and (of := spoken & part.spoils):
                 refused[name] = f"speaks of {min(of)}"
                 continue
-            if isinstance(part, Redrawing) and stage is None:
-                continue
-            graded = isinstance(part, Redrawing) or part.graded
-            for severity in self.severities if graded else self.severities[:1]:
+            for severity in self.severities if part.graded else self.severities[:1]:
                 key = _key(seed, name, severity, image)
                 made: Query | str
-                if isinstance(part, Operation) and redraw is None:
-                    if stage is not None and part.band is not None:
-                        size = size or image_size(image)
-                        if not stage.inside(*part.band(size[1], size[0], severity)):
-                            refused[f"{name} {severity}"] = "an object would leave the image"
-                            continue
-                    made = replace(variants[0].query, image=disturbed(image, name, severity, key))
-                else:
-                    assert stage is not None and redraw is not None
+                if redraw is not None:
                     made = redraw(stage, severity, key)
+                elif stage is not None and part.band is not None and not stage.inside(part.band, severity):
+                    made = "an object would leave the image"
+                else:
+                    made = replace(variants[0].query, image=disturbed(image, name, severity, key))
                 if isinstance(made, str):
                     refused[f"{name} {severity}"] = made
                 else:
@@ -177,9 +170,8 @@ class Picture:
 
 def disturbed(image: Image, name: str, severity: int, key: int) -> LazyImage:
     """The image after an operation, made when somebody looks at it. Its PNG file holds exactly these pixels."""
-    part: Operation = OPERATIONS.get(name)
-    named = json.dumps([VERSION, name, part.version(), severity, key, image.digest])
-    return LazyImage(hashlib.sha256(named.encode()).hexdigest(), partial(change, image, name, severity, key))
+    named = [name, OPERATIONS.get(name).version(), severity, key, image.digest]
+    return made_later(named, partial(change, image, name, severity, key))
 
 
 def change(image: Image, name: str, severity: int, key: int) -> Pixels:

@@ -5,10 +5,8 @@ Proved means: the question's program gives the same answer on the changed scene,
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -16,12 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.core import Example, LazyImage, Query
+from pfungst.core import Example, Query
 from pfungst.core.images import as_rgb
 from pfungst.probes import measure
 from pfungst.probes.picture import kernels
 from pfungst.probes.picture.kernels import Pixels
-from pfungst.probes.picture.operations import VERSION, Operation
+from pfungst.probes.picture.operations import Band, Operation, made_later
 from pfungst.probes.picture.topics import CLOCK, DIRECTION, TEXT
 from pfungst.scores import same_answer
 from pfungst.world import RenderedImage, Scene, SceneImage, answer, answer_text, visible_pixels
@@ -79,9 +77,10 @@ class Stage:
         id_buffer(lay_out(packed, lit=False)[0], width, height, 0.0, ids, depth, counts)
         return (ids >= 0).reshape(height, width)
 
-    def inside(self, rows: int, columns: int) -> bool:
-        """Whether no object reaches into so many rows and columns at the border."""
+    def inside(self, band: Band, severity: int) -> bool:
+        """Whether no object reaches into the rows and columns at the border that may get lost."""
         height, width = self.objects.shape
+        rows, columns = band(height, width, severity)
         inner = self.objects[rows : max(rows, height - rows), columns : max(columns, width - columns)]
         return int(inner.sum()) == int(self.objects.sum())
 
@@ -92,32 +91,25 @@ class Stage:
             return False
         return int(visible_pixels(scene).min()) >= self.least
 
-    def drawn(self, scene: Scene) -> Query:
+    def drawn(self, scene: Scene, otherwise: str = "the program does not give the right answer") -> Query | str:
+        """The question about another scene, or what to say where that does not keep the answer."""
+        if not self.keeps(scene):
+            return otherwise
         record = scene.to_json()
         return replace(measure.clean_query(self.example), image=SceneImage(record, *self.image.size), scene=record)
 
 
-@dataclass(frozen=True)
-class Redrawing:
-    """A change of an image that is made from its scene."""
-
-    about: str
-    redraw: Callable[[Stage, int, int], Query | str]
-    """Severity 1 to 5 and a random number of 64 bits to the new query, or to the reason why there is none."""
-
-    def __call__(self, stage: Stage, severity: int, key: int) -> Query | str:
-        return self.redraw(stage, severity, key)
-
-
 def camera(stage: Stage, severity: int, key: int) -> Query | str:
     before = stage.scene.camera or CAMERA
+    made: Query | str = ""
     for at in range(TRIES):
         place = _moved(before, _CAMERA[severity - 1], key + at)
         seen = replace(_with(stage.scene, "camera", list(place)), directions=camera_directions(place))
         seen = seen.moved(seen.positions)  # relations and pixel coordinates as this camera sees them
-        if stage.keeps(seen):
-            return stage.drawn(seen)
-    return "no camera nearby keeps the answer and every object in sight"
+        made = stage.drawn(seen, "no camera nearby keeps the answer and every object in sight")
+        if isinstance(made, Query):
+            break
+    return made
 
 
 def light(stage: Stage, severity: int, key: int) -> Query | str:
@@ -126,8 +118,7 @@ def light(stage: Stage, severity: int, key: int) -> Query | str:
     for at, (name, place) in enumerate(given.items()):
         x, y, z = _moved(place, _LAMPS[severity - 1], key + at)
         lamps[name] = [x, y, max(z, _LOWEST)]
-    lit = _with(stage.scene, "lamps", lamps)
-    return stage.drawn(lit) if stage.keeps(lit) else "the program does not give the right answer"
+    return stage.drawn(_with(stage.scene, "lamps", lamps))
 
 
 def backdrop(stage: Stage, severity: int, key: int) -> Query | str:
@@ -139,16 +130,14 @@ def backdrop(stage: Stage, severity: int, key: int) -> Query | str:
         color = _moved((GROUND_ALBEDO,) * 3, reach, key + at)
         ground = [round(min(value, 2 * GROUND_ALBEDO - value), 9) for value in color]
         if np.abs(colors - ground).max(1).min() >= _APART:
-            painted = _with(stage.scene, "backdrop", ground)
-            return stage.drawn(painted) if stage.keeps(painted) else "the program does not give the right answer"
+            return stage.drawn(_with(stage.scene, "backdrop", ground))
     return "an object would be of the colour of the ground"
 
 
 def gloss(stage: Stage, severity: int, key: int) -> Query | str:
     """Surfaces smoother or rougher than published; metal stays metal, and rubber rubber."""
     times = _ROUGHNESS[severity - 1]
-    polished = _with(stage.scene, "roughness", times / 100 if key % 2 else round(100 / times, 9))
-    return stage.drawn(polished) if stage.keeps(polished) else "the program does not give the right answer"
+    return stage.drawn(_with(stage.scene, "roughness", times / 100 if key % 2 else round(100 / times, 9)))
 
 
 def mirror(stage: Stage, severity: int, key: int) -> Query | str:
@@ -164,8 +153,7 @@ def mirror(stage: Stage, severity: int, key: int) -> Query | str:
     seen = replace(scene, objects=turned).moved(places)
     if not stage.keeps(seen):
         return "the program gives another answer in the mirror"
-    named = json.dumps([VERSION, "mirror", stage.image.digest])
-    made = LazyImage(hashlib.sha256(named.encode()).hexdigest(), partial(flip, stage.image), stage.image.size)
+    made = made_later(["mirror", stage.image.digest], partial(flip, stage.image), stage.image.size)
     return replace(measure.clean_query(stage.example), image=made, scene=seen.to_json())
 
 
@@ -202,11 +190,8 @@ def occlusion(stage: Stage, severity: int, key: int) -> Query | str:
         if free and all(abs(top - y) >= side or abs(left - x) >= side for y, x in patches):
             patches.append((top, left))
             if len(patches) == _PATCHES[severity - 1]:
-                named = json.dumps([VERSION, "occlusion", side, patches, stage.image.digest])
-                made = LazyImage(
-                    hashlib.sha256(named.encode()).hexdigest(), partial(cover, stage.image, side, tuple(patches)),
-                    stage.image.size,
-                )  # fmt: skip
+                named = ["occlusion", side, patches, stage.image.digest]
+                made = made_later(named, partial(cover, stage.image, side, tuple(patches)), stage.image.size)
                 return replace(measure.clean_query(stage.example), image=made)
     return "no room between the objects"
 
@@ -231,11 +216,11 @@ def _moved(place: Sequence[float], reach: int, key: int) -> tuple[float, float, 
     return x, y, z
 
 
-CAMERA_MOVED = Redrawing("the camera moved by up to 0.1 to 0.5 on every axis, drawn anew", camera)
-BACKDROP = Redrawing("the ground and the wall in another colour, drawn anew", backdrop)
-GLOSS = Redrawing("all surfaces 1.15 to 2 times as rough or as smooth, drawn anew", gloss)
-LIGHT_MOVED = Redrawing("the lamps moved by up to 0.4 to 2 on every axis, drawn anew", light)
+CAMERA_MOVED = Operation("the camera moved by up to 0.1 to 0.5 on every axis, drawn anew", None, proved=camera)
+BACKDROP = Operation("the ground and the wall in another colour, drawn anew", None, proved=backdrop)
+GLOSS = Operation("all surfaces 1.15 to 2 times as rough or as smooth, drawn anew", None, proved=gloss)
+LIGHT_MOVED = Operation("the lamps moved by up to 0.4 to 2 on every axis, drawn anew", None, proved=light)
 MIRROR = Operation(
     "left and right exchanged", flipped, frozenset({DIRECTION, TEXT, CLOCK}), graded=False, proved=mirror
 )
-OCCLUSION = Redrawing("1 to 9 grey squares where no object is", occlusion)
+OCCLUSION = Operation("1 to 9 grey squares where no object is", None, proved=occlusion)
