@@ -24,11 +24,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell
+
 _BLOCK = re.compile(
     r"((?:^<!--[^\n]*-->\n)*)^```(console|python|csv|json|yaml)([^\n]*)\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?",
     re.DOTALL | re.MULTILINE,
 )
 _NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
+_COLOR = re.compile(r"\x1b\[[\d;]*m")
 _RULE = re.compile(r"[━─═]+")
 
 
@@ -133,23 +137,64 @@ def run_page(path: Path, folder: Path) -> str:
     return "".join([*parts, page[end:]])
 
 
+def notebook_cells(page: str, book: NotebookNode) -> list[NotebookNode]:
+    """The code cells of a page's notebook, a command of a `%%bash` cell in a cell of its own."""
+    cells = []
+    # The cell that installs the package is a comment.
+    code = [cell for cell in book.cells if cell.cell_type == "code" and not cell.source.startswith("# %pip")]
+    for block, cell in zip(blocks(page), code, strict=True):
+        if block.title:
+            assert cell.source == f"%%writefile {block.title}\n{block.text.rstrip()}"
+            cells += [cell]
+        elif block.kind == "console":
+            asked = [command for command, _ in commands(block)]
+            assert block.exit_code == 0 and cell.source == "\n".join(["%%bash", *asked])
+            # A cell fails with its last command only; here each command must succeed and has an output of its own.
+            cells += [new_code_cell(f"%%bash\n{command}") for command in asked]
+        else:
+            assert block.kind == "python" and cell.source == block.text.rstrip()
+            cells += [cell]
+    return cells
+
+
+def read_page(page: str, cells: list[NotebookNode]) -> str:
+    """The page with the outputs of its notebook's cells, which have been run."""
+    said = [
+        _COLOR.sub("", "".join(output.text for output in cell.outputs if output.get("name") == "stdout"))
+        for cell in cells
+    ]
+    parts, end = [], 0
+    for block in blocks(page):
+        count = len([*commands(block)]) if block.kind == "console" and not block.title else 1
+        mine, said = said[:count], said[count:]
+        source = page[slice(*block.span)]
+        parts += [page[end : block.span[0]], source if block.title else _with_outputs(block, source, mine)]
+        end = block.span[1]
+    return "".join([*parts, page[end:]])
+
+
 def _run_block(block: Block, source: str, shell: Shell, names: dict[str, Any], ports: dict[str, str]) -> str:
     if block.title:
         (shell.folder / block.title).write_text(_swapped(block.text, ports), encoding="utf-8")
         return source
     if block.kind == "console":
-        for command, shown in commands(block):
-            said = _swapped(
-                shell.run(_swapped(command, ports), block.exit_code), {new: old for old, new in ports.items()}
-            )
-            if not same(shown, said, block.tolerance):
-                source = source.replace(f"$ {command}\n{shown}", f"$ {command}\n{_tidy(said)}")
-        return source
+        back = {new: old for old, new in ports.items()}
+        said = [_swapped(shell.run(_swapped(command, ports), block.exit_code), back) for command, _ in commands(block)]
+        return _with_outputs(block, source, said)
     if block.kind == "python":
-        said = _python(_swapped(block.text, ports), names)
-        if not same(block.shown or "", said, block.tolerance):
-            head = source.partition("\n\n```text\n")[0]
-            return f"{head}\n\n```text\n{_tidy(said)}```" if said.strip() else head
+        return _with_outputs(block, source, [_python(_swapped(block.text, ports), names)])
+    return source
+
+
+def _with_outputs(block: Block, source: str, said: list[str]) -> str:
+    """The block as it stands where its outputs are as shown, otherwise with those that came."""
+    if block.kind == "console":
+        for (command, shown), output in zip(commands(block), said, strict=True):
+            if not same(shown, output, block.tolerance):
+                source = source.replace(f"$ {command}\n{shown}", f"$ {command}\n{_tidy(output)}")
+    elif not same(block.shown or "", said[0], block.tolerance):
+        head = source.partition("\n\n```text\n")[0]
+        return f"{head}\n\n```text\n{_tidy(said[0])}```" if said[0].strip() else head
     return source
 
 
