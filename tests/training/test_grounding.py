@@ -15,7 +15,7 @@ from pfungst.models.encode import encode_scenes
 from pfungst.models.programs import MAX_PROGRAM, encode_program, tokens
 from pfungst.training import ArrayData, FitConfig, fit, model_losses
 from pfungst.training.augment import recolour, shuffle_objects
-from pfungst.training.grounding import HOPS, Grounding, chain_sets, step_sets
+from pfungst.training.grounding import HOPS, Grounding, sets_of
 from pfungst.world import embedded
 from pfungst.world.programs import Program
 from pfungst.world.scene import Scene, relationships
@@ -86,7 +86,7 @@ def prefix(program: Program) -> list[int]:
 
 
 def test_every_step_gives_the_set_that_a_plain_interpreter_finds(asked: list[Any]) -> None:
-    sets = step_sets(ArrayData(arrays_of(asked), ANSWERS))
+    sets, _ = sets_of(ArrayData(arrays_of(asked), ANSWERS))
     assert sets.shape == (len(asked), MAX_PROGRAM)
     for row, one in zip(sets, asked, strict=True):
         program = Program.from_json(one.program)
@@ -115,7 +115,7 @@ def test_a_chain_holds_the_sets_between_the_relations_and_the_last_one_at_its_en
         "question": np.ones((1, 3), int),
         "answer": np.zeros(1, int),
     }
-    chains = chain_sets(ArrayData(arrays, ANSWERS)).reshape(2, HOPS + 1)
+    chains = sets_of(ArrayData(arrays, ANSWERS))[1].reshape(2, HOPS + 1)
     assert [bits(int(one)) for one in chains[0]] == [found[2], found[4], found[4], found[4], found[4]]
     assert (chains[1] >= 1 << 15).all()
 
@@ -142,7 +142,7 @@ def test_a_model_learns_which_objects_are_meant(name: str, asked: list[Any]) -> 
 def test_data_without_programs_are_refused() -> None:
     arrays = {"question": np.ones((2, 3)), "answer": np.zeros(2), "picture": np.zeros(2)}
     with pytest.raises(DataError, match="programs and scenes"):
-        step_sets(ArrayData(arrays, 2))
+        sets_of(ArrayData(arrays, 2))
 
 
 def test_a_model_without_stages_is_refused(asked: list[Any]) -> None:
@@ -153,7 +153,7 @@ def test_a_model_without_stages_is_refused(asked: list[Any]) -> None:
 
 def test_shuffled_objects_keep_their_sets(asked: list[Any]) -> None:
     data = ArrayData(arrays_of(asked[:5]), ANSWERS)
-    data = data.with_sets(chain_sets(data))
+    data = data.with_sets(sets_of(data)[1])
     before = data.batch(np.arange(5))
     after = shuffle_objects(before, 7)
     for one, other in ((before, after), (after, before)):

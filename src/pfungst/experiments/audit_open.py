@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pfungst.core import Answer, Example, Image
 from pfungst.core.stats import Interval, bootstrap
 from pfungst.core.types import Progress, no_progress
+from pfungst.experiments.base import in_percent
 from pfungst.scores.exact import normalise
 from pfungst.scores.metrics import get_metric
 
@@ -71,7 +72,7 @@ def percent(one: Interval) -> str:
     """`36.6 [35.1, 38.0]`"""
     if one.low != one.low:
         return f"{100 * one.value:.1f}"
-    return f"{100 * one.value:.1f} [{100 * one.low:.1f}, {100 * one.high:.1f}]"
+    return in_percent(one)
 
 
 def audit_open(

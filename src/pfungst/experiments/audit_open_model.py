@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from pfungst.core import Example
 from pfungst.core.types import Progress, no_progress
@@ -28,6 +28,7 @@ from pfungst.models.layers import mean_words
 from pfungst.models.vocabulary import split_words
 from pfungst.scores.exact import normalise
 from pfungst.training import FitConfig, fit
+from pfungst.training.evaluation import answers as given_answers
 
 LENGTH = 30
 """Words of a question that are read."""
@@ -139,9 +140,9 @@ def answer_from_words(
         model, learnt, validation=held if len(held) else None, config=config, device=device, progress=told,
         tensorboard=False,
     )  # fmt: skip
-    chosen = _answer(model, _rows([one.question for one in test], known), device)
+    asked = Questions(_rows([one.question for one in test], known), [{}] * len(test), len(answers))
     note = f"{len(answers):,} answers; epoch {ended.best_step // each if len(held) else FIT.epochs:g} of {FIT.epochs:g}"
-    return [answers[number] for number in chosen], note
+    return [answers[number] for number in given_answers(model, asked, 1024, device)], note
 
 
 def _rows(questions: Sequence[str], known: dict[str, int]) -> Longs:
@@ -151,13 +152,3 @@ def _rows(questions: Sequence[str], known: dict[str, int]) -> Longs:
     for at, numbers in enumerate(found):
         rows[at, : len(numbers)] = numbers
     return rows
-
-
-@torch.no_grad()
-def _answer(model: Model, rows: Longs, device: str, batch: int = 1024) -> list[int]:
-    model.eval()
-    chosen: list[Tensor] = []
-    for at in range(0, len(rows), batch):
-        asked = Batch(torch.from_numpy(rows[at : at + batch])).to(device)
-        chosen.append(model(asked).logits.argmax(-1).cpu())
-    return torch.cat(chosen).tolist()

@@ -25,6 +25,7 @@ from pfungst.models import Batch, Model, Sizes, build
 from pfungst.models.batch import PAD
 from pfungst.probes.decoys import DecoySet
 from pfungst.training import Data, FitConfig, fit
+from pfungst.training.data import batches
 
 INPUTS = ("A", "QA", "IA", "IQA")
 Longs = npt.NDArray[np.int64]
@@ -171,8 +172,8 @@ def picks_of(model: Model, data: Data, batch: int = 1024) -> npt.NDArray[np.floa
     """(n, C) what a model picks, shared between equals: the target stands first and must not win every tie."""
     result = []
     model.eval()
-    for at in range(0, len(data), batch):
-        scores = model(data.batch(np.arange(at, min(at + batch, len(data))))).logits
+    for part in batches(data, batch, next(model.parameters()).device):
+        scores = model(part).logits
         best = (scores == scores.max(1, keepdim=True).values).double()
         result.append((best / best.sum(1, keepdim=True)).cpu().numpy())
     return np.concatenate(result) if result else np.zeros((0, 1))

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from pfungst.core import Figure, Table, files
+from pfungst.core import Figure, Table, UsageError, files
 from pfungst.core.files import jsonable, read_json, write_atomic, write_json
 from pfungst.core.registry import Registry
 from pfungst.core.settings import REQUIRED, settings_of
@@ -44,6 +44,9 @@ EXPERIMENTS = Registry(
     },
 )
 """By name, which is the name of the command."""
+
+ENDS = ("value", "low", "high")
+"""What a number with its interval is called, in objects and in JSON."""
 
 C = TypeVar("C")
 C_in = TypeVar("C_in", contravariant=True)
@@ -75,10 +78,13 @@ class Experiment(Generic[C, R]):
 
     def folder(self, config: C) -> Path:
         """Where the results go if nobody says otherwise."""
-        fields = {
-            name: re.sub(r"[^A-Za-z0-9._-]+", "-", str(value)).strip("-.") for name, value in vars(config).items()
-        }
+        fields = {name: file_name(str(value)) for name, value in vars(config).items()}
         return Path((self.out or f"runs/{self.name}").format(**fields))
+
+
+def file_name(text: str) -> str:
+    """A text such as `hf:owner/model` as a part of a file's name."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")
 
 
 def get_experiment(name: str) -> Experiment[Any, Any]:
@@ -122,6 +128,19 @@ def markdown(table: Table) -> str:
     head = [line(table.columns), "|" + "---|" * len(table.columns)]
     note = ["", table.note] if table.note else []
     return "\n".join([f"### {table.title}", "", *head, *rows, *note]) + "\n"
+
+
+def in_percent(one: Any, sign: str = "") -> str:
+    """`36.6 [35.1, 38.0]` of a mapping or an object with value, low and high. sign: `+` for a difference."""
+    value, low, high = (100 * (one[end] if isinstance(one, Mapping) else getattr(one, end)) for end in ENDS)
+    return f"{value:{sign}.1f} [{low:.1f}, {high:.1f}]"
+
+
+def check_known(names: Sequence[str], known: Collection[str], sentence: str) -> None:
+    """UsageError for a name that is not known; in the sentence, {0} is the name and {1} are those there are."""
+    for name in names:
+        if name not in known:
+            raise UsageError(sentence.format(name, ", ".join(known)))
 
 
 def option(default: Any = MISSING, *names: str, factory: Any = MISSING, free: bool = False) -> Any:

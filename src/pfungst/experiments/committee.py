@@ -23,7 +23,7 @@ from pfungst.core import PfungstError, Table, UsageError
 from pfungst.core.files import read_json
 from pfungst.core.stats import Interval, bootstrap, compare_paired
 from pfungst.core.types import Progress
-from pfungst.experiments.base import Experiment, argument, claim, option, run_cells
+from pfungst.experiments.base import ENDS, Experiment, argument, claim, in_percent, option, run_cells
 from pfungst.experiments.games import NINE
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ def _sets(config: CommitteeConfig, others: Mapping[int, Sequence[int]]) -> dict[
 
 
 def _ends(found: Interval) -> dict[str, float]:
-    return {"value": found.value, "low": found.low, "high": found.high}
+    return {end: getattr(found, end) for end in ENDS}
 
 
 def tables(result: Mapping[str, Any]) -> list[Table]:
@@ -250,16 +250,16 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
             rule,
             *(f"{100 * one[n]['first']['value']:.1f}% ({100 * one[n]['within']['value']:.1f}%)" for n in counts),
             _percent(one[counts[-1]]["first"]),
-            _points(one["difference"]) if at else "",
+            in_percent(one["difference"], "+") if at else "",
         )
         for at, (rule, one) in enumerate(result["rules"].items())
     )
     members = tuple(
-        (name, _percent(one["first"]), _percent(one["within"]), _points(one["difference"]) if at else "")
+        (name, _percent(one["first"]), _percent(one["within"]), in_percent(one["difference"], "+") if at else "")
         for at, (name, one) in enumerate(result["members"].items())
     )
     players = tuple(
-        (name, _percent(one["random"]), _percent(one["first"]), _points(one["gain"]))
+        (name, _percent(one["random"]), _percent(one["first"]), in_percent(one["gain"], "+"))
         for name, one in result["by_player"].items()
     )
     best = f"less {next(iter(result['rules']))}"
@@ -278,10 +278,6 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
 
 def _percent(one: Mapping[str, float]) -> str:
     return f"{100 * one['value']:.1f}% [{100 * one['low']:.1f}, {100 * one['high']:.1f}]"
-
-
-def _points(one: Mapping[str, float]) -> str:
-    return f"{100 * one['value']:+.1f} [{100 * one['low']:.1f}, {100 * one['high']:.1f}]"
 
 
 EXPERIMENT = Experiment("committee", CommitteeConfig, run, tables)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pfungst.core import PfungstError, Table, UsageError
 from pfungst.core.types import Progress
-from pfungst.experiments.base import Experiment, claim, here, lifted, option, run_cells
+from pfungst.experiments.base import Experiment, check_known, claim, here, lifted, option, run_cells
 from pfungst.training.config import FitConfig
 from pfungst.training.cycle.config import CycleConfig
 
@@ -140,9 +140,7 @@ class CycleStudy:
     """cpu, cuda, cuda:1, mps."""
 
     def __post_init__(self) -> None:
-        for name in self.variants:
-            if name not in VARIANTS:
-                raise UsageError(f"There is no variant {name!r}. There are: {', '.join(VARIANTS)}.")
+        check_known(self.variants, VARIANTS, "There is no variant {0!r}. There are: {1}.")
         if self.see not in ("", "image", "objects"):
             raise UsageError(f"A study sees `image` or `objects`, not {self.see!r}.")
         if not 0 <= self.hidden < 1:

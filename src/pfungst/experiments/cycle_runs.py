@@ -16,9 +16,9 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pfungst.core import UsageError
 from pfungst.core.files import jsonable
 from pfungst.core.types import Progress
+from pfungst.experiments.base import check_known
 from pfungst.experiments.cycle import JUDGED, PHOTOGRAPHS, VARIANTS, WRITING, CycleStudy
 from pfungst.experiments.cycle_data import StudyData, load_study
 from pfungst.experiments.failure import failure_table
@@ -105,8 +105,7 @@ def make_model(name: str, data: StudyData, config: CycleStudy, seed: int) -> Mod
 
 
 def _for_photographs(name: str, data: StudyData, seed: int) -> Model:
-    if name not in ROWS:
-        raise UsageError(f"The preset photographs has no model {name!r}. It has: {', '.join(ROWS)}.")
+    check_known([name], ROWS, "The preset photographs has no model {0!r}. It has: {1}.")
     row = ROWS[name]
     model = build(row.model, data.sizes, sized(row.model, row.sizes, DROPOUT), seed=seed)
     start_looking(model, data.train.for_model(model).batch(sample(len(data.train))))

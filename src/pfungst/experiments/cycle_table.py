@@ -120,10 +120,10 @@ def _about(run: Mapping[str, Any], wordings: str, ending: str = "") -> dict[str,
 def _rows(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     rows = []
     for model in dict.fromkeys(run["model"] for run in runs):
-        base = of_variant(runs, model, "base")
-        control = of_variant(runs, model, CONTROL)
+        base = by_seed(runs, model=model, variant="base")
+        control = by_seed(runs, model=model, variant=CONTROL)
         for variant in VARIANTS:
-            found = of_variant(runs, model, variant)
+            found = by_seed(runs, model=model, variant=variant)
             if found:
                 rows.append(_row(model, variant, found, base))
                 if VARIANTS[variant].hides and variant != CONTROL and found.keys() & control.keys():
@@ -178,9 +178,9 @@ def over_seeds(values: Sequence[float]) -> dict[str, float]:
     return {"value": mean, "low": mean - half, "high": mean + half}
 
 
-def of_variant(runs: Sequence[Mapping[str, Any]], model: str, variant: str) -> dict[int, Mapping[str, Any]]:
-    """Seed -> run."""
-    return {run["seed"]: run for run in runs if run["model"] == model and run["variant"] == variant}
+def by_seed(runs: Sequence[Mapping[str, Any]], **about: str) -> dict[int, Mapping[str, Any]]:
+    """Seed -> run, of those about which this holds."""
+    return {run["seed"]: run for run in runs if about.items() <= run.items()}
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -194,9 +194,9 @@ def failures(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     known = [run for run in runs if run.get("failure")]
     for model in dict.fromkeys(run["model"] for run in known):
-        base = of_variant(known, model, "base")
+        base = by_seed(known, model=model, variant="base")
         for variant in JUDGED:
-            found = of_variant(known, model, variant)
+            found = by_seed(known, model=model, variant=variant)
             for place, way in enumerate(("confidence", "FP")):
                 if not found:
                     continue
@@ -232,7 +232,7 @@ def writing(
     rows = []
     for model in dict.fromkeys(run["model"] for run in wrote):
         for variant in WRITING:
-            found = [scores[model, variant, seed] for seed in sorted(of_variant(wrote, model, variant))]
+            found = [scores[model, variant, seed] for seed in sorted(by_seed(wrote, model=model, variant=variant))]
             if found:
                 mean = {name: float(np.mean([one[name] for one in found])) for name in found[0]}
                 rows.append({"model": model, "variant": variant, "seeds": len(found), "mean": mean, "by_seed": found})

@@ -13,9 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pfungst.core import Asker, Dataset, Query, Table, UsageError
+from pfungst.core import Asker, Dataset, Query, Table
 from pfungst.core.types import Progress
-from pfungst.experiments.base import Experiment, argument, claim, kept, lifted, option
+from pfungst.experiments.base import Experiment, argument, check_known, claim, kept, lifted, option
 from pfungst.training.config import FitConfig
 
 if TYPE_CHECKING:
@@ -54,9 +54,7 @@ class DaquarConfig:
     """cpu, cuda, cuda:1, mps."""
 
     def __post_init__(self) -> None:
-        for name in self.models:
-            if name not in SIZES:
-                raise UsageError(f"No sizes are known for {name!r} on DAQUAR. There are: {', '.join(SIZES)}.")
+        check_known(self.models, SIZES, "No sizes are known for {0!r} on DAQUAR. There are: {1}.")
 
 
 def run(config: DaquarConfig, out: Path, *, progress: Progress) -> dict[str, Mapping[str, Any]]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ from pfungst.core import Figure, PfungstError, Series, Table, UsageError
 from pfungst.core.files import jsonable, read_json
 from pfungst.core.stats import bootstrap
 from pfungst.core.types import Progress, no_progress
-from pfungst.experiments.base import Experiment, claim, here, option, run_cells
+from pfungst.experiments.base import Experiment, check_known, claim, here, option, run_cells
 from pfungst.experiments.data_limit_world import HOPS
 from pfungst.probes.measure import finding
 
@@ -80,12 +79,8 @@ class DataLimitConfig:
     def __post_init__(self) -> None:
         if self.sees != "pixels" and self.sees.partition(":")[0] != "world":
             raise UsageError(f"The models of the data-limit experiment see pixels or world, not {self.sees!r}.")
-        for name in self.models:
-            if name not in MODELS:
-                raise UsageError(f"The data-limit experiment has the models {', '.join(MODELS)}, not {name!r}.")
-        for hops in self.hops:
-            if hops not in HOPS:
-                raise UsageError(f"There is no kind of question {hops!r}; there are {', '.join(HOPS)}.")
+        check_known(self.models, MODELS, "The data-limit experiment has the models {1}, not {0!r}.")
+        check_known(self.hops, HOPS, "There is no kind of question {0!r}; there are {1}.")
         if not self.percents or not all(0 < percent < 100 for percent in self.percents):
             raise UsageError("The shares of layouts seen must lie between 0 and 100%, both excluded.")
         if not 0 <= self.begin <= 100:
@@ -170,10 +165,9 @@ def run(config: DataLimitConfig, out: Path, *, progress: Progress = no_progress)
             done = sum((folder / name).exists() for name in cells)
             progress(f"training steps · {what}", done * steps + step, len(cells) * steps)
 
-        if not here(config.jobs):
-            run_cells(partial(_work, config, out / "images"), cells, folder, jobs=config.jobs, progress=progress)
-        else:
-            run_cells(partial(_work, config, out / "images", progress=told), cells, folder)
+        by_step, by_run = (told, no_progress) if here(config.jobs) else (no_progress, progress)
+        work = partial(_work, config, out / "images", progress=by_step)
+        run_cells(work, cells, folder, jobs=config.jobs, progress=by_run)
     names = [cell.file for cell in config.cells() if (folder / cell.file).exists()]
     if not names:
         raise PfungstError(f"{folder} has no finished training run of this plan yet.")
@@ -194,16 +188,10 @@ def tables(result: DataLimitResult) -> list[Table]:
     rows = []
     for (objects, hops, percent), some in result.groups().items():
         joint = finding("unseen", bootstrap([one.unseen for one in some], [one.cell.trial for one in some]))
-        each = []
-        for model in result.models:
-            mine = [one.unseen for one in some if one.cell.model == model]
-            each.append(float(np.mean(mine)) if mine else math.nan)
-        seen = float(np.mean([one.seen for one in some]))
-        shown = ["" if math.isnan(value) else f"{100 * value:.1f}%" for value in each]
-        majority = float(np.mean([one.majority for one in some]))
+        each = [_mean([one.unseen for one in some if one.cell.model == model]) for model in result.models]
+        seen, majority = _mean([one.seen for one in some]), _mean([one.majority for one in some])
         trials = len({one.cell.trial for one in some})
-        ends = (f"{100 * seen:.1f}%", f"{100 * majority:.1f}%")
-        rows.append((objects, hops, f"{percent:g}%", trials, joint, *shown, *ends))
+        rows.append((objects, hops, f"{percent:g}%", trials, joint, *each, seen, majority))
     columns = (
         "objects",
         "questions",
@@ -215,6 +203,10 @@ def tables(result: DataLimitResult) -> list[Table]:
         "majority",
     )
     return [Table("Accuracy on unseen layouts", columns, tuple(rows), "Intervals over trials.")]
+
+
+def _mean(shares: Sequence[float]) -> str:
+    return f"{100 * float(np.mean(shares)):.1f}%" if shares else ""
 
 
 def figures(result: DataLimitResult) -> list[Figure]:

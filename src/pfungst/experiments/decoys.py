@@ -15,7 +15,7 @@ from pfungst.core.files import jsonable
 from pfungst.core.stats import Interval
 from pfungst.core.types import Progress, no_progress
 from pfungst.experiments.audit_config import SEES, ScorerConfig, difference, find_models, over_seeds, row_name
-from pfungst.experiments.base import Experiment, claim, kept, option
+from pfungst.experiments.base import Experiment, check_known, claim, kept, option
 
 if TYPE_CHECKING:
     from pfungst.experiments.audit_features import Features
@@ -82,9 +82,7 @@ class DecoysConfig:
     """Where scorers are trained, such as cpu or cuda."""
 
     def __post_init__(self) -> None:
-        for construction in self.constructions:
-            if construction not in CONSTRUCTIONS:
-                raise UsageError(f"Decoys are made {', '.join(CONSTRUCTIONS)}, not {construction!r}.")
+        check_known(self.constructions, CONSTRUCTIONS, "Decoys are made {1}, not {0!r}.")
         find_models(self.models)
 
     def check_folders(self) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pfungst.core import Place, StoredPlayer, Table
 from pfungst.core.settings import split_settings
 from pfungst.core.types import Progress, reads_scenes
-from pfungst.experiments.base import Experiment, argument, claim, option
+from pfungst.experiments.base import Experiment, argument, claim, file_name, option
 
 if TYPE_CHECKING:
     from pfungst.compute import Shard
@@ -87,7 +87,7 @@ def run(config: GamesConfig, out: Path, *, progress: Progress) -> tuple[Result, 
             recipes[player],
             config.settings(adversary),
             config.seed,
-            out / f"{_file_name(player)}-{adversary}-{config.size}",
+            out / f"{file_name(player) or 'player'}-{adversary}-{config.size}",
         )
         for player in config.players
         for adversary in config.adversaries
@@ -159,20 +159,9 @@ def tables(results: Sequence[Result]) -> list[Table]:
     ]
 
 
-def _file_name(player: str) -> str:
-    import re
-
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", player).strip("-.") or "player"
-
-
 def _record(results: Sequence[Result]) -> dict[str, object]:
-    return {
-        "games": [
-            {"player": result.player, "adversary": result.adversary, "runs": result.runs, "counts": result.counts,
-             "failed": result.failed}
-            for result in results
-        ]
-    }  # fmt: skip
+    names = ("player", "adversary", "runs", "counts", "failed")
+    return {"games": [{name: getattr(result, name) for name in names} for result in results]}
 
 
 EXPERIMENT = Experiment("games", GamesConfig, run, tables, record=_record)

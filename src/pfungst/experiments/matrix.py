@@ -18,7 +18,7 @@ from typing import Any
 from pfungst.core import Figure, PfungstError, Table, UsageError
 from pfungst.core.files import read_json
 from pfungst.core.types import Progress
-from pfungst.experiments.base import Experiment, argument, claim, lifted, option, run_cells
+from pfungst.experiments.base import Experiment, argument, check_known, claim, lifted, option, run_cells
 from pfungst.training.config import FitConfig
 from pfungst.training.cycle.config import CycleConfig
 
@@ -93,9 +93,7 @@ class MatrixConfig:
     """Train nothing: the tables of what is finished."""
 
     def __post_init__(self) -> None:
-        for way in self.ways:
-            if way not in WAYS:
-                raise UsageError(f"There is no way of hardening {way!r}. There are: {', '.join(WAYS)}.")
+        check_known(self.ways, WAYS, "There is no way of hardening {0!r}. There are: {1}.")
         if not self.models or min(self.seeds, self.jobs, self.games, self.train_games) < 1:
             raise UsageError("Name at least one model; seeds, jobs, games and train-games must be at least 1.")
         if not 0 < self.share < 1 or not 0 <= self.hidden < 1:

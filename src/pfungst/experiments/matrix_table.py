@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from pfungst.core import DataError, Figure, Series, Table
 from pfungst.core.parquet import READING
-from pfungst.experiments.cycle_table import interval
+from pfungst.experiments.base import ENDS, in_percent
+from pfungst.experiments.cycle_table import by_seed, interval
 from pfungst.experiments.matrix import AGAINST, BEFORE, NONE, WAYS
 
 LEAST = 10
@@ -88,16 +89,12 @@ def summarise(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """All rows of the matrix: accuracies, and differences to plain further training with the same seeds."""
     rows = []
     for model in dict.fromkeys(cell["model"] for cell in cells):
-        plain = _seeds(cells, model, NONE)
+        plain = by_seed(cells, model=model, way=NONE)
         for way in (BEFORE, *WAYS):
-            found = _seeds(cells, model, way)
+            found = by_seed(cells, model=model, way=way)
             if found:
                 rows.append(_row(model, way, found, plain if way not in (BEFORE, NONE) else {}))
     return {"rows": rows}
-
-
-def _seeds(cells: Sequence[Mapping[str, Any]], model: str, way: str) -> dict[int, Mapping[str, Any]]:
-    return {cell["seed"]: cell for cell in cells if (cell["model"], cell["way"]) == (model, way)}
 
 
 def _row(
@@ -206,7 +203,7 @@ def matrix_figures(result: Mapping[str, Any]) -> list[Figure]:
             gains = row["gain"] if row["model"] == model else {}
             if gains:
                 names = [name for name, measure in MEASURES.items() if measure.keeps and name in gains]
-                ends = [tuple(gains[name][end] for name in names) for end in ("value", "low", "high")]
+                ends = [tuple(gains[name][end] for name in names) for end in ENDS]
                 series.append(Series(WAYS[row["way"]], tuple(names), *ends))
         if series:
             title = f"{model}: gain over plain further training"
@@ -227,4 +224,4 @@ def _points(one: Mapping[str, float] | None) -> str:
         return "–"
     if one["value"] == one["low"] == one["high"] == 0:
         return "0.0 (all the same)"
-    return f"{100 * one['value']:+.1f} [{100 * one['low']:.1f}, {100 * one['high']:.1f}]"
+    return in_percent(one, "+")

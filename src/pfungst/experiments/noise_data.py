@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pfungst.core import Dataset, Table, UsageError
+from pfungst.core import Dataset, Table
 from pfungst.core.types import Progress
-from pfungst.experiments.base import Experiment, argument, claim, kept, option
+from pfungst.experiments.base import Experiment, argument, check_known, claim, kept, option
 
 if TYPE_CHECKING:
     from pfungst.probes.noise.bqd import MainQuestion
@@ -44,9 +44,7 @@ class BasicQuestionsConfig:
     """Where the LASSO is solved: cpu, cuda."""
 
     def __post_init__(self) -> None:
-        for name in self.kinds:
-            if name not in POOLS:
-                raise UsageError(f"There is no basic question data set {name!r}; there are {', '.join(POOLS)}.")
+        check_known(self.kinds, POOLS, "There is no basic question data set {0!r}; there are {1}.")
 
 
 @dataclass(frozen=True)
@@ -94,6 +92,8 @@ def make(
     """Rank, unless FOLDER has it already, and write FOLDER/NAME.parquet and, where wanted, FOLDER/NAME.json."""
 
     def ranked() -> Made:
+        from pfungst.compute.store import sha256_of
+        from pfungst.core.estimate import peak_memory
         from pfungst.probes.noise.bqd import BasicQuestions
         from pfungst.probes.noise.build import build
 
@@ -108,26 +108,13 @@ def make(
             len({one.text for one in main}),
             len(pool),
             round(took, 1),
-            _memory(),
+            peak_memory(),
             gaps[len(gaps) // 2] if gaps else None,
             gaps[-1] if gaps else None,
-            {one.name: {"bytes": one.stat().st_size, "sha256": _digest(one)} for one in files},
+            {one.name: {"bytes": one.stat().st_size, "sha256": sha256_of(one)} for one in files},
         )
 
     return Made(**kept(folder / f"{name}-made.json", ranked))
-
-
-def _memory() -> int:
-    import resource
-    import sys
-
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
-
-
-def _digest(file: Path) -> str:
-    with open(file, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def run(config: BasicQuestionsConfig, out: Path, *, progress: Progress) -> list[Made]:

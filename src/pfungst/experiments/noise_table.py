@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import Figure, Finding, Findings, Series, Table
+from pfungst.experiments.base import ENDS, in_percent
 from pfungst.experiments.noise import CUT, UNPREPARED, VQABQ, Noised
 from pfungst.experiments.noise_data import POOLS
 from pfungst.probes.noise.partitions import partition_names
@@ -256,9 +257,7 @@ def _rankings(result: Noised) -> Table:
 
 def _percent(cell: Any) -> str:
     """A share in percent with its interval; words as they are."""
-    if not isinstance(cell, Finding):
-        return "–" if cell is None else str(cell)
-    return f"{100 * cell.value:.1f} [{100 * cell.low:.1f}, {100 * cell.high:.1f}]"
+    return in_percent(cell) if isinstance(cell, Finding) else "–" if cell is None else str(cell)
 
 
 def _plain(one: Finding) -> str:
@@ -279,7 +278,7 @@ def noise_figures(result: Noised) -> list[Figure]:
             levels, *_ = _curve(one)
             every = [one.clean or levels[0], *levels]
             names = ("MQ only", *partition_names(len(levels)))
-            lines.append(_series(player, names, every))
+            lines.append(Series(player, names, *(tuple(getattr(level, end) for level in every) for end in ENDS)))
         drawn.append(Figure(f"Accuracy by noise level, {pool}", "line", tuple(lines), "partition", "accuracy"))
     for pool in POOLS:
         lines = []
@@ -289,8 +288,3 @@ def noise_figures(result: Noised) -> list[Figure]:
             lines.append(Series(_label(probe), tuple(partition_names(len(means))), means))
         drawn.append(Figure(f"Rankers over {pool}, mean over players", "line", tuple(lines), "partition", "accuracy"))
     return drawn
-
-
-def _series(name: str, labels: Sequence[str], found: Sequence[Finding]) -> Series:
-    values, low, high = (tuple(getattr(one, part) for one in found) for part in ("value", "low", "high"))
-    return Series(name, tuple(labels), values, low, high)

@@ -23,7 +23,7 @@ from typing import Any
 from pfungst.core import Table, UsageError
 from pfungst.core.files import read_json
 from pfungst.core.types import Progress
-from pfungst.experiments.base import Experiment, argument, claim, lifted, option, run_cells
+from pfungst.experiments.base import Experiment, argument, check_known, claim, lifted, option, run_cells
 from pfungst.training.config import FitConfig
 
 
@@ -103,9 +103,7 @@ class PhotographsConfig:
     """Trainings at the same time."""
 
     def __post_init__(self) -> None:
-        for name in self.models:
-            if name not in ROWS:
-                raise UsageError(f"There is no row {name!r} in these tables. There are: {', '.join(ROWS)}.")
+        check_known(self.models, ROWS, "There is no row {0!r} in these tables. There are: {1}.")
         if not self.models or min(self.seeds, self.other_seeds) < 1:
             raise UsageError("Name at least one model and one seed.")
         if not 0 < self.held < 1:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pfungst.core import Dataset, Table
 from pfungst.core.stats import bootstrap_means
+from pfungst.experiments.base import in_percent
 from pfungst.scores.vqa import vqa_accuracy
 
 TYPES = {"Other": "other", "Num": "number", "Y/N": "yes/no", "All": ""}
@@ -103,8 +104,8 @@ def score_tables(result: Mapping[str, Any]) -> list[Table]:
         ("model", "features", *kinds, "question only: All", "parameters", "seeds"),
         tuple(
             (
-                name, one["backbone"], *(_percent(one["scores"][kind]["sees"]) for kind in kinds),
-                _percent(one["scores"]["All"]["blind"]), f"{one['parameters']:,}", one["seeds"],
+                name, one["backbone"], *(in_percent(one["scores"][kind]["sees"]) for kind in kinds),
+                in_percent(one["scores"]["All"]["blind"]), f"{one['parameters']:,}", one["seeds"],
             )
             for name, one in rows.items()
         ),
@@ -118,7 +119,7 @@ def score_tables(result: Mapping[str, Any]) -> list[Table]:
         ("model", *kinds, "is it worth anything?"),
         tuple(
             (
-                name, *(_points(one["scores"][kind]["worth"]) for kind in kinds),
+                name, *(in_percent(one["scores"][kind]["worth"], "+") for kind in kinds),
                 _verdict(one["scores"]["All"]["worth"]),
             )
             for name, one in rows.items()
@@ -127,14 +128,6 @@ def score_tables(result: Mapping[str, Any]) -> list[Table]:
         "and with the same seeds; 95% intervals over images and seeds.",
     )  # fmt: skip
     return [sees, worth]
-
-
-def _percent(part: Mapping[str, float]) -> str:
-    return f"{100 * part['value']:.1f} [{100 * part['low']:.1f}, {100 * part['high']:.1f}]"
-
-
-def _points(part: Mapping[str, float]) -> str:
-    return f"{100 * part['value']:+.1f} [{100 * part['low']:.1f}, {100 * part['high']:.1f}]"
 
 
 def _verdict(worth: Mapping[str, float]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from pfungst.models.quick import full_precision
 from pfungst.models.vocabulary import plain_answer
 from pfungst.training import FitConfig, fit, prepare
 from pfungst.training.data import ArrayData, Data, Prepared
-from pfungst.training.evaluation import evaluate
+from pfungst.training.evaluation import answers, evaluate
 from pfungst.training.trainer import make_card
 
 TRAIN, HELD, TEST = "train", "held", "val"
@@ -116,17 +115,15 @@ def _loaded(place: Path, looks: bool, device: str) -> tuple[Prepared, dict[str, 
         _kept.clear()
         if device.startswith("cuda"):
             torch.cuda.empty_cache()
-        _kept[place, looks, device] = _load(place, looks, device)
+        prepared, parts = Prepared.load(place), frozenset({"question", "answer", *(["image"] if looks else [])})
+        _kept[place, looks, device] = (
+            prepared,
+            {
+                name: dataclasses.replace(prepared.split(name, looks), parts=parts).to(device)
+                for name in (TRAIN, HELD, TEST)
+            },
+        )
     return _kept[place, looks, device]
-
-
-def _load(place: Path, looks: bool, device: str) -> tuple[Prepared, dict[str, ArrayData]]:
-    prepared = Prepared.load(place)
-    parts = frozenset({"question", "answer", *(["image"] if looks else [])})
-    found = {
-        name: dataclasses.replace(prepared.split(name, looks), parts=parts).to(device) for name in (TRAIN, HELD, TEST)
-    }
-    return prepared, found
 
 
 def learn(shard: Shard, path: Path, *, out: Path, device: str, fit_config: FitConfig) -> None:
@@ -155,7 +152,7 @@ def learn(shard: Shard, path: Path, *, out: Path, device: str, fit_config: FitCo
     with full_precision():
         held = evaluate(model, data[HELD], _ASKED_AT_ONCE, device)
         judged = evaluate(model, data[TEST], _ASKED_AT_ONCE, device)
-        given = answers(model, data[TEST], device)
+        given = answers(model, data[TEST], _ASKED_AT_ONCE, device)
     result = {
         **cell,
         "held": held.accuracy,
@@ -174,7 +171,7 @@ def learn(shard: Shard, path: Path, *, out: Path, device: str, fit_config: FitCo
         Trained(row.model, model.to("cpu"), prepared.vocabulary, inputs, card).save(
             out / "weights" / f"{Path(shard.name).stem}.safetensors", half=True
         )
-    write_json(path, json.loads(json.dumps(result)))
+    write_json(path, result)
 
 
 def sized(model: str, sizes: Mapping[str, int], dropout: float) -> Any:
@@ -226,14 +223,3 @@ def _round(model: Model) -> None:
     for value in model.state_dict().values():
         if value.is_floating_point():
             value.copy_(value.half())
-
-
-@torch.inference_mode()
-def answers(model: Model, data: Data, device: str) -> list[int]:
-    """The number of the answer to every question."""
-    model.eval()
-    given: list[int] = []
-    for start in range(0, len(data), _ASKED_AT_ONCE):
-        rows = np.arange(start, min(start + _ASKED_AT_ONCE, len(data)))
-        given += model(data.batch(rows).to(device)).logits.argmax(-1).tolist()
-    return given

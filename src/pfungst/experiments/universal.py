@@ -36,7 +36,7 @@ from pfungst.core.files import jsonable, read_json, write_json
 from pfungst.core.stats import bootstrap
 from pfungst.core.store import AnswerStore
 from pfungst.core.types import Progress, no_progress
-from pfungst.experiments.base import Experiment, argument, option
+from pfungst.experiments.base import ENDS, Experiment, argument, option
 
 if TYPE_CHECKING:
     from pfungst.probes.game.probe import Game
@@ -301,8 +301,7 @@ def figures(result: UniversalResult) -> list[Figure]:
     lines = []
     for name, boards in result.boards.items():
         spans = [_within(boards, level) for level in grid]
-        values = (tuple(getattr(span, part) for span in spans) for part in ("value", "low", "high"))
-        lines.append(Series(name, tuple(grid), *values))
+        lines.append(Series(name, tuple(grid), *(tuple(getattr(span, end) for span in spans) for end in ENDS)))
     asked = tuple(int(point["queries"]) for point in result.curve)
     learning = tuple(
         Series(label, asked, tuple(point[name] for point in result.curve))
@@ -324,19 +323,8 @@ def _within(boards: Sequence[BoardSummary], queries: int) -> Finding:
 
 
 def record(result: UniversalResult) -> dict[str, Any]:
-    found: dict[str, Any] = jsonable(
-        {
-            "player": result.player,
-            "trained_on": result.trained_on,
-            "tested_on": result.tested_on,
-            "left_out": result.left_out,
-            "weights": result.weights,
-            "verdict": result.verdict,
-            "findings": result.findings,
-            "curve": result.curve,
-        }
-    )
-    return found
+    names = ("player", "trained_on", "tested_on", "left_out", "weights", "verdict", "findings", "curve")
+    return {name: jsonable(getattr(result, name)) for name in names}
 
 
 EXPERIMENT = Experiment("universal", UniversalConfig, run, tables, figures, record, out="runs/{player}-universal")

@@ -23,6 +23,13 @@ class Evaluation:
     """(N,) score of every example."""
 
 
+@torch.inference_mode()
+def answers(model: Model, data: Data, batch: int, device: torch.device | str = "cpu") -> list[int]:
+    """The number of the model's answer to every question."""
+    model.eval()
+    return [number for part in batches(data, batch, device) for number in model(part).logits.argmax(-1).tolist()]
+
+
 @torch.no_grad()
 def evaluate(
     model: Model, data: Data, batch: int = 64, device: torch.device | str = "cpu", precision: str = "fp32"

@@ -38,18 +38,13 @@ Bits: TypeAlias = NDArray[np.uint16]
 """Sets of objects: bit i is object i; NO_SET where there is none."""
 
 
-def step_sets(data: ArrayData) -> Bits:
-    """(N, P): the set that every step of a program gives; NO_SET for steps that give a number, a word or a yes."""
-    return _trace(data.arrays)[0]
+def sets_of(data: ArrayData) -> tuple[Bits, Bits]:
+    """Run all programs at once, from the last token to the first: inputs come before what takes them.
 
-
-def chain_sets(data: ArrayData) -> Bits:
-    """(N, 2 * (HOPS + 1)): of both chains of every question, the set after 0, 1, ... hops, then the one at its end."""
-    return _trace(data.arrays)[1]
-
-
-def _trace(arrays: Mapping[str, Any]) -> tuple[Bits, Bits]:
-    """Run all programs at once, from the last token to the first: inputs come before what takes them."""
+    (N, P): the set that every step of a program gives; NO_SET for steps that give a number, a word or a yes.
+    (N, 2 * (HOPS + 1)): of both chains of every question, the set after 0, 1, ... hops, then the one at its end.
+    """
+    arrays = data.arrays
     if "program" not in arrays or "attributes" not in arrays:
         raise DataError("Grounding needs programs and scenes to learn from, and the data have none.")
     program, picture = (np.asarray(arrays[name]) for name in ("program", "picture"))
@@ -179,8 +174,8 @@ class Grounding:
     def of(cls, model: Model, data: ArrayData, weight: float, device: str) -> tuple[Grounding, ArrayData]:
         """The loss of a model, and its training data with the sets."""
         by_step = "program" in model.learns_from
-        sets = step_sets(data) if by_step else chain_sets(data)
-        data = data.with_sets(sets)
+        steps, chains = sets_of(data)
+        data = data.with_sets(steps if by_step else chains)
         model.eval()
         with torch.no_grad():
             output = model.to(device)(data.batch(np.arange(min(2, len(data)))).to(device))

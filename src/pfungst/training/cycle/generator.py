@@ -127,21 +127,13 @@ class QuestionGenerator(nn.Module):
     def substitute(self, logits: Tensor, question: Tensor, *, temperature: float | None = None) -> Tensor:
         """A word for every place, drawn given the original words before it: as long as the original, (B, T)."""
         heat = self.config.temperature if temperature is None else temperature
-        allowed = self._allowed(logits[:, : question.shape[1]])
-        allowed[..., END] = -torch.inf
-        word = draw(allowed.flatten(0, 1), heat).view_as(question)
-        return word.masked_fill(question == PAD, PAD)
-
-    def _allowed(self, logits: Tensor) -> Tensor:
-        logits = logits.float().clone()
-        logits[..., [PAD, UNKNOWN, START]] = -torch.inf
-        return logits.masked_fill(~self.allowed, -torch.inf) if self.length else logits
-
-
-def draw(logits: Tensor, temperature: float) -> Tensor:
-    """One word a row, (N, V) -> (N, 1), by the Gumbel trick: no look at the device, as a multinomial takes."""
-    noise = -torch.log(-torch.log(torch.rand_like(logits).clamp(1e-20, 1 - 1e-7)))
-    return (logits / temperature + noise).argmax(-1, keepdim=True)
+        logits = logits[:, : question.shape[1]].float().clone()
+        logits[..., [PAD, UNKNOWN, START, END]] = -torch.inf
+        if self.length:
+            logits[..., ~self.allowed] = -torch.inf
+        # Drawn by the Gumbel trick: no look at the device, as a multinomial takes.
+        noise = -torch.log(-torch.log(torch.rand_like(logits).clamp(1e-20, 1 - 1e-7)))
+        return (logits / heat + noise).argmax(-1).masked_fill(question == PAD, PAD)
 
 
 def targets(question: Tensor) -> Tensor:
