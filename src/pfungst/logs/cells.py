@@ -118,6 +118,14 @@ def target_of(value: Any, choices: Sequence[str], what: str, lettered: bool = Fa
     raise Bad(f"{what} {shown(said)} is neither a letter nor the text of one of {len(choices)} options.")
 
 
+def right_answer(value: Any, choices: Sequence[str], what: str, lettered: bool = True) -> str:
+    """As `target_of`; what names none of the options stays as it is."""
+    try:
+        return target_of(value, choices, what, lettered)
+    except Bad:
+        return text(value, what)
+
+
 def number(value: Any) -> float | None:
     """A number that is one; None for anything else."""
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):

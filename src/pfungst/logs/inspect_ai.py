@@ -3,11 +3,10 @@ the same since version 2 of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pfungst.data.fields import Bad
 from pfungst.logs import cells
 from pfungst.logs.format import LogFormat
 from pfungst.logs.records import About, Record
@@ -41,7 +40,7 @@ class Inspect(LogFormat):
         usage = cells.mapping(output.get("usage"))
         choices = cells.listed(row.get("choices"), "choices") if row.get("choices") else ()
         answers = cells.listed(row.get("target"), "target") if cells.known(row.get("target")) else ()
-        answers = tuple(_right(answer, choices) for answer in answers if answer != "")
+        answers = tuple(cells.right_answer(answer, choices, "target") for answer in answers if answer != "")
         reply, thinking, stop = said(output)
         epoch = cells.whole(row.get("epoch")) or 1
         return Record(
@@ -78,13 +77,6 @@ class Inspect(LogFormat):
             for name, metric in cells.mapping(cells.mapping(score).get("metrics")).items()
         }
         return About(str(run.get("model") or ""), str(data.get("name") or run.get("task") or ""), results, notes)
-
-
-def _right(answer: str, choices: Sequence[str]) -> str:
-    try:
-        return cells.target_of(answer, choices, "target", lettered=True)
-    except Bad:
-        return answer
 
 
 def said(output: Mapping[str, Any]) -> tuple[str | None, str, str]:

@@ -116,10 +116,7 @@ def _truth(target: Any, choices: Sequence[str]) -> tuple[tuple[str, ...], str | 
             return (choices[place],), choices[place]
     answers = cells.listed(target, "the target")
     if len(answers) == 1:
-        try:
-            right = cells.target_of(answers[0], choices, "the target", lettered=True)
-        except Bad:
-            right = answers[0]
+        right = cells.right_answer(answers[0], choices, "the target")
         return (right,), right
     return answers, None
 

@@ -41,7 +41,11 @@ def pair(log: Log, data: Dataset) -> Pairing:
     clashes: list[tuple[Record, Example]] = []
     example: Example | None
     for record in log.records:
-        example = by_id.get(record.id) if not record.row_number else _at(data, record.id)
+        example = None
+        if not record.row_number:
+            example = by_id.get(record.id)
+        elif record.id.isdigit() and int(record.id) < len(data):
+            example = data[int(record.id)]
         if example is not None and not _fits(record, example):
             clashes.append((record, example))
             example = None
@@ -61,18 +65,11 @@ def pair(log: Log, data: Dataset) -> Pairing:
         )
     if by_question:
         notes.append(f"{log.path}: {by_question} answers were paired by their question, not by an id.")
-    twice = paired - len({example.id for example in found if example is not None}) if _single(log) else 0
-    if twice:
+    several = any(record.take or record.condition for record in log.records)
+    twice = paired - len({example.id for example in found if example is not None})
+    if twice and not several:
         notes.append(f"{log.path}: {twice} answers belong to a question that has one already; the last one counts.")
     return Pairing(tuple(found), tuple(notes))
-
-
-def _single(log: Log) -> bool:
-    return not any(record.take or record.condition for record in log.records)
-
-
-def _at(data: Dataset, number: str) -> Example | None:
-    return data[int(number)] if number.isdigit() and int(number) < len(data) else None
 
 
 def _fits(record: Record, example: Example) -> bool:

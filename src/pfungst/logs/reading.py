@@ -98,13 +98,12 @@ def _format(named: str, options: Mapping[str, Any], source: Source) -> LogFormat
 
 def _claimed_with(options: Mapping[str, Any], source: Source) -> str:
     """Columns are named for a plain table, unless the file is of a tool whose format has these very options."""
-    sure = [name for name in LOGS.names() if LOGS.get(name).options is not None and name != "table"]
-    fits = [name for name in sure if LOGS.get(name)().claims(source) and set(options) <= _names(LOGS.get(name).options)]
-    return fits[0] if fits else "table"
-
-
-def _names(options: type) -> set[str]:
-    return set(getattr(options, "__dataclass_fields__", {}))
+    for name in LOGS.names():
+        kind = LOGS.get(name)
+        own = getattr(kind.options, "__dataclass_fields__", {})
+        if name != "table" and set(options) <= set(own) and kind().claims(source):
+            return name
+    return "table"
 
 
 def _recognised(source: Source) -> Any:

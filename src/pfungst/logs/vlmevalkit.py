@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pfungst.data.fields import Bad
 from pfungst.logs import cells
 from pfungst.logs.format import LogFormat
 from pfungst.logs.records import About, Record
@@ -85,10 +84,7 @@ def _truth(value: Any, choices: Sequence[str]) -> tuple[tuple[str, ...], str | N
     if not cells.known(value) or value == "":
         return (), None
     if choices:
-        try:
-            right = cells.target_of(value, choices, "the answer", lettered=True)
-        except Bad:
-            right = cells.text(value, "the answer")  # the letter of an option that is empty
+        right = cells.right_answer(value, choices, "the answer")  # as it is: the letter of an option that is empty
         return (right,), right
     answers = cells.listed(value, "the answer")
     return answers, answers[0] if len(set(answers)) == 1 else None
@@ -97,8 +93,6 @@ def _truth(value: Any, choices: Sequence[str]) -> tuple[tuple[str, ...], str | N
 def _image(row: Mapping[str, Any]) -> str:
     """The file name of the picture without the folders of the machine it lay on."""
     path = row.get("image_path")
-    return path.replace("\\", "/") if isinstance(path, str) and not path.startswith("/") else _base(path)
-
-
-def _base(path: Any) -> str:
-    return path.rpartition("/")[2] if isinstance(path, str) else ""
+    if not isinstance(path, str):
+        return ""
+    return path.rpartition("/")[2] if path.startswith("/") else path.replace("\\", "/")

@@ -68,7 +68,8 @@ class PriorPlayer:
         # Answers by type; None stands for the whole data set.
         self._counts: dict[str | None, Counter[str]] = {None: Counter()}
         for example in data:
-            kind, text = _type(example.question_type, example.question), truth(example)
+            kind = (example.question_type or " ".join(example.question.split()[:2])).casefold()
+            text = truth(example)
             types.setdefault(example.question, Counter())[kind] += 1
             if text is not None:
                 self._counts[None][text] += 1
@@ -188,10 +189,6 @@ def _counts(texts: Iterable[str | None]) -> Counter[str]:
 def _most_frequent(counts: Counter[str]) -> str:
     """Ties go to the first in the alphabet, so that the order of the data set does not matter."""
     return min(counts, key=lambda text: (-counts[text], text))
-
-
-def _type(question_type: str, question: str) -> str:
-    return (question_type or " ".join(question.split()[:2])).casefold()
 
 
 def _matching(choices: Sequence[str], wanted: Sequence[str]) -> str | None:

@@ -36,14 +36,14 @@ def resolve(spec: str | object, *, data: Dataset | None = None, **options: Any) 
     Options are those of the player's constructor, as values or as the words of a command line.
     """
     if not isinstance(spec, str):
-        return _wrap(spec, _given_name(spec), data, options)
+        return _wrap(spec, str(getattr(spec, "name", "") or ""), data, options)
     name, _, argument = spec.partition(":")
     # A path such as C:\player.py or ./oracle.py is never a registered name.
     maker = None if name.endswith(".py") or "/" in name else registry.find(name)
     if maker is not None:
         return registry.make(maker, name, argument, data, options)
     place, _ = split_code(spec, "answer")
-    if not place.endswith(".py") and (":" not in spec or not _is_dotted(place)):
+    if not place.endswith(".py") and (":" not in spec or not all(part.isidentifier() for part in place.split("."))):
         if exists(f"{spec}.py"):
             raise PlayerError(f"Say which function of {spec}.py answers: {spec}:answer, for example.")
         raise registry.unknown(spec)
@@ -94,7 +94,8 @@ def _wrap(thing: Any, name: str, data: Dataset | None, options: dict[str, Any]) 
     if options:
         raise PlayerError(f"{name} is already made: the option '{next(iter(options))}' cannot be set.")
     if is_answer_function(thing.answer):
-        return FunctionPlayer(thing.answer, name=getattr(thing, "name", "") or name, version=_join(version, given))
+        made_with = sorted((k, str(v)) for k, v in given.items()) if given else ""
+        return FunctionPlayer(thing.answer, name=getattr(thing, "name", "") or name, version=f"{version}{made_with}")
     if not getattr(thing, "name", "") or not getattr(thing, "fingerprint", "") or version:
         return ObjectPlayer(thing, name=name, version=version, options=given)
     return thing  # type: ignore[no-any-return]
@@ -121,18 +122,6 @@ def _make(maker: Any, name: str, data: Dataset | None, options: dict[str, Any]) 
         raise
     except Exception as error:
         raise PlayerError(f"{name} could not be made: {describe(error)}") from error
-
-
-def _join(version: str, given: dict[str, Any]) -> str:
-    return version if not given else f"{version}{sorted((k, str(v)) for k, v in given.items())}"
-
-
-def _given_name(thing: object) -> str:
-    return str(getattr(thing, "name", "") or "")
-
-
-def _is_dotted(place: str) -> bool:
-    return all(part.isidentifier() for part in place.split("."))
 
 
 def _importable(place: str) -> bool:

@@ -72,7 +72,8 @@ class Server:
             now = time.monotonic()
             answer = chat.read(reply, used, now - sent)
         except (Passing, Refused, Fatal) as failure:
-            failure.args = (self._clean(str(failure)),)
+            if self._key:  # some servers quote it back
+                failure.args = (str(failure).replace(self._key, "[key]"),)
             self._failed(failure, sent)
             raise
         self.replies += 1
@@ -146,10 +147,6 @@ class Server:
         self.down, self.open_at = why, now + seconds
         self._rest = min(_LONGEST_REST, 2 * self._rest)
 
-    def _clean(self, text: str) -> str:
-        """Without the key, which some servers quote back."""
-        return text.replace(self._key, "[key]") if self._key else text
-
     def __str__(self) -> str:
         said = f"{self.name} gave {self.replies:,} {'reply' if self.replies == 1 else 'replies'}"
         if self.failed:
@@ -185,7 +182,7 @@ class Servers:
             return only if only.free(now) else None
         others = [server for server in self._all if server is not avoid]
         among = others if any(not server.down for server in others) else self._all
-        return min((server for server in among if server.free(now)), key=_load, default=None)
+        return min((server for server in among if server.free(now)), key=lambda server: server.load, default=None)
 
     def next_opening(self, now: float) -> float:
         """When the next server opens that is closed now; infinity if none is."""
@@ -208,10 +205,6 @@ class Servers:
         """What each server did; nothing about a single one that never failed."""
         worth_telling = len(self._all) > 1 or any(server.failed for server in self._all)
         return tuple(str(server) for server in self._all) if worth_telling else ()
-
-
-def _load(server: Server) -> float:
-    return server.load
 
 
 class Meter:

@@ -290,11 +290,7 @@ class Rows:
             if not 0 <= answer < len(choices):
                 raise Bad(f"the answer is choice {answer}, but there are {len(choices)} choices, counted from 0.")
             return choices[answer]
-        said = answer_text(answer, '"answer"')
-        try:
-            return cells.target_of(said, choices, "the answer", lettered)
-        except Bad:
-            return said
+        return cells.right_answer(answer_text(answer, '"answer"'), choices, "the answer", lettered)
 
     def _said_by_several(self, answer: object) -> tuple[str, ...]:
         """Answers that stand in one cell as a list of texts; `[Asia, Europe]` and `[2, 5]` are one answer."""

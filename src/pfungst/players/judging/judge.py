@@ -91,7 +91,8 @@ class Judge:
         if key not in self._asked:
             self._asked.add(key)
             self._said.update(Asker(self.player).fill({key: query}, "judging"))
-        return _score(self.judged(key))
+        judged = self.judged(key)
+        return float(judged) if isinstance(judged, bool) else math.nan
 
     def query(self, example: Example, answer: Answer) -> Query | None:
         """What the judge is asked about an answer; None where there is nothing to ask."""
@@ -131,7 +132,3 @@ class Judge:
         if unit(0, "judged twice", query) >= self.settings.repeat:
             return (query,)
         return query, Query(query.question, query.image, take=1)
-
-
-def _score(judged: bool | str | None) -> float:
-    return float(judged) if isinstance(judged, bool) else math.nan
