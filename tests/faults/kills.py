@@ -103,21 +103,28 @@ CASES = {
              ("run/findings.json", "run/trials/control.parquet", "run/trials/surface.parquet"), log=True),
         Case("examine replicas", (*EXAMINE, "--option", "delay=0.01", "--replicas", "2"), answers("run"),
              ("run/findings.json", "run/trials/control.parquet"), log=True),
+        Case("examine ray", (*EXAMINE, "--option", "delay=0.01", "--replicas", "2", *RAY[:2]), answers("run"),
+             ("run/findings.json", "run/trials/control.parquet"), log=True),
         Case("play local", (*PLAY, "--on", "local"), shards("game/game/**/*.parquet"), ("game/findings.json",)),
         Case("play processes", (*PLAY, *TWO), shards("game/game/**/*.parquet"), ("game/findings.json",)),
+        Case("play ray", (*PLAY, *RAY), shards("game/game/**/*.parquet"), ("game/findings.json",)),
         Case("world make local", (*MAKE, "--on", "local"), shards("made/.work_*/**/.done/*.json"), WORLD),
         Case("world make processes", (*MAKE, "--on", "processes"), shards("made/.work_*/**/.done/*.json"), WORLD),
+        Case("world make ray", (*MAKE, "--on", "ray"), shards("made/.work_*/**/.done/*.json"), WORLD),
         Case("rank local", RANK, shards("bqd.parquet.parts/.done/*.json"), ("bqd.parquet",)),
         Case("rank processes", (*RANK, *TWO), shards("bqd.parquet.parts/.done/*.json"), ("bqd.parquet",)),
         Case("rank ray", (*RANK, *RAY), shards("bqd.parquet.parts/.done/*.json"), ("bqd.parquet",)),
         Case("decoys local", DECOYS, shards("made.parquet.parts/.done/*.json"), ("made.parquet",)),
         Case("decoys processes", (*DECOYS, *TWO), shards("made.parquet.parts/.done/*.json"), ("made.parquet",)),
+        Case("decoys ray", (*DECOYS, *RAY), shards("made.parquet.parts/.done/*.json"), ("made.parquet",)),
         Case("audit processes", (*AUDIT, *TWO), nothing, ("audit.json",)),
+        Case("audit ray", (*AUDIT, *RAY), nothing, ("audit.json",)),
         Case("train local", TRAIN, steps("trained/checkpoint.safetensors"),
              ("trained/model.safetensors", "trained/curves.jsonl")),
         Case("train processes", (*TRAIN, *TWO), steps("trained/checkpoint.safetensors"),
              ("trained/model.safetensors", "trained/curves.jsonl")),
         Case("reproduce processes", (*LIMIT, *TWO), shards("limit/cells/.done/*.json"), ("limit/tables.md",)),
+        Case("reproduce ray", (*LIMIT, *RAY), shards("limit/cells/.done/*.json"), ("limit/tables.md",)),
     )
 }  # fmt: skip
 
@@ -141,7 +148,12 @@ def prepare(folder: Path, size: int) -> None:
 
 
 def start(case: Case, folder: Path, cache: Path) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PFUNGST_CACHE": str(cache), "OMP_NUM_THREADS": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
+        "PFUNGST_CACHE": str(cache),
+        "OMP_NUM_THREADS": "1",
+    }
     # A session of its own, so that all its workers can be killed with it.
     return subprocess.Popen(
         [sys.executable, "-m", "pfungst", *case.words], cwd=folder, env=environment, start_new_session=True,
