@@ -19,11 +19,11 @@ _HOMES = {
     "back_up": "backup",
     "export_study": "exports",
     "make_app": "app",
-    "make_demo": "demo",
+    "make_demo": "making",
     "new_study": "making",
     "open_study": "folder",
     "restore": "backup",
-    "serve": "serving",
+    "serve": "app",
     "study_results": "results",
 }
 

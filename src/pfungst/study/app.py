@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,19 +11,22 @@ from urllib.parse import urlencode, urlsplit
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
-from starlette.routing import Route, Router
+from starlette.routing import Route
 
 from pfungst.core import PfungstError, UsageError
-from pfungst.report.page import static as report_static
+from pfungst.report.page import template_engine
 from pfungst.study.book import Saved, Turn, Worker
 from pfungst.study.folder import IMAGES, Study
 from pfungst.study.items import TRAINING, BadAnswer, in_words
 from pfungst.study.limits import Limit
 from pfungst.web.forms import Actions, Form
+from pfungst.web.routing import router, static_route
 from pfungst.web.security import App, Guard, Refused, allowed_hosts
+from pfungst.web.serving import run_app
 from pfungst.web.sessions import Session, Sessions
 
 HERE = Path(__file__).parent
+PORT = 8908
 OURS = {"study.css": "text/css", "study.js": "text/javascript"}
 MAX_FORM = 50_000
 """Bytes of a request."""
@@ -62,31 +64,19 @@ class Pages:
             Route("/join/{key}", self._join),
             Route("/w/{token}", self._worker_page),
             Route("/w/{token}/image/{turn}/{number}", self._image),
-            Route("/static/{name}", _static),
+            static_route(HERE / "static", OURS),
             self.actions.action("/consent", self._consent, open_to_all=True),
             self.actions.action("/answer", self._answer, open_to_all=True),
             self.actions.action("/break", self._break, open_to_all=True),
             *routes(self),
         ]
-
-        @asynccontextmanager
-        async def lifespan(_: Any) -> AsyncIterator[None]:
-            yield
-            self.study.close()
-
-        inner = Router(pages, lifespan=lifespan, default=_no_page)
-        return Guard(inner, self.sessions, self.hosts, {"/": MAX_FORM}, self._error)
+        return Guard(router(pages, self.study.close), self.sessions, self.hosts, {"/": MAX_FORM}, self._error)
 
     # Drawing
 
     @cached_property
     def _templates(self) -> Any:
-        import jinja2
-
-        return jinja2.Environment(
-            autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-            loader=jinja2.FileSystemLoader(HERE / "templates"),
-        )  # fmt: skip
+        return template_engine("pfungst.study")
 
     def html(self, session: Session, template: str, **context: Any) -> str:
         shared = {
@@ -234,6 +224,23 @@ def make_app(study: Study, host: str = "127.0.0.1", port: int = 0, public: str =
     return Pages(study, host, port, public).app()
 
 
+def serve(
+    study: Study,
+    host: str = "127.0.0.1",
+    port: int = PORT,
+    public: str = "",
+    ready: Callable[[str], None] = lambda address: None,
+) -> None:
+    """Serve until interrupted. `ready` is called with the address once the port is open.
+
+    public: the address under which workers reach the server, where a proxy stands before it
+    """
+    run_app(
+        lambda port: make_app(study, host, port, public),
+        host, port, lambda address: ready(public.rstrip("/") + "/" if public else address),
+    )  # fmt: skip
+
+
 def _number(text: str) -> int:
     """The number of a row; -1, which no row has, for anything that is none."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else -1
@@ -250,17 +257,3 @@ def _seconds(text: str) -> float | None:
 
 def _address(request: Request) -> str:
     return request.client.host if request.client is not None else ""
-
-
-def _static(request: Request) -> Response:
-    name = request.path_params["name"]
-    kept = {"cache-control": "max-age=300"}
-    if name == "style.css":
-        return Response(report_static("style.css"), media_type="text/css", headers=kept)
-    if name not in OURS:
-        raise Refused(404, "There is no such file.")
-    return Response((HERE / "static" / name).read_text("utf-8"), media_type=OURS[name], headers=kept)
-
-
-async def _no_page(scope: Any, receive: Any, send: Any) -> None:
-    raise Refused(404, "There is no such page.")

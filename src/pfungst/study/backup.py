@@ -14,7 +14,8 @@ from sqlalchemy import func, insert, select, text
 from pfungst.core import DataError, PfungstError
 from pfungst.core.files import publish
 from pfungst.data.files import check_unpacked
-from pfungst.study.folder import IMAGES, KEYS, Study, connect, open_study
+from pfungst.study.database import Database
+from pfungst.study.folder import IMAGES, KEYS, Study, open_study
 from pfungst.study.schema import TABLES
 from pfungst.study.settings import FILE
 
@@ -69,7 +70,7 @@ def restore(backup: Path, out: Path, database: str = "") -> Study:
             out.mkdir(parents=True, exist_ok=True)
             try:
                 _unpack(archive, out)
-                base = connect(out, database)
+                base = Database.of(out, database)
                 base.migrate()
                 _fill(base, archive)
                 base.close()
@@ -93,7 +94,7 @@ def _unpack(archive: zipfile.ZipFile, out: Path) -> None:
             (out / name).write_bytes(archive.read(name))
 
 
-def _fill(base: Any, archive: zipfile.ZipFile) -> None:
+def _fill(base: Database, archive: zipfile.ZipFile) -> None:
     with base.writing() as connection:
         for table in TABLES:
             if connection.execute(select(func.count()).select_from(table)).scalar_one():

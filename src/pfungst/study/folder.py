@@ -105,7 +105,7 @@ def open_study(folder: Path, database: str = "") -> Study:
     database: address of a PostgreSQL server, where the study was made with one.
     """
     settings = StudySettings.read(folder)
-    made = connect(folder, database)
+    made = Database.of(folder, database)
     if made.is_sqlite and not Path(made.url.database or "").is_file():
         raise PfungstError(
             f"{folder} has no database. If the study was made with --database, give the same address again; else "
@@ -113,8 +113,3 @@ def open_study(folder: Path, database: str = "") -> Study:
         )
     made.migrate()
     return Study(folder, settings, Keys.read(folder), made)
-
-
-def connect(folder: Path, database: str = "") -> Database:
-    """The database of a study, not yet opened."""
-    return Database.of(folder, database)

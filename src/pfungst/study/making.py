@@ -1,4 +1,4 @@
-"""`pfungst study new`: items and images into a folder and a database."""
+"""`pfungst study new` and `demo`: items and images into a folder and a database."""
 
 from __future__ import annotations
 
@@ -16,13 +16,17 @@ from sqlalchemy import func, select
 from pfungst.core import Image, PfungstError
 from pfungst.core.files import write_atomic
 from pfungst.core.types import Progress, no_progress
-from pfungst.study.folder import IMAGES, Keys, Study, connect
+from pfungst.study.database import Database
+from pfungst.study.folder import IMAGES, Keys, Study, open_study
 from pfungst.study.items import ITEM, Item
 from pfungst.study.kinds import get_kind
 from pfungst.study.schema import ITEM as ITEMS
 from pfungst.study.settings import FILE, StudySettings
 
 ENDINGS = {"image/png": ".png", "image/jpeg": ".jpg"}
+PLAYER = "san"
+GAME = "game:adversary=rsg,size=20,seeds=1,budget=10"
+"""A small game for the demo: it takes less than a minute, and fools the player often enough."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ def new_study(
     out.mkdir(parents=True, exist_ok=True)
     try:
         names = _write_images(out / IMAGES, made.images, progress)
-        base = connect(out, database)
+        base = Database.of(out, database)
         base.migrate()
         with base.reading() as connection:
             if connection.execute(select(func.count()).select_from(ITEMS)).scalar_one():
@@ -73,6 +77,18 @@ def new_study(
         raise
     asked = [item for item in made.items if item.role == ITEM]
     return NewStudy(study, len(asked), made.notes, _fewest(asked, settings, kind.follows))
+
+
+def make_demo(out: Path, progress: Progress = no_progress) -> Study:
+    """Play a game on the built-in world and make a study of it, or open the one that is there."""
+    import pfungst
+
+    if (out / FILE).exists():
+        return open_study(out)
+    run = out.with_name(f"{out.name}-game")
+    pfungst.examine(PLAYER, "world?scenes=20", [GAME], run, progress=progress)
+    settings = StudySettings("same-different:per_condition=5", data=str(run), wanted=3)
+    return new_study(out, settings, progress=progress).study
 
 
 def _fewest(items: Sequence[Item], settings: StudySettings, follows: bool) -> int:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from pfungst.core import Table
+from pfungst.probes.measure import finding
 from pfungst.scores.reliability import Reliability, reliability
 from pfungst.study.folder import Study
 from pfungst.study.items import CHECK, ITEM, TRAINING, Content
 from pfungst.study.kinds import Outcome
-from pfungst.study.kinds.base import finding
 from pfungst.study.queries import REMOVED
 
 LOW = 2 / 3

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from pfungst.core import Dataset, Example, Finding, Image, NamedImage, Table, UsageError
-from pfungst.core.stats import Interval
-from pfungst.study.items import Content, Field, Item, instructed
+from pfungst.core import Dataset, Example, Image, NamedImage, Table, UsageError
+from pfungst.study.items import TRAINING, Content, Field, Item, instructed
 from pfungst.study.settings import StudySettings
 
 YES_NO = (("yes", "Yes"), ("no", "No"))
@@ -86,12 +84,17 @@ def sample(examples: Sequence[Any], limit: int | None, seed: int) -> list[Any]:
     return [examples[number] for number in order[: len(examples) if limit is None else limit]]
 
 
+def named(data: str, what: str) -> str:
+    """What `--data` names; UsageError where it is missing."""
+    if not data:
+        raise UsageError(f"This study needs --data: {what}.")
+    return data
+
+
 def load_data(data: str, options: Mapping[str, Any], what: str) -> Dataset:
     from pfungst.data import load
 
-    if not data:
-        raise UsageError(f"This study needs --data: {what}.")
-    return load(data, **options)
+    return load(named(data, what), **options)
 
 
 def seen(image: Image | None) -> Image | None:
@@ -99,18 +102,26 @@ def seen(image: Image | None) -> Image | None:
     return None if image is None or isinstance(image, NamedImage) else image
 
 
-def run_folder(data: str, what: str) -> Path:
-    if not data:
-        raise UsageError(f"This study needs --data: {what}.")
-    return Path(data)
+def shown_image(example: Example, images: dict[str, Image]) -> tuple[tuple[str, str], ...]:
+    """The image of an example as `Content` names it, none where it cannot be shown; noted in `images`, once for all
+    examples of an image."""
+    image = seen(example.image)
+    if image is None:
+        return ()
+    name = f"image {example.image_id or example.id}"
+    images[name] = image
+    return ((name, "The image"),)
 
 
-def image_name(example: Example) -> str:
-    """The name under which the image of an example is kept; one file for all examples of an image."""
-    return f"image {example.image_id or example.id}"
+def practised(item: Item, number: int, explanation: str, gold: Mapping[str, str]) -> Item:
+    """The item as one of the training, which tells what is right, and why."""
+    name = f"training {number}"
+    content = replace(item.content, explanation=explanation)
+    return replace(item, name=name, source=name, content=content, role=TRAINING, gold=gold)
 
 
-def finding(name: str, interval: Interval, detail: str = "") -> Finding:
-    from pfungst.probes import measure
-
-    return measure.finding(name, interval, detail)
+def by_item(answers: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for row in answers:
+        found.setdefault(row["item"], []).append(row)
+    return found

@@ -5,14 +5,16 @@ The export is the table that `judge:PLAYER,labels=FILE` reads. People see what t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 from pfungst.core import Example, Image, PfungstError, Table, read_config
-from pfungst.core.stats import bootstrap
-from pfungst.study.items import TRAINING, Content, Field, Item
-from pfungst.study.kinds.base import Kind, Made, Outcome, checks, finding, image_name, run_folder, sample, seen
+from pfungst.probes.measure import mean
+from pfungst.study.items import Content, Field, Item
+from pfungst.study.kinds.base import Kind, Made, Outcome, by_item, checks, named, practised, sample, shown_image
 from pfungst.study.settings import StudySettings
 
 FIELDS = (Field("right", "Is the reply right?", (("right", "Right"), ("wrong", "Wrong"), ("unsure", "I cannot tell"))),)
@@ -39,7 +41,7 @@ class Judge(Kind):
         from pfungst.api import load_again, part_again
         from pfungst.report.answers import Chosen, answers
 
-        run = run_folder(data, self.data)
+        run = Path(named(data, self.data))
         config = read_config(run)
         examples = {one.id: one for one in part_again(load_again(config, run), config)}
         rows = [row for row in answers(run, Chosen(probe=self.probe)) if row["example_id"] in examples]
@@ -60,11 +62,8 @@ class Judge(Kind):
         return Made([*items, *checks(FIELDS)], images, notes)
 
     def outcome(self, answers: Sequence[Mapping[str, Any]], items: Sequence[Mapping[str, Any]]) -> Outcome:
-        by_item: dict[str, list[Mapping[str, Any]]] = {}
-        for row in answers:
-            by_item.setdefault(row["item"], []).append(row)
         labels, shares, images = [], [], []
-        for rows in by_item.values():
+        for rows in by_item(answers).values():
             said = [row["value"]["right"] for row in rows]
             right, wrong = said.count("right"), said.count("wrong")
             about = rows[0]["about"]
@@ -74,7 +73,7 @@ class Judge(Kind):
                 images.append(about["image_id"])
             labels.append([about["example_id"], about["probe"], about["variant"], about["reply"],
                            "" if verdict is None else verdict, right, wrong, len(said) - right - wrong])  # fmt: skip
-        share = finding("accuracy", bootstrap(shares, images), "as people see it")
+        share = mean("accuracy", shares, images, 0, "as people see it")
         table = Table(
             "Labels", ("answers labelled", "people agree on a majority", "right"), ((len(labels), len(shares), share),),
             "The majority of the people who labelled an answer; ties have no label. 95% interval over images.",
@@ -86,22 +85,17 @@ class Judge(Kind):
         return Outcome((table,), "right", {"right": share}, files)
 
 
-def _content(example: Example, question: str, choices: Sequence[str], reply: str, images: dict[str, Image]) -> Content:
-    image = seen(example.image)
-    if image is not None:
-        images[image_name(example)] = image
-    known: dict[str, int] = {}
-    for one in example.answers or ((example.target,) if example.target else ()):
-        known[one] = known.get(one, 0) + 1
+def _content(example: Example, choices: Sequence[str], reply: str, images: dict[str, Image]) -> Content:
+    known = Counter(example.answers or ((example.target,) if example.target else ()))
     references = ", ".join(f"{text} ({n} people)" if n > 1 else text for text, n in known.items())
     facts = [("Options", " / ".join(choices))] if choices else []
     facts += [("Reference answers", references), ("Reply", reply)]
-    return Content(FIELDS, question, ((image_name(example), "The image"),) if image is not None else (), tuple(facts))
+    return Content(FIELDS, example.question, shown_image(example, images), tuple(facts))
 
 
 def _item(row: Mapping[str, Any], example: Example, images: dict[str, Image]) -> Item:
     reply = row["raw"] or row["answer"]
-    content = _content(example, example.question, row["choices"] or (), reply, images)
+    content = _content(example, row["choices"] or (), reply, images)
     about = {"example_id": example.id, "image_id": example.image_id or example.id, "probe": row["probe"],
              "variant": row["variant"], "reply": reply}  # fmt: skip
     name = f"{row['probe']} {row['variant']} {example.id}"
@@ -110,8 +104,6 @@ def _item(row: Mapping[str, Any], example: Example, images: dict[str, Image]) ->
 
 def _practice(number: int, example: Example, wrong: str | None, images: dict[str, Image]) -> Item:
     reply = wrong or str(example.target)
-    made = _content(example, example.question, example.choices, reply, images)
+    made = Item("", _content(example, example.choices, reply, images), "")
     why = f"The references say “{example.target}”, the reply says “{reply}”."
-    name = f"training {number}"
-    gold = {"right": "wrong" if wrong else "right"}
-    return Item(name, replace(made, explanation=why), name, role=TRAINING, gold=gold)
+    return practised(made, number, why, {"right": "wrong" if wrong else "right"})

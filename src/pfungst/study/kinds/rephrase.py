@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from pfungst.core import Image, Table, UsageError
 from pfungst.study.items import BadAnswer, Content, Field, Item
 from pfungst.study.kinds import validate
-from pfungst.study.kinds.base import Kind, Made, Outcome, checks, load_data, sample
+from pfungst.study.kinds.base import Kind, Made, Outcome, checks, load_data, sample, shown_image
 from pfungst.study.settings import StudySettings
 
 ORIGINAL = "Original question"
@@ -50,7 +50,7 @@ class Rephrase(Kind):
             raise UsageError(f"{data} has no question with a known answer.")
         images: dict[str, Image] = {}
         items = [
-            self._write(validate.described(one), validate.shown_image(one, images), self.count, 1)
+            self._write(validate.described(one), shown_image(one, images), self.count, 1)
             for one in sample(fit, limit, settings.seed)
         ]
         return Made([*validate.training(), *items, *checks(validate.FIELDS)], images)

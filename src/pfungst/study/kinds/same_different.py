@@ -10,17 +10,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from pfungst.core import Example, Image, PfungstError, Table
-from pfungst.core.stats import bootstrap
+from pfungst.probes.measure import mean
 from pfungst.study.items import TRAINING, BadAnswer, Content, Field, Item
-from pfungst.study.kinds.base import Kind, Made, Outcome, checks, finding, run_folder, sample
+from pfungst.study.kinds.base import Kind, Made, Outcome, checks, named, practised, sample
 from pfungst.study.settings import StudySettings
+
+if TYPE_CHECKING:
+    from pfungst.probes.game.board import Board
+    from pfungst.probes.game.rules import GameRules
 
 FOOLED, CONTROL, CHANGED = "fooled", "control", "changed"
 SAME = (("same", "The same"), ("different", "Different"), ("unsure", "I cannot tell"))
@@ -52,7 +57,7 @@ class SameDifferent(Kind):
         from pfungst.probes.game import fooled_rows, read_moves
         from pfungst.probes.game.rows import scene_after
 
-        run = run_folder(data, self.data)
+        run = Path(named(data, self.data))
         count = self.per_condition if limit is None else limit
         moves = read_moves(run)
         fooled = sample(fooled_rows(moves), None, settings.seed)
@@ -60,18 +65,18 @@ class SameDifferent(Kind):
         shown = [*fooled[:count], *calm[:count]]
         # For the changed scenes questions that no other item has come first: a worker sees a question once.
         changed = _changed(run, [*calm[count:], *fooled[count:], *shown], np.random.default_rng([settings.seed, 5]))
-        practised = [(CHANGED, *pair) for pair in islice(changed, (self.training + 1) // 2)]
+        trained = [(CHANGED, *pair) for pair in islice(changed, (self.training + 1) // 2)]
         chosen = [(FOOLED, row, scene_after(row)) for row in fooled[:count]]
         chosen += [(CONTROL, row, scene_after(row)) for row in calm[:count]]
         chosen += [(CHANGED, *pair) for pair in islice(changed, count)]
         if not fooled:
             raise PfungstError(f"No scene of {run} fooled its player, so there is nothing to show to people.")
-        taken = {row["example_id"] for _, row, _ in (*chosen, *practised)}
+        taken = {row["example_id"] for _, row, _ in (*chosen, *trained)}
         spare = [row for row in calm if row["example_id"] not in taken]
-        practised += [(CONTROL, row, scene_after(row)) for row in spare[: self.training - len(practised)]]
+        trained += [(CONTROL, row, scene_after(row)) for row in spare[: self.training - len(trained)]]
         images: dict[str, Image] = {}
         items = [_item(*one, images) for one in chosen]
-        items += [_practice(number, *one, images) for number, one in enumerate(practised)]
+        items += [_practice(number, *one, images) for number, one in enumerate(trained)]
         items += checks(_fields(("yes", "no")))
         notes = tuple(
             f"There are {found} items in the condition {condition}, not {count}."
@@ -94,19 +99,19 @@ class SameDifferent(Kind):
             at = [number for number, one in enumerate(truth) if one == name]
             cells: list[Any] = []
             for option, _ in SAME:
-                rate = bootstrap([float(said[n] == option) for n in at], [clusters[n] for n in at])
-                cells.append(finding("share", rate, f"answer is {name}, people say {option}"))
+                told, groups = [float(said[n] == option) for n in at], [clusters[n] for n in at]
+                cells.append(mean("share", told, groups, 0, f"answer is {name}, people say {option}"))
             matrix.append((f"answer is {name}", len(at), *cells))
             numbers[f"identified {name}"] = cells[0 if name == "same" else 1]
         for name in (FOOLED, CONTROL, CHANGED):
             rows = [row for row in answers if row["condition"] == name]
             groups = [row["source"] for row in rows]
             right = "different" if name == CHANGED else "same"
-            verdict = bootstrap([float(row["value"]["same"] == right) for row in rows], groups)
-            before = bootstrap([float(row["value"]["before"] == row["about"]["before"]) for row in rows], groups)
-            after = bootstrap([float(_after(row["value"]) == row["about"]["after"]) for row in rows], groups)
-            cells = [finding("accuracy", one, name) for one in (before, after)]
-            conditions.append((name, len(set(groups)), len(rows), finding("share", verdict, name), *cells))
+            verdict = [float(row["value"]["same"] == right) for row in rows]
+            before = [float(row["value"]["before"] == row["about"]["before"]) for row in rows]
+            after = [float(_after(row["value"]) == row["about"]["after"]) for row in rows]
+            cells = [mean("accuracy", one, groups, 0, name) for one in (before, after)]
+            conditions.append((name, len(set(groups)), len(rows), mean("share", verdict, groups, 0, name), *cells))
             numbers[f"right after, {name}"] = cells[1]
         options = tuple(f"people say “{words}”" for _, words in SAME)
         confusion = Table(
@@ -138,15 +143,12 @@ def _fields(options: Sequence[str]) -> tuple[Field, ...]:
 
 
 def _item(condition: str, row: Mapping[str, Any], after: Mapping[str, Any], images: dict[str, Image]) -> Item:
-    from pfungst.probes.game.board import Board
     from pfungst.probes.game.rows import image_of
     from pfungst.probes.game.rules import GameRules
     from pfungst.world.programs import answer_text
 
-    before = json.loads(row["scene"])
-    before.setdefault("camera", list(row["camera"]))
-    program = json.loads(row["program"])
-    board = Board.of(Example(row["example_id"], row["question"], scene=before, program=program), GameRules())
+    before = _scene(row)
+    board = _board(row, before, GameRules())
     moved = np.array([[one["3d_coords"][:2] for one in after["objects"]]])
     truth = board.moved.answers(moved)[0]
     new = answer_text(truth) if truth is not None else ""
@@ -159,6 +161,19 @@ def _item(condition: str, row: Mapping[str, Any], after: Mapping[str, Any], imag
     )  # fmt: skip
     about = {"example_id": row["example_id"], "before": board.truth_text, "after": new, "player": row["new_answer"]}
     return Item(name, content, row["example_id"], condition, about=about)
+
+
+def _scene(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The scene before the move."""
+    scene: dict[str, Any] = json.loads(row["scene"])
+    scene.setdefault("camera", list(row["camera"]))
+    return scene
+
+
+def _board(row: Mapping[str, Any], scene: Mapping[str, Any], rules: GameRules) -> Board:
+    from pfungst.probes.game.board import Board
+
+    return Board.of(Example(row["example_id"], row["question"], scene=scene, program=json.loads(row["program"])), rules)
 
 
 def _possible(truth: str) -> tuple[str, ...]:
@@ -176,18 +191,13 @@ def _possible(truth: str) -> tuple[str, ...]:
 def _changed(run: Any, rows: Sequence[Mapping[str, Any]], rng: np.random.Generator) -> Iterator[tuple[Any, Any]]:
     """Rows with a legal scene in which the question has another answer, one of the nearest to the scene before."""
     from pfungst.probes.game import read_result
-    from pfungst.probes.game.board import Board
     from pfungst.probes.game.enforcers import Enforcers
     from pfungst.probes.game.layouts import fair_layouts
 
     rules = read_result(run).settings.rules
     enforcers = Enforcers.of(rules).without("relevance")
     for row in rows:
-        scene = json.loads(row["scene"])
-        scene.setdefault("camera", list(row["camera"]))
-        board = Board.of(
-            Example(row["example_id"], row["question"], scene=scene, program=json.loads(row["program"])), rules
-        )  # fmt: skip
+        board = _board(row, _scene(row), rules)
         layouts = fair_layouts(board, enforcers, rng, _TRIES, uniform=False)
         answers: Any = board.moved.answers(layouts) if len(layouts) else []
         other = [one for one, answer in zip(layouts, answers, strict=True) if answer not in (None, board.truth)]
@@ -214,11 +224,7 @@ def _practice(
     made = _item(condition, row, after, images)
     before, now = made.about["before"], made.about["after"]
     then = "and the same in the second." if before == now else f"and “{now}” in the second."
-    content = replace(made.content, explanation=f"The answer is “{before}” in the first image {then}")
-    gold = {
-        "before": before,
-        "same": "same" if before == now else "different",
-        **({} if before == now else {"after": now}),
-    }
-    name = f"training {number}"
-    return replace(made, name=name, source=name, content=content, role=TRAINING, gold=gold)
+    gold = (
+        {"before": before, "same": "same"} if before == now else {"before": before, "same": "different", "after": now}
+    )
+    return practised(made, number, f"The answer is “{before}” in the first image {then}", gold)

@@ -12,10 +12,21 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from pfungst.core import Dataset, Example, Image, Table, UsageError
-from pfungst.core.stats import bootstrap
+from pfungst.probes.measure import mean
 from pfungst.probes.rephrase.validated import FILE as VALIDATED
-from pfungst.study.items import TRAINING, Content, Field, Item
-from pfungst.study.kinds.base import YES_NO, Kind, Made, Outcome, checks, finding, image_name, load_data, sample, seen
+from pfungst.study.items import Content, Field, Item
+from pfungst.study.kinds.base import (
+    YES_NO,
+    Kind,
+    Made,
+    Outcome,
+    by_item,
+    checks,
+    load_data,
+    practised,
+    sample,
+    shown_image,
+)
 from pfungst.study.settings import StudySettings
 
 FIELDS = (
@@ -42,10 +53,8 @@ STAGE = 2
 def training() -> list[Item]:
     made = []
     for number, (original, answer, text, right, why) in enumerate(EXAMPLES):
-        name = f"training {number}"
         gold = dict(zip((one.name for one in FIELDS), right.split(), strict=True))
-        content = replace(judged(original, answer, text), explanation=why)
-        made.append(Item(name, content, name, role=TRAINING, gold=gold))
+        made.append(practised(Item("", judged(original, answer, text), ""), number, why, gold))
     return made
 
 
@@ -70,14 +79,6 @@ def described(example: Example) -> dict[str, Any]:
         "original": example.id, "question": example.question, "image_id": example.image_id, "target": example.target,
         "answers": list(example.answers), "answer_type": example.answer_type, "question_type": example.question_type,
     }  # fmt: skip
-
-
-def shown_image(example: Example, images: dict[str, Image]) -> tuple[tuple[str, str], ...]:
-    image = seen(example.image)
-    if image is None:
-        return ()
-    images[image_name(example)] = image
-    return ((image_name(example), "The image"),)
 
 
 @dataclass(frozen=True)
@@ -131,17 +132,15 @@ def votes(
     answers: Sequence[Mapping[str, Any]],
 ) -> tuple[Table, dict[str, Any], list[tuple[Mapping[str, Any], str]]]:
     """The table of stage two, its numbers, and the valid rephrasings: what is known of each, and its words."""
-    by_item: dict[str, list[Mapping[str, Any]]] = {}
-    for row in answers:
-        by_item.setdefault(row["item"], []).append(row)
-    groups = [rows[0]["about"]["original"] for rows in by_item.values()]
+    items = by_item(answers).values()
+    groups = [rows[0]["about"]["original"] for rows in items]
     rows: list[tuple[Any, ...]] = []
     numbers: dict[str, Any] = {}
 
     def told(words: str, keeps: Any) -> None:
-        shares = [float(2 * sum(keeps(row["value"]) for row in some) >= len(some)) for some in by_item.values()]
-        numbers[words] = finding("share", bootstrap(shares, groups), words)
-        rows.append((words, len(by_item), len(answers), numbers[words]))
+        shares = [float(2 * sum(keeps(row["value"]) for row in some) >= len(some)) for some in items]
+        numbers[words] = mean("share", shares, groups, 0, words)
+        rows.append((words, len(items), len(answers), numbers[words]))
 
     for one, words in zip(FIELDS, ("same meaning", "same answer", "correct grammar"), strict=True):
         told(words, lambda value, name=one.name: value[name] == "yes")
@@ -151,28 +150,22 @@ def votes(
         "By the majority of those who judged a rephrasing; valid: without any fault. 95% intervals over questions.",
     )  # fmt: skip
     kept = [
-        (some[0]["about"], str(some[0]["about"]["text"]))
-        for some in by_item.values()
-        if majority([row["value"] for row in some])
+        (some[0]["about"], str(some[0]["about"]["text"])) for some in items if majority([row["value"] for row in some])
     ]
     return table, numbers, kept
 
 
 def judgements(answers: Sequence[Mapping[str, Any]]) -> dict[str, bytes]:
     """Every judged rephrasing and how many people found it without fault, as `rephrase:validated=` reads it."""
-    counts: dict[str, dict[str, Any]] = {}
-    for row in answers:
-        about, value = row["about"], row["value"]
-        found = counts.setdefault(
-            row["item"],
-            {"original": str(about["original"]), "question": about["question"], "text": about["text"], "judged": 0,
-             **dict.fromkeys((one.name for one in FIELDS), 0), "valid": 0},
-        )  # fmt: skip
-        found["judged"] += 1
-        found["valid"] += is_valid(value)
-        for one in FIELDS:
-            found[one.name] += value[one.name] == "yes"
-    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in counts.values()]
+    lines = []
+    for rows in by_item(answers).values():
+        about, said = rows[0]["about"], [row["value"] for row in rows]
+        found = {
+            "original": str(about["original"]), "question": about["question"], "text": about["text"],
+            "judged": len(said), **{one.name: sum(value[one.name] == "yes" for value in said) for one in FIELDS},
+            "valid": sum(map(is_valid, said)),
+        }  # fmt: skip
+        lines.append(json.dumps(found, ensure_ascii=False) + "\n")
     return {VALIDATED: "".join(lines).encode()} if lines else {}
 
 

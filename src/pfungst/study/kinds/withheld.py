@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,8 +17,9 @@ import numpy as np
 from pfungst.core import Example, Image, Table, UsageError
 from pfungst.core.files import jsonable
 from pfungst.core.stats import bootstrap
-from pfungst.study.items import TRAINING, Content, Field, Item
-from pfungst.study.kinds.base import Kind, Made, Outcome, checks, finding, image_name, load_data, sample, seen
+from pfungst.probes.measure import finding
+from pfungst.study.items import Content, Field, Item
+from pfungst.study.kinds.base import Kind, Made, Outcome, checks, load_data, practised, sample, seen, shown_image
 from pfungst.study.settings import StudySettings
 
 CONDITIONS = {"A": "A", "IA": "I+A", "QA": "Q+A", "IQA": "I+Q+A"}
@@ -68,17 +69,16 @@ class Withheld(Kind):
             why = "no question with choices, a target and an image" if sees_image else "no question with choices"
             raise UsageError(f"{data} has {why}. Withhold the image with withheld:conditions=A+QA, or give --images.")
         drawn = sample(fit, None if limit is None else limit + self.training, settings.seed)
-        practised, asked = drawn[: self.training], drawn[self.training :]
+        trained, asked = drawn[: self.training], drawn[self.training :]
         if not asked:
-            practised, asked = [], drawn
+            trained, asked = [], drawn
         rng = np.random.default_rng([settings.seed, 3])
         images: dict[str, Image] = {}
         items: list[Item] = []
-        for number, one in enumerate(practised):
+        for number, one in enumerate(trained):
             made = _item(one, self.conditions[-1], "", rng, images)
-            content = replace(made.content, explanation=f"The right answer is “{one.target}”.")
-            items.append(replace(made, name=f"training {number}", source=f"training {number}", role=TRAINING,
-                                 content=content, gold={"choice": str(made.about["target"])}))  # fmt: skip
+            why = f"The right answer is “{one.target}”."
+            items.append(practised(made, number, why, {"choice": str(made.about["target"])}))
         for one in asked:
             items += [
                 _item(examples[one.id], condition, name, rng, images)
@@ -159,12 +159,9 @@ def _item(example: Example, condition: str, name: str, rng: np.random.Generator,
     order = [example.choices[number] for number in rng.permutation(len(example.choices))]
     # Values are places: equal or empty texts stay apart, and no value tells what is right.
     options = tuple((str(place), text) for place, text in enumerate(order))
-    image = seen(example.image) if "I" in condition else None
-    if image is not None:
-        images[image_name(example)] = image
     content = Content(
         (Field("choice", "The right answer", options),), example.question if "Q" in condition else "",
-        ((image_name(example), "The image"),) if image is not None else (), task=TASKS[condition],
+        shown_image(example, images) if "I" in condition else (), task=TASKS[condition],
     )  # fmt: skip
     about = {
         "example_id": example.id, "image_id": example.image_id or example.id, "condition": condition,
