@@ -48,3 +48,17 @@ def test_settings_that_do_not_exist_are_told(tmp_path: Path) -> None:
         run("film", "--out", str(tmp_path), "--preset", "huge")
     with pytest.raises(PfungstError, match="Did you mean film"):
         run("fillm", "--out", str(tmp_path))
+
+
+def test_the_zoo_trains_the_generator_that_two_models_share(tmp_path: Path) -> None:
+    from scripts.zoo_begin import write_programs
+
+    from pfungst.core.types import no_progress
+    from pfungst.models import Inputs, load_tensors
+    from pfungst.training import FitConfig, prepare
+    from pfungst.world import embedded
+
+    data, out = embedded(2, rephrasings=0), tmp_path / "generator.safetensors"
+    prepare({"train": data, "val": data}, tmp_path / "scenes", inputs=Inputs(picture="none"))
+    write_programs(tmp_path / "scenes", out, None, FitConfig(steps=2, batch=4), 4, "cpu", no_progress)
+    assert load_tensors(out)[0]
