@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pfungst.core import Query
+from pfungst.models.encode import RecentImages
 from pfungst.models.features import image_array, image_batch
 from pfungst.models.features.backbones import Pixels
-from pfungst.models.features.decode import rendered_batch
-from pfungst.models.features.recent import RecentImages
-from pfungst.models.features.resize import resize_batch, resize_file
+from pfungst.models.features.decode import rendered_batch, resize_batch, resize_file
 from pfungst.players.zoo import load
 from pfungst.probes.game import GAMES
 from pfungst.probes.game.board import Board

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -14,7 +14,18 @@ PAD, UNKNOWN, START, END = 0, 1, 2, 3
 
 
 @dataclass(frozen=True)
-class Scenes:
+class _Tensors:
+    """Something made of tensors."""
+
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> Self:
+        """The same on a device."""
+        parts = {one.name: getattr(self, one.name) for one in dataclasses.fields(self)}
+        moved = {name: part.to(device, non_blocking=non_blocking) for name, part in parts.items() if part is not None}
+        return dataclasses.replace(self, **moved)
+
+
+@dataclass(frozen=True)
+class Scenes(_Tensors):
     """B scenes of up to N objects as numbers; objects that are not there are all 0 (the paper's empty token)."""
 
     attributes: Tensor
@@ -32,13 +43,9 @@ class Scenes:
         """(B, N) bool: whether there is an object."""
         return self.attributes[..., 0] > 0
 
-    def to(self, device: torch.device | str, non_blocking: bool = False) -> Scenes:
-        moved: Scenes = _moved(self, device, non_blocking)
-        return moved
-
 
 @dataclass(frozen=True)
-class Batch:
+class Batch(_Tensors):
     """B questions with whatever a model may look at. A model reads what its `reads` names and nothing else."""
 
     question: Tensor
@@ -58,10 +65,6 @@ class Batch:
 
     def __len__(self) -> int:
         return int(self.question.shape[0])
-
-    def to(self, device: torch.device | str, non_blocking: bool = False) -> Batch:
-        moved: Batch = _moved(self, device, non_blocking)
-        return moved
 
     @property
     def choice_mask(self) -> Tensor:
@@ -97,14 +100,3 @@ class Sizes:
     """Length of a region feature; 0 where the grid's cells serve as regions."""
     functions: int = 0
     """Program tokens, padding, start and end included; 0 where there are no programs."""
-
-
-def _moved(value: Any, device: torch.device | str, non_blocking: bool) -> Any:
-    changes: dict[str, Any] = {}
-    for one in dataclasses.fields(value):
-        part = getattr(value, one.name)
-        if isinstance(part, Tensor):
-            changes[one.name] = part.to(device, non_blocking=non_blocking)
-        elif isinstance(part, Scenes):
-            changes[one.name] = part.to(device, non_blocking)
-    return dataclasses.replace(value, **changes)

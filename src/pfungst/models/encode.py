@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -15,7 +16,6 @@ from pfungst.core import DataError, FileImage, Image, NamedImage, ZipImage
 from pfungst.models.batch import Batch
 from pfungst.models.features import Backbone, FeatureCache, get_backbone
 from pfungst.models.features.backbones import LiveBackbone
-from pfungst.models.features.recent import RecentImages
 from pfungst.models.features.regions import RegionFeatures
 from pfungst.models.scene import encode_scenes, to_scenes
 from pfungst.models.trained import Trained
@@ -24,6 +24,8 @@ _TEXTS = 1 << 14
 """Texts whose words are kept as numbers."""
 _GREY = 127
 """What a model sees where there is no image."""
+ON_CPU, ON_GPU = 1024, 8192
+"""Images that are remembered: about 40 kB each for the world's CNN."""
 
 
 class Encoder:
@@ -151,3 +153,53 @@ def _name(image: Image) -> str:
         f"An image ({image.digest[:12]}) is not a file of a data set, so it has no published region features. "
         "A model that looks at regions can only be asked about the images of its data set."
     )
+
+
+class RecentImages:
+    """Features of a backbone, kept on its device; the newest `room` images are looked at once.
+
+    The rephrasings of a question look at the same image.
+    """
+
+    # Outside inference mode: what is kept here is also given to those who want gradients.
+    @torch.inference_mode(False)
+    def __init__(self, backbone: LiveBackbone, room: int | None = None) -> None:
+        self._backbone = backbone
+        sample = backbone.look([])
+        self._room = room if room is not None else (ON_GPU if sample.is_cuda else ON_CPU)
+        self._rows = torch.empty((self._room, *sample.shape[1:]), dtype=sample.dtype, device=sample.device)
+        self._where: dict[str, int] = {}
+        self._names: list[str | None] = [None] * self._room
+        self._next = 0
+        self._lock = threading.Lock()
+        self.looked: int = 0
+        """Images looked at so far."""
+
+    @torch.inference_mode(False)
+    @torch.no_grad()
+    def get(self, images: Sequence[Image]) -> Tensor:
+        """(N, C, H, W) in order."""
+        # A digest reads the whole file: once per image is enough.
+        digests = {id(image): image.digest for image in {id(image): image for image in images}.values()}
+        names = [digests[id(image)] for image in images]
+        with self._lock:
+            known = {name: self._where[name] for name in names if name in self._where}
+            new = {name: image for name, image in zip(names, images, strict=True) if name not in known}
+            old = self._rows[list(known.values())]  # a copy: what is new may take its place
+            both = torch.cat([old, self._backbone.look(list(new.values()))]) if new else old
+            self._keep(list(new), both[len(known) :])
+        place = {name: at for at, name in enumerate([*known, *new])}
+        return both[[place[name] for name in names]]
+
+    def _keep(self, names: Sequence[str], seen: Tensor) -> None:
+        self.looked += len(names)
+        names, seen = names[-self._room :], seen[-self._room :]
+        slots = [(self._next + at) % self._room for at in range(len(names))]
+        for slot, name in zip(slots, names, strict=True):
+            before = self._names[slot]
+            if before is not None:
+                del self._where[before]
+            self._names[slot], self._where[name] = name, slot
+        if names:
+            self._rows[slots] = seen
+            self._next = (slots[-1] + 1) % self._room

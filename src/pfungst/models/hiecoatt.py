@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from pfungst.models.base import Model
 from pfungst.models.batch import PAD, Batch, Output, Sizes
-from pfungst.models.layers import Regions, WordReader, masked_softmax, mean_words
+from pfungst.models.layers import Regions, WordReader, masked_softmax, score_choices
 
 
 @dataclass(frozen=True)
@@ -162,9 +162,4 @@ class HieCoAttChoice(HieCoAtt):
 
     def forward(self, batch: Batch) -> Output:
         joined, maps = self.joined(batch)
-        if batch.choices is None:
-            raise ValueError("This model scores choices, and the batch has none.")
-        choices = mean_words(self.reader.words, batch.choices)
-        pairs = torch.cat([joined[:, None].expand(-1, choices.shape[1], -1), choices], -1)
-        scores = self.answers(pairs).squeeze(-1)
-        return Output(scores.masked_fill(~batch.choice_mask, -torch.inf), maps)
+        return Output(score_choices(self.answers, joined, self.reader.words, batch), maps)

@@ -25,7 +25,7 @@ from pfungst.models.batch import Batch, Output, Sizes
 from pfungst.models.each import ConvBank
 from pfungst.models.execute import execute
 from pfungst.models.generator import ProgramGenerator
-from pfungst.models.layers import ConvClassifier, Grid
+from pfungst.models.layers import ConvClassifier, Grid, TwoConvolutions
 from pfungst.models.programs import Group, Plan, by_inputs, kinds, plan, tokens
 
 
@@ -101,12 +101,7 @@ class Iep(Model):
         self.grid = Grid(sizes, config.stem)
         self.generator = ProgramGenerator(sizes.words, config.word_size, config.hidden, config.layers, len(tokens()))
         channels = config.channels
-        self.enter = nn.Sequential(
-            nn.Conv2d(self.grid.channels, channels, 3, padding=1),
-            nn.ReLU(),
-            nn.Conv2d(channels, channels, 3, padding=1),
-            nn.ReLU(),
-        )
+        self.enter = TwoConvolutions(self.grid.channels, channels)
         self.functions = nn.ModuleDict(
             {
                 "unary": Unary(len(kinds(by_inputs)["unary"]), channels, config.dilations, config.tells),

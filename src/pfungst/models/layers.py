@@ -102,20 +102,11 @@ class WordReader(nn.Module):
     empty question is read as one padding word.
     """
 
-    def __init__(
-        self,
-        words: int,
-        word_size: int,
-        hidden: int,
-        *,
-        layers: int = 1,
-        cell: str = "lstm",
-        dropout: float = 0.0,
-    ) -> None:
+    def __init__(self, words: int, word_size: int, hidden: int, *, layers: int = 1, cell: str = "lstm") -> None:
         super().__init__()
         self.words = nn.Embedding(words, word_size, padding_idx=PAD)
         kind = {"lstm": nn.LSTM, "gru": nn.GRU}[cell]
-        self.network = kind(word_size, hidden, layers, batch_first=True, dropout=dropout if layers > 1 else 0.0)
+        self.network = kind(word_size, hidden, layers, batch_first=True)
         self.hidden = hidden
 
     def forward(self, question: Tensor) -> tuple[Tensor, Tensor]:
@@ -138,11 +129,11 @@ def word_counts(question: Tensor) -> Tensor:
     return (places * (question != PAD)).amax(-1)
 
 
-def masked_softmax(scores: Tensor, mask: Tensor, dim: int = -1) -> Tensor:
-    """Softmax over what is there; zeros where nothing is."""
+def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
+    """Softmax over what is there in the last dimension; zeros where nothing is."""
     scores = scores.float().masked_fill(~mask, -torch.inf)
-    empty = ~mask.any(dim, keepdim=True)
-    return F.softmax(scores.masked_fill(empty, 0.0), dim).masked_fill(~mask, 0.0)
+    empty = ~mask.any(-1, keepdim=True)
+    return F.softmax(scores.masked_fill(empty, 0.0), -1).masked_fill(~mask, 0.0)
 
 
 def glimpses(scores: Tensor, regions: Tensor, there: Tensor) -> tuple[Tensor, Tensor]:
@@ -159,6 +150,16 @@ def mean_words(embedding: nn.Embedding, words: Tensor) -> Tensor:
     return mean
 
 
+def score_choices(scorer: nn.Module, known: Tensor, embedding: nn.Embedding, batch: Batch) -> Tensor:
+    """Scores (B, K) of the choices: each is the mean of its words beside what is known (B, D); -inf where none is."""
+    if batch.choices is None:
+        raise ValueError("This model scores choices, and the batch has none.")
+    choices = mean_words(embedding, batch.choices)
+    pairs = torch.cat([known[:, None].expand(-1, choices.shape[1], -1), choices], -1)
+    scores: Tensor = scorer(pairs).squeeze(-1)
+    return scores.masked_fill(~batch.choice_mask, -torch.inf)
+
+
 def coordinates(like: Tensor) -> Tensor:
     """(B, 2, H, W): column and row of every cell, from -1 to 1."""
     batch, _, height, width = like.shape
@@ -172,6 +173,14 @@ def normed(before: int, after: int) -> nn.Linear:
     """Linear layer with weight normalisation."""
     layer: nn.Linear = weight_norm(nn.Linear(before, after), dim=None)  # type: ignore[arg-type]
     return layer
+
+
+class TwoConvolutions(nn.Sequential):
+    """3x3 convolution, ReLU, twice: how IEP and TbD begin. (B, before, H, W) -> (B, channels, H, W)"""
+
+    def __init__(self, before: int, channels: int) -> None:
+        first, second = nn.Conv2d(before, channels, 3, padding=1), nn.Conv2d(channels, channels, 3, padding=1)
+        super().__init__(first, nn.ReLU(), second, nn.ReLU())
 
 
 class NormedReLU(nn.Sequential):

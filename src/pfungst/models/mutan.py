@@ -104,15 +104,8 @@ class Mutan(Model):
         super().__init__(sizes, config)
         self.picture = Pooled(sizes, config.stem)
         self.reader = WordReader(sizes.words, config.word_size, config.hidden, cell="gru")
-        self.fusion = TuckerFusion(
-            config.hidden,
-            self.picture.size,
-            config.question_core,
-            config.picture_core,
-            config.output_core,
-            config.rank,
-            config.dropout,
-        )
+        core = (config.question_core, config.picture_core, config.output_core, config.rank)
+        self.fusion = TuckerFusion(config.hidden, self.picture.size, *core, config.dropout)
         self.answers = nn.Sequential(nn.Dropout(config.dropout), nn.Linear(config.output_core, sizes.answers))
 
     def forward(self, batch: Batch) -> Output:
@@ -135,25 +128,11 @@ class MutanAttention(Model):
         super().__init__(sizes, config)
         self.regions = Regions(sizes, config.stem)
         self.reader = WordReader(sizes.words, config.word_size, config.hidden, cell="gru")
-        self.attend = TuckerFusion(
-            config.hidden,
-            self.regions.size,
-            config.attention_core,
-            config.attention_core,
-            config.attention_output,
-            config.rank,
-            config.dropout,
-        )
+        core = (config.attention_core, config.attention_core, config.attention_output, config.rank)
+        self.attend = TuckerFusion(config.hidden, self.regions.size, *core, config.dropout)
         self.weigh = nn.Linear(config.attention_output, config.glimpses)
-        self.fusion = TuckerFusion(
-            config.hidden,
-            config.glimpses * self.regions.size,
-            config.question_core,
-            config.picture_core,
-            config.output_core,
-            config.rank,
-            config.dropout,
-        )
+        core = (config.question_core, config.picture_core, config.output_core, config.rank)
+        self.fusion = TuckerFusion(config.hidden, config.glimpses * self.regions.size, *core, config.dropout)
         self.answers = nn.Sequential(nn.Dropout(config.dropout), nn.Linear(config.output_core, sizes.answers))
 
     def forward(self, batch: Batch) -> Output:

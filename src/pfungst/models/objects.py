@@ -167,6 +167,14 @@ def true_objects(scene: Scenes) -> list[list[dict[str, str]]]:
     ]
 
 
+def all_found(found: list[list[dict[str, str]]], scene: Scenes | None) -> Tensor:
+    """(B,): whether exactly the objects of the scene were found."""
+    if scene is None:
+        raise ValueError("This batch has no scenes to compare with.")
+    pairs = zip(found, true_objects(scene), strict=True)
+    return torch.tensor([float(same_objects(a, b)) for a, b in pairs], device=scene.attributes.device)
+
+
 def centres(scene: Scenes, shape: tuple[int, int]) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The cells that hold a centre: scene, row and column of each, its object, and its place in the cell (n, 2)."""
     assert scene.pixels is not None

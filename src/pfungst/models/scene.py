@@ -50,9 +50,7 @@ class SceneTokens(nn.Module):
         return torch.stack(tokens, 2) + self.kinds
 
 
-def encode_scenes(
-    scenes: Sequence[Mapping[str, Any]], objects: int = MAX_OBJECTS, where: str = "The scene"
-) -> dict[str, np.ndarray[Any, Any]]:
+def encode_scenes(scenes: Sequence[Mapping[str, Any]], objects: int = MAX_OBJECTS) -> dict[str, np.ndarray[Any, Any]]:
     """Published scene dictionaries as arrays: `attributes` (S, N, 4) uint8, `positions` and `pixels` (S, N, 2) float32.
 
     Raises DataError for more than `objects` objects, or an attribute that CLEVR does not have.
@@ -63,7 +61,7 @@ def encode_scenes(
     numbers = {name: {word: i + 1 for i, word in enumerate(words)} for name, words in ATTRIBUTES.items()}
     for s, scene in enumerate(scenes):
         listed = scene.get("objects")
-        place = f"Scene {scene['image_filename']}" if "image_filename" in scene else where
+        place = f"Scene {scene['image_filename']}" if "image_filename" in scene else "The scene"
         if not isinstance(listed, Sequence) or not listed:
             raise DataError(f"{place}: it has no objects, and a model that reads scenes needs them.")
         if len(listed) > objects:

@@ -34,15 +34,7 @@ from torch import Tensor, nn
 from pfungst.models.base import Model
 from pfungst.models.batch import Batch, Output, Scenes, Sizes
 from pfungst.models.layers import Grid, coordinates, pixels
-from pfungst.models.objects import (
-    Matches,
-    ObjectHead,
-    detection_losses,
-    found_objects,
-    match,
-    same_objects,
-    true_objects,
-)
+from pfungst.models.objects import Matches, ObjectHead, all_found, detection_losses, found_objects, match
 
 EPSILON = 1e-8
 
@@ -198,10 +190,7 @@ class SlotAttentionModel(Model):
 
     def correct(self, batch: Batch, output: Output) -> Tensor:
         """(B,): whether exactly the objects of the scene were found."""
-        if batch.scene is None:
-            raise ValueError("This batch has no scenes to compare with.")
-        pairs = zip(self.objects(output), true_objects(batch.scene), strict=True)
-        return torch.tensor([float(same_objects(a, b)) for a, b in pairs], device=output.logits.device)
+        return all_found(self.objects(output), batch.scene)
 
     def objects(self, output: Output) -> list[list[dict[str, str]]]:
         """The objects found in every image: colour, shape, size, material.

@@ -21,7 +21,7 @@ from torch import nn
 
 from pfungst.models.base import Model
 from pfungst.models.batch import PAD, Batch, Output, Sizes
-from pfungst.models.layers import Regions, masked_softmax, mean_words
+from pfungst.models.layers import Regions, masked_softmax, score_choices
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,6 @@ class SpatialMemory(Model):
         )
 
     def forward(self, batch: Batch) -> Output:
-        if batch.choices is None:
-            raise ValueError("This model scores choices, and the batch has none.")
         cells, there = self.regions(batch)
         asked = batch.question != PAD
         words = self.words(batch.question) * asked[..., None]
@@ -83,7 +81,5 @@ class SpatialMemory(Model):
             evidence = self.evidence[hop](cells)
             memory = memory + torch.einsum("bl,bln->bn", weights.to(evidence.dtype), evidence)
             drawn.append(weights)
-        choices = mean_words(self.words, batch.choices)
-        both = torch.cat([torch.relu(memory)[:, None].expand(-1, choices.shape[1], -1), choices], -1)
-        scores = self.answers(both).squeeze(-1).masked_fill(~batch.choice_mask, -torch.inf)
+        scores = score_choices(self.answers, torch.relu(memory), self.words, batch)
         return Output(scores, {"picture": self.regions.draw(torch.stack(drawn, 1))})

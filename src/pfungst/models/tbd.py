@@ -30,7 +30,7 @@ from pfungst.models.batch import Batch, Output, Sizes
 from pfungst.models.each import ConvBank
 from pfungst.models.execute import execute
 from pfungst.models.generator import ProgramGenerator
-from pfungst.models.layers import ConvClassifier, Grid
+from pfungst.models.layers import ConvClassifier, Grid, TwoConvolutions
 from pfungst.models.programs import Group, Plan, Token, kinds, plan, tokens
 
 
@@ -131,11 +131,6 @@ def kind_of(token: Token) -> str:
     return function.split("_")[0]
 
 
-def _enter(before: int, channels: int) -> nn.Sequential:
-    first, second = nn.Conv2d(before, channels, 3, padding=1), nn.Conv2d(channels, channels, 3, padding=1)
-    return nn.Sequential(first, nn.ReLU(), second, nn.ReLU())
-
-
 class Tbd(Model):
     """question, image -> answers.
 
@@ -157,7 +152,7 @@ class Tbd(Model):
         self.grid = Grid(sizes, config.stem)
         self.generator = ProgramGenerator(sizes.words, config.word_size, config.hidden, config.layers, len(tokens()))
         channels = config.channels
-        self.enter = _enter(self.grid.channels, channels)
+        self.enter = TwoConvolutions(self.grid.channels, channels)
         count = {kind: len(numbers) for kind, numbers in kinds(kind_of, SKIP).items()}
         self.functions = nn.ModuleDict(
             {

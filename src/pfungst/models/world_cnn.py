@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from pfungst.models.base import Model
 from pfungst.models.batch import Batch, Output, Sizes
 from pfungst.models.layers import pixels
-from pfungst.models.objects import centre_loss, centres, found_objects, same_objects, true_objects
+from pfungst.models.objects import all_found, centre_loss, centres, found_objects
 from pfungst.models.scene import ORDER
 from pfungst.world.constants import ATTRIBUTES, BOUND
 
@@ -118,7 +118,4 @@ class WorldCnn(Model):
 
     def correct(self, batch: Batch, output: Output) -> Tensor:
         """(B,): whether exactly the objects of the scene were found."""
-        if batch.scene is None:
-            raise ValueError("This batch has no scenes to compare with.")
-        pairs = zip(found_objects(output.logits), true_objects(batch.scene), strict=True)
-        return torch.tensor([float(same_objects(a, b)) for a, b in pairs], device=output.logits.device)
+        return all_found(found_objects(output.logits), batch.scene)

@@ -176,21 +176,19 @@ def get_backbone(name: str, *, width: int = 128, height: int = 96, device: str =
         return Pixels(width, height, device)
     if name == "world" or name.startswith("world:"):
         return World(name, device)
-    if name in ("efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2"):
+    if name in _EFFICIENT:
         return _efficientnet(name, device)
     kind, _, what = name.partition(":")
-    if kind == "timm" and what:
-        return _timm(name, what, device)
-    if kind == "hf" and what:
-        return _transformers(name, what, device)
-    if kind == "torchvision" and what:
-        return _torchvision(name, what, device)
-    if kind == "torch" and what:
-        return _own(name, what, device)
+    if kind in _KINDS and what:
+        return _KINDS[kind](name, what, device)
     raise PfungstError(
         f"There is no image backbone {name!r}. There are: pixels, world, efficientnet-lite0 (1, 2), timm:NAME, "
         "torchvision:NAME, hf:NAME, torch:MODULE:FUNCTION."
     )
+
+
+_EFFICIENT = {"efficientnet-lite0": 224, "efficientnet-lite1": 240, "efficientnet-lite2": 260}
+"""Name -> size of its images."""
 
 
 def _efficientnet(name: str, device: str) -> Backbone:
@@ -207,8 +205,7 @@ def _efficientnet(name: str, device: str) -> Backbone:
     network = library.EfficientNet.from_name(name)
     # The package ships a torch file; weights_only admits tensors and nothing that could run.
     network.load_state_dict(torch.load(holder.get_model_file_path(), map_location="cpu", weights_only=True))
-    size = {"efficientnet-lite0": 224, "efficientnet-lite1": 240, "efficientnet-lite2": 260}[name]
-    return Network(name, network, size, (127.0,) * 3, (128.0,) * 3, device, "extract_features")
+    return Network(name, network, _EFFICIENT[name], (127.0,) * 3, (128.0,) * 3, device, "extract_features")
 
 
 def _timm(name: str, what: str, device: str) -> Backbone:
@@ -283,3 +280,7 @@ def _transformers(name: str, what: str, device: str) -> Backbone:
     size = int(wanted.get("height") or wanted.get("shortest_edge") or 224)
     mean, spread = ([255.0 * v for v in values] for values in (processor.image_mean, processor.image_std))
     return Network(name, network, size, mean, spread, device)
+
+
+_KINDS = {"timm": _timm, "torchvision": _torchvision, "hf": _transformers, "torch": _own}
+"""What stands before the colon of a name -> what makes such a backbone."""
