@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import NamedTuple
 
 from pfungst.core import Example
 from pfungst.probes.rephrase.generators import Gate, gated
@@ -23,120 +24,73 @@ _THING = rf"{_DETERMINER}\b.+"
 _PLACE = r"(?:in|on|at|under|near|behind|inside|around|outside|next to)"
 _MOVED = r"(?:colou?r|size|shape|material|brand)"
 
-Rewrite = Callable[[re.Match[str]], list[str]]
+
+class Construction(NamedTuple):
+    """A way to ask, and other ways to ask the same."""
+
+    pattern: str
+    """Of the whole question: lower case at its start, no mark at its end."""
+    texts: tuple[str, ...]
+    """With the groups of the pattern; {be} and {do} fit the thing {x}, {verb} is {v} in small letters."""
+    clause: tuple[str, ...] | None = None
+    """Instead, where the thing asked about seems to hold a clause of its own. None: the same."""
 
 
-def _says(*texts: str) -> Rewrite:
-    return lambda found: [found.expand(text) for text in texts]
-
-
-CONSTRUCTIONS: tuple[tuple[str, Rewrite], ...] = (
-    (
+CONSTRUCTIONS = (
+    Construction(
         rf"(?:what|which) (?P<a>{_ATTRIBUTE}) (?P<v>is|are) (?P<x>{_THING})",
-        lambda m: (
-            [
-                f"what is the {m['a']} of {m['x']}?",
-                f"tell me the {m['a']} of {m['x']}.",
-                f"i would like to know what the {m['a']} of {m['x']} is.",
-            ]
-            if not _has_verb(m["x"])
-            else [f"which {m['a']} {m['v']} {m['x']}?"]
-        ),
+        ("what is the {a} of {x}?", "tell me the {a} of {x}.", "i would like to know what the {a} of {x} is."),
+        ("which {a} {v} {x}?",),
     ),
-    (
+    Construction(
         rf"what(?:'s| is) the (?P<a>{_MOVED}) of (?P<x>{_THING})",
-        lambda m: (
-            [
-                f"what {m['a']} {'are' if _plural(m['x']) else 'is'} {m['x']}?",
-                f"tell me the {m['a']} of {m['x']}.",
-                f"which {m['a']} {'do' if _plural(m['x']) else 'does'} {m['x']} have?",
-            ]
-            if not _has_verb(m["x"])
-            else [f"tell me the {m['a']} of {m['x']}."]
-        ),
+        ("what {a} {be} {x}?", "tell me the {a} of {x}.", "which {a} {do} {x} have?"),
+        ("tell me the {a} of {x}.",),
     ),
-    (
+    Construction(
         rf"how many (?P<x>(?!of\b).+?) are there(?P<p> {_PLACE} .+)?",
-        lambda m: [
-            f"what is the number of {m['x']}{m['p'] or ''}?",
-            f"count the {m['x']}{m['p'] or ''}.",
-            f"how many {m['x']} can you see{m['p'] or ''}?",
-        ],
+        ("what is the number of {x}{p}?", "count the {x}{p}.", "how many {x} can you see{p}?"),
     ),
-    (
+    Construction(
         rf"how many (?P<x>[\w' -]+?) are (?P<p>{_PLACE} .+)",
-        lambda m: [
-            f"what is the number of {m['x']} {m['p']}?",
-            f"count the {m['x']} {m['p']}.",
-            f"how many {m['x']} are there {m['p']}?",
-        ],
+        ("what is the number of {x} {p}?", "count the {x} {p}.", "how many {x} are there {p}?"),
     ),
-    (
+    Construction(
         r"how many (?P<x>[\w' -]+?) (?:do you see|can you see|can be seen|are visible|are shown)",
-        _says(
-            r"how many \g<x> are there?",
-            r"what is the number of \g<x>?",
-            r"count the \g<x>.",
-        ),
+        ("how many {x} are there?", "what is the number of {x}?", "count the {x}."),
     ),
-    (
+    Construction(
         r"(?P<v>is|are) there (?P<x>(?:an?|any|some|one)\b.+)",
-        lambda m: [
-            f"can you see {m['x']}?",
-            f"do you see {m['x']}?",
-            f"does the picture show {m['x']}?",
-            f"tell me whether there {m['v'].lower()} {m['x']}.",
-        ],
+        (
+            "can you see {x}?",
+            "do you see {x}?",
+            "does the picture show {x}?",
+            "tell me whether there {verb} {x}.",
+        ),
     ),
-    (
-        r"(?:do|can) you see (?P<x>(?:an?|any|some)\b.+)",
-        lambda m: [
-            f"{'are' if re.match(r'any|some', m['x']) else 'is'} there {m['x']}?",
-            f"does the picture show {m['x']}?",
-        ],
-    ),
-    (
+    Construction(r"(?:do|can) you see (?P<x>(?-i:any|some)\b.+)", ("are there {x}?", "does the picture show {x}?")),
+    Construction(r"(?:do|can) you see (?P<x>(?:an?|any|some)\b.+)", ("is there {x}?", "does the picture show {x}?")),
+    Construction(
         rf"(?P<w>what|who|where) (?P<v>is|are|was|were) (?P<x>{_DETERMINER}(?: [\w'-]+)+?) (?P<r>\w+ing\b.*)",
-        lambda m: [
-            f"tell me {m['w']} {m['x']} {m['v']} {m['r']}.",
-            f"i would like to know {m['w']} {m['x']} {m['v']} {m['r']}.",
-        ],
+        ("tell me {w} {x} {v} {r}.", "i would like to know {w} {x} {v} {r}."),
     ),
-    (
+    Construction(
         rf"(?P<v>is|are|was|were) (?P<x>{_DETERMINER}(?: [\w'-]+)+?) (?P<r>\w+ing\b.*)",
-        lambda m: [
-            f"tell me whether {m['x']} {m['v']} {m['r']}.",
-            f"would you say that {m['x']} {m['v']} {m['r']}?",
-            f"is it true that {m['x']} {m['v']} {m['r']}?",
-        ],
+        ("tell me whether {x} {v} {r}.", "would you say that {x} {v} {r}?", "is it true that {x} {v} {r}?"),
     ),
-    (
+    Construction(
         rf"where (?P<v>is|are) (?P<x>{_DETERMINER}(?: [\w'-]+){{1,3}})",
-        lambda m: (
-            [
-                f"tell me where {m['x']} {m['v']}.",
-                f"what is the location of {m['x']}?",
-                f"i would like to know where {m['x']} {m['v']}.",
-            ]
-            if not _has_verb(m["x"])
-            else []
-        ),
+        ("tell me where {x} {v}.", "what is the location of {x}?", "i would like to know where {x} {v}."),
+        (),
     ),
-    (
+    Construction(
         rf"what (?P<v>is|are) (?P<p>on|in|under|behind|above|below|near|beside|next to|in front of) (?P<x>{_THING})",
-        _says(
-            r"which thing \g<v> \g<p> \g<x>?",
-            r"tell me what \g<v> \g<p> \g<x>.",
-            r"what can be seen \g<p> \g<x>?",
-        ),
+        ("which thing {v} {p} {x}?", "tell me what {v} {p} {x}.", "what can be seen {p} {x}?"),
     ),
-    (r"who is (?P<r>\w+ing\b.*)", _says(r"which person is \g<r>?", r"tell me who is \g<r>.")),
-    (
-        r"(?P<v>do|does) (?P<x>you think) (?P<r>.+)",
-        _says(r"would you say \g<r>?", r"is it your view that \g<r>?"),
-    ),
+    Construction(r"who is (?P<r>\w+ing\b.*)", ("which person is {r}?", "tell me who is {r}.")),
+    Construction(r"(?P<v>do|does) (?P<x>you think) (?P<r>.+)", ("would you say {r}?", "is it your view that {r}?")),
 )
-"""Pattern of the whole question (lower case at its start, no mark at its end) -> other ways to ask it."""
+"""The first whose pattern fits counts."""
 
 WORDS: tuple[tuple[str, str], ...] = (
     (r"\bwhat kind of\b", "what type of"),
@@ -215,10 +169,14 @@ def _candidates(question: str, seed: int) -> Iterator[str]:
 
 
 def _constructed(body: str) -> Iterator[str]:
-    for pattern, rewrite in CONSTRUCTIONS:
-        found = re.fullmatch(pattern, body, re.IGNORECASE)
+    for construction in CONSTRUCTIONS:
+        found = re.fullmatch(construction.pattern, body, re.IGNORECASE)
         if found is not None:
-            yield from rewrite(found)
+            said = found.groupdict("")
+            thing = said.get("x", "")
+            whole = construction.clause is None or not _has_verb(thing)
+            said |= {"verb": said.get("v", "").lower(), **(_PLURAL if _plural(thing) else _SINGULAR)}
+            yield from (text.format(**said) for text in (construction.texts if whole else construction.clause or ()))
             return
 
 
@@ -246,6 +204,9 @@ def _content(text: str) -> list[str]:
 def _has_verb(thing: str) -> bool:
     """Whether a phrase seems to hold a clause of its own: then its end is no longer the thing asked about."""
     return bool(re.search(r"\b(?:is|are|was|were|has|have|does|do|\w+ing|\w+ed|or|and)\b", thing.lower()))
+
+
+_SINGULAR, _PLURAL = {"be": "is", "do": "does"}, {"be": "are", "do": "do"}
 
 
 def _plural(thing: str) -> bool:
