@@ -1,7 +1,6 @@
 """What other tools wrote: files of answers that were already given, read into one kind of record."""
 
-from pfungst.logs.format import LogFormat
 from pfungst.logs.reading import LOGS, read_log
-from pfungst.logs.records import About, Log, Record
+from pfungst.logs.records import About, Log, LogFormat, Record
 
 __all__ = ["LOGS", "About", "Log", "LogFormat", "Record", "read_log"]

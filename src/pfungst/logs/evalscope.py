@@ -11,9 +11,8 @@ from typing import Any
 
 from pfungst.core import DataError
 from pfungst.logs import cells
-from pfungst.logs.format import LogFormat
 from pfungst.logs.inspect_ai import said
-from pfungst.logs.records import About, Record
+from pfungst.logs.records import About, LogFormat, Record
 from pfungst.logs.source import Source, open_source
 
 

@@ -12,8 +12,7 @@ from typing import Any
 
 from pfungst.data.fields import Bad
 from pfungst.logs import cells
-from pfungst.logs.format import LogFormat
-from pfungst.logs.records import Record
+from pfungst.logs.records import LogFormat, Record
 from pfungst.logs.source import Source
 
 IDS = ("question_id", "id", "index", "qid", "questionId", "Index")

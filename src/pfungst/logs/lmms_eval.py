@@ -13,9 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pfungst.logs import cells
-from pfungst.logs.format import LogFormat
 from pfungst.logs.lm_eval import sample
-from pfungst.logs.records import About, Record
+from pfungst.logs.records import About, LogFormat, Record
 from pfungst.logs.source import Source
 
 _NAME = re.compile(r"(?P<run>.+)_samples_(?P<task>.+)")

@@ -15,8 +15,7 @@ from pfungst.core.registry import Registry
 from pfungst.core.settings import read_settings
 from pfungst.data.fields import Bad
 from pfungst.logs import cells
-from pfungst.logs.format import LogFormat
-from pfungst.logs.records import Log, Record
+from pfungst.logs.records import Log, LogFormat, Record
 from pfungst.logs.source import Source, open_source
 from pfungst.logs.table import COLUMNS
 

@@ -1,12 +1,13 @@
-"""What a log says: one record per reply, and what stands around them."""
+"""What a log says, one record per reply and what stands around them, and what a format must be able to read of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from pfungst.core import Answer
+from pfungst.logs.source import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +102,36 @@ class Log:
     def failed(self) -> int:
         """Requests that failed: records without a reply."""
         return sum(record.reply is None for record in self.records)
+
+
+class LogFormat:
+    """Reads one tool's answer files. A new format is one new file and one line in `pfungst.logs.LOGS`; third parties
+    declare an entry point in the group `pfungst.logs`."""
+
+    name: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+    """For messages and lists."""
+    options: ClassVar[type | None] = None
+    """A dataclass of what may stand behind the question mark; None for nothing."""
+    repeats: ClassVar[str] = "refused"
+    """A second, different reply to one question is `refused`, or the `last` counts, where a tool appends lines."""
+
+    def __init__(self, **options: Any) -> None:
+        self.set = options
+        """The options that were given."""
+
+    def claims(self, source: Source) -> float:
+        """How surely this is a file of this format, 0 to 1."""
+        raise NotImplementedError
+
+    def record(self, row: Mapping[str, Any], where: str, source: Source) -> Record | None:
+        """The record of a row; None for a row that is not a reply. Raises `pfungst.data.fields.Bad`."""
+        raise NotImplementedError
+
+    def about(self, source: Source) -> About:
+        """What the file, or one beside it, says about the whole."""
+        return About()
+
+    def finish(self, records: Sequence[Record]) -> Sequence[Record]:
+        """What can be said only when all records are known."""
+        return records

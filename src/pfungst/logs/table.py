@@ -8,8 +8,7 @@ from typing import Any
 
 from pfungst.data.fields import Bad
 from pfungst.logs import cells
-from pfungst.logs.format import LogFormat
-from pfungst.logs.records import About, Record
+from pfungst.logs.records import About, LogFormat, Record
 from pfungst.logs.source import Source
 
 REPLIES = (

@@ -11,8 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from pfungst.logs import cells
-from pfungst.logs.format import LogFormat
-from pfungst.logs.records import About, Record
+from pfungst.logs.records import About, LogFormat, Record
 from pfungst.logs.source import Source
 
 FAILED = "Failed to obtain answer"

@@ -7,8 +7,7 @@ from typing import Any
 
 from pfungst.data.fields import Bad
 from pfungst.logs import cells
-from pfungst.logs.format import LogFormat
-from pfungst.logs.records import Record
+from pfungst.logs.records import LogFormat, Record
 from pfungst.logs.source import Source
 from pfungst.logs.table import REPLIES
 

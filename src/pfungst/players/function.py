@@ -54,9 +54,13 @@ class FunctionPlayer:
 
     def answer_iter(self, queries: Sequence[Query]) -> Iterator[tuple[int, Answer]]:
         """Answers one by one, so that those already given survive an error in a later one."""
-        decoded = _Decoded()
+        last: Image | None = None
+        pixels: PIL.Image.Image | None = None
         for index, query in enumerate(queries):
-            image = decoded.of(query.image) if self._call.wants_image else None
+            if self._call.wants_image and query.image is not last:  # variants of one example follow each other
+                pixels = None if query.image is None else as_rgb(query.image)
+                last = query.image
+            image = None if pixels is None else pixels.copy()  # the function may spoil it
             if image is None and not self._call.takes_none:
                 image = gray()
             try:
@@ -160,22 +164,6 @@ def gray() -> PIL.Image.Image:
     import PIL.Image
 
     return PIL.Image.new("RGB", (224, 224), (127, 127, 127))
-
-
-class _Decoded:
-    """The last decoded image: variants of one example follow each other. Every caller gets a copy to spoil."""
-
-    def __init__(self) -> None:
-        self._last: Image | None = None
-        self._pixels: PIL.Image.Image | None = None
-
-    def of(self, image: Image | None) -> PIL.Image.Image | None:
-        if image is None:
-            return None
-        if image is not self._last or self._pixels is None:
-            self._pixels = as_rgb(image)
-            self._last = image
-        return self._pixels.copy()
 
 
 def is_answer_function(thing: Any) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 from pfungst.core import Asker, Example, Player, Query
 from pfungst.core.files import cache_dir
@@ -36,13 +37,10 @@ class Asked:
     encoder: str = "skip-thoughts"
     prompt: str = PROMPT
     name: str = "model"
-    _player: list[Player] = field(default_factory=list, repr=False, compare=False)
 
-    @property
+    @cached_property
     def player(self) -> Player:
-        if not self._player:
-            self._player.append(writer(self.argument))
-        return self._player[0]
+        return writer(self.argument)
 
     @property
     def keeps(self) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 from pfungst.core import Answer, Asker, Dataset, Example, Image, PartialPlayer, PfungstError, Player, PlayerError, Query
@@ -54,24 +55,22 @@ class LateExamples(Sequence[Example]):
 
     spec: str
     options: Mapping[str, Any]
-    _loaded: list[Sequence[Example]] = field(default_factory=list, init=False, repr=False)
 
+    @cached_property
     def _examples(self) -> Sequence[Example]:
-        if not self._loaded:
-            from pfungst.data import load
+        from pfungst.data import load
 
-            self._loaded.append(load(self.spec, **self.options).examples)
-        return self._loaded[0]
+        return load(self.spec, **self.options).examples
 
     def __len__(self) -> int:
-        return len(self._examples())
+        return len(self._examples)
 
     @overload
     def __getitem__(self, index: int) -> Example: ...
     @overload
     def __getitem__(self, index: slice) -> Sequence[Example]: ...
     def __getitem__(self, index: int | slice) -> Example | Sequence[Example]:
-        return self._examples()[index]
+        return self._examples[index]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LateExamples, (self.spec, self.options)

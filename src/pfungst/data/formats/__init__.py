@@ -27,7 +27,7 @@ FORMATS = Registry(
         "vlmevalkit": "pfungst.data.formats.vlmevalkit:VlmEvalKit",
         "table": "pfungst.data.formats.table:TableFiles",
         "hf": "pfungst.data.formats.hf:HuggingFace",
-        "world": "pfungst.data.formats.world:World",
+        "world": "pfungst.data.formats.made:World",
     },
 )
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pfungst.core import Example
 from pfungst.data.fields import identifier, name, optional_text, record, text
 from pfungst.data.files import File
-from pfungst.data.formats.linked import Linked
+from pfungst.data.formats.layouts import Linked
 from pfungst.data.job import Format, Found, Job
 from pfungst.data.json_records import JsonRecords
 

@@ -45,3 +45,24 @@ class Made(Format):
         if not isinstance(data, Dataset):
             raise DataError(f"The data set {self.name} gave a {type(data).__name__}, not a Dataset.")
         return data
+
+
+class World(Made):
+    """`world`: the embedded CLEVR world, scenes, programs and images made on this machine, nothing to download."""
+
+    name = "world"
+    title = "the embedded CLEVR world"
+
+    def __init__(self) -> None:
+        """Nothing is imported before it is needed."""
+
+    @property
+    def options(self) -> Callable[..., Dataset]:
+        from pfungst.world import embedded
+
+        return embedded
+
+    def read(self, job: Job) -> Iterator[Found]:
+        if job.place:
+            raise DataError(f"The embedded world takes no path, but {job.place!r} was given.")
+        return super().read(job)

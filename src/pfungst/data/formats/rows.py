@@ -44,8 +44,15 @@ from pfungst.data.fields import (
 )
 from pfungst.data.files import IMAGE_SUFFIXES, File
 from pfungst.data.formats.clevr import Programs, checked_scene
-from pfungst.data.formats.layouts import NAMES, OPTION_COLUMNS, Layout, layout_of, lettered_options, options_at_end
-from pfungst.data.formats.linked import Linked
+from pfungst.data.formats.layouts import (
+    NAMES,
+    OPTION_COLUMNS,
+    Layout,
+    Linked,
+    layout_of,
+    lettered_options,
+    options_at_end,
+)
 from pfungst.data.images import StoredImage, from_base64, is_base64
 from pfungst.data.job import UNREAD, Found, Job
 from pfungst.logs import cells

@@ -20,8 +20,8 @@ from pfungst.players.huggingface.decoding import (
 )
 from pfungst.players.huggingface.generate import chosen
 from pfungst.players.huggingface.loading import Loaded
-from pfungst.players.huggingface.options import CHAT_PROMPT, PLAIN_PROMPT, HuggingFaceOptions
-from pfungst.players.letters import in_words
+from pfungst.players.huggingface.options import PLAIN_PROMPT, HuggingFaceOptions
+from pfungst.players.letters import SHORT_PROMPT, in_words
 
 # Types of models whose answer changes with the padding that a longer question in the same batch brings.
 _ALONE = frozenset({"blip", "kosmos-2", "kosmos-2.5", "minicpmv4_6", "minicpmv4_7", "pix2struct"})
@@ -47,7 +47,7 @@ class Writer:
         self._chats = bool(getattr(loaded.processor, "chat_template", None))
         # Models with a plain prompt were built for one image and one text, and refuse text alone.
         self.needs_picture: bool = not self._chats
-        self._prompt = options.prompt or (CHAT_PROMPT if self._chats else PLAIN_PROMPT)
+        self._prompt = options.prompt or (SHORT_PROMPT if self._chats else PLAIN_PROMPT)
         self._by_letters = options.choices != "likelihood"
         words = ("template", "options") if self._by_letters else ()
         self.takes: frozenset[str] = frozenset({*words, *(("image_last",) if self._chats else ())})

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pfungst.core import UsageError
 from pfungst.players.letters import LETTERS_PROMPT
 
-CHAT_PROMPT = "{question}\nAnswer in one word or a short phrase."
 PLAIN_PROMPT = "Question: {question} Answer:"
 
 
