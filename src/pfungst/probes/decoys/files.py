@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -169,7 +169,8 @@ def read_sets(path: Path) -> Stored:
 
     whole = load(path)
     with reading(path, "Make it again with `pfungst decoys`."):
-        columns = _columns(path)
+        names = _names(path)
+    columns = _columns(names)
     if not columns:
         raise PfungstError(
             f"{path} was not written by `pfungst decoys`: it has no columns choices_qou, choices_iou ..."
@@ -180,7 +181,7 @@ def read_sets(path: Path) -> Stored:
             if one.choices:
                 found[one.id][1][variant] = one.choices
     with reading(path, "Make it again with `pfungst decoys`."):
-        for row in _counted(path):
+        for row in _counted(path, names):
             for name, count in row.items():
                 if name.startswith("decoys_") and isinstance(count, int):
                     kind = re.sub(r"_(\d+)$", r"@\1", name.removeprefix("decoys_"))
@@ -189,32 +190,29 @@ def read_sets(path: Path) -> Stored:
     return found
 
 
-def _counted(path: Path) -> Iterator[dict[str, Any]]:
-    """The id and the counts of every row."""
-
-    def wanted(name: str) -> bool:
-        return name == "id" or name.startswith(("decoys_", "fallback_"))
-
+def _counted(path: Path, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The rows, with their ids and counts at least."""
     if path.suffix == ".parquet":
         import pyarrow.parquet as pq
 
-        columns = [name for name in pq.read_schema(path).names if wanted(name)]
+        columns = [name for name in names if name == "id" or name.startswith(("decoys_", "fallback_"))]
         yield from pq.read_table(path, columns=columns, **READING).to_pylist()
         return
     with open(path, encoding="utf-8") as file:
-        for line in file:
-            if line.strip():
-                yield {name: value for name, value in json.loads(line).items() if wanted(name)}
+        yield from (json.loads(line) for line in file if line.strip())
 
 
-def _columns(path: Path) -> dict[str, str]:
+def _names(path: Path) -> list[str]:
     if path.suffix == ".parquet":
         import pyarrow.parquet as pq
 
-        names = list(pq.read_schema(path).names)
-    else:
-        with open(path, encoding="utf-8") as file:
-            names = list(json.loads(file.readline()))
+        return list(pq.read_schema(path).names)
+    with open(path, encoding="utf-8") as file:
+        return list(json.loads(file.readline()))
+
+
+def _columns(names: Sequence[str]) -> dict[str, str]:
+    """Those with the choices of a variant, and its name."""
     order = ("Random", "Both", "Mined", "QoU", "IoU", "QoU+IoU", "All")
     known = {column(variant): variant for variant in order}
     weaker = {name: f"QoU@{name.rpartition('_')[2]}" for name in names if re.fullmatch(r"choices_qou_\d+", name)}

@@ -146,11 +146,10 @@ class EmbeddingFilter:
 
 class _Embedding:
     def __init__(self, book: AnswerBook, settings: EmbeddingFilter) -> None:
+        from pfungst.probes.decoys.neighbours import unit_rows
         from pfungst.text import encode
 
-        vectors = np.array(encode(book.texts, settings.encoder), np.float32)
-        length = np.linalg.norm(vectors, axis=1, keepdims=True)
-        self._vectors = np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
+        self._vectors = unit_rows(encode(book.texts, settings.encoder))
         self._settings, self._classes = settings, book.classes
         self._human: set[tuple[int, int]] | None = None
         if settings.human is not None:

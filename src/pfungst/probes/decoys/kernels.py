@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
-F = TypeVar("F", bound=Callable[..., Any])
+from pfungst.text.compiled import compiled
 
 
-def _compiled(function: F) -> F:
-    return cast(F, numba.njit(function, cache=True, nogil=True))
-
-
-@_compiled
+@compiled
 def contained(letters: Any, starts: Any, one: int, other: int) -> bool:
     """Whether the letters of one answer stand, in one piece, in the other's."""
     if starts[one + 1] - starts[one] > starts[other + 1] - starts[other]:
@@ -31,7 +25,7 @@ def contained(letters: Any, starts: Any, one: int, other: int) -> bool:
     return False
 
 
-@_compiled
+@compiled
 def contained_pairs(letters: Any, starts: Any, ones: Any, others: Any) -> npt.NDArray[np.bool_]:
     result = np.empty(len(ones), np.bool_)
     for k in range(len(ones)):
@@ -39,7 +33,7 @@ def contained_pairs(letters: Any, starts: Any, ones: Any, others: Any) -> npt.ND
     return result
 
 
-@_compiled
+@compiled
 def mix(seed: int, one: int, other: int) -> np.uint64:
     """A well-stirred number of three: the same on every machine (the finaliser of splitmix64, twice)."""
     x = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(one)
@@ -51,7 +45,7 @@ def mix(seed: int, one: int, other: int) -> np.uint64:
     return x ^ (x >> np.uint64(31))
 
 
-@_compiled
+@compiled
 def mix_table(seed: int, ones: Any, columns: int) -> npt.NDArray[np.uint64]:
     """`mix` of every one with 0 .. columns - 1: (ones, columns)."""
     result = np.empty((len(ones), columns), np.uint64)
@@ -61,7 +55,7 @@ def mix_table(seed: int, ones: Any, columns: int) -> npt.NDArray[np.uint64]:
     return result
 
 
-@_compiled
+@compiled
 def collect(
     triplets: Any,
     rows: Any,
@@ -132,7 +126,7 @@ def collect(
                 count += 1
 
 
-@_compiled
+@compiled
 def shares_group(
     triplets: Any, group: Any, groups: Any, targets: Any, classes: Any, wanted: Any
 ) -> npt.NDArray[np.bool_]:
@@ -147,7 +141,7 @@ def shares_group(
     return result
 
 
-@_compiled
+@compiled
 def scan(similarities: Any, highest: Any, offset: int, keep: int, kept: Any) -> None:
     """Remember the `keep` largest similarities of each query, seen block by block.
 
@@ -173,7 +167,7 @@ def scan(similarities: Any, highest: Any, offset: int, keep: int, kept: Any) -> 
                         counts[query] = keep
 
 
-@_compiled
+@compiled
 def _bar(values: Any, keep: int) -> Any:
     """The `keep`-th largest value (Hoare's selection; `values` is reordered)."""
     low, high, wanted = 0, len(values) - 1, len(values) - keep
@@ -198,7 +192,7 @@ def _bar(values: Any, keep: int) -> Any:
     return values[wanted]
 
 
-@_compiled
+@compiled
 def _thin(values: Any, ids: Any, count: int, keep: int) -> Any:
     """Move the `keep` largest to the front (the earlier of equal ones); returns the smallest of them."""
     bar = _bar(values[:count].copy(), keep)
@@ -216,7 +210,7 @@ def _thin(values: Any, ids: Any, count: int, keep: int) -> Any:
     return bar
 
 
-@_compiled
+@compiled
 def finish(vectors: Any, queries: Any, keep: int, kept: Any, found: Any, cosines: Any) -> None:
     """The remembered candidates, in no order, with their cosines: `found` and `cosines` (queries, keep).
 
@@ -237,7 +231,7 @@ def finish(vectors: Any, queries: Any, keep: int, kept: Any, found: Any, cosines
             cosines[row, at] = total
 
 
-@_compiled
+@compiled
 def recall(pairs: Any, keys: Any, values: Any, result: Any) -> npt.NDArray[np.int64]:
     """Look pairs up in a table with one place a slot; fills `result`, returns the positions that are not in it."""
     missing = np.empty(len(pairs), np.int64)
@@ -252,7 +246,7 @@ def recall(pairs: Any, keys: Any, values: Any, result: Any) -> npt.NDArray[np.in
     return missing[:count]
 
 
-@_compiled
+@compiled
 def remember(pairs: Any, found: Any, keys: Any, values: Any) -> None:
     """Put pairs into the table of `recall`; the last comer keeps the slot."""
     for at in range(len(pairs)):

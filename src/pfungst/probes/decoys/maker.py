@@ -139,7 +139,8 @@ class Maker:
             rows = np.arange(len(triplets))
             return self._walk(kind, triplets, rows, groups, self.split.by_image, beside, len(self.split), 0, 0)
         if name == "random":
-            return self._draw(kind, triplets, beside)
+            drawn = self._draw(self._salt(kind), triplets, _RANDOM_DRAWS + 4 * self.size(kind))
+            return self._take(kind, triplets, beside, drawn)
         if name == "mined":
             return self._take(kind, triplets, beside, self.split.mined.padded(triplets))
         return self._search(kind, triplets, beside, asked, skip)
@@ -220,13 +221,12 @@ class Maker:
             for image, asked in zip(self.split.image, wanted, strict=True)
         )
 
-    def _draw(self, kind: str, triplets: Any, beside: Ints) -> tuple[Ints, Ints]:
+    def _draw(self, salt: int, triplets: Any, count: int) -> Ints:
+        """(triplets, count) targets of any questions, drawn from a salt."""
         from pfungst.probes.decoys import kernels
 
-        draws = kernels.mix_table(self._salt(kind), triplets, _RANDOM_DRAWS + 4 * self.size(kind))
-        return self._take(
-            kind, triplets, beside, self.split.targets[(draws % np.uint64(len(self.split))).astype(np.int64)]
-        )
+        draws = kernels.mix_table(salt, triplets, count)
+        return np.asarray(self.split.targets[(draws % np.uint64(len(self.split))).astype(np.int64)])
 
     def _take(self, kind: str, triplets: Any, beside: Ints, candidates: Ints) -> tuple[Ints, Ints]:
         candidates = self._without_humans(candidates, triplets)
@@ -276,12 +276,9 @@ class Maker:
 
     def _spare_targets(self, kind: str, triplets: Any) -> Ints:
         """(triplets, n) targets to fall back on: the most frequent ones, or draws as frequent as they are right."""
-        from pfungst.probes.decoys import kernels
-
         if self.fallback == "frequent":
             return np.broadcast_to(self.split.frequent, (len(triplets), len(self.split.frequent)))
-        draws = kernels.mix_table(self._salt(kind) + 200, triplets, _RANDOM_DRAWS)
-        return np.asarray(self.split.targets[(draws % np.uint64(len(self.split))).astype(np.int64)])
+        return self._draw(self._salt(kind) + 200, triplets, _RANDOM_DRAWS)
 
     def _salt(self, kind: str) -> int:
         name, skip = parse_kind(kind)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ def select(
     already, -1 where none does. A candidate is taken unless it is ambiguous (`filters.ambiguous`) against the target,
     a decoy that stands, or one taken before it. filters=None asks only that answers are not the same.
     """
+    clash = book.same if filters is None else partial(ambiguous, book, filters)
     rows, width = candidates.shape
     picks = np.full((rows, want), -1, np.int64)
     taken = np.zeros(rows, np.int64)
@@ -42,7 +44,7 @@ def select(
         for others in columns:
             test = np.flatnonzero(~bad & (others >= 0))
             if len(test):
-                bad[test] = _clash(book, filters, here[test], others[test])
+                bad[test] = clash(here[test], others[test])
         good = active[~bad]
         picks[good, taken[good]] = cursor[good]
         answers[good, taken[good]] = here[~bad]
@@ -50,14 +52,6 @@ def select(
         cursor[active] += 1
         active = active[(taken[active] < want) & (cursor[active] < width)]
     return picks
-
-
-def _clash(
-    book: AnswerBook, filters: Sequence[Prepared] | None, ones: npt.NDArray[Any], others: npt.NDArray[Any]
-) -> npt.NDArray[np.bool_]:
-    if filters is None:
-        return book.same(ones, others)
-    return ambiguous(book, filters, ones, others)
 
 
 def taken(values: npt.NDArray[Any], picks: npt.NDArray[np.int64]) -> npt.NDArray[Any]:

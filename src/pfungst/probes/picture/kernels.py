@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from pfungst.text.compiled import compiled
 
 Pixels: TypeAlias = npt.NDArray[np.uint8]
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def _jit(function: Function) -> Function:
-    return cast(Function, njit(cache=True, nogil=True)(function))
-
-
-@_jit
+@compiled
 def byte(value: Any) -> int:
     """A whole number, clipped to what a channel holds."""
     clipped: int = min(max(value, 0), 255)
     return clipped
 
 
-@_jit
+@compiled
 def draw(key: np.uint64, out: Pixels) -> None:
     """Random bytes, by splitmix64 of the key and the place."""
     state = key
@@ -35,7 +30,7 @@ def draw(key: np.uint64, out: Pixels) -> None:
         out[i] = (z ^ (z >> np.uint64(31))) >> np.uint64(56)
 
 
-@_jit
+@compiled
 def add_noise(pixels: Pixels, key: np.uint64, sigma: int, out: Pixels) -> None:
     """Nearly normal noise of `sigma` grey levels: four uniform numbers of 16 bits, summed, have a deviation of
     37,837, and 113,511 is 2^32 / 37,837. Flat arrays."""
@@ -51,7 +46,7 @@ def add_noise(pixels: Pixels, key: np.uint64, sigma: int, out: Pixels) -> None:
         out[i] = byte(value)
 
 
-@_jit
+@compiled
 def smooth(pixels: Pixels, reach: int, out: Pixels) -> None:
     """Mean over `reach` 64ths of a pixel to both sides along the middle axis; the edge goes on beyond the image."""
     rows, length, depth = pixels.shape
@@ -74,7 +69,7 @@ def smooth(pixels: Pixels, reach: int, out: Pixels) -> None:
                 sums[k] += entering - np.int64(pixels[row, old, k])
 
 
-@_jit
+@compiled
 def shrink(pixels: Pixels, out: Pixels) -> None:
     """Area average into a smaller array (height, width, channels)."""
     height, width, depth = pixels.shape
@@ -96,7 +91,7 @@ def shrink(pixels: Pixels, out: Pixels) -> None:
                 out[row, column, k] = (2 * total + area) // (2 * area)
 
 
-@_jit
+@compiled
 def enlarge(pixels: Pixels, out: Pixels) -> None:
     """Linear interpolation into a larger array (height, width, channels), in steps of 1/256."""
     rows, columns, depth = pixels.shape
@@ -115,7 +110,7 @@ def enlarge(pixels: Pixels, out: Pixels) -> None:
                 out[y, x, k] = (over * (256 - fy) + under * fy + (1 << 15)) >> 16
 
 
-@_jit
+@compiled
 def turn(pixels: Pixels, cos: int, sin: int, out: Pixels) -> None:
     """Rotation about the centre; cosine and sine in units of 1/65,536. The edge goes on beyond the image."""
     height, width, depth = pixels.shape
@@ -133,7 +128,7 @@ def turn(pixels: Pixels, cos: int, sin: int, out: Pixels) -> None:
                 out[y, x, k] = (over * (256 - fy) + under * fy + (1 << 15)) >> 16
 
 
-@_jit
+@compiled
 def fade(pixels: Pixels, share: int, out: Pixels) -> None:
     """Towards grey of the same luma (ITU-R BT.601), by `share` of 100."""
     for y in range(pixels.shape[0]):
@@ -144,7 +139,7 @@ def fade(pixels: Pixels, share: int, out: Pixels) -> None:
                 out[y, x, k] = (np.int64(pixels[y, x, k]) * (100 - share) + luma * share + 50) // 100
 
 
-@_jit
+@compiled
 def veil(pixels: Pixels, density: Pixels, white: int, out: Pixels) -> None:
     """Towards `white` by density / 255, pixel by pixel; density (height, width, 1)."""
     for y in range(pixels.shape[0]):
@@ -154,7 +149,7 @@ def veil(pixels: Pixels, density: Pixels, white: int, out: Pixels) -> None:
                 out[y, x, k] = (np.int64(pixels[y, x, k]) * (255 - thick) + white * thick + 127) // 255
 
 
-@_jit
+@compiled
 def split_colors(pixels: Pixels, luma: Pixels, chroma: Pixels) -> None:
     """RGB as luma (h, w, 1) and two chromas (h, w, 2), as JFIF defines them; outside the image its edge goes on."""
     height, width = pixels.shape[0], pixels.shape[1]
@@ -168,7 +163,7 @@ def split_colors(pixels: Pixels, luma: Pixels, chroma: Pixels) -> None:
             chroma[y, x, 1] = byte((32768 * red - 27439 * green - 5329 * blue + (257 << 15) - 1) >> 16)
 
 
-@_jit
+@compiled
 def join_colors(luma: Pixels, chroma: Pixels, out: Pixels) -> None:
     """The way back from `split_colors`."""
     for y in range(out.shape[0]):
@@ -180,7 +175,7 @@ def join_colors(luma: Pixels, chroma: Pixels, out: Pixels) -> None:
             out[y, x, 2] = byte((light + 116130 * cb + 32768) >> 16)
 
 
-@_jit
+@compiled
 def quantize(plane: Pixels, table: npt.NDArray[np.int64], basis: npt.NDArray[np.int64]) -> None:
     """What JPEG loses: every block of 8 x 8 of every channel is rounded to multiples of the table, in place.
 

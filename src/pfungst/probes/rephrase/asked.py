@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from random import Random
 
 from pfungst.core import Dataset, Example
+from pfungst.probes import measure
 from pfungst.probes.rephrase.generators import Gate, gated, plain
 from pfungst.probes.rephrase.meaning import content, kind_of
 
@@ -23,7 +25,6 @@ class AskedRephraser:
     """Smallest cosine of the sentence vectors; the words are checked more strictly than those of the rules."""
     encoder: str = "skip-thoughts"
     name: str = "asked"
-    _index: list[Index] = field(default_factory=list, repr=False, compare=False)
 
     @property
     def keeps(self) -> str:
@@ -34,25 +35,21 @@ class AskedRephraser:
 
     def rephrase(self, examples: Sequence[Example], count: int, seed: int) -> list[tuple[str, ...]]:
         questions = [one.question for one in examples]
-        index = self._found()
         offered = []
         for text in questions:
-            same = list(index.get(_key(text), ()))
+            same = list(self._index.get(_key(text), ()))
             Random(f"{seed} {text}").shuffle(same)
             offered.append(same)
         return gated(questions, offered, count, Gate(self.least, self.encoder))
 
-    def _found(self) -> Index:
+    @cached_property
+    def _index(self) -> Index:
         """What is asked about, and what for -> the questions of the pool, each wording once."""
         from pfungst.probes.noise.cache import pool_questions
 
-        if not self._index:
-            different = {plain(text): text for text in pool_questions(self.argument, Dataset("", []), "all")}
-            index: Index = {}
-            for words in sorted(different):
-                index.setdefault(_key(different[words]), []).append(" ".join(different[words].split()))
-            self._index.append(index)
-        return self._index[0]
+        different = {plain(text): text for text in pool_questions(self.argument, Dataset("", []), "all")}
+        groups = measure.grouped((different[words] for words in sorted(different)), _key)
+        return {key: [" ".join(text.split()) for text in texts] for key, texts in groups.items()}
 
 
 def _key(question: str) -> tuple[str, ...]:

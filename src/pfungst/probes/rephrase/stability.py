@@ -19,6 +19,7 @@ from pfungst.scores.selective import RISKS
 
 DRAWS = 300
 """Of the bootstrap: every draw sorts all answers."""
+NAMES = ("AUGRC", *(f"coverage at {risk:.0%} risk" for risk in RISKS))
 
 
 def stability(trial: AnsweredTrial) -> float:
@@ -32,56 +33,38 @@ def stability_rows(trials: Sequence[AnsweredTrial], seed: int) -> tuple[Table, t
     known = [one for one in trials if len(one.answers) > 1 and not math.isnan(one.scores[0])]
     correct = np.array([one.scores[0] for one in known], np.float64)
     clusters = measure.clusters(known)
-    rows: list[tuple[str, tuple[Finding, ...]]] = []
-    rows.append(
-        ("stability", _measured(np.array([stability(one) for one in known]), correct, clusters, seed, "stability"))
-    )
+    stable = _measured(np.array([stability(one) for one in known]), correct, clusters, seed, "stability")
+    rows: list[tuple[object, ...]] = [("stability", *stable)]
     own = [one.answers[0].confidence for one in known]
     if own and all(value is not None for value in own):
         sure = np.array([value for value in own if value is not None], np.float64)
-        rows.append(("its own confidence", _measured(sure, correct, clusters, seed, "own confidence")))
-    rows.append(("none (a coin)", _measured(np.zeros(len(known)), correct, clusters, seed, "none")))
+        rows.append(("its own confidence", *_measured(sure, correct, clusters, seed, "own confidence")))
+    rows.append(("none (a coin)", *_measured(np.zeros(len(known)), correct, clusters, seed, "none")))
     table = Table(
         "Stability as confidence",
-        ("confidence", "AUGRC", *(f"coverage at {risk:.0%} risk" for risk in RISKS)),
-        tuple((name, *cells) for name, cells in rows),
+        ("confidence", *NAMES),
+        tuple(rows),
         "Stability: share of the rephrasings that get the original's answer. AUGRC: mean risk of silent failures, "
         "lower is better. Coverage: share of the questions answered when the least sure are left out until no more "
         "than that share of the answers is wrong.",
     )
-    return table, rows[0][1]
+    return table, stable
 
 
 def _measured(confidence: Floats, correct: Floats, clusters: Labels, seed: int, condition: str) -> tuple[Finding, ...]:
-    names = ("AUGRC", *(f"coverage at {risk:.0%} risk" for risk in RISKS))
-    value = _numbers(confidence, correct)
-    labels = {name: i for i, name in enumerate(dict.fromkeys(clusters))}
-    members: list[list[int]] = [[] for _ in labels]
-    for place, name in enumerate(clusters):
-        members[labels[name]].append(place)
-    low = at_least = at_most = high = np.full(len(names), np.nan)
-    if len(labels) > 1:
+    groups = [np.array(some) for some in measure.grouped(range(len(clusters)), lambda at: clusters[at]).values()]
+    ends = np.full((4, len(NAMES)), np.nan)
+    if len(groups) > 1:
         rng = np.random.default_rng(seed)
-        groups = [np.array(one) for one in members]
         drawn = [np.concatenate([groups[i] for i in rng.integers(0, len(groups), len(groups))]) for _ in range(DRAWS)]
         measured = [_numbers(confidence[rows], correct[rows]) for rows in drawn]
-        low, at_least, at_most, high = np.quantile(measured, [0.025, 0.05, 0.95, 0.975], axis=0)
+        ends = np.quantile(measured, [0.025, 0.05, 0.95, 0.975], axis=0)
     how = f"cluster bootstrap, {DRAWS} draws"
     return tuple(
-        Finding(
-            name,
-            float(value[i]),
-            len(correct),
-            float(low[i]),
-            float(high[i]),
-            condition,
-            len(labels),
-            None,
-            how,
-            at_least=float(at_least[i]),
-            at_most=float(at_most[i]),
+        Finding(name, value, len(correct), low, high, condition, len(groups), None, how, "%", at_least, at_most)
+        for name, value, (low, at_least, at_most, high) in zip(
+            NAMES, _numbers(confidence, correct), ends.T.tolist(), strict=True
         )
-        for i, name in enumerate(names)
     )
 
 
