@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, TypeAlias
+from itertools import product
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +20,6 @@ from pfungst.world.legal import Rules, ground_ways, rules_of
 from pfungst.world.moved import AnswerCodes, MovedProgram
 from pfungst.world.programs import Program
 from pfungst.world.scene import Floats, Scene
-
-Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 STEP = 0.3
 """Step of the game's displacements in its authors' code: -0.9 .. 0.9 on each axis."""
@@ -112,7 +111,7 @@ class GridMasks:
 
         index = self._check(cells)
         legal = np.empty(len(index), dtype=np.bool_)
-        legal_cells(index, self._allowed, self.cells**2, self.cells, legal)
+        legal_cells(index, self.rooms.reshape(-1).view(np.uint8), self.cells**2, self.cells, legal)
         return legal
 
     def free_cells(self, cells: npt.ArrayLike, mover: int) -> npt.NDArray[np.bool_]:
@@ -123,7 +122,7 @@ class GridMasks:
             raise DataError(f"Object {mover} is not in this scene of {len(self.scene)} objects.")
         index = self._check(cells)
         free = np.empty((len(index), self.cells), dtype=np.bool_)
-        free_cells(index, mover, self._allowed, self.cells**2, self.cells, free)
+        free_cells(index, mover, self.rooms.reshape(-1).view(np.uint8), self.cells**2, self.cells, free)
         return free
 
     def _check(self, cells: npt.ArrayLike) -> npt.NDArray[np.unsignedinteger]:
@@ -137,13 +136,11 @@ class GridMasks:
             raise DataError(f"The cells must lie in 0..{self.cells - 1}; {index.min()}..{index.max()} were given.")
         return np.ascontiguousarray(index, dtype=np.uint8 if self.cells <= 256 else np.uint32)
 
-    def _pairs(self) -> Any:
-        """Every ordered pair of objects with the offsets between their cells."""
-        n, shared = len(self.scene), len(self.places) == 1
-        for i in range(n):
-            for j in range(n):
-                mine, other = self.places[0 if shared else i], self.places[0 if shared else j]
-                yield i, j, other[None, :, :] - mine[:, None, :]
+    def _apart(self, i: int, j: int) -> Floats:
+        """(cells, cells, 2): from a cell of object i to a cell of object j."""
+        shared = len(self.places) == 1
+        mine, other = self.places[0 if shared else i], self.places[0 if shared else j]
+        return np.asarray(other[None, :, :] - mine[:, None, :])
 
     @cached_property
     def _sides(self) -> tuple[npt.NDArray[np.uint64], int]:
@@ -156,36 +153,34 @@ class GridMasks:
         alike = len(self.places) == 1 and all(way[2] == 0.0 for way in ways)
         bits = np.uint64(1) << np.arange(self.cells, dtype=np.uint64)
         sides = np.empty((4, 1 if alike else n * n, self.cells), dtype=np.uint64)
-        for i, j, delta in self._pairs():
+        for pair, (i, j) in enumerate([(0, 0)] if alike else product(range(n), repeat=2)):
+            delta = self._apart(i, j)
             for k, (x, y, z) in enumerate(ways):
                 dots = (delta[:, :, 0] * x + delta[:, :, 1] * y) + (heights[j] - heights[i]) * z
-                sides[k, 0 if alike else i * n + j] = np.where(dots > RELATION_THRESHOLD, bits, np.uint64(0)).sum(
-                    axis=1
-                )
-            if alike:
-                break
+                sides[k, pair] = np.where(dots > RELATION_THRESHOLD, bits, np.uint64(0)).sum(axis=1)
         return sides.reshape(4, -1), 0 if alike else self.cells
 
     @cached_property
-    def _allowed(self) -> Bytes:
-        """Flat table over pairs of objects and of their cells; a pair (i, i) tells whether i may use a cell at all."""
+    def rooms(self) -> npt.NDArray[np.bool_]:
+        """(objects, objects, cells, cells): whether object i on its cell a leaves object j its cell b.
+
+        A pair (i, i) tells whether i may use a cell at all.
+        """
         n, rules = len(self.scene), self.rules
         radii, ways = rules.radii(self.scene.objects), ground_ways(self.scene)
-        table = np.empty((n * n, self.cells, self.cells), dtype=np.uint8)
-        for i, j, delta in self._pairs():
-            if i == j:
-                inside = (np.abs(self.places[0 if len(self.places) == 1 else i]) <= rules.bound).all(axis=1)
-                table[i * n + j] = inside[:, None]
-            elif i < j:
+        table = np.empty((n, n, self.cells, self.cells), dtype=np.bool_)
+        inside = np.broadcast_to((np.abs(self.places) <= rules.bound).all(axis=2), (n, self.cells))
+        for j in range(n):
+            table[j, j] = inside[j][:, None]
+            for i in range(j):
                 # The later object minus the earlier one, as the published generator placed them.
-                dx, dy = delta[:, :, 0], delta[:, :, 1]
+                dx, dy = np.moveaxis(self._apart(i, j), 2, 0)
                 good = np.sqrt(dx * dx + dy * dy) - radii[j] - radii[i] >= rules.gap
                 for x, y in ways:
                     along = dx * x + dy * y
                     good &= ~((along > 0.0) & (along < rules.margin))
-                table[i * n + j] = good
-                table[j * n + i] = good.T
-        return table.reshape(-1)
+                table[i, j], table[j, i] = good, good.T
+        return table
 
 
 def _places(scene: Scene, grid: int | str | npt.ArrayLike) -> Floats:

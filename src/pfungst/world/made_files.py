@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
+
+from pfungst.core.files import publish
 
 
 def compact(value: Any) -> str:
@@ -23,34 +26,24 @@ def records(parts: Iterable[Path], key: str) -> Iterator[dict[str, Any]]:
                     yield json.loads(line)[key]
 
 
-class JsonList:
-    """Writes `{"info": ..., NAME: [...]}` record by record, and gives the file its name when it is whole."""
+@contextmanager
+def json_list(path: Path, name: str, info: Mapping[str, Any]) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """Write `{"info": ..., NAME: [...]}` record by record; the file gets its name when it is whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        with open(temporary, "w", encoding="utf-8", newline="\n") as file:
+            file.write(f'{{"info": {compact(info)}, "{name}": [')
+            separators = chain(["\n"], repeat(",\n"))
 
-    def __init__(self, path: Path, name: str, info: Mapping[str, Any]) -> None:
-        self.path, self.temporary = path, path.with_name(f".{path.name}.tmp")
-        self.head: str = f'{{"info": {compact(info)}, "{name}": ['
+            def write(record: Mapping[str, Any]) -> None:
+                file.write(next(separators) + compact(record))
 
-    def __enter__(self) -> Callable[[Mapping[str, Any]], None]:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.file = open(self.temporary, "w", encoding="utf-8", newline="\n")
-        self.file.write(self.head)
-        self.separator: str = "\n"
-        return self._write
-
-    def _write(self, record: Mapping[str, Any]) -> None:
-        self.file.write(self.separator + compact(record))
-        self.separator = ",\n"
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if kind is None:
-            self.file.write("\n]}\n")
-            self.file.flush()
-            os.fsync(self.file.fileno())
-        self.file.close()
-        if kind is None:
-            self.temporary.replace(self.path)
-        else:
-            self.temporary.unlink(missing_ok=True)
+            yield write
+            file.write("\n]}\n")
+        publish(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def intact(path: Path, digest: str) -> bool:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import shutil
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 
 from pfungst.compute import Shard, run_shards
 from pfungst.core import Progress
-from pfungst.world.made_files import intact, records
+from pfungst.core.files import write_atomic
+from pfungst.world.made_files import checksum, intact, records
 
 _BLOCK = 2000
 """Pictures whose scenes are held in memory at once."""
@@ -45,44 +46,29 @@ class Pictures:
 
     def draw(self, parts: Iterable[Path], on: str, workers: int | None, progress: Progress) -> None:
         """Draw what is not drawn yet, and list the checksums."""
-        known = self.known()
-        lines: list[str] = []
-        block: list[Shard] = []
-        for scene in records(parts, "scene"):
-            payload = {"scene": scene, "width": self.width, "height": self.height}
-            block.append(Shard(scene["image_index"], scene["image_filename"], payload))
-            if len(block) == _BLOCK:
-                lines += self._draw_block(block, known, len(lines), on, workers, progress)
-                block = []
-        lines += self._draw_block(block, known, len(lines), on, workers, progress)
-        temporary = self.listing.with_name(f".{self.listing.name}.tmp")
-        temporary.write_text("".join(lines), encoding="utf-8")
-        temporary.replace(self.listing)
+        known, lines = self.known(), list[str]()
+        scenes = records(parts, "scene")
+        while block := list(islice(scenes, _BLOCK)):
+            size = {"width": self.width, "height": self.height}
+            shards = [Shard(one["image_index"], one["image_filename"], {"scene": one, **size}) for one in block]
+            waiting = [one for one in shards if not intact(self.place / one.name, known.get(one.name, ""))]
+            if waiting:
+                there = _after(len(lines) + len(shards) - len(waiting), progress)
+                run_shards(
+                    draw_picture, waiting, self.place, on=on, workers=workers, version=self.renderer, what="world",
+                    progress=there,
+                )  # fmt: skip
+            digests = [checksum(self.place / one.name)["sha256"] for one in shards]
+            lines += [f"{digest}  {self.split}/{one.name}\n" for digest, one in zip(digests, shards, strict=True)]
+        write_atomic(self.listing, "".join(lines).encode())
         # What run_shards remembers is in the list now, and a folder of images should hold images.
         for left in (self.place / ".done", self.place / ".tmp"):
             shutil.rmtree(left, ignore_errors=True)
         (self.place / ".lock").unlink(missing_ok=True)
 
-    def _draw_block(
-        self,
-        block: list[Shard],
-        known: dict[str, str],
-        before: int,
-        on: str,
-        workers: int | None,
-        progress: Progress,
-    ) -> list[str]:
-        waiting = [one for one in block if not intact(self.place / one.name, known.get(one.name, ""))]
-        if waiting:
-            there = before + len(block) - len(waiting)
-            run_shards(
-                draw_picture, waiting, self.place, on=on, workers=workers, version=self.renderer, what="world",
-                progress=lambda what, done, total: progress(what, there + done, total),
-            )  # fmt: skip
-        return [
-            f"{hashlib.sha256((self.place / one.name).read_bytes()).hexdigest()}  {self.split}/{one.name}\n"
-            for one in block
-        ]
+
+def _after(before: int, progress: Progress) -> Progress:
+    return lambda what, done, total: progress(what, before + done, total)
 
 
 def draw_picture(shard: Shard) -> bytes:

@@ -32,7 +32,7 @@ from pfungst.core.files import write_json
 from pfungst.core.types import no_progress
 from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH, MIN_VISIBLE_PIXELS
 from pfungst.world.images import renderer_version
-from pfungst.world.made_files import JsonList, checksum, compact, intact, records
+from pfungst.world.made_files import checksum, compact, intact, json_list, records
 from pfungst.world.made_pictures import Pictures
 from pfungst.world.questions.balance import RESET_EVERY
 from pfungst.world.questions.generating import REPHRASINGS, Question, check_phrasings, generate
@@ -276,11 +276,11 @@ def _assemble(
     info["generator"] = f"pfungst {settings.pfungst}"
     objects: Counter[int] = Counter()
     names = [f"{kind}/CLEVR_{split}_{kind}.json" for kind in ("scenes", "questions")]
-    with JsonList(folder / names[0], "scenes", info) as write:
+    with json_list(folder / names[0], "scenes", info) as write:
         for scene in records(parts, "scene"):
             objects[len(scene["objects"])] += 1
             write(scene)
-    with JsonList(folder / names[1], "questions", info) as write:
+    with json_list(folder / names[1], "questions", info) as write:
         asked = report(_numbered(parts, write))
     statistics = {
         "scenes": settings.scenes,

@@ -9,37 +9,25 @@ from __future__ import annotations
 
 from pfungst._lazy import lazy
 
-_HOMES = {
-    "Board": "board",
-    "boards_of": "board",
-    "Enforcers": "enforcers",
-    "Fairness": "fairness",
-    "check_fairness": "fairness",
-    "load_detector": "fairness",
-    "Inside": "inside",
-    "look_inside": "inside",
-    "SceneGame": "env",
-    "Layouts": "layouts",
-    "MiniGame": "minigame",
-    "Move": "minigame",
-    "GameSettings": "settings",
-    "play": "playing",
-    "Result": "results",
-    "Game": "probe",
-    "GAMES": "rules",
-    "GameRules": "rules",
-    "Rewards": "rules",
-    "read_result": "tables",
-    "table_2": "tables",
-    "table_4": "tables",
-    "table_b1": "tables",
-    "table_b3": "tables",
-    "fooled_rows": "rows",
-    "read_moves": "rows",
-    "transfer_matrix": "transfer",
-    "Limits": "verifier",
-    "verify": "verifier",
+_NAMES = {
+    "board": ("Board", "boards_of"),
+    "enforcers": ("Enforcers",),
+    "fairness": ("Fairness", "check_fairness", "load_detector"),
+    "inside": ("Inside", "look_inside"),
+    "env": ("SceneGame",),
+    "layouts": ("Layouts",),
+    "minigame": ("MiniGame", "Move"),
+    "settings": ("GameSettings",),
+    "playing": ("play",),
+    "results": ("Result",),
+    "probe": ("Game",),
+    "rules": ("GAMES", "GameRules", "Rewards"),
+    "tables": ("read_result", "table_2", "table_4", "table_b1", "table_b3"),
+    "rows": ("fooled_rows", "read_moves"),
+    "transfer": ("transfer_matrix",),
+    "verifier": ("Limits", "verify"),
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
 __all__ = sorted(_HOMES)
 

@@ -14,7 +14,6 @@ from pfungst.probes.game.board import Board, Bools, Floats, Ints
 from pfungst.probes.game.enforcers import Enforcers
 from pfungst.world.grid import GridMasks
 from pfungst.world.legal import Rules
-from pfungst.world.scene import Scene
 
 REJECTION_DRAWS = 200_000
 """Uniform draws before objects are placed one after the other instead."""
@@ -62,43 +61,25 @@ class Layouts:
         legality = board.rules.legality
         if board.rules.ood:
             legality = Rules(legality.gap, legality.radius, legality.cube_factor, margin=0.0, bound=float("inf"))
-        self._legality = legality
-        self._radii: list[float] = legality.radii(board.scene.objects).tolist()
-        self._rooms: dict[tuple[float, float], Bools] = {}
+        self._masks = GridMasks(board.scene, board.places, legality)
 
     def room(self, i: int, j: int) -> Bools:
         """(cells, cells): whether object i on its cell a leaves object j its cell b."""
-        # On the common grid only how large two objects are matters: a scene has few different pairs.
-        alike = self.board.rules.moves == "grid"
-        key = (self._radii[i], self._radii[j]) if alike else (float(i), float(j))
-        if key not in self._rooms:
-            board, cells = self.board, self.board.cells
-            pairs = np.stack(np.meshgrid(np.arange(cells), np.arange(cells), indexing="ij"), axis=-1).reshape(-1, 2)
-            two = Scene((board.scene.objects[i], board.scene.objects[j]), board.scene.directions)
-            masks = GridMasks(two, board.places[[i, j]], self._legality)
-            good = masks.legal(pairs.astype(np.uint8 if cells <= 256 else np.uint32)).reshape(cells, cells)
-            self._rooms[key], self._rooms[key[::-1]] = good, good.T
-        return self._rooms[key]
+        room: Bools = self._rooms[i, :, j]
+        return room
 
     @cached_property
-    def _rooms_of(self) -> Bools:
+    def _rooms(self) -> Bools:
         """(objects, cells, objects, cells): `room` of all pairs; an object leaves itself every cell."""
-        n, cells = len(self.board), self.board.cells
-        rooms = np.ones((n, cells, n, cells), dtype=np.bool_)
-        for i in range(n):
-            for j in range(n):
-                if i != j:
-                    rooms[i, :, j] = self.room(i, j)
+        rooms = np.ascontiguousarray(self._masks.rooms.transpose(0, 2, 1, 3))
+        mine = np.arange(len(self.board))
+        rooms[mine, :, mine] = True
         return rooms
 
     @cached_property
     def inside(self) -> Bools:
         """(objects, cells): places within the bounds."""
-        return np.asarray((np.abs(self.board.places) <= self._legality.bound).all(axis=2))
-
-    @cached_property
-    def _masks(self) -> GridMasks:
-        return GridMasks(self.board.scene, self.board.places, self._legality)
+        return np.asarray((np.abs(self.board.places) <= self._masks.rules.bound).all(axis=2))
 
     def uniform(self, rng: np.random.Generator, count: int) -> Ints:
         """Up to `count` legal layouts, each of the legal ones as likely as any other.
@@ -161,7 +142,7 @@ class Layouts:
                 return chosen[:0]
             cell = int(np.where(left[mover], weights[mover], -np.inf).argmax())
             chosen[0, mover] = cell
-            left &= self._rooms_of[mover][cell]
+            left &= self._rooms[mover][cell]
         return chosen
 
     @cached_property
@@ -187,5 +168,5 @@ class Layouts:
             draw = rng.random(count) * total[:, -1]
             chosen[:, mover] = np.minimum((total <= draw[:, None]).sum(axis=1), cells - 1)
             masks[:, mover] = mask
-            left &= self._rooms_of[mover][chosen[:, mover]]
+            left &= self._rooms[mover][chosen[:, mover]]
         return chosen, masks, good

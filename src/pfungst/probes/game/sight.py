@@ -8,7 +8,6 @@ where at most one object hides another; the rest is counted in full.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -17,7 +16,7 @@ import numpy.typing as npt
 
 from pfungst.world.camera import camera_basis
 from pfungst.world.constants import CAMERA
-from pfungst.world.scene import Scene
+from pfungst.world.renderers.pack import check_size
 
 if TYPE_CHECKING:
     from pfungst.probes.game.board import Board
@@ -35,7 +34,7 @@ class Sight:
 
     def __init__(self, board: Board, width: int, height: int) -> None:
         self.board: Board = board
-        self.size: tuple[int, int] = (width, height)
+        self.size: tuple[int, int] = check_size(width, height)
         self.counted: int = 0
         """Layouts counted in full."""
         self.worth: int = 4 * len(board) ** 2
@@ -65,14 +64,12 @@ class Sight:
         return np.array([self._memory[name] >= least for name in names], dtype=np.bool_)
 
     def _least(self, positions: Floats) -> list[int]:
-        from pfungst.world.renderers import visible_pixels, visible_pixels_many
+        from pfungst.world.renderers.visible import count_pixels, visible_pixels_many
 
-        board = self.board
-        if board.rules.ood:  # the camera steps back from each layout by another distance
-            return [int(visible_pixels(board.scene_at(one), *self.size).min()) for one in positions]
-        if len(positions) <= FEW:
-            return [int(visible_pixels(_placed(board.scene, one), *self.size).min()) for one in positions]
-        least: list[int] = visible_pixels_many(board.scene, positions, *self.size).min(axis=1).tolist()
+        # In the out-of-distribution game the camera steps back from each layout by another distance.
+        if self.board.rules.ood or len(positions) <= FEW:
+            return [int(count_pixels(self.board.image(one).packed(), *self.size).min()) for one in positions]
+        least: list[int] = visible_pixels_many(self.board.scene, positions, *self.size).min(axis=1).tolist()
         return least
 
     @cached_property
@@ -129,12 +126,3 @@ class Sight:
         surely = (alone - hidden.sum(axis=2) >= least).all(axis=1)
         surely_not = (alone - hidden.max(axis=2) < least).any(axis=1)
         return surely, surely_not
-
-
-def _placed(scene: Scene, positions: Floats) -> Scene:
-    """The scene with its objects elsewhere, without relations and pixel coordinates, which nobody asks for here."""
-    objects = tuple(
-        replace(one, coords=(x, y, one.coords[2]))
-        for one, (x, y) in zip(scene.objects, positions.tolist(), strict=True)
-    )
-    return Scene(objects, scene.directions, None, scene.extra)

@@ -28,7 +28,7 @@ def visible_pixels(
     default the scene's own, else the base camera.
     """
     width, height = check_size(width, height)
-    return _count(pack(scene, camera), width, height)
+    return count_pixels(pack(scene, camera), width, height)
 
 
 def visible_pixels_many(
@@ -56,7 +56,7 @@ def visible_pixels_many(
     records, spans = np.zeros((len(owners), 6), dtype=np.int64), np.empty((len(owners), 2))
     cells = measure_sprites(w, owners, places, width, height, records)
     if cells > _MAX_SPRITE_CELLS:
-        return np.stack([_count(packed.moved(one), width, height) for one in where])
+        return np.stack([count_pixels(packed.moved(one), width, height) for one in where])
     depth, counts = np.empty(cells), np.empty(layouts.shape, dtype=np.int64)
     parts = threads()
 
@@ -75,7 +75,8 @@ def visible_pixels_many(
     return counts
 
 
-def _count(packed: Packed, width: int, height: int) -> Ints:
+def count_pixels(packed: Packed, width: int, height: int) -> Ints:
+    """`visible_pixels` of a packed scene."""
     from pfungst.world.renderers.ids import id_buffer
     from pfungst.world.renderers.world import lay_out
 
