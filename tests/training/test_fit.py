@@ -7,7 +7,6 @@ import json
 import math
 import os
 import signal
-import subprocess
 import sys
 import time
 import warnings
@@ -27,6 +26,7 @@ from pfungst.training import FitConfig, Moment, evaluate, fit, model_losses, rea
 from pfungst.training.precision import _TRIALS as TRIALS
 from pfungst.training.precision import _works as works
 from pfungst.training.precision import usable
+from tests.forked import finish, start
 from tests.training.tiny_data import colours, model
 
 QUICK = FitConfig(steps=60, batch=10, rate=1e-2, check_every=20, checkpoint_every=10, log_every=5)
@@ -75,35 +75,20 @@ def long_run(folder: Path, pause: float = 0.0) -> None:
     fit(model(), colours(), validation=colours(seed=9), config=KILLED, out=folder, tensorboard=False, progress=wait)
 
 
-_KILLED = """
-import sys, torch
-from pathlib import Path
-torch.set_num_threads(1)
-from tests.training.test_fit import long_run
-long_run(Path(sys.argv[1]), float(sys.argv[2]))
-"""
-
-
-def start_run(folder: Path, pause: float) -> subprocess.Popen[bytes]:
-    """In a process of its own: what other tests left in this one may change the last bit of a sum."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen([sys.executable, "-c", _KILLED, str(folder), str(pause)], env=environment)
-
-
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
-    assert start_run(tmp_path / "whole", 0.0).wait() == 0
+    assert finish(start(long_run, tmp_path / "whole")) == 0
     # Slow steps, so that the kill lands between two checkpoints.
-    running = start_run(tmp_path / "killed", 0.1)
+    running = start(long_run, tmp_path / "killed", 0.1)
     curve = tmp_path / "killed" / "curves.jsonl"
     for _ in range(2400):
         if curve.exists() and len(read_curves(tmp_path / "killed")) > 4:
             break
         time.sleep(0.05)
-    running.send_signal(signal.SIGKILL)
-    assert running.wait(30) == -signal.SIGKILL
+    running.kill()
+    assert finish(running) == -signal.SIGKILL
     _, metadata = load_tensors(tmp_path / "killed" / "checkpoint.safetensors")
     assert 10 <= json.loads(metadata["state"])["step"] < 40
-    assert start_run(tmp_path / "killed", 0.0).wait() == 0
+    assert finish(start(long_run, tmp_path / "killed")) == 0
     assert curve.read_bytes() == (tmp_path / "whole" / "curves.jsonl").read_bytes()
     for name in ("checkpoint.safetensors", "best.safetensors"):
         one, _ = load_tensors(tmp_path / "whole" / name)

@@ -153,7 +153,7 @@ def audit(
     """
     models = find_models(models)
     config = config or ScorerConfig(seed=seed)
-    metric = getattr(train, "metric", "") or _metric_of(train)
+    metric = getattr(train, "metric", "") or ("vqa" if any(len(one.answers) > 1 for one in train) else "exact")
     named = name or getattr(train, "name", "examples")
     if test is None:
         train, test = split_by_image(train, seed)
@@ -208,10 +208,6 @@ def audit(
         fallen={kind_name(kind): share for kind, share in made[1].fallen.items()} if kinds else {},
         metric=metric if judge is not None else "",
     )
-
-
-def _metric_of(examples: Sequence[Example]) -> str:
-    return "vqa" if any(len(one.answers) > 1 for one in examples) else "exact"
 
 
 def _statistics(train: DecoySet, test: DecoySet, variant: str, judge: Judge | None, seed: int) -> list[Cell]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -43,34 +43,28 @@ LEAST_BATCH, STEPS = 16, 64
 """Few questions are shown in smaller batches, so that an epoch has about so many steps."""
 
 
-@dataclass(frozen=True)
-class WordsConfig:
-    size: int = 128
-    hidden: int = 256
-    dropout: float = 0.5
-    start: float = 0.05
-    """Spread of the vectors before training."""
+SIZE, HIDDEN, DROPOUT = 128, 256, 0.5
+"""Length of a phrase's vector, neurons of the hidden layer, share of both that is dropped in training."""
+SPREAD = 0.05
+"""Of the vectors before training: a phrase that was seen three times should say little, not something random."""
 
 
 class Words(Model):
     """question -> answers."""
 
-    Config = WordsConfig
-    PRESETS: ClassVar[dict[str, Any]] = {"paper": WordsConfig()}
     reads: ClassVar[frozenset[str]] = frozenset({"question"})
 
-    def __init__(self, sizes: Sizes, config: WordsConfig) -> None:
-        super().__init__(sizes, config)
-        self.words: nn.Embedding = nn.Embedding(sizes.words, config.size, padding_idx=PAD)
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__(sizes, None)
+        self.words: nn.Embedding = nn.Embedding(sizes.words, SIZE, padding_idx=PAD)
         with torch.no_grad():
-            # A phrase that was seen three times should say little, not something random.
-            self.words.weight *= config.start
+            self.words.weight *= SPREAD
         self.answers: nn.Sequential = nn.Sequential(
-            nn.Dropout(config.dropout),
-            nn.Linear(config.size, config.hidden),
+            nn.Dropout(DROPOUT),
+            nn.Linear(SIZE, HIDDEN),
             nn.ReLU(),
-            nn.Dropout(config.dropout),
-            nn.Linear(config.hidden, sizes.answers),
+            nn.Dropout(DROPOUT),
+            nn.Linear(HIDDEN, sizes.answers),
         )
 
     def forward(self, batch: Batch) -> Output:
@@ -128,7 +122,7 @@ def answer_from_words(
     learnt, held = (data.only(rows) for rows in hold_out(images, share, [seed, 0x0BE]))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = Words(Sizes(len(known) + 2, len(answers), (1, 1, 1)), WordsConfig())
+        model = Words(Sizes(len(known) + 2, len(answers), (1, 1, 1)))
     how = replace(FIT, batch=min(FIT.batch, max(LEAST_BATCH, len(learnt) // STEPS)), seed=seed)
     each = how.per_epoch(len(learnt))
     config = replace(how, check_every=each, log_every=each)

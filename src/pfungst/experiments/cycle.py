@@ -12,16 +12,13 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pfungst.core import PfungstError, Table, UsageError
 from pfungst.core.types import Progress
 from pfungst.experiments.base import Experiment, check_known, claim, here, lifted, option, run_cells
 from pfungst.training.config import FitConfig
 from pfungst.training.cycle.config import CycleConfig
-
-if TYPE_CHECKING:
-    from pfungst.training import Prepared
 
 HIDDEN = 0.15
 """Share of the words that the two extra variants hide, unless a study says otherwise."""
@@ -209,7 +206,9 @@ def run(config: CycleStudy, out: Path, *, progress: Progress) -> CycleResult:
     result = CycleResult(prepared.folder, dict(prepared.splits))
     if config.prepare_only:
         return result
-    settings = dataclasses.replace(config, see=config.sees, words=word_file(config, prepared))
+    settings = dataclasses.replace(config, see=config.sees)
+    if config.words and (beside := prepared.folder / "words.npz").exists():  # written with the arrays
+        settings = dataclasses.replace(settings, words=beside)
     # The settings that made the data may change, for example to the folder they were written to: their content may not.
     claim(out, settings, data=dict(prepared.notes), inputs=prepared.inputs, splits=dict(prepared.splits))
     cells = {f"{name}.npz": list(key) for name, key in config.runs().items()}
@@ -233,12 +232,6 @@ def run(config: CycleStudy, out: Path, *, progress: Progress) -> CycleResult:
 def is_prepared(data: str) -> bool:
     """Whether this is a folder of prepared arrays."""
     return (Path(data) / "prepared.json").exists()
-
-
-def word_file(config: CycleStudy, prepared: Prepared) -> Path | None:
-    """The word vectors beside the arrays, where they were written with them."""
-    beside = prepared.folder / "words.npz"
-    return beside if config.words and beside.exists() else config.words
 
 
 def tables(result: CycleResult) -> list[Table]:

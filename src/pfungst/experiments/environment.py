@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 from pfungst.core.files import read_json, write_json
 
@@ -21,26 +20,22 @@ PACKAGES = ("numpy", "torch", "transformers")
 @contextmanager
 def noted(folder: Path, *, device: str = "cpu") -> Iterator[None]:
     """Write FOLDER/run.json when the work inside is done; the seconds of a continued run are added up."""
+    from pfungst import __version__
+
     file = folder / "run.json"
     before = read_json(file) if file.exists() else {}
     began, started = perf_counter(), datetime.now(UTC)
     yield
     seconds = before.get("seconds", 0) + perf_counter() - began
     first = before.get("started", started.strftime("%Y-%m-%d %H:%M UTC"))
-    write_json(file, {**environment(device), "started": first, "seconds": round(seconds, 1)})
-
-
-def environment(device: str = "cpu") -> dict[str, Any]:
-    """Versions and the machine, in words."""
-    from pfungst import __version__
-
-    return {
+    made_with = {
         "pfungst": __version__,
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
         "device": _gpu(device) or _processor(),
         "packages": {name: found for name in PACKAGES if (found := _version(name))},
     }
+    write_json(file, {**made_with, "started": first, "seconds": round(seconds, 1)})
 
 
 def _gpu(device: str) -> str:

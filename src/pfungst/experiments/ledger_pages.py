@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -91,20 +91,14 @@ def page(result: Result) -> str:
     """The page of one result."""
     protocol, run = result.protocol, result.run or {}
     lines = [MADE.format(name=result.name), "", f"# {protocol.title}", "", protocol.question.strip(), ""]
-    lines += [_said(result), ""]
-    for table in result.tables:
-        lines += [markdown(table)]
-    facts = [*_facts(result)]
-    lines += ["## Protocol", ""]
+    lines += [_said(result), "", *map(markdown, result.tables), "## Protocol", ""]
     if protocol.made_by:
         lines += [f"Made by an earlier program, before protocols were kept. {protocol.made_by.strip()}", ""]
     elif run.get("protocol_commit"):
         lines += [f"Committed before the run ({run['protocol_commit'][:10]}).", ""]
-    lines += ["| | |", "|---|---|", *(f"| {_cell(name)} | {_cell(text)} |" for name, text in facts if text), ""]
+    lines += _listed(_facts(result))
     if run:
-        lines += ["## Run", "", "| | |", "|---|---|"]
-        lines += [f"| {_cell(name)} | {_cell(text)} |" for name, text in _of_run(run)]
-        lines += [""]
+        lines += ["## Run", "", *_listed(_of_run(run))]
     if protocol.commands:
         lines += ["## Commands", "", *(f"    pfungst {line}" for line in protocol.commands.values()), ""]
     return "\n".join(lines).rstrip() + "\n"
@@ -135,6 +129,11 @@ def index(results: list[Result]) -> str:
 
 def _said(result: Result) -> str:
     return f"**{result.answer.status.capitalize()}.** {result.answer.answer.strip()}"
+
+
+def _listed(facts: Iterable[tuple[str, str]]) -> list[str]:
+    rows = [" | ".join(" ".join(text.split()).replace("|", "\\|") for text in fact) for fact in facts if fact[1]]
+    return ["| | |", "|---|---|", *(f"| {row} |" for row in rows), ""]
 
 
 def _facts(result: Result) -> Iterator[tuple[str, str]]:
@@ -171,10 +170,6 @@ def _of_run(run: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _bare(table: Table) -> str:
     """A table without its title and note."""
     return "\n".join(line for line in markdown(table).splitlines()[2:] if line.startswith("|")) + "\n"
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
 
 
 def _table(results: Mapping[str, Result], name: str, number: int, path: Path) -> Table:

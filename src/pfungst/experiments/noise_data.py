@@ -92,8 +92,8 @@ def make(
     """Rank, unless FOLDER has it already, and write FOLDER/NAME.parquet and, where wanted, FOLDER/NAME.json."""
 
     def ranked() -> Made:
-        from pfungst.compute.store import sha256_of
         from pfungst.core.estimate import peak_memory
+        from pfungst.core.files import file_digest
         from pfungst.probes.noise.bqd import BasicQuestions
         from pfungst.probes.noise.build import build
 
@@ -111,7 +111,7 @@ def make(
             peak_memory(),
             gaps[len(gaps) // 2] if gaps else None,
             gaps[-1] if gaps else None,
-            {one.name: {"bytes": one.stat().st_size, "sha256": sha256_of(one)} for one in files},
+            {one.name: {"bytes": one.stat().st_size, "sha256": file_digest(one)} for one in files},
         )
 
     return Made(**kept(folder / f"{name}-made.json", ranked))

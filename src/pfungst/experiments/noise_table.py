@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
@@ -45,9 +46,8 @@ def noise_tables(result: Noised) -> list[Table]:
 
 def _curve(found: Findings) -> tuple[list[Finding], list[Finding], dict[str, Finding]]:
     """Accuracy and drop at every level, and what sums the curve up."""
-    parts = len([one for one in found.rows if one.name == "drop"])
-    levels = [one for one in found.rows if one.name == "accuracy"][-parts:]
     drops = [one for one in found.rows if one.name == "drop"]
+    levels = [one for one in found.rows if one.name == "accuracy"][-len(drops) :]
     return levels, drops, {one.name: one for one in found.rows[-3:]}
 
 
@@ -221,18 +221,14 @@ def _words(result: Noised) -> Table:
 
 def _vqabq(result: Noised) -> list[Table]:
     found = {player: probes[VQABQ] for player, probes in result.players.items()}
-    table5, table6, _ = next(iter(found.values())).tables
-    rows = [
-        (player, *(_percent(cell) for cell in row))
-        for player, one in found.items()
-        for row in one.tables[2].rows
-    ]  # fmt: skip
-    last = next(iter(found.values())).tables[2]
+    *same, last = next(iter(found.values())).tables
+    rows = tuple(
+        (player, *(_percent(cell) for cell in row)) for player, one in found.items() for row in one.tables[-1].rows
+    )
     changes = tuple((player, one.verdict) for player, one in found.items())
     return [
-        Table(f"VQABQ: {table5.title}", table5.columns, table5.rows, table5.note),
-        Table(f"VQABQ: {table6.title}", table6.columns, table6.rows, table6.note),
-        Table(f"VQABQ: {last.title}", ("player", *last.columns), tuple(rows), last.note),
+        *(replace(table, title=f"VQABQ: {table.title}") for table in same),
+        Table(f"VQABQ: {last.title}", ("player", *last.columns), rows, last.note),
         Table("VQABQ: does it help?", ("player", "in words"), changes),
     ]
 

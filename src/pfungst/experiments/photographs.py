@@ -122,7 +122,7 @@ def run(config: PhotographsConfig, out: Path, *, progress: Progress) -> dict[str
     """Train what is not finished, choose, train the other seeds, and judge."""
     from pfungst.data import load
     from pfungst.experiments.photographs_table import judge
-    from pfungst.experiments.photographs_training import learn, prepare_all, splits, vocabulary_of
+    from pfungst.experiments.photographs_training import learn, prepare_for, splits, vocabulary_of
 
     train, test = (load(f"vqa:{config.folder}#{split}") for split in ("train", "val"))
     claim(out, config, data={"train": train.fingerprint, "val": test.fingerprint})
@@ -135,7 +135,8 @@ def run(config: PhotographsConfig, out: Path, *, progress: Progress) -> dict[str
             return []
         named = _named(cells)
         missing = {cell["backbone"] for name, cell in named.items() if not (out / "cells" / name).exists()}
-        prepare_all(parts, out, tuple(sorted(missing)), vocabulary, config.device, progress)
+        for backbone in sorted(missing):
+            prepare_for(backbone, parts, out, vocabulary, config.device, progress)
         paths = run_cells(work, named, out / "cells", jobs=config.jobs, progress=progress)
         return [read_json(path) for path in paths.values()]
 

@@ -63,22 +63,13 @@ def vocabulary_of(data: Dataset, min_count: int, answers: int) -> Vocabulary:
     return Vocabulary(known.words, tuple(ranked))
 
 
-def prepare_all(
-    parts: Mapping[str, Dataset],
-    out: Path,
-    backbones: tuple[str, ...],
-    vocabulary: Vocabulary,
-    device: str,
-    progress: Progress,
-) -> dict[str, Prepared]:
-    """The arrays of every backbone, below OUT/data."""
-    return {
-        name: prepare(
-            parts, _place(out, name), inputs=Inputs(picture=name, question_length=_ARRAY_WORDS), vocabulary=vocabulary,
-            device=device, reuse=True, progress=progress,
-        )
-        for name in backbones
-    }  # fmt: skip
+def prepare_for(
+    backbone: str, parts: Mapping[str, Dataset], out: Path, vocabulary: Vocabulary, device: str, progress: Progress
+) -> None:
+    """The arrays of a backbone, below OUT/data."""
+    inputs = Inputs(picture=backbone, question_length=_ARRAY_WORDS)
+    place = _place(out, backbone)
+    prepare(parts, place, inputs=inputs, vocabulary=vocabulary, device=device, reuse=True, progress=progress)
 
 
 def _place(out: Path, backbone: str) -> Path:

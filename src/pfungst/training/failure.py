@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -26,6 +25,8 @@ from pfungst.training.cycle.loss import answer_chances
 from pfungst.training.cycle.tap import Tap
 from pfungst.training.data import Data, batches
 from pfungst.training.loop import fit
+
+HIDDEN, DROPOUT = 128, 0.2
 
 
 @dataclass(frozen=True)
@@ -59,27 +60,16 @@ def look(model: Model, data: Data, batch: int = 256, device: torch.device | str 
     return Seen(features.astype(np.float32), confidence.astype(np.float64), correct.astype(np.float64))
 
 
-@dataclass(frozen=True)
-class FailureConfig:
-    """Sizes of the module."""
-
-    hidden: int = 128
-    dropout: float = 0.2
-
-
 class FailurePredictor(Model):
     """features (B, 1, D) in `Batch.regions` -> one logit: A' is right."""
 
-    Config = FailureConfig
-    PRESETS: ClassVar[dict[str, Any]] = {"paper": FailureConfig(), "tiny": FailureConfig(8, 0.0)}
     objective = "sigmoid"
 
-    def __init__(self, sizes: Sizes, config: FailureConfig) -> None:
-        super().__init__(sizes, config)
-        hidden = config.hidden
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__(sizes, None)
         self.layers: nn.Sequential = nn.Sequential(
-            nn.Linear(sizes.regions, hidden), nn.ReLU(), nn.Dropout(config.dropout),
-            nn.Linear(hidden, hidden), nn.ReLU(), nn.Dropout(config.dropout), nn.Linear(hidden, 1),
+            nn.Linear(sizes.regions, HIDDEN), nn.ReLU(), nn.Dropout(DROPOUT),
+            nn.Linear(HIDDEN, HIDDEN), nn.ReLU(), nn.Dropout(DROPOUT), nn.Linear(HIDDEN, 1),
         )  # fmt: skip
 
     def forward(self, batch: Batch) -> Output:
@@ -126,6 +116,6 @@ def fit_predictor(seen: Seen, *, fit_config: FitConfig | None = None, device: st
     sizes = Sizes(words=1, answers=1, regions=seen.features.shape[1])
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(fit_config.seed)
-        predictor = FailurePredictor(sizes, FailureConfig())
+        predictor = FailurePredictor(sizes)
     fit(predictor, _Verdicts(seen), config=fit_config, device=device, tensorboard=False)
     return predictor

@@ -17,7 +17,7 @@ from pfungst.models import Batch, Model, Output
 from pfungst.models.batch import END, PAD, UNKNOWN
 from pfungst.training.cycle.config import CycleConfig
 from pfungst.training.cycle.generator import QuestionGenerator, save_generator
-from pfungst.training.cycle.tap import Tap
+from pfungst.training.cycle.tap import Tap, word_embedding
 from pfungst.training.data import Data
 from pfungst.training.loop import Moment
 
@@ -155,7 +155,7 @@ def make_generator(
     config = dataclasses.replace(config, size=config.size or half, hidden=config.hidden or most)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        words = _words_of(model) if config.tied else None
+        words = word_embedding(model).weight if config.tied else None
         length = 0 if words is None else words.shape[1]
         made = QuestionGenerator(model.sizes.words, output.logits.shape[1], size, config, length)
     if words is not None:
@@ -167,11 +167,6 @@ def make_generator(
         learnt[torch.from_numpy(used)] = learnt[END] = True
         made.tie(words.detach().cpu(), learnt, allowed)
     return made.to(device)
-
-
-def _words_of(model: Model) -> Tensor:
-    found = (one.weight for one in model.modules() if isinstance(one, torch.nn.Embedding))
-    return next(one for one in found if len(one) == model.sizes.words)
 
 
 def answer_chances(model: Model, output: Output) -> Tensor:

@@ -43,10 +43,7 @@ class Tap:
                 "Grid and SceneTokens of pfungst.models."
             )
         self._hooks.append(picture.register_forward_hook(self._looked))
-        words = next((m for m in model.modules() if _reads_words(m, model.sizes.words)), None)
-        if words is None:
-            raise PfungstError(f"Cycle training found no word embedding in {type(model).__name__}.")
-        self._hooks.append(words.register_forward_hook(self._read_words))
+        self._hooks.append(word_embedding(model).register_forward_hook(self._read_words))
         network = _first(model, nn.GRU) or _first(model, nn.LSTM)
         if network is not None:
             self._hooks.append(network.register_forward_hook(self._read))
@@ -139,8 +136,12 @@ def _first(model: nn.Module, kind: type[nn.Module]) -> nn.Module | None:
     return next((module for module in model.modules() if isinstance(module, kind)), None)
 
 
-def _reads_words(module: nn.Module, words: int) -> bool:
-    return isinstance(module, nn.Embedding) and module.num_embeddings == words
+def word_embedding(model: Model) -> nn.Embedding:
+    """What a model reads words by."""
+    for module in model.modules():
+        if isinstance(module, nn.Embedding) and module.num_embeddings == model.sizes.words:
+            return module
+    raise PfungstError(f"Cycle training found no word embedding in {type(model).__name__}.")
 
 
 def _flat(values: Tensor, counts: set[int]) -> Tensor | None:
