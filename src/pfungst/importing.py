@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from pfungst.api import Run, reading_notes, slug
+from pfungst.api import Run, reading_notes, run_config, slug
 from pfungst.core import Answer, DataError, Dataset, Exam, Example, PfungstError, Probe, Progress, UsageError
 from pfungst.core.files import write_atomic
 from pfungst.core.types import no_progress
-from pfungst.logs.contrast import contrasts
-from pfungst.logs.grouping import Grouped, group
+from pfungst.logs.grouping import Grouped, contrasts, group
 from pfungst.logs.records import Record
 from pfungst.logs.source import stem
 
@@ -53,6 +51,7 @@ def import_logs(
     name: of the model, where the logs do not say.
     """
     from pfungst.data import load
+    from pfungst.players.hashing import digest
     from pfungst.players.recorded import LoggedPlayer
     from pfungst.probes.conditions import Conditions
     from pfungst.probes.contrast import Contrast
@@ -78,17 +77,14 @@ def import_logs(
     whole = load(spec.replace("{run}", str(path)))
     whole = replace(whole, name=about, metric=metric or _metric(whole, truth))
     reading = matcher or "lenient"
-    player = LoggedPlayer(model, answers, f"logs-1-{_digest(grouped, whole)}", reading)
+    told = digest([log.fingerprint for log in grouped.logs], list(grouped.conditions), grouped.by, whole.fingerprint)
+    player = LoggedPlayer(model, answers, f"logs-1-{told}", reading)
     probes: list[Probe] = [Conditions(grouped.conditions, (*again, *grouped.repeats), tuple(missing))]
     contrast = Contrast("data", tuple(missing))
     if contrast.finds(whole):
         probes.append(contrast)
     config = {
-        "pfungst": _version(),
-        "python": platform.python_version(),
-        "matcher": reading,
-        "player": {"spec": None, "options": {}},
-        "data": {"spec": spec, "options": {}, "limit": None, "only": [], "open": False},
+        **run_config(reading, spec),
         "logs": {
             "by": grouped.by,
             "files": [
@@ -154,25 +150,24 @@ def _members(grouped: Grouped) -> Iterator[tuple[str, str, Record, Example | Non
 
 def _row(key: str, id_: str, record: Record, example: Example | None) -> dict[str, Any]:
     choices, answers, target = record.choices, record.answers, record.target
+    known = example if example is not None else Example("", "")
     if example is not None:
         # The log knows the order in which the options were shown, the data set which of them is right.
         choices = choices if sorted(choices) == sorted(example.choices) or not example.choices else example.choices
         answers, target = example.answers, example.target
     if target is not None and choices and target not in choices:
         choices = ()
-    asked = record.asked.strip() or (example.question if example is not None else "")
+    asked = record.asked.strip() or known.question
     row = {
         "id": id_,
         "group": key,
         "question": asked or "(not in the log)",
-        "image_id": (example.image_id if example is not None else "") or record.image_id,
+        "image_id": known.image_id or record.image_id,
         "answers": list(answers),
         "target": target,
         "choices": list(choices),
-        "answer_type": (example.answer_type if example is not None else "")
-        or record.answer_type
-        or _kind(target, choices),
-        "question_type": (example.question_type if example is not None else "") or record.question_type,
+        "answer_type": known.answer_type or record.answer_type or _kind(target, choices),
+        "question_type": known.question_type or record.question_type,
     }
     return {name: value for name, value in row.items() if value not in (None, "", [])}
 
@@ -228,15 +223,3 @@ def _told(grouped: Grouped, data: Dataset, missing: Sequence[str]) -> Iterator[s
         yield "The logs hold no right answers, so only changes can be counted. Name the data set with --data."
     elif unknown:
         yield f"{unknown:,} of {len(data):,} questions have no right answer; they are left out of every accuracy."
-
-
-def _digest(grouped: Grouped, data: Dataset) -> str:
-    from pfungst.players.hashing import digest
-
-    return digest([log.fingerprint for log in grouped.logs], list(grouped.conditions), grouped.by, data.fingerprint)
-
-
-def _version() -> str:
-    from pfungst import __version__
-
-    return __version__

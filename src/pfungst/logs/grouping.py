@@ -33,6 +33,9 @@ CLEAN = (
 )
 """Names of a condition that the others are held against, where the user does not say which."""
 _PARTS = re.compile(r"[^_\-. /]+|[_\-. /]+")
+_HALLUSION = re.compile(r"(V[DS]_[a-z]+)_[01]_(\d+)_\d+_\d+", re.IGNORECASE)
+_IN_ORDER = {"mmvp": 2, "naturalbenchdataset": 4, "naturalbench": 4}
+"""Data sets whose rows follow one another in groups of so many."""
 
 
 @dataclass(frozen=True)
@@ -231,3 +234,24 @@ def _ordered(names: Sequence[str], clean: str) -> tuple[str, ...]:
         known = [name for name in names if name.casefold() in CLEAN]
         clean = known[0] if len(known) == 1 else names[0]
     return tuple(sorted(names, key=lambda name: name != clean))
+
+
+def contrasts(log: Log) -> Mapping[str, str]:
+    """The id of a question -> the name of its contrast group, for the questions that have one: those of a group look
+    alike but are not answered alike.
+
+    A log of VLMEvalKit holds the questions of its data set and names it; the benchmarks made of pairs are told by that
+    name, or by their ids.
+    """
+    ids = [record.id for record in log.records]
+    if ids and all(_HALLUSION.fullmatch(id_) for id_ in ids):
+        return {id_: "_".join(match.groups()) for id_ in ids if (match := _HALLUSION.fullmatch(id_))}
+    if log.format != "vlmevalkit":
+        return {}
+    name = (log.about.data or stem(Path(log.path)).rpartition("_")[2]).casefold()
+    if name == "mme":
+        return {record.id: f"{record.question_type}/{record.image_id}" for record in log.records if record.image_id}
+    if name in _IN_ORDER and all(id_.isdecimal() for id_ in ids):
+        first = min(map(int, ids), default=0)
+        return {id_: str((int(id_) - first) // _IN_ORDER[name]) for id_ in ids}
+    return {}

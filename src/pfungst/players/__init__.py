@@ -12,6 +12,8 @@ from pfungst._lazy import lazy
 from pfungst.players import builtin as builtin  # registers the names
 from pfungst.players.check import check_player
 from pfungst.players.function import FunctionPlayer, ObjectPlayer
+from pfungst.players.huggingface import HuggingFacePlayer
+from pfungst.players.options import HuggingFaceOptions, OpenAIOptions
 from pfungst.players.patience import PartialAnswers, Usage
 from pfungst.players.recorded import RecordedPlayer
 from pfungst.players.reference import FlakyPlayer, OraclePlayer, PriorPlayer, RandomPlayer
@@ -19,8 +21,7 @@ from pfungst.players.registry import available, register
 from pfungst.players.resolving import resolve
 
 if TYPE_CHECKING:
-    from pfungst.players.huggingface import HuggingFaceOptions, HuggingFacePlayer
-    from pfungst.players.openai import OpenAIOptions, OpenAIPlayer
+    from pfungst.players.openai import OpenAIPlayer
 
 __all__ = [
     "FlakyPlayer",
@@ -42,12 +43,5 @@ __all__ = [
     "resolve",
 ]
 
-_LATE = {
-    "HuggingFaceOptions": "huggingface",
-    "HuggingFacePlayer": "huggingface",
-    "OpenAIOptions": "openai",
-    "OpenAIPlayer": "openai",
-}
-
-# torch and transformers are slow to import, and not every exam needs them.
-__getattr__, __dir__ = lazy(__name__, _LATE)
+# It needs a package and the machinery of connections, and not every exam asks a server.
+__getattr__, __dir__ = lazy(__name__, {"OpenAIPlayer": "openai"})

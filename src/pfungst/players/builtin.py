@@ -9,8 +9,7 @@ from pfungst.core import Dataset, MissingExtra, Player, PlayerError
 from pfungst.core.registry import Registry
 from pfungst.core.settings import unknown_setting
 from pfungst.models.names import SHIPPED, TABLE
-from pfungst.players.huggingface.options import HuggingFaceOptions
-from pfungst.players.options import InspectOptions, LmmsOptions, OpenAIOptions
+from pfungst.players.options import HuggingFaceOptions, InspectOptions, LmmsOptions, OpenAIOptions
 from pfungst.players.recorded import RecordedPlayer
 from pfungst.players.reference import FlakyPlayer, OraclePlayer, PriorPlayer, RandomPlayer
 from pfungst.players.registry import options_of, register

@@ -15,7 +15,7 @@ import pfungst
 from pfungst.core import Answer, AnsweredTrial, Dataset, Example, Findings, ProbeError, Query
 from pfungst.core.files import jsonable
 from pfungst.logs import read_log
-from pfungst.logs.contrast import contrasts
+from pfungst.logs.grouping import contrasts
 from pfungst.probes import check_probe, get_probe
 from pfungst.probes.check import broken_contracts
 from pfungst.probes.contrast import Contrast

@@ -20,9 +20,10 @@ from pfungst.players.huggingface.decoding import (
 )
 from pfungst.players.huggingface.generate import chosen
 from pfungst.players.huggingface.loading import Loaded
-from pfungst.players.huggingface.options import PLAIN_PROMPT, HuggingFaceOptions
 from pfungst.players.letters import SHORT_PROMPT, in_words
+from pfungst.players.options import HuggingFaceOptions
 
+PLAIN_PROMPT = "Question: {question} Answer:"
 # Types of models whose answer changes with the padding that a longer question in the same batch brings.
 _ALONE = frozenset({"blip", "kosmos-2", "kosmos-2.5", "minicpmv4_6", "minicpmv4_7", "pix2struct"})
 

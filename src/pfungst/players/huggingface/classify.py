@@ -10,8 +10,8 @@ import torch
 from pfungst.core import Answer, Query
 from pfungst.players.huggingface.decoding import seeded
 from pfungst.players.huggingface.loading import Loaded
-from pfungst.players.huggingface.options import HuggingFaceOptions
 from pfungst.players.letters import fill
+from pfungst.players.options import HuggingFaceOptions
 
 
 class Classifier:

@@ -12,7 +12,7 @@ import torch
 
 from pfungst.core import Query
 from pfungst.players.hashing import unit
-from pfungst.players.huggingface.options import HuggingFaceOptions
+from pfungst.players.options import HuggingFaceOptions
 
 
 def generation_settings(own: Any, options: HuggingFaceOptions) -> Any:

@@ -24,8 +24,8 @@ from pfungst.players.huggingface.decoding import (
     written,
 )
 from pfungst.players.huggingface.loading import Loaded
-from pfungst.players.huggingface.options import HuggingFaceOptions
 from pfungst.players.letters import fill, lettered
+from pfungst.players.options import HuggingFaceOptions
 
 
 class Generator:

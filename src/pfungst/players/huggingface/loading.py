@@ -15,9 +15,9 @@ import transformers
 from pfungst.core import PfungstError, PlayerError
 from pfungst.core.files import at_home, exists
 from pfungst.players.hashing import digest
-from pfungst.players.huggingface.options import HuggingFaceOptions
 from pfungst.players.huggingface.processors import load_processor
 from pfungst.players.huggingface.refusals import cannot_load, check_dtype, check_files, check_packages
+from pfungst.players.options import HuggingFaceOptions
 
 # What from_pretrained reads; other formats of the weights may lie beside them and are never opened.
 _READ = frozenset({".safetensors", ".json", ".txt", ".model", ".jinja"})

@@ -13,7 +13,7 @@ from pfungst.core.images import as_rgb
 from pfungst.core.types import Terms
 from pfungst.players.function import gray
 from pfungst.players.hashing import digest
-from pfungst.players.huggingface.options import HuggingFaceOptions
+from pfungst.players.options import HuggingFaceOptions
 
 
 class _Backend(Protocol):

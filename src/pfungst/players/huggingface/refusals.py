@@ -11,7 +11,7 @@ import torch
 import transformers
 
 from pfungst.core import PlayerError
-from pfungst.players.huggingface.options import HuggingFaceOptions
+from pfungst.players.options import HuggingFaceOptions
 
 # Packages that read quantised weights, by the method that a checkpoint names.
 _QUANTISED_BY = {

@@ -101,9 +101,15 @@ class Evidence:
         held = None
         if known:
             held = agreement([v for v, *_ in known], [r for _, r, _ in known], [i for *_, i in known], seed=self.seed)
-        total = sum(map(len, self.judge.labels.values()))
-        stale = len(changed - used)
-        return People(held, total, total - len(used) - stale, stale, len(said) - len(sure), len(pairs) - len(known))
+        total, stale = sum(map(len, self.judge.labels.values())), len(changed - used)
+        unused = (
+            (total - len(used) - stale, "belong to no answer of this run"),
+            (stale, "were given to another reply"),
+            (len(said) - len(sure), "answers are labelled both right and wrong"),
+            (len(pairs) - len(known), "labelled answers have no judgement"),
+        )
+        told = "; ".join(f"{count} {words}" for count, words in unused if count)
+        return People(held, total, f"Of {total} labels some were not used: {told}." if told else "")
 
     def _labels(self, one: Judged) -> Iterator[Label]:
         for label in self.judge.labels.get(one.trial.example.id, ()):
@@ -118,29 +124,8 @@ class People:
 
     held: Agreement | None
     labels: int
-    unmatched: int
-    """Labels of answers that this run does not have."""
-    stale: int
-    """Labels that were given to another reply."""
-    disputed: int
-    """Answers that were labelled both right and wrong."""
-    unjudged: int
-    """Labelled answers without a judgement."""
-
-    @property
-    def sentence(self) -> str:
-        """What became of labels that were not used; empty where all were."""
-        told = [
-            f"{count} {words}"
-            for count, words in (
-                (self.unmatched, "belong to no answer of this run"),
-                (self.stale, "were given to another reply"),
-                (self.disputed, "answers are labelled both right and wrong"),
-                (self.unjudged, "labelled answers have no judgement"),
-            )
-            if count
-        ]
-        return f"Of {self.labels} labels some were not used: {'; '.join(told)}." if told else ""
+    sentence: str
+    """What became of labels that were not used; empty where all were."""
 
 
 def findings(judge: Judge, trials: Mapping[str, Sequence[AnsweredTrial]], player: Player, seed: int) -> Findings:
