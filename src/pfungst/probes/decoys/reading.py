@@ -122,17 +122,20 @@ def read(probe: str, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
     fallen = _fallen(trials)
     circular, circular_table = _circular(columns, headline, seed)
     rows = [*accuracies.values(), *drops, *unread, *circular, *_fallbacks(trials, seed)]
+    shown = [(columns[name], accuracies[name]) for name in sets]
+    figures = _figures(shown)
     if 0 < len(own.trials) < len(main.trials):
-        rows.append(own.accuracy(seed, headline + OWN))
+        shown.append((own, own.accuracy(seed, headline + OWN)))
+        rows.append(shown[-1][1])
     base = accuracies["Random"] if "Random" in accuracies else accuracies["clean"]
     drop = drops[0] if drops else None
-    tables = [_table(columns, sets, labels, accuracies, own, headline, fallen, seed)]
+    tables = [_table(shown, fallen)]
     if circular_table is not None:
         tables.append(circular_table)
     open_ended = accuracies.get(OPEN) or (None if has_orig else accuracies["clean"])
     return Findings(
         probe, tuple(rows), _verdict(main, accuracies[headline], base, drop, open_ended, circular, fallen),
-        base, accuracies[headline], drop, tuple(tables), _figures(columns, sets, labels, accuracies),
+        base, accuracies[headline], drop, tuple(tables), figures,
         measure.worst(trials, "Random", headline) if "Random" in columns else (),
     )  # fmt: skip
 
@@ -219,32 +222,12 @@ def _circular(columns: dict[str, Column], headline: str, seed: int) -> tuple[lis
     return rows, table
 
 
-def _table(
-    columns: dict[str, Column],
-    sets: Sequence[str],
-    labels: dict[str, str],
-    accuracies: dict[str, Finding],
-    own: Column,
-    headline: str,
-    fallen: dict[str, float],
-    seed: int,
-) -> Table:
+def _table(shown: Sequence[tuple[Column, Finding]], fallen: dict[str, float]) -> Table:
     rows: list[tuple[object, ...]] = []
-    for name in sets:
-        one = columns[name]
-        multiple = any(one.options)
-        options = float(np.mean(one.options)) if multiple else float("nan")
-        rows.append(
-            (
-                labels[name], f"{options:.1f}" if multiple else "", accuracies[name],
-                measure.percent(one.chance) if multiple else "", one.unread if multiple else "", len(one.trials),
-            )
-        )  # fmt: skip
-    if 0 < len(own.trials) < len(columns[headline].trials):
-        rows.append(
-            (headline + OWN, f"{np.mean(own.options):.1f}", own.accuracy(seed, headline + OWN),
-             measure.percent(own.chance), own.unread, len(own.trials))
-        )  # fmt: skip
+    for one, accuracy in shown:
+        told = (f"{np.mean(one.options):.1f}", measure.percent(one.chance), one.unread)
+        options, chance, unread = told if any(one.options) else ("", "", "")
+        rows.append((accuracy.condition, options, accuracy, chance, unread, len(one.trials)))
     return Table(
         "Accuracy by choice set",
         ("choices", "options", "accuracy", "chance", "not read", "n"),
@@ -255,28 +238,22 @@ def _table(
     )
 
 
-def _figures(
-    columns: dict[str, Column], sets: Sequence[str], labels: dict[str, str], accuracies: dict[str, Finding]
-) -> tuple[Figure, ...]:
-    bars = [name for name in sets if not _STRENGTH.fullmatch(name)]
-    figures = [_figure("Accuracy by choice set", "bar", "", bars, labels, accuracies, columns)]
-    weak = sorted((name for name in sets if _STRENGTH.fullmatch(name)), key=lambda name: -int(name.partition("@")[2]))
-    if weak and "QoU" in columns:
-        curve = [*weak, "QoU"]
-        figures.append(
-            _figure("Accuracy against the strength of the decoys", "line", "most similar questions left out", curve,
-                    {name: name.partition("@")[2] or "0" for name in curve}, accuracies, columns)
-        )  # fmt: skip
+def _figures(shown: Sequence[tuple[Column, Finding]]) -> tuple[Figure, ...]:
+    bars = [(accuracy.condition, one, accuracy) for one, accuracy in shown if not _STRENGTH.fullmatch(one.name)]
+    figures = [_figure("Accuracy by choice set", "bar", "", bars)]
+    weak = {int(found[1]): pair for pair in shown if (found := _STRENGTH.fullmatch(pair[0].name))}
+    strong = [pair for pair in shown if pair[0].name == "QoU"]
+    if weak and strong:
+        curve = [(str(rank), *weak[rank]) for rank in sorted(weak, reverse=True)] + [("0", *strong[0])]
+        title = "Accuracy against the strength of the decoys"
+        figures.append(_figure(title, "line", "most similar questions left out", curve))
     return tuple(figures)
 
 
-def _figure(
-    title: str, kind: str, label: str, names: Sequence[str], labels: dict[str, str], accuracies: dict[str, Finding],
-    columns: dict[str, Column],
-) -> Figure:  # fmt: skip
-    x = tuple(labels[name] for name in names)
-    found = measure.series("accuracy", x, [accuracies[name] for name in names])
-    chance = Series("chance", x, tuple(columns[name].chance for name in names))
+def _figure(title: str, kind: str, label: str, points: Sequence[tuple[str, Column, Finding]]) -> Figure:
+    x = tuple(name for name, _, _ in points)
+    found = measure.series("accuracy", x, [accuracy for _, _, accuracy in points])
+    chance = Series("chance", x, tuple(one.chance for _, one, _ in points))
     return Figure(title, kind, (found, chance), label, "accuracy")
 
 

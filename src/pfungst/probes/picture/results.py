@@ -44,19 +44,37 @@ def read(
         if not math.isnan(value)
     ]
     mean_drop, relative = _mean_drops(cells, present, reference, seed)
+    levels = sorted(severities)
+    by_operation = [
+        (one, about[one], cells.headings[one].before(one, seed), *(accuracies.get(f"{one} {at}", "") for at in levels),
+         lost, lost.p, change, "not reached" if math.isnan(halves[one]) else f"{halves[one]:.1f}",
+         len(cells.headings[one].scores))
+        for one, lost, change in zip(present, drops, changes, strict=True)
+    ]  # fmt: skip
+    table = Table(
+        "By operation",
+        (
+            "operation",
+            "what it does",
+            "clean",
+            *map(str, levels),
+            "drop",
+            "p (Holm)",
+            "answers changed",
+            "half at",
+            "n",
+        ),
+        tuple(by_operation),
+        "Accuracy at every severity. Clean: of the same questions. Half at: the severity at which accuracy falls to "
+        "half of that. A severity that the contract refuses for some questions is measured on the others.",
+    )
     rows = (
         clean, disturbed, drop, mean_drop, *relative, changed, worst, *accuracies.values(), *drops, *changes,
         *found_halves,
     )  # fmt: skip
-    tables = (
-        _by_operation(present, about, cells, accuracies, drops, changes, halves, severities, seed),
-        *_refusals(trials),
-    )
-    figures = (
-        bars("Drop under every operation", drops),
-        *_curves(cells, present, drops, accuracies, clean, severities, seed),
-    )
+    figures = (bars("Drop under every operation", drops), *_curves(cells, drops, accuracies, clean, levels, seed))
     verdict = _verdict(clean, disturbed, drop, drops, worst, halves, relative)
+    tables = (table, *_refusals(trials))
     return Findings(name, rows, verdict, clean, disturbed, drop, tables, figures, failures(trials))
 
 
@@ -161,44 +179,6 @@ def _mean_drop(some: Sequence[Cells], name: str, factor: float, seed: int) -> Fi
 # --- in words, tables and figures -------------------------------------------------------------------------------------
 
 
-def _by_operation(
-    present: Sequence[str],
-    about: Mapping[str, str],
-    cells: Sheet[int],
-    accuracies: Mapping[str, Finding],
-    drops: Sequence[Finding],
-    changes: Sequence[Finding],
-    halves: Mapping[str, float],
-    severities: Sequence[int],
-    seed: int,
-) -> Table:
-    levels = sorted(severities)
-    rows = []
-    for one, drop, change in zip(present, drops, changes, strict=True):
-        own = cells.headings[one]
-        clean = own.before(one, seed)
-        by_level = [accuracies.get(f"{one} {level}", "") for level in levels]
-        half = "not reached" if math.isnan(halves[one]) else f"{halves[one]:.1f}"
-        rows.append((one, about[one], clean, *by_level, drop, drop.p, change, half, len(own.scores)))
-    return Table(
-        "By operation",
-        (
-            "operation",
-            "what it does",
-            "clean",
-            *map(str, levels),
-            "drop",
-            "p (Holm)",
-            "answers changed",
-            "half at",
-            "n",
-        ),
-        tuple(rows),
-        "Accuracy at every severity. Clean: of the same questions. Half at: the severity at which accuracy falls to "
-        "half of that. A severity that the contract refuses for some questions is measured on the others.",
-    )
-
-
 def _refusals(trials: Sequence[AnsweredTrial]) -> list[Table]:
     counts: Counter[tuple[str, str]] = Counter()
     lost = 0
@@ -220,21 +200,19 @@ def _refusals(trials: Sequence[AnsweredTrial]) -> list[Table]:
 
 def _curves(
     cells: Sheet[int],
-    present: Sequence[str],
     drops: Sequence[Finding],
     accuracies: Mapping[str, Finding],
     clean: Finding,
-    severities: Sequence[int],
+    levels: Sequence[int],
     seed: int,
 ) -> list[Figure]:
-    levels = sorted(severities)
     if len(levels) < 2:
         return []
     known = [level for level in levels if level in cells.levels]
     means = [clean, *(cells.levels[level].accuracy("", seed) for level in known)]
     lines = [measure.series("all operations", (0, *known), means)]
-    order = sorted(zip(present, drops, strict=True), key=lambda pair: -pair[1].value)
-    for name, _ in order[:SHOWN]:
+    order = [one.condition for one in sorted(drops, key=lambda one: -one.value)]
+    for name in order[:SHOWN]:
         points = [(0, cells.headings[name].before(name, seed).value)]
         points += [(at, accuracies[f"{name} {at}"].value) for at in levels if f"{name} {at}" in accuracies]
         lines.append(Series(name, tuple(at for at, _ in points), tuple(value for _, value in points)))
