@@ -19,12 +19,11 @@ from pfungst.compute import Shard
 from pfungst.core import DataError, Dataset, Example, PfungstError
 from pfungst.experiments.cycle import HIDDEN, TABLE_2, CycleResult, CycleStudy, run, tables
 from pfungst.experiments.cycle_data import (
-    data_splits,
-    kind_splits,
     known_words,
     load_study,
     one_wording,
     only_pictures,
+    study_splits,
     with_objects,
     write_study,
 )
@@ -322,20 +321,20 @@ def test_the_command_and_python_do_the_same_study(prepared: Prepared, tmp_path: 
 
 
 def test_a_study_of_some_kinds_of_questions_asks_those_alone() -> None:
-    made = kind_splits(["zero_hop"], 6, 3, each=2, seed=4)
+    config = CycleStudy(kinds=("zero_hop",), scenes=6, validation=3, world_seed=4)
+    made = study_splits(config)
     assert {one.question_type for split in made.values() for one in split} == {"zero_hop"}
-    assert [len(made[name]) for name in ("train", "val", "heldout")] == [12, 12, 48]
+    assert [len(made[name]) for name in ("train", "val", "heldout")] == [48, 12, 48]
     groups: dict[str, list[str]] = {}
     for one in made["heldout"]:
         groups.setdefault(one.group, []).append(one.wording)
     assert all(words == ["train", "heldout", "heldout", "heldout"] for words in groups.values())
     assert {one.wording for one in made["train"]} == {"train"}
-    again = kind_splits(["zero_hop"], 6, 3, each=2, seed=4)
-    other = kind_splits(["zero_hop"], 6, 3, each=2, seed=5)
+    again, other = study_splits(config), study_splits(dataclasses.replace(config, world_seed=5))
     assert [one.question for one in made["train"]] == [one.question for one in again["train"]]
     assert made["train"].fingerprint == again["train"].fingerprint != other["train"].fingerprint
     with pytest.raises(PfungstError, match="no questions of the kind 'seven_hop'"):
-        kind_splits(["seven_hop"], 1, 1)
+        study_splits(CycleStudy(kinds=("seven_hop",)))
 
 
 def test_a_study_says_how_many_words_are_hidden_and_older_studies_had_the_default(
@@ -394,11 +393,11 @@ def test_a_study_keeps_the_vectors_of_its_words(tmp_path: Path) -> None:
     one = Example("a", "Is the sphere red?", target="yes")
     train = Dataset("train", [one], fingerprint="1")
     held = Dataset("held", [dataclasses.replace(one, question="Is the orb red?", group="a")], fingerprint="2")
-    made = write_study({"train": train, "val": train, "heldout": held}, tmp_path / "data", words=file)
+    made = write_study({"train": train, "val": train, "heldout": held}, CycleStudy(words=file), tmp_path / "data")
     with np.load(tmp_path / "data" / "words.npz") as kept:
         assert sorted(kept["words"]) == ["orb", "sphere"]
     assert "orb" in made.vocabulary.words
-    plain = write_study({"train": train, "val": train, "heldout": held}, tmp_path / "data")
+    plain = write_study({"train": train, "val": train, "heldout": held}, CycleStudy(), tmp_path / "data")
     assert "orb" not in plain.vocabulary.words and not (tmp_path / "data" / "words.npz").exists()
 
 
@@ -487,7 +486,7 @@ def test_a_share_of_the_training_images_is_kept_apart(tmp_path: Path) -> None:
         {"id": str(i), "question": "What color is the cat?", "answer": "red", "image_id": i // 2} for i in range(20)
     ]
     file.write_text("\n".join(map(json.dumps, rows)))
-    parts = data_splits(str(file), str(file), held=0.3)
+    parts = study_splits(CycleStudy(data=str(file), test=str(file), held=0.3, early_stop=1))
     assert list(parts) == ["train", "choose", "val", "heldout"]
     images = [{one.image_id for one in parts[name]} for name in ("train", "choose")]
     assert not images[0] & images[1] and [len(one) for one in images] == [7, 3]

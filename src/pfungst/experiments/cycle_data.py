@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,37 +35,40 @@ WORDS = "words.npz"
 """Word vectors of a study, beside its arrays."""
 
 
-def world_splits(scenes: int, validation: int, seed: int = 0) -> dict[str, Dataset]:
-    """`train` and `val` in training wordings, `heldout`: other scenes, every question with three held-out wordings."""
+def study_splits(config: CycleStudy) -> dict[str, Dataset]:
+    """`train` in one wording, `val` in the same wordings, `heldout` in groups of other wordings."""
+    if config.data != "world":
+        return _data_splits(config)
+    return _kind_splits(config) if config.kinds else _world_splits(config)
+
+
+def _world_splits(config: CycleStudy) -> dict[str, Dataset]:
+    """`heldout`: other scenes than those of `val`, every question with three held-out wordings."""
     from pfungst.probes.rephrase.world_words import WorldWords
     from pfungst.world import embedded
 
-    train = _originals(embedded(scenes, seed, split="train", rephrasings=0))
-    val = _originals(embedded(validation, seed, split="val", rephrasings=0))
-    asked = _originals(embedded(validation, seed + 1, split="val", rephrasings=0))
-    return {"train": train, "val": val, "heldout": with_rephrasings(asked, WorldWords("heldout"), 3, seed)}
+    seed = config.world_seed
+    train = _originals(embedded(config.scenes, seed, split="train", rephrasings=0))
+    val = _originals(embedded(config.validation, seed, split="val", rephrasings=0))
+    asked = _originals(embedded(config.validation, seed + 1, split="val", rephrasings=0))
+    return {"train": train, "val": val, HELD_OUT: with_rephrasings(asked, WorldWords("heldout"), 3, seed)}
 
 
-def kind_splits(
-    kinds: Sequence[str], scenes: int, validation: int, *, each: int = 8, seed: int = 0
-) -> dict[str, Dataset]:
-    """As `world_splits`, with questions of some kinds alone (`zero_hop`, `one_hop` ...): small models learn simple ones
-    well in a short time, so that what is left to get wrong is the words.
-
-    each : questions a training scene; other scenes have four
-    """
+def _kind_splits(config: CycleStudy) -> dict[str, Dataset]:
+    """As `_world_splits`, with questions of some kinds alone (`zero_hop`, `one_hop` ...): small models learn simple
+    ones well in a short time, so that what is left to get wrong is the words. Training scenes have 8, other scenes 4."""
     from pfungst.world.questions import load_templates
 
-    families = load_templates()
+    families, seed = load_templates(), config.world_seed
     known = sorted({one.kind for one in families.templates})
-    for kind in kinds:
+    for kind in config.kinds:
         if kind not in known:
             raise PfungstError(f"The world has no questions of the kind {kind!r}. There are: {', '.join(known)}.")
-    some = replace(families, templates=tuple(one for one in families.templates if one.kind in kinds))
+    some = replace(families, templates=tuple(one for one in families.templates if one.kind in config.kinds))
     return {
-        "train": _asked(some, "train", scenes, each, 0, seed),
-        "val": _asked(some, "val", validation, 4, 0, seed),
-        "heldout": _asked(some, "heldout", validation, 4, 3, seed),
+        "train": _asked(some, "train", config.scenes, 8, 0, seed),
+        "val": _asked(some, "val", config.validation, 4, 0, seed),
+        HELD_OUT: _asked(some, HELD_OUT, config.validation, 4, 3, seed),
     }
 
 
@@ -87,91 +90,52 @@ def _asked(families: TemplateSet, split: str, scenes: int, each: int, rephrasing
     return Dataset(f"world {kinds}", tuple(examples), metric="exact", fingerprint=fingerprint)
 
 
-def data_splits(
-    train: str,
-    test: str,
-    *,
-    rephrasers: Sequence[str] = ("rules",),
-    held: float = 0.0,
-    seed: int = 0,
-    limit: int | None = None,
-) -> dict[str, Dataset]:
-    """Splits of any data set: `test` is asked as it stands and, in groups, in each rephraser's words.
-
-    held : share of the training images that are kept apart as `choose`, for the best step
-    """
-    first, second = load(train, limit=limit), load(test, limit=limit)
+def _data_splits(config: CycleStudy) -> dict[str, Dataset]:
+    """Splits of any data set: `test` is asked as it stands and, in groups, in each rephraser's words: `heldout` for the
+    first, `heldout-NAME` for the others. A share of the training images may be kept apart as `choose`."""
+    first, second = (load(spec, limit=config.limit) for spec in (config.data, config.test))
     if not len(first) or not len(second):
         raise PfungstError("The ablation needs training and test questions.")
     parts = {"train": _originals(first)}
-    if held:
-        apart = photograph_splits(parts["train"], second, held)
+    if config.held:
+        apart = photograph_splits(parts["train"], second, config.held)
         parts = {"train": apart["train"], CHOOSE: apart["held"]}
     parts["val"] = _originals(second)
     if any(one.group and one.group != one.id for one in second):
         return {**parts, HELD_OUT: second}
-    return {
-        **parts,
-        **{
-            split: with_rephrasings(second, spec, 3, seed)
-            for split, spec in zip(wording_splits(rephrasers), rephrasers, strict=True)
-        },
-    }
-
-
-def wording_splits(rephrasers: Sequence[str]) -> list[str]:
-    """The split of every rephraser: `heldout` for the first, `heldout-NAME` for the others."""
-    return [HELD_OUT if not i else f"{HELD_OUT}-{spec.partition(':')[0]}" for i, spec in enumerate(rephrasers)]
-
-
-def study_splits(config: CycleStudy) -> dict[str, Dataset]:
-    """`train` in one wording, `val` in the same wordings, `heldout` in groups of other wordings."""
-    if config.data != "world":
-        return data_splits(config.data, config.test, rephrasers=config.rephraser, held=config.held, limit=config.limit)
-    if config.kinds:
-        return kind_splits(config.kinds, config.scenes, config.validation, seed=config.world_seed)
-    return world_splits(config.scenes, config.validation, config.world_seed)
+    for number, spec in enumerate(config.rephraser):
+        split = f"{HELD_OUT}-{spec.partition(':')[0]}" if number else HELD_OUT
+        parts[split] = with_rephrasings(second, spec, 3, 0)
+    return parts
 
 
 def prepare_study(config: CycleStudy, out: Path, progress: Progress = no_progress) -> Prepared:
     """The arrays of a study: those of the folder that it names, or made from its data."""
     if is_prepared(config.data):
         return Prepared.load(config.data)
-    usual = "efficientnet-lite0" if config.data != "world" else "world" if config.sees == "image" else "none"
-    picture = config.picture or usual
-    return write_study(
-        study_splits(config), out, picture, config.max_answers, config.words, min_count=config.min_count,
-        device=config.device, progress=progress,
-    )  # fmt: skip
+    return write_study(study_splits(config), config, out, progress)
 
 
 def write_study(
-    splits: Mapping[str, Dataset],
-    out: Path,
-    picture: str = "none",
-    max_answers: int | None = None,
-    words: Path | None = None,
-    *,
-    min_count: int = 1,
-    device: str = "cpu",
-    progress: Progress = no_progress,
+    splits: Mapping[str, Dataset], config: CycleStudy, out: Path, progress: Progress = no_progress
 ) -> Prepared:
     """The arrays of all splits; those of an earlier call where they are the same.
 
-    words : file of word vectors; what it knows of the words of all splits joins the vocabulary. OUT/words.npz then
-        holds these vectors, small enough to go with the arrays
+    What a file of word vectors knows of the words of all splits joins the vocabulary. OUT/words.npz then holds these
+    vectors, small enough to go with the arrays.
     """
+    usual = "efficientnet-lite0" if config.data != "world" else "world" if config.sees == "image" else "none"
     vocabulary = None
     (out / WORDS).unlink(missing_ok=True)
-    if words:
-        vectors = WordVectors.read(words)
-        vocabulary = known_words(splits, vectors.rows, max_answers)
+    if config.words:
+        vectors = WordVectors.read(config.words)
+        vocabulary = known_words(splits, vectors.rows, config.max_answers)
         known = [word for word in vocabulary.words if word in vectors.rows]
         out.mkdir(parents=True, exist_ok=True)
         np.savez(out / WORDS, words=np.array(known), vectors=vectors.of(known).astype(np.float16))
     return prepare(
-        splits, out, inputs=Inputs(picture=picture), vocabulary=vocabulary, min_count=min_count,
-        max_answers=max_answers, reuse=True, device=device, progress=progress,
+        splits, out, inputs=Inputs(picture=config.picture or usual), vocabulary=vocabulary, min_count=config.min_count,
+        max_answers=config.max_answers, reuse=True, device=config.device, progress=progress,
     )  # fmt: skip
 
 
