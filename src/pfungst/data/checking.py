@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -139,28 +139,29 @@ def check(
             tally.add(example, file.name if file is not None else "")
     except PfungstError as problem:
         error = str(problem)
+    counts = tally.counts
     return CheckReport(
         name=job.name or format_.name,
         format=format_.name,
-        metric=job.metric or ("choice" if tally.examples and tally.choices[0] == 0 else format_.metric),
+        metric=job.metric or ("choice" if tally.examples and counts["choices"][0] == 0 else format_.metric),
         fingerprint=tally.fingerprint.hex(),
         examples=tally.examples,
-        labelled=tally.labelled,
-        images=len(tally.images),
-        missing_images=len(tally.missing),
-        missing_image_ids=tuple(list(tally.missing)[:MANY]),
+        labelled=counts["targets"].total(),
+        images=len(counts["images"]),
+        missing_images=len(counts["missing"]),
+        missing_image_ids=tuple(counts["missing"])[:MANY],
         questions_without_image=tally.without_image,
         duplicate_ids=twice,
         duplicate_questions=tally.repeated,
-        groups=len(tally.groups),
-        contrasts=len(tally.contrasts),
+        groups=len(counts["groups"]),
+        contrasts=len(counts["contrasts"]),
         image_column=job.image_column,
-        files=dict(tally.files),
-        answer_types=dict(tally.answer_types.most_common()),
-        question_types=dict(tally.question_types.most_common()),
-        answers_per_question=dict(sorted(tally.answers.items())),
-        choices_per_question=dict(sorted(tally.choices.items())),
-        top_answers=dict(tally.targets.most_common(MANY)),
+        files=dict(counts["files"]),
+        answer_types=dict(counts["answer types"].most_common()),
+        question_types=dict(counts["question types"].most_common()),
+        answers_per_question=dict(sorted(counts["answers"].items())),
+        choices_per_question=dict(sorted(counts["choices"].items())),
+        top_answers=dict(counts["targets"].most_common(MANY)),
         bad_records=job.skipped,
         bad=tuple(bad),
         error=error,
@@ -175,41 +176,30 @@ class _Tally:
     """Counts over examples that are not kept."""
 
     def __init__(self) -> None:
-        self.examples = self.labelled = self.without_image = self.repeated = 0
-        self.images: set[str] = set()
-        self.missing: dict[str, None] = {}
-        self.groups: set[str] = set()
-        self.contrasts: set[str] = set()
-        self.files: Counter[str] = Counter()
-        self.answer_types: Counter[str] = Counter()
-        self.question_types: Counter[str] = Counter()
-        self.answers: Counter[int] = Counter()
-        self.choices: Counter[int] = Counter()
-        self.targets: Counter[str] = Counter()
+        self.examples = self.without_image = self.repeated = 0
         self.fingerprint = Fingerprint()
+        self.counts: dict[str, Counter[Any]] = defaultdict(Counter)
+        """What is counted -> its values -> the examples that have each."""
         self._asked: set[int] = set()
 
     def add(self, example: Example, file: str) -> None:
         self.examples += 1
-        self.files[file] += 1
+        self.without_image += example.image is None
         self.fingerprint.add(example)
-        self.answer_types[example.answer_type] += 1
-        self.question_types[example.question_type] += 1
-        self.answers[len(example.answers)] += 1
-        self.choices[len(example.choices)] += 1
-        if example.target is not None:
-            self.labelled += 1
-            self.targets[example.target] += 1
-        if example.image_id:
-            self.images.add(example.image_id)
-        if example.image is None:
-            self.without_image += 1
-            if example.image_id:
-                self.missing[example.image_id] = None
-        if example.group:
-            self.groups.add(example.group)
-        if example.contrast:
-            self.contrasts.add(example.contrast)
+        for what, value in (
+            ("files", file),
+            ("answer types", example.answer_type),
+            ("question types", example.question_type),
+            ("answers", len(example.answers)),
+            ("choices", len(example.choices)),
+            ("targets", example.target),
+            ("images", example.image_id or None),
+            ("missing", (example.image_id or None) if example.image is None else None),
+            ("groups", example.group or None),
+            ("contrasts", example.contrast or None),
+        ):
+            if value is not None:
+                self.counts[what][value] += 1
         # 64 bits of a pair instead of the pair: a million questions fit in little memory
         asked = hash((example.image_id, example.question))
         self.repeated += asked in self._asked
