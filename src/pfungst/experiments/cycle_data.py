@@ -56,7 +56,7 @@ def _world_splits(config: CycleStudy) -> dict[str, Dataset]:
 
 def _kind_splits(config: CycleStudy) -> dict[str, Dataset]:
     """As `_world_splits`, with questions of some kinds alone (`zero_hop`, `one_hop` ...): small models learn simple
-    ones well in a short time, so that what is left to get wrong is the words. Training scenes have 8, other scenes 4."""
+    ones well in a short time, so that what is left to get wrong is the words. Training scenes have 8, others 4."""
     from pfungst.world.questions import load_templates
 
     families, seed = load_templates(), config.world_seed

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pfungst.core import Dataset, Example, PfungstError, Table
+from pfungst.core import Example, PfungstError, Table
 from pfungst.core.types import Progress
 from pfungst.experiments.base import Experiment, argument, option
 
@@ -66,15 +66,7 @@ class Generation:
     samples: tuple[Asked, ...]
 
 
-def evaluate_generator(
-    writer: Writer,
-    data: Dataset | Sequence[Example],
-    *,
-    samples: int = 3,
-    limit: int | None = None,
-    seed: int = 0,
-    meteor: bool = True,
-) -> Generation:
+def evaluate_generator(writer: Writer, data: Sequence[Example], config: QuestionsConfig) -> Generation:
     """Ask about every image and its right answer, and compare with what people (or templates) asked.
 
     Where the data hold rephrasing groups, all wordings of a group are references of its original.
@@ -89,12 +81,12 @@ def evaluate_generator(
         else:
             originals.append(example)
             references.setdefault(example.id, []).insert(0, example.question)
-    originals = originals[:limit]
+    originals = originals[: config.limit]
     if not originals:
         raise PfungstError("There is no question to compare generated ones with.")
-    written = writer.write(originals, 1 + samples, seed, true_answer=True)
+    written = writer.write(originals, 1 + config.samples, config.seed, true_answer=True)
     scores = generation_scores(
-        [texts[0] for texts in written], [references[one.id] for one in originals], meteor=meteor
+        [texts[0] for texts in written], [references[one.id] for one in originals], meteor=config.meteor
     )
     drawn = [len(set(texts[1:])) / len(texts[1:]) for texts in written if len(texts) > 1]
     return Generation(
@@ -116,10 +108,7 @@ def run(config: QuestionsConfig, out: Path, *, progress: Progress) -> Generation
 
     data = load(config.data, images=config.images, skip_bad=config.skip_bad)
     progress("generated questions", 0, 1)
-    found = evaluate_generator(
-        Writer.load(str(config.model), config.device), data, samples=config.samples, limit=config.limit,
-        seed=config.seed, meteor=config.meteor,
-    )  # fmt: skip
+    found = evaluate_generator(Writer.load(str(config.model), config.device), data, config)
     progress("generated questions", 1, 1)
     return found
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from pfungst.cli.app import app
 from pfungst.core import Dataset, PfungstError
-from pfungst.experiments.questions import evaluate_generator
+from pfungst.experiments.questions import QuestionsConfig, evaluate_generator
 from pfungst.models import Inputs, Trained
 from pfungst.probes import get_probe
 from pfungst.probes.rephrase import get_rephraser
@@ -53,13 +53,14 @@ def test_it_writes_questions_that_noise_varies_and_seeds_repeat(folder: Path, wo
 
 
 def test_generated_questions_are_scored_against_all_wordings(folder: Path, world: Dataset) -> None:
-    found = evaluate_generator(Writer.load(str(folder)), world, samples=2, limit=5, meteor=False)
+    config = QuestionsConfig(folder, samples=2, limit=5, meteor=False)
+    found = evaluate_generator(Writer.load(str(folder)), world, config)
     assert found.n == len(found.samples) == 5
     assert list(found.scores) == ["BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "ROUGE-L", "METEOR", "CIDEr"]
     assert all(len(one.written) == 3 for one in found.samples)
     assert 0 < found.distinct <= 1
     with pytest.raises(PfungstError, match="no question to compare"):
-        evaluate_generator(Writer.load(str(folder)), [])
+        evaluate_generator(Writer.load(str(folder)), [], config)
 
 
 def test_the_round_trip_keeps_what_its_model_answers_rightly(folder: Path, world: Dataset) -> None:
