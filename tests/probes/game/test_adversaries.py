@@ -103,10 +103,10 @@ def test_a2c_log_probabilities_are_those_of_the_moves_it_draws(small: list[Examp
     settings = a2c.A2C(samples=3, redraw=1, explore=0.0, features="own")
     game = MiniGame(boards_of(small[:1], PAPER)[0], Asker(ScenePlayer(small)), PAPER)
     policy, network = a2c.make_policy(settings, 7, seed=1)
-    table = a2c.BoardTable(game.boards, game.enforcers, settings, network, np.random.default_rng(0))
+    table = a2c.BoardTable(game, settings, network, np.random.default_rng(0))
     with torch.no_grad():
         x, y, value = policy.decide(policy.features(table.seen, table.tokens), table.objects)
-        cells, log_p = a2c._sample(settings, game, table, 0, x[0], y[0], np.random.default_rng(3))
+        cells, log_p = table.sample(0, x[0], y[0], np.random.default_rng(3))
         chosen, masks, _ = table.layouts[0].sequential(
             np.random.default_rng(3),
             (x[0][table.heads[0], :, None] + y[0][table.heads[0], None, :]).flatten(1).exp().double().numpy(),

@@ -96,7 +96,15 @@ def test_a_memory_keeps_the_first_move_and_teaches_each_head_its_part() -> None:
     policy = a2c.Policy("state", "paper", 7, 16, 1.0, given=4)
     seen, tokens, objects = torch.eye(4)[:2], torch.zeros(2, 50, dtype=torch.int64), torch.zeros(2, 10, 18)
     heads = [np.array([9, 0, 4]), np.array([1, 2, 3])]
-    memory = Memory(seen, tokens, objects, heads, 7)
+
+    class Table:
+        """What two questions look like to the policy."""
+
+        def decide(self, policy: Any, some: list[int]) -> Any:
+            return policy.decide(policy.features(seen[some], tokens[some]), objects[some])
+
+    Table.heads = heads
+    memory = Memory(Table(), 7)
     memory.add(0, np.array([48, 0, 10]), 1.0)
     memory.add(0, np.array([1, 2, 3]), 1.0)
     assert memory.numbers == [0]

@@ -72,7 +72,7 @@ def test_it_plays_prints_its_tables_and_writes_the_run_folder(here: Path) -> Non
 
 
 def test_runs_stand_side_by_side_and_their_scenes_are_tried_on_each_other(here: Path) -> None:
-    from pfungst.cli.games import games
+    from pfungst.cli.play import games
 
     (here / "strong.py").write_text(
         PLAYER.replace('"weak"', '"strong"').replace("weak-1", "strong-1").replace(">= 2", ">= 9")

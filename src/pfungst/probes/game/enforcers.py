@@ -105,20 +105,12 @@ class Enforcers:
     @classmethod
     def of(cls, rules: GameRules) -> Enforcers:
         """Those of a game, the cheap ones first."""
-        count, legality = Count(rules.min_objects, rules.max_objects), rules.legality
-        size = (rules.width or DEFAULT_WIDTH, rules.height or DEFAULT_HEIGHT)
+        count, legality = Count(rules.min_objects, rules.max_objects), rules.in_force
+        pixels = Pixels(legality.min_pixels, rules.width or DEFAULT_WIDTH, rules.height or DEFAULT_HEIGHT)
         if rules.ood:
-            return cls((count, gap(legality), Relevance(), Pixels(1, *size)))
-        return cls(
-            (
-                count,
-                Bounds(legality.bound),
-                gap(legality),
-                margin(legality.margin),
-                Relevance(),
-                Pixels(legality.min_pixels, *size),
-            )
-        )
+            return cls((count, gap(legality), Relevance(), pixels))
+        inside = Bounds(legality.bound)
+        return cls((count, inside, gap(legality), margin(legality.margin), Relevance(), pixels))
 
     @property
     def names(self) -> tuple[str, ...]:

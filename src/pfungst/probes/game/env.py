@@ -12,7 +12,7 @@ from pfungst.core.store import AnswerStore
 from pfungst.probes.game.board import boards_of
 from pfungst.probes.game.enforcers import Enforcers
 from pfungst.probes.game.minigame import MiniGame
-from pfungst.probes.game.observe import OBJECT_FEATURES, TOKENS, object_features, question_tokens
+from pfungst.probes.game.observe import OBJECT_FEATURES, QUESTION_LENGTH, TOKENS, object_features, question_tokens
 from pfungst.probes.game.rules import FOOLED, GameRules, rules_of
 from pfungst.world.constants import MAX_OBJECTS
 
@@ -21,9 +21,6 @@ try:
     from gymnasium import spaces
 except ImportError as error:
     raise MissingExtra("The Gymnasium environment of the game", "game") from error
-
-QUESTION_LENGTH = 50
-"""Words of a question that are seen (appendix A.3)."""
 
 
 class SceneGame(gymnasium.Env[dict[str, Any], Any]):  # type: ignore[misc]

@@ -13,7 +13,6 @@ import numpy as np
 from pfungst.probes.game.board import Board, Bools, Floats, Ints
 from pfungst.probes.game.enforcers import Enforcers
 from pfungst.world.grid import GridMasks
-from pfungst.world.legal import Rules
 
 REJECTION_DRAWS = 200_000
 """Uniform draws before objects are placed one after the other instead."""
@@ -58,10 +57,7 @@ class Layouts:
 
     def __init__(self, board: Board) -> None:
         self.board = board
-        legality = board.rules.legality
-        if board.rules.ood:
-            legality = Rules(legality.gap, legality.radius, legality.cube_factor, margin=0.0, bound=float("inf"))
-        self._masks = GridMasks(board.scene, board.places, legality)
+        self._masks = GridMasks(board.scene, board.places, board.rules.in_force)
 
     def room(self, i: int, j: int) -> Bools:
         """(cells, cells): whether object i on its cell a leaves object j its cell b."""

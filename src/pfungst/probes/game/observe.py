@@ -20,6 +20,8 @@ OBJECT_FEATURES = 3 + sum(len(words) for words in ATTRIBUTES.values())
 TOKENS = 4093
 """Words are numbered 1..4093 by a checksum: any wording has a number, and no list of words must travel with a network.
 The few hundred words of CLEVR's templates rarely share one."""
+QUESTION_LENGTH = 50
+"""Words of a question that are seen (appendix A.3)."""
 _SPLIT = re.compile(r"[^\W_]+")
 
 

@@ -103,14 +103,14 @@ class Round:
 
 def limits_of(rules: GameRules) -> Limits:
     """The verifier's limits for the rules of a game."""
-    legality, free = rules.legality, rules.ood
+    legality = rules.in_force
     return Limits(
         gap=legality.gap,
         radius=dict(legality.radius),
         cube_factor=legality.cube_factor,
-        margin=0.0 if free else legality.margin,
-        bound=float("inf") if free else legality.bound,
-        pixels=1 if free else legality.min_pixels,
+        margin=legality.margin,
+        bound=legality.bound,
+        pixels=legality.min_pixels,
         width=rules.width or DEFAULT_WIDTH,
         height=rules.height or DEFAULT_HEIGHT,
         objects=(rules.min_objects, rules.max_objects),

@@ -8,6 +8,7 @@ says that this check is borrowed from the generator of CLEVR, which measures bet
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -88,6 +89,11 @@ class GameRules:
             raise ProbeError(f"A game needs at least 2 bins per axis, not {self.bins}.")
         if (self.width is None) != (self.height is None):
             raise ProbeError("Give both width and height of the game's images, or neither.")
+
+    @property
+    def in_force(self) -> Rules:
+        """What a layout must keep to: the legality, without what the out-of-distribution game lifts."""
+        return replace(self.legality, margin=0.0, bound=math.inf, min_pixels=1) if self.ood else self.legality
 
     def to_json(self) -> dict[str, Any]:
         """What the rules are, for a run's configuration."""

@@ -221,10 +221,10 @@ def budget_table(results: Sequence[Result]) -> Table:
     curves = []
     for one in results:
         line = budget_figure(one.boards).series[0]
-        curves.append((one, dict(zip(line.x, zip(line.y, line.low, line.high, strict=True), strict=True))))
+        curves.append((one, dict(zip(line.x, line.y, strict=True))))
     levels = sorted({level for _, curve in curves for level in curve})
     rows = tuple(
-        (one.player, one.adversary, one.size, *(f"{100 * curve[n][0]:.1f}%" if n in curve else "" for n in levels))
+        (one.player, one.adversary, one.size, *(f"{100 * curve[n]:.1f}%" if n in curve else "" for n in levels))
         for one, curve in curves
     )
     columns = ("Model", "Adversary", "Mini-game size", *(f"within {level}" for level in levels))

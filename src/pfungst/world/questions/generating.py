@@ -136,10 +136,33 @@ def generate(
         if number % RESET_EVERY == 0:
             asked = _nothing_asked(families)
         rng = Random(hashlib.sha256(f"questions {seed} {split} {number}".encode()).digest())
+        image_index = int(scene.extra.get("image_index", 0))
+        image = str(scene.extra.get("image_filename", f"{image_index:06d}.png"))
         for template, instance in _instances(scene, families, wanted, asked, rng):
-            group = _group(template, instance, scene, families, rephrasings, phrasings, split, index, rng)
-            yield from group
-            index += len(group)
+            said = wordings(template, instance.values, families.synonyms, rng, 1, TRAIN)
+            said += wordings(template, instance.values, families.synonyms, rng, rephrasings, phrasings, said)
+            program = tuple(instance.program.to_json())
+            choices = choices_for(
+                instance.answer, template.answer_kind, scene, f"{image} {template.key} {instance.program.nodes}"
+            )
+            for own_index, (phrasing, text) in enumerate(said, index):
+                yield Question(
+                    own_index,
+                    text,
+                    instance.answer,
+                    program,
+                    image_index,
+                    image,
+                    str(scene.extra.get("split", "")) if split is None else split,
+                    template.kind,
+                    template.index,
+                    template.answer_kind,
+                    phrasing.id,
+                    phrasing.split,
+                    index,
+                    choices,
+                )
+            index += len(said)
 
 
 def check_phrasings(families: TemplateSet, phrasings: str, rephrasings: int) -> None:
@@ -211,43 +234,3 @@ def _instance(
                 f"gives {true}: please report this."
             )
     return found
-
-
-def _group(
-    template: Template,
-    instance: Instance,
-    scene: Scene,
-    families: TemplateSet,
-    rephrasings: int,
-    phrasings: str,
-    split: str | None,
-    index: int,
-    rng: Random,
-) -> list[Question]:
-    said = wordings(template, instance.values, families.synonyms, rng, 1, TRAIN)
-    said += wordings(template, instance.values, families.synonyms, rng, rephrasings, phrasings, said)
-    image_index = int(scene.extra.get("image_index", 0))
-    image = str(scene.extra.get("image_filename", f"{image_index:06d}.png"))
-    program = tuple(instance.program.to_json())
-    choices = choices_for(
-        instance.answer, template.answer_kind, scene, f"{image} {template.key} {instance.program.nodes}"
-    )
-    return [
-        Question(
-            index + number,
-            text,
-            instance.answer,
-            program,
-            image_index,
-            image,
-            str(scene.extra.get("split", "")) if split is None else split,
-            template.kind,
-            template.index,
-            template.answer_kind,
-            phrasing.id,
-            phrasing.split,
-            index,
-            choices,
-        )
-        for number, (phrasing, text) in enumerate(said)
-    ]

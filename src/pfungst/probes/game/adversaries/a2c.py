@@ -6,7 +6,8 @@
     critic    three layers, 1.2 tanh
     learning  loss = -log p (r - V) + (V - r)^2, AdamW, one move an episode
 
-Read it from top to bottom: settings, the game (Algorithm 3), the update (Algorithm 2); the networks are in `_policy`.
+Read it from top to bottom: settings, the update (Algorithm 2), the game (Algorithm 3); the networks are in `policy`,
+and how they draw moves in `table`.
 
 Where it goes beyond the paper: objects are placed one after the other, each distribution restricted to the cells that
 gap and margin leave (`mask`), and new moves that keep the answer go first (`redraw`). Both are known without asking
@@ -22,7 +23,7 @@ import contextlib
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +32,7 @@ from pfungst.core import PfungstError
 from pfungst.probes.game.adversaries.memory import Memory
 from pfungst.probes.game.adversaries.policy import Policy, make_policy, save_policy
 from pfungst.probes.game.adversaries.pretrained import find_features
-from pfungst.probes.game.adversaries.table import BoardTable, joint
+from pfungst.probes.game.adversaries.table import BoardTable
 from pfungst.probes.game.adversaries.torch_guard import nn, torch
 from pfungst.probes.game.minigame import UNASKED, MiniGame
 from pfungst.probes.game.rules import FOOLED
@@ -141,51 +142,14 @@ class PlainA2C(A2C):
     patience: int = 400
 
 
-# --- the game (Algorithm 3) -------------------------------------------------------------------------------------------
-
-
-def _sample(
-    settings: A2C,
-    game: MiniGame,
-    table: BoardTable,
-    number: int,
-    x: torch.Tensor,
-    y: torch.Tensor,
-    rng: np.random.Generator,
-) -> tuple[Any, torch.Tensor]:
-    """Moves of one board: cells (samples, objects) and their log-probabilities (samples,).
-
-    x, y: log-probabilities (10, bins) of the heads.
-    """
-    logs = joint(table, number, x, y)
-    if settings.explore:
-        logs = torch.log((1 - settings.explore) * logs.exp() + settings.explore / logs.shape[1])
-    odds = logs.detach().exp().double().numpy()
-    if settings.mask:
-        cells, masks, _ = table.layouts[number].sequential(rng, odds, settings.samples * settings.redraw)
-        board = game.boards[number]
-        places = board.positions(cells)
-        refused = table.cheap.judge(board, places) >= 0
-        first = np.argsort(2 * refused + game.tried(number, places), kind="stable")[: settings.samples]
-        cells, open_cells = cells[first], torch.from_numpy(masks[first])
-        normaliser = logs[None].masked_fill(~open_cells, -torch.inf).logsumexp(-1)
-    else:
-        total = odds.cumsum(1)
-        draws = rng.random((settings.samples, len(odds), 1)) * total[None, :, -1:]
-        cells = np.minimum((total[None] <= draws).sum(-1), odds.shape[1] - 1)
-        normaliser = logs.new_zeros(())
-    chosen = logs[None].expand(len(cells), -1, -1).gather(-1, torch.from_numpy(cells)[..., None]).squeeze(-1)
-    return cells, (chosen - normaliser).sum(-1)
-
-
 # --- learning (Algorithm 2) -------------------------------------------------------------------------------------------
 
 
 def train(settings: A2C, game: MiniGame, rng: np.random.Generator) -> Policy:
     """Play until every question is won, the budget is spent or nothing new is tried; returns the policy."""
     policy, network = make_policy(settings, game.rules.bins, int(rng.integers(1 << 31)))
-    table = BoardTable(game.boards, game.enforcers, settings, network, rng)
-    memory = Memory(table.seen, table.tokens, table.objects, table.heads, game.rules.bins)
+    table = BoardTable(game, settings, network, rng)
+    memory = Memory(table, game.rules.bins)
     learning = list(policy.parameters())
     optimiser = torch.optim.AdamW(learning, lr=settings.learning_rate, weight_decay=settings.weight_decay)
 
@@ -207,7 +171,7 @@ def train(settings: A2C, game: MiniGame, rng: np.random.Generator) -> Policy:
         if len(live) > settings.boards:
             live = sorted(rng.choice(live, settings.boards, replace=False).tolist())
         before = [game.queries(number) for number in live]
-        loss = _round(settings, game, table, policy, memory, live, rng)
+        loss = _round(table, policy, memory, live, rng)
         if settings.learn and loss is not None:
             if settings.imitate and memory.numbers:
                 some = memory.numbers
@@ -220,32 +184,29 @@ def train(settings: A2C, game: MiniGame, rng: np.random.Generator) -> Policy:
     if settings.learn and settings.imitate:
         with _one_thread():
             memory.settle(policy, learn, settings.settle, rng)
-    game.commit(_best(settings, game, table, policy, rng))
+    game.commit(_best(table, policy, rng))
     return policy
 
 
 @torch.no_grad()
-def _best(
-    settings: A2C, game: MiniGame, table: BoardTable, policy: Policy, rng: np.random.Generator
-) -> dict[int, npt.NDArray[np.float64]]:
+def _best(table: BoardTable, policy: Policy, rng: np.random.Generator) -> dict[int, npt.NDArray[np.float64]]:
     """The likeliest legal move of every board: what the policy would do if it had a single try.
 
     The likeliest cell of every object; with `mask` also the likeliest that the surer objects leave; and what a few
     draws bring.
     """
+    game, best = table.game, {}
     known = [number for number in range(len(game.boards)) if game.old_answer(number) is not None]
-    best = {}
     if not known:
         return {}
     with _one_thread():
-        features = policy.features(table.seen[known], table.tokens[known])
-        x, y, _ = policy.decide(features, table.objects[known])
+        x, y, _ = table.decide(policy, known)
         for at, number in enumerate(known):
-            odds = joint(table, number, x[at], y[at]).numpy()
+            odds = table.joint(number, x[at], y[at]).numpy()
             tries = [odds.argmax(1)[None]]
-            if settings.mask:
+            if table.settings.mask:
                 tries.append(table.layouts[number].greedy(odds))
-            tries += [_sample(settings, game, table, number, x[at], y[at], rng)[0] for _ in range(BEST_OF)]
+            tries += [table.sample(number, x[at], y[at], rng)[0] for _ in range(BEST_OF)]
             cells = np.concatenate(tries)
             places = game.boards[number].positions(cells)
             legal = game.enforcers.allow(game.boards[number], places)
@@ -267,22 +228,16 @@ def _one_thread() -> Iterator[None]:
 
 
 def _round(
-    settings: A2C,
-    game: MiniGame,
-    table: BoardTable,
-    policy: Policy,
-    memory: Memory,
-    live: list[int],
-    rng: np.random.Generator,
+    table: BoardTable, policy: Policy, memory: Memory, live: list[int], rng: np.random.Generator
 ) -> torch.Tensor | None:
-    """One batch of moves and its loss; what fooled is remembered."""
+    """One batch of moves (Algorithm 3) and its loss; what fooled is remembered."""
+    game, settings = table.game, table.settings
     with _one_thread():
-        features = policy.features(table.seen[live], table.tokens[live])
-        x, y, values = policy.decide(features, table.objects[live])
+        x, y, values = table.decide(policy, live)
         which: list[int] = []
         drawn, layouts, logs = [], [], []
         for at, number in enumerate(live):
-            cells, log_p = _sample(settings, game, table, number, x[at], y[at], rng)
+            cells, log_p = table.sample(number, x[at], y[at], rng)
             which += [number] * len(cells)
             drawn += list(cells)
             layouts += list(game.boards[number].positions(cells))

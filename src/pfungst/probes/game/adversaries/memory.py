@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pfungst.probes.game.adversaries.policy import Policy
+from pfungst.probes.game.adversaries.table import BoardTable
 from pfungst.probes.game.adversaries.torch_guard import torch
 from pfungst.world.constants import MAX_OBJECTS
 
@@ -33,21 +34,11 @@ LOOK_EVERY = 10
 
 
 class Memory:
-    """The first fooling move of every question that has one, as what each head should have said.
+    """The first fooling move of every question of the table that has one, as what each head should have said."""
 
-    seen, tokens, objects: what the policy sees of all questions; heads: which head moves which object.
-    """
-
-    def __init__(
-        self,
-        seen: torch.Tensor,
-        tokens: torch.Tensor,
-        objects: torch.Tensor,
-        heads: list[npt.NDArray[np.int64]],
-        bins: int,
-    ) -> None:
-        self._inputs, self._heads, self._bins = (seen, tokens, objects), heads, bins
-        boards = len(heads)
+    def __init__(self, table: BoardTable, bins: int) -> None:
+        self._table, self._bins = table, bins
+        boards = len(table.heads)
         self._cells = torch.zeros((boards, MAX_OBJECTS, 2), dtype=torch.int64)
         self._moves = torch.zeros((boards, MAX_OBJECTS), dtype=torch.bool)
         self._rewards = torch.zeros(boards)
@@ -56,7 +47,7 @@ class Memory:
 
     def add(self, number: int, cells: npt.NDArray[np.int64], reward: float) -> None:
         """Remember a move of a question, cells (objects,), where it has none yet."""
-        heads = torch.from_numpy(self._heads[number])
+        heads = torch.from_numpy(self._table.heads[number])
         if self._moves[number, heads[0]]:
             return
         self._cells[number, heads] = torch.from_numpy(np.stack(np.divmod(cells, self._bins), axis=1))
@@ -90,8 +81,7 @@ class Memory:
     def _recall(self, policy: Policy, some: list[int]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Log-probabilities (questions,) of the moves, values (questions,), and whether each head that moves something
         finds what it should have said likeliest (questions, 10)."""
-        seen, tokens, objects = (one[some] for one in self._inputs)
-        x, y, values = policy.decide(policy.features(seen, tokens), objects)
+        x, y, values = self._table.decide(policy, some)
         both, wanted, moves = torch.stack([x, y], 2), self._cells[some], self._moves[some]
         log_p = both.gather(-1, wanted[..., None]).squeeze(-1).sum(-1)
         played = (both.argmax(-1) == wanted).all(-1) | ~moves
