@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -94,4 +95,4 @@ def test_large_inputs_saturate_and_do_not_overflow():
 def test_shapes_that_do_not_belong_together_are_refused():
     good = random_weights(np.random.default_rng(0), 3, 4)
     with pytest.raises(EncoderError, match=r"somewhere: U has the shape \(3, 8\), not \(4, 8\)"):
-        GRUWeights(good.W, good.W, good.Wx, good.Ux, good.b, good.bx).check("somewhere")
+        GRUWeights.read({**asdict(good), "U": good.W}, "", "somewhere")

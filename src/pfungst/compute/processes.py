@@ -21,9 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pfungst.compute.devices import environment
-from pfungst.compute.local import attempt
 from pfungst.compute.packing import pack
-from pfungst.compute.shards import ComputeError, Shard, ShardFailure, Work
+from pfungst.compute.shards import ComputeError, Shard, ShardFailure, Work, attempt
 from pfungst.core.threads import available_cores
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pfungst import __version__
 from pfungst.compute.devices import kind
-from pfungst.compute.local import attempt
-from pfungst.compute.shards import ComputeError, Shard, ShardFailure, Work
+from pfungst.compute.shards import ComputeError, Shard, ShardFailure, Work, attempt
 from pfungst.core import MissingExtra
 from pfungst.core.threads import available_cores
 

@@ -7,11 +7,9 @@ import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
-from pfungst.compute.local import run_local
-from pfungst.compute.shards import ComputeError, Shard, ShardFailure, ShardsFailed, Work, check_shards
+from pfungst.compute.shards import ComputeError, Shard, ShardFailure, ShardsFailed, Work, attempt, check_shards
 from pfungst.compute.store import Store
 from pfungst.core import Place
 from pfungst.core.types import Progress, no_progress
@@ -101,7 +99,7 @@ def run_shards(
     with store.exclusive():
         waiting = [shard for shard in shards if not store.finished(shard)]
         job = Job(work, waiting, store.temporary, workers or place.workers, retries, place.devices)
-        failures = _drive(store, job, backend, len(shards), partial(_tell, progress, what))
+        failures = _drive(store, job, backend, len(shards), progress, what)
     if failures:
         raise ShardsFailed(failures, len(shards), store.folder)
     return [store.output(shard) for shard in shards]
@@ -113,7 +111,7 @@ Backend = Callable[[Job], Outcomes]
 
 def _backend(on: str) -> Backend:
     if on == "local":
-        return run_local
+        return _run_local
     if on == "processes":
         from pfungst.compute.processes import run_processes
 
@@ -126,12 +124,22 @@ def _backend(on: str) -> Backend:
     raise ComputeError(f"Work cannot run on {on!r}. Choose local, processes, ray, or the address of a Ray cluster.")
 
 
-def _drive(
-    store: Store, job: Job, backend: Backend, total: int, tell: Callable[[int, int, int, int], None]
-) -> list[ShardFailure]:
+def _run_local(job: Job) -> Outcomes:
+    """In this process, one shard after the other."""
+    for shard in job.shards:
+        path = job.temporary(shard)
+        yield shard, attempt(job.work, shard, path) or path
+
+
+def _drive(store: Store, job: Job, backend: Backend, total: int, progress: Progress, what: str) -> list[ShardFailure]:
     reused = done = total - len(job.shards)
     failures: list[ShardFailure] = []
-    tell(done, total, reused, 0)
+
+    def tell() -> None:
+        notes = [f"{reused} from before"] * (reused > 0) + [f"{len(failures)} failed"] * bool(failures)
+        progress(" · ".join([what, ", ".join(notes)]) if notes else what, done, total)
+
+    tell()
     if not job.shards:
         return failures
     with contextlib.closing(backend(job)) as outcomes:
@@ -141,10 +149,5 @@ def _drive(
             else:
                 store.finish(shard, outcome)
             done += 1
-            tell(done, total, reused, len(failures))
+            tell()
     return sorted(failures, key=lambda failure: failure.name)
-
-
-def _tell(progress: Progress, what: str, done: int, total: int, reused: int, failed: int) -> None:
-    notes = [f"{reused} from before"] * (reused > 0) + [f"{failed} failed"] * (failed > 0)
-    progress(" · ".join([what, ", ".join(notes)]) if notes else what, done, total)

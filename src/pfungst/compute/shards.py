@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,6 +119,18 @@ def perform(work: Work, shard: Shard, path: Path) -> None:
     if not isinstance(data, bytes | bytearray | memoryview):
         raise ComputeError(f"The work on {shard.name} must return bytes, not {type(data).__name__}.")
     path.write_bytes(data)
+
+
+def attempt(work: Work, shard: Shard, path: Path) -> ShardFailure | None:
+    """Do one shard; an exception becomes a failure that can be told and sent."""
+    try:
+        perform(work, shard, path)
+    except Exception as error:
+        path.unlink(missing_ok=True)
+        said = str(error).strip()
+        reason = f"{type(error).__name__}: {said}" if said else type(error).__name__
+        return ShardFailure(shard.name, reason, traceback.format_exc())
+    return None
 
 
 def _writes_itself(work: Work) -> bool:

@@ -7,19 +7,13 @@ renamed, the record last, so a machine that stops at any instant leaves either a
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
 from pfungst.compute.shards import ComputeError, Shard
-from pfungst.core.files import publish, write_atomic
-
-
-def sha256_of(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+from pfungst.core.files import file_digest, publish, write_atomic
 
 
 class Store:
@@ -47,7 +41,7 @@ class Store:
             return bool(
                 record["key"] == shard.key(self.version)
                 and record["bytes"] == self.output(shard).stat().st_size
-                and record["sha256"] == sha256_of(self.output(shard))
+                and record["sha256"] == file_digest(self.output(shard))
             )
         except (OSError, ValueError, KeyError, TypeError):
             return False
@@ -57,7 +51,7 @@ class Store:
         record = {
             "key": shard.key(self.version),
             "bytes": temporary.stat().st_size,
-            "sha256": sha256_of(temporary),
+            "sha256": file_digest(temporary),
         }
         publish(temporary, self.output(shard))
         write_atomic(self._record(shard), json.dumps(record).encode())

@@ -19,8 +19,6 @@ from pfungst.core.parquet import READING
 from pfungst.core.stats import Floats
 from pfungst.core.types import AnsweredTrial
 
-HELD = 1 << 16
-"""Variants of a probe up to which its trials are held in memory."""
 Places = npt.NDArray[np.signedinteger[Any]]
 """Of rows, of trials."""
 Alike = Callable[[str, str], bool]

@@ -216,7 +216,9 @@ class Asker:
         at_once = 1 if isinstance(self.player, StreamingPlayer) else batch_size(self.player)
         while items:
             try:
-                self._ask_together(items, known, tell)
+                for batch in self._batches(items):
+                    known.update((key, answer) for key, _, answer in batch)
+                    tell()
                 return
             except (BudgetSpent, NobodyAsked, PlayerDied, StoreError):
                 raise
@@ -240,24 +242,7 @@ class Asker:
                     if alone:
                         self._give_up(item[1], error, tolerate)
                     else:
-                        self._ask_alone(item, known, tell, tolerate)
-
-    def _ask_together(
-        self, items: Sequence[tuple[str, Query]], known: dict[str, Answer], tell: Callable[[], None]
-    ) -> None:
-        for batch in self._batches(items):
-            known.update((key, answer) for key, _, answer in batch)
-            tell()
-
-    def _ask_alone(
-        self, item: tuple[str, Query], known: dict[str, Answer], tell: Callable[[], None], tolerate: int | None
-    ) -> None:
-        try:
-            self._ask_together([item], known, tell)
-        except (BudgetSpent, NobodyAsked, PlayerDied, StoreError):
-            raise
-        except PfungstError as error:
-            self._give_up(item[1], error, tolerate)
+                        self._put([item], known, tell, tolerate)
 
     def _batches(self, items: Sequence[tuple[str, Query]]) -> Iterator[list[tuple[str, Query, Answer]]]:
         """Answers in batches, stored as they come: only those of a player too quick for that are gathered first."""

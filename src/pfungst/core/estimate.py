@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import Any
 
 from pfungst.core.files import read_json, write_json
-from pfungst.core.store import AnswerStore
+from pfungst.core.stored import count_answers
 
 FILE = "plan.json"
 FILES = (".parquet", ".json", ".jsonl")
@@ -48,14 +48,14 @@ def compared(result: Path | None) -> Iterator[Callable[[], tuple[str, ...]]]:
     plan = _plan(result)
     told = read_json(plan)
     estimate = Taken(**told["estimate"])
-    before, started = _answers(result), perf_counter()
+    before, started = count_answers(result), perf_counter()
     if estimate.queries is None and "truth" not in told:
         # What was stopped on the way cannot be told from the results, as stored answers tell it of an exam.
         told["begun"] = told.get("begun", 0) + 1
         write_json(plan, told)
 
     def finish() -> tuple[str, ...]:
-        queries = None if estimate.queries is None else _answers(result) - before
+        queries = None if estimate.queries is None else count_answers(result) - before
         if queries == 0 or (queries is None and "truth" in told):  # finished before: this says nothing of the estimate
             return ()
         truth = Taken(queries, perf_counter() - started, peak_memory(), size_of(result))
@@ -99,14 +99,6 @@ def shown_seconds(seconds: float | None) -> str:
     if seconds is None:
         return "unknown"
     return f"{seconds:.1f} s" if seconds < 10 else str(timedelta(seconds=round(seconds)))
-
-
-def _answers(run: Path) -> int:
-    path = run / "answers.sqlite"
-    if not path.exists():
-        return 0
-    with AnswerStore(path) as store:
-        return len(store)
 
 
 def _sentence(estimate: Taken, truth: Taken) -> str:

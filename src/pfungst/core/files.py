@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import json
 import math
 import os
@@ -32,12 +33,18 @@ def is_plain_name(name: str) -> bool:
 
 
 def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write beside the target, flush to disk, rename: a reader or a killed writer never leaves half a file."""
-    target = Path(path)
+    """Write a file as a whole: a reader or a killed writer never leaves half of one."""
+    with replacing(Path(path)) as temporary:
+        temporary.write_bytes(data)
+
+
+@contextlib.contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """A new path beside the target: what is written there is flushed to the disk and takes the target's place."""
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
-        temporary.write_bytes(data)
+        yield temporary
         publish(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
@@ -55,6 +62,12 @@ def publish(temporary: Path, target: Path) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def file_digest(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def cache_root() -> Path:

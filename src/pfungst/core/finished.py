@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -19,9 +18,10 @@ from types import FunctionType
 from typing import Any
 
 from pfungst.core.errors import PfungstError
-from pfungst.core.files import exists, jsonable, read_json, write_json
-from pfungst.core.stored import opened
-from pfungst.core.types import Failure, Figure, Finding, Findings, Series, Table
+from pfungst.core.files import exists, file_digest, jsonable, read_json, write_json
+from pfungst.core.shapes import restored
+from pfungst.core.stored import count_answers
+from pfungst.core.types import Finding, Findings
 
 FILE = "finished.json"
 
@@ -61,8 +61,10 @@ def made_of(config: Mapping[str, Any], parts: Sequence[object]) -> str:
 
 def finish(run: Path, name: str, probes: Sequence[str], *, unread: int, total: int, most: int) -> None:
     """Note that a run is finished."""
-    trials = {probe: _digest(run / "trials" / f"{probe}.parquet") for probe in probes}
-    write_json(run / FILE, Finished(name, _digest(run / "findings.json"), trials, _answers(run), unread, total, most))
+    trials = {probe: file_digest(run / "trials" / f"{probe}.parquet") for probe in probes}
+    write_json(
+        run / FILE, Finished(name, file_digest(run / "findings.json"), trials, count_answers(run), unread, total, most)
+    )
 
 
 def note(run: Path, notes: Sequence[str]) -> None:
@@ -78,8 +80,8 @@ def finished(run: Path, name: str) -> tuple[Finished, tuple[Findings, ...]] | No
     if known is None or known.made_of != name:
         return None
     try:
-        whole = known.findings == _digest(run / "findings.json") and _answers(run) >= known.answers
-        if not whole or any(_digest(run / "trials" / f"{p}.parquet") != was for p, was in known.trials.items()):
+        whole = known.findings == file_digest(run / "findings.json") and count_answers(run) >= known.answers
+        if not whole or any(file_digest(run / "trials" / f"{p}.parquet") != was for p, was in known.trials.items()):
             return None
         return known, tuple(_findings(one) for one in read_json(run / "findings.json")["findings"])
     except (OSError, PfungstError, KeyError, TypeError):
@@ -92,21 +94,6 @@ def _read(run: Path) -> Finished | None:
         return Finished(**{**told, "notes": tuple(told["notes"])})
     except (OSError, PfungstError, TypeError, KeyError):
         return None
-
-
-def _answers(run: Path) -> int:
-    with opened(run) as db:
-        if db is None:
-            return 0
-        try:
-            return int(db.execute("SELECT coalesce(sum(length(heads)), 0) / 8 FROM batches").fetchone()[0])
-        except sqlite3.Error:
-            return 0
-
-
-def _digest(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @cache
@@ -158,47 +145,18 @@ def _code(module: str) -> list[str]:
     source = getattr(sys.modules.get(module), "__file__", None)
     if source is None or module == "__main__":
         raise _Unknown
-    return [module, _digest(Path(source))]
-
-
-# --- findings.json as findings again: what is None there was NaN, where a number belongs ------------------------------
-
-
-def _number(value: Any) -> Any:
-    return float("nan") if value is None else value
-
-
-def _finding(told: Mapping[str, Any]) -> Finding:
-    numbers = {name: _number(told[name]) for name in ("value", "low", "high", "at_least", "at_most")}
-    return Finding(**{**told, **numbers})
+    return [module, file_digest(Path(source))]
 
 
 _FINDING = {field.name for field in fields(Finding)}
 
 
-def _cell(value: Any) -> Any:
-    return _finding(value) if isinstance(value, dict) and value.keys() == _FINDING else value
-
-
-def _table(told: Mapping[str, Any]) -> Table:
-    rows = tuple(tuple(map(_cell, row)) for row in told["rows"])
-    return Table(**{**told, "columns": tuple(told["columns"]), "rows": rows})
-
-
-def _figure(told: Mapping[str, Any]) -> Figure:
-    lines = [(one["name"], *(one[axis] for axis in ("x", "y", "low", "high"))) for one in told["series"]]
-    series = tuple(Series(name, tuple(x), *(tuple(map(_number, some)) for some in rest)) for name, x, *rest in lines)
-    return Figure(**{**told, "series": series})
-
-
 def _findings(told: Mapping[str, Any]) -> Findings:
-    heads = {name: None if told[name] is None else _finding(told[name]) for name in ("clean", "disturbed", "drop")}
-    return Findings(
-        told["probe"],
-        tuple(map(_finding, told["rows"])),
-        told["verdict"],
-        **heads,
-        tables=tuple(map(_table, told["tables"])),
-        figures=tuple(map(_figure, told["figures"])),
-        failures=tuple(Failure(**{**one, "loss": _number(one["loss"])}) for one in told["failures"]),
-    )
+    """A section of findings.json as findings again."""
+
+    def cell(value: Any) -> Any:
+        return restored(value, Finding) if isinstance(value, dict) and value.keys() == _FINDING else value
+
+    found: Findings = restored(told, Findings)
+    tables = (replace(table, rows=tuple(tuple(map(cell, row)) for row in table.rows)) for table in found.tables)
+    return replace(found, tables=tuple(tables))

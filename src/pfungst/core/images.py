@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pfungst.core.errors import DataError
+from pfungst.core.files import file_digest
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -178,8 +179,7 @@ def sha256(data: bytes) -> str:
 
 @lru_cache(maxsize=1 << 20)
 def _file_digest(path: str, size: int, modified_ns: int) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return file_digest(path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
-"""One exam a run folder at a time."""
+"""One exam a run folder at a time, one writer a file."""
 
 from __future__ import annotations
 
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pfungst.core.errors import PfungstError
@@ -35,6 +35,17 @@ def locked(out: Path) -> Iterator[None]:
         yield
     finally:
         lock.close()
+
+
+@contextmanager
+def only_here(path: Path) -> Iterator[None]:
+    """Hold a file against all other processes; they wait. Where the system has no such locks, nobody is kept out."""
+    with open(path, "ab") as file:
+        with suppress(ImportError):
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _locks_work(out: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
 import typing
 from functools import cache
@@ -38,6 +39,18 @@ def shaped(value: Any, kind: Any, where: str) -> Any:
     if kind is str and not isinstance(value, str):
         raise _wrong(value, "text", where)
     return value
+
+
+def restored(value: Any, kind: Any) -> Any:
+    """A `kind` again, from what `jsonable` made of it: what is None there was NaN, where a number belongs."""
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        return kind(**{field.name: restored(value[field.name], hint) for field, hint in _hints(kind)})
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        return None if value is None else restored(value, next(one for one in inner if one is not type(None)))
+    if origin is tuple:
+        return tuple(restored(one, inner[0]) for one in value)
+    return math.nan if kind is float and value is None else value
 
 
 def _fields(value: Any, kind: type, where: str) -> dict[str, Any]:

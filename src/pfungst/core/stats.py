@@ -76,19 +76,20 @@ class Flips:
         return self.right_to_wrong + self.wrong_to_right + self.wrong_to_other_wrong + self.unchanged
 
 
-def _known(scores: Sequence[float] | Floats, clusters: Labels) -> tuple[Floats, npt.NDArray[np.intp]]:
-    """Scores without NaN, and their clusters as numbers 0..G-1 in the order in which they come first."""
+def _known(scores: Sequence[float] | Floats, clusters: Labels) -> tuple[Floats, npt.NDArray[np.intp], int]:
+    """Scores without NaN, their clusters as numbers 0..G-1 in the order in which they come first, and G."""
     values = np.asarray(scores, dtype=np.float64)
     if len(values) != len(clusters):
         raise ValueError(f"{len(values)} scores but {len(clusters)} cluster labels")
     known = ~np.isnan(values)
     if isinstance(clusters, np.ndarray):
-        if known.all():
-            return values, _in_order(clusters)
-        return values[known], _in_order(clusters[known])
+        if not known.all():
+            values, clusters = values[known], clusters[known]
+        codes = _in_order(clusters)
+        return values, codes, int(codes.max(initial=-1)) + 1
     labels: dict[Any, int] = {}
-    codes = [labels.setdefault(label, len(labels)) for label, keep in zip(clusters, known, strict=True) if keep]
-    return values[known], np.asarray(codes, dtype=np.intp)
+    numbers = [labels.setdefault(label, len(labels)) for label, keep in zip(clusters, known, strict=True) if keep]
+    return values[known], np.asarray(numbers, dtype=np.intp), len(labels)
 
 
 def _in_order(numbers: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
@@ -115,8 +116,8 @@ def bootstrap(
 
     bounds: least and largest score possible; they matter where all clusters agree, see above.
     """
-    values, codes = _known(scores, clusters)
-    n, groups = len(values), int(codes.max(initial=-1)) + 1
+    values, codes, groups = _known(scores, clusters)
+    n = len(values)
     how = f"cluster bootstrap, {draws} draws"
     if n == 0:
         return Interval(math.nan, math.nan, math.nan, 0, 0, how)
@@ -152,10 +153,9 @@ def bootstrap_means(
     means. An example that is unknown in one condition is left out of all. NaN with fewer than two clusters."""
     values = np.asarray(columns, dtype=np.float64)
     known = ~np.isnan(values).any(0)
-    _, codes = _known(np.where(known, 0.0, np.nan), clusters)
+    _, codes, groups = _known(np.where(known, 0.0, np.nan), clusters)
     if not known.all():
         values = values[:, known]
-    groups = int(codes.max(initial=-1)) + 1
     if groups < 2:
         return np.full((draws, len(values)), np.nan)
     if groups == len(codes):  # one score a cluster, and the clusters as they come
@@ -219,8 +219,8 @@ def _place(values: npt.NDArray[Any], among: npt.NDArray[Any], out: npt.NDArray[n
 
 def clustered_normal(scores: Sequence[float] | Floats, clusters: Labels, *, level: float = 0.95) -> Interval:
     """Mean and normal interval with the clustered standard error given at the top of this module."""
-    values, codes = _known(scores, clusters)
-    n, groups = len(values), int(codes.max(initial=-1)) + 1
+    values, codes, groups = _known(scores, clusters)
+    n = len(values)
     how = "clustered normal, G/(G-1)"
     if n == 0:
         return Interval(math.nan, math.nan, math.nan, 0, 0, how)
@@ -232,8 +232,7 @@ def clustered_normal(scores: Sequence[float] | Floats, clusters: Labels, *, leve
 
 def standard_error(scores: Sequence[float] | Floats, clusters: Labels) -> float:
     """Clustered standard error of the mean; NaN with fewer than two clusters."""
-    values, codes = _known(scores, clusters)
-    groups = int(codes.max(initial=-1)) + 1
+    values, codes, groups = _known(scores, clusters)
     if groups < 2:
         return math.nan
     residuals = np.bincount(codes, weights=values - values.mean(), minlength=groups)
@@ -282,10 +281,9 @@ def permutation(
     draws: int = PERMUTATION_DRAWS,
 ) -> float:
     """Two-sided p-value of a mean difference of zero, by flipping the sign of whole clusters. NaN without data."""
-    values, codes = _known(differences, clusters)
+    values, codes, groups = _known(differences, clusters)
     if len(values) == 0:
         return math.nan
-    groups = int(codes.max()) + 1
     sums = np.bincount(codes, weights=values, minlength=groups)
     observed = abs(float(sums.sum()))
     # A swap that ties with what was seen must count, whatever the order of the additions.
@@ -335,7 +333,7 @@ def minimum_detectable_effect(
 
 def design_effect(scores: Sequence[float] | Floats, clusters: Labels) -> float:
     """How many times larger the variance of the mean is than if all scores were independent; NaN if unknown."""
-    values, codes = _known(scores, clusters)
+    values, codes, _ = _known(scores, clusters)
     if len(values) < 2 or float(values.std()) == 0.0:
         return math.nan
     independent = float(values.var(ddof=1)) / len(values)

@@ -72,6 +72,17 @@ def _present_earlier(db: sqlite3.Connection, wanted: Sequence[str]) -> set[str]:
     return found
 
 
+def count_answers(run: Path) -> int:
+    """Answers that a run holds."""
+    with opened(run) as db:
+        if db is None:
+            return 0
+        # The heads of all keys are read far sooner than the answers are counted.
+        heads = "SELECT coalesce(sum(length(heads)), 0) / 8 FROM batches"
+        early = db.execute("PRAGMA user_version").fetchone()[0] < 3
+        return int(db.execute("SELECT count(*) FROM answers" if early else heads).fetchone()[0])
+
+
 def typical(run: Path, fingerprint: str) -> Typical:
     """What a reply of this player took so far."""
     with opened(run) as db:

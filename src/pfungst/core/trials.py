@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pfungst.core.files import jsonable, publish, storable
+from pfungst.core.files import jsonable, replacing, storable
 from pfungst.core.parquet import WRITING
 from pfungst.core.types import AnsweredTrial
 
@@ -25,26 +24,20 @@ ROW_GROUP = 1 << 17
 @contextmanager
 def trials_file(path: Path) -> Iterator[TrialsWriter]:
     """A trials file that is there as a whole in the end, or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    writer = TrialsWriter(temporary)
-    try:
-        yield writer
-        writer.close()
-        publish(temporary, path)
-    finally:
-        writer.abandon()
-        temporary.unlink(missing_ok=True)
-
-
-def write_trials(path: Path, trials: Sequence[AnsweredTrial], keys: Sequence[Row]) -> None:
-    """One row per variant, with the answer and its score: the way back from a number to what was asked."""
-    with trials_file(path) as file:
-        file.add(trials, keys)
+    with replacing(path) as temporary:
+        writer = TrialsWriter(temporary)
+        try:
+            yield writer
+            writer.close()
+        finally:
+            writer.abandon()
 
 
 class TrialsWriter:
-    """Takes trials in any portions; the file is the same whatever they are."""
+    """Takes trials in any portions; the file is the same whatever they are.
+
+    One row per variant, with the answer and its score: the way back from a number to what was asked.
+    """
 
     def __init__(self, path: Path) -> None:
         import pyarrow.parquet as pq

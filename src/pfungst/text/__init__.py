@@ -6,7 +6,7 @@ Every name is loaded when it is first used, so that importing the package costs 
 from pfungst._lazy import lazy
 
 _HOMES = {
-    "encode": "encoding",
+    "encode": "encoders.cache",
     "get_encoder": "encoders",
     "pairwise": "metrics",
     "tokenize": "ptb",

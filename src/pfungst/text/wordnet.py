@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from pfungst.core import PfungstError
 from pfungst.text.wordnet_rule import wu_palmer
-from pfungst.text.wordnet_tables import POS, wordnet
+from pfungst.text.wordnet_tables import POS, starts_of, wordnet
 
 __all__ = ["WupIndex", "WupsIndex", "base_forms", "senses", "wup", "wup_many", "wup_matrix", "wups"]
 
@@ -130,7 +130,7 @@ class WupsIndex:
         whole, _ = _numbered(_whole(answer) for answer in self.answers)
         self._terms = _terms(keys, "n", names=False)
         self._elements = (
-            _starts([len(one) for one in elements]),
+            starts_of([len(one) for one in elements]),
             np.array([words[word] for word in chain.from_iterable(elements)], np.int64),
             np.array([whole[_whole(answer)] for answer in self.answers], np.int64),
         )
@@ -267,7 +267,7 @@ def _terms(keys: Sequence[str], pos: str, names: bool = True) -> tuple[npt.NDArr
     synsets = [_synsets(key, pos) if name is None else (name,) for key, name in zip(keys, named)]
     flat = np.array(list(chain.from_iterable(synsets)), np.int32)
     return (
-        _starts([len(one) for one in synsets]),
+        starts_of([len(one) for one in synsets]),
         np.stack([flat, net.starts[flat], net.starts[flat + 1], net.min_depth[flat]], axis=1).astype(np.int32),
         np.array([name is None for name in named], np.bool_),
     )
@@ -299,10 +299,6 @@ def _pairs(terms: tuple[npt.NDArray[Any], ...], ones: Longs, others: Longs) -> n
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(work, range(0, len(ones), size)))
     return result
-
-
-def _starts(lengths: Sequence[int]) -> npt.NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(np.asarray(lengths, np.int64))]).astype(np.int64)
 
 
 def _net() -> tuple[Any, ...]:

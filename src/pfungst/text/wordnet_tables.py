@@ -150,7 +150,7 @@ def wordnet() -> WordNet:
     return WordNet(
         nouns=nouns,
         lexicons={pos: _lexicon(pos, columns, shift) for pos, shift in zip(POS, (0, nouns))},
-        starts=_starts(joined("ancestor_counts")),
+        starts=starts_of(joined("ancestor_counts")),
         above=np.concatenate([columns["n_ancestors"], columns["v_ancestors"] + np.int32(nouns)]) << 8
         | joined("distances"),
         min_depth=joined("min_depth"),
@@ -167,11 +167,12 @@ def _lexicon(pos: str, columns: dict[str, npt.NDArray[Any]], shift: int) -> Lexi
     return Lexicon(
         pos=pos,
         words=dict(zip(lemmas, range(len(lemmas)))),
-        starts=_starts(columns[f"{pos}_sense_counts"]),
+        starts=starts_of(columns[f"{pos}_sense_counts"]),
         senses=columns[f"{pos}_senses"] + np.int32(shift),
         exceptions={form: bases for form, *bases in exceptions},
     )
 
 
-def _starts(counts: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+def starts_of(counts: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Where each of several lists begins that stand one after the other, and where the last ends."""
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])

@@ -7,11 +7,10 @@ batch. A row whose checksum is wrong is computed again before it is used.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from pfungst.core import DataError, Image, Progress
 from pfungst.core.files import cache_dir, write_atomic, write_json
+from pfungst.core.lock import only_here
 from pfungst.models.features.backbones import Backbone
 
 BATCH = 32
@@ -97,7 +97,7 @@ class FeatureCache:
         for start in range(0, len(damaged), BATCH):
             part = damaged[start : start + BATCH]
             features = np.ascontiguousarray(self.backbone.extract(part), self._dtype)
-            with _locked(self.folder / "lock"):
+            with only_here(self.folder / "lock"):
                 self._read_index()
                 with self._data.open("r+b") as file:
                     for image, values in zip(part, features, strict=True):
@@ -109,7 +109,7 @@ class FeatureCache:
 
     def _append(self, digests: Sequence[str], features: NDArray[Any]) -> None:
         size = int(np.prod(self.backbone.shape)) * self._dtype.itemsize
-        with _locked(self.folder / "lock"):
+        with only_here(self.folder / "lock"):
             self._read_index()
             fresh = [i for i, digest in enumerate(digests) if digest not in self._rows]
             if not fresh:
@@ -159,19 +159,3 @@ class FeatureCache:
 
 def _sum(values: NDArray[Any]) -> str:
     return f"{zlib.crc32(np.ascontiguousarray(values).data):08x}"
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """One writer at a time; where the system has no such locks (Windows), two writers at once are not supported."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            fcntl.flock(file, fcntl.LOCK_UN)

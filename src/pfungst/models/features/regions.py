@@ -120,11 +120,8 @@ def _npz(folder: Path) -> RegionFeatures:
     def read(path: Path) -> Regions:
         try:
             with np.load(path, allow_pickle=False) as arrays:
-                found = next((name for name in _FEATURES if name in arrays), None)
-                if found is None:
-                    raise DataError.at(path, "", f"it has none of the arrays {', '.join(_FEATURES)}.")
-                features = arrays[found].astype(np.float32)
-                boxes = next((arrays[name].astype(np.float32) for name in _BOXES if name in arrays), None)
+                features, boxes = _named(path, arrays)
+                features, boxes = features.astype(np.float32), None if boxes is None else boxes.astype(np.float32)
         except (OSError, ValueError) as error:
             raise DataError.at(path, "", f"the regions cannot be read ({error}).") from error
         # Some releases store (D, R): features are longer than there are regions.
@@ -133,6 +130,14 @@ def _npz(folder: Path) -> RegionFeatures:
         return Regions(np.ascontiguousarray(features.reshape(len(features), -1)), boxes)
 
     return RegionFeatures(read(next(iter(files.values()))).features.shape[1], files, read)
+
+
+def _named(path: Path, arrays: Any) -> tuple[Any, Any]:
+    """Features and boxes, under one of the names that releases give them; None for boxes that are not there."""
+    features, boxes = (next((arrays[name] for name in names if name in arrays), None) for names in (_FEATURES, _BOXES))
+    if features is None:
+        raise DataError.at(path, "", f"it has none of the arrays {', '.join(_FEATURES)}.")
+    return features, boxes
 
 
 def _h5(path: Path, ids: Sequence[str | int] | str | Path | None) -> RegionFeatures:
@@ -144,11 +149,7 @@ def _h5(path: Path, ids: Sequence[str | int] | str | Path | None) -> RegionFeatu
         file = h5py.File(path, "r")
     except OSError as error:
         raise DataError.at(path, "", "this is not an HDF5 file that can be read.") from error
-    found = next((name for name in _FEATURES if name in file), None)
-    if found is None:
-        raise DataError.at(path, "", f"it has none of the arrays {', '.join(_FEATURES)}.")
-    features = file[found]
-    boxes = next((file[name] for name in _BOXES if name in file), None)
+    features, boxes = _named(path, file)
     ends = file.get("pos_boxes")
     rows = _h5_rows(path, file, ids)
 

@@ -1,4 +1,6 @@
-"""Vectors on disk, found again by content: the encoder's fingerprint and the sentences themselves.
+"""`encode`: sentences to vectors, each sentence once, remembered on disk.
+
+Vectors are found again by content: the encoder's fingerprint and the sentences themselves.
 
 A list of sentences becomes one `.npy` file that is opened as a memory map; `.crc` beside it holds its checksum, and
 without the right one it is made again. While it grows it is a `.part` file with a count of finished rows beside it, so
@@ -7,24 +9,57 @@ that a killed run goes on where it was.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from pfungst.core.files import cache_root, write_atomic
-from pfungst.text.encoders.base import Encoder, EncoderError, FloatArray
+from pfungst.core.lock import only_here
+from pfungst.text.encoders.base import Encoder, EncoderError, FloatArray, check_sentences
+from pfungst.text.encoders.registry import DEFAULT, get_encoder
 
 CHUNK = 2048
 """Sentences between two points a run can resume from."""
+SMALLEST = 32
+"""Shorter lists are encoded faster than they are looked up."""
 
 Progress = Callable[[int, int], None]
 """Called with (sentences encoded, sentences in all)."""
+
+
+def encode(
+    sentences: Sequence[str],
+    encoder: str | Encoder = DEFAULT,
+    *,
+    cache: bool = True,
+    progress: Progress | None = None,
+) -> FloatArray:
+    """Vectors (sentences, dim), float32, one row a sentence, in order.
+
+    `encoder` is a name for `get_encoder` or any object with `name`, `fingerprint`, `dim` and `encode`. Lists are kept
+    in the cache folder (`$PFUNGST_CACHE`, else the user's) under their content, and come back as read-only memory maps;
+    a run that was killed goes on where it was. Vectors are as the encoder gives them: scale them to length 1 for
+    cosines.
+
+    A sentence without words gives a row of zeros. Something that is not text raises DataError with its position.
+    """
+    chosen = get_encoder(encoder) if isinstance(encoder, str) else encoder
+    checked = check_sentences(sentences)
+    distinct = list(dict.fromkeys(checked))
+    if cache and len(distinct) >= SMALLEST:
+        rows = cached(chosen, distinct, progress)
+    else:
+        rows = encode_checked(chosen, distinct)
+    if len(distinct) == len(checked):
+        return rows
+    where = {sentence: row for row, sentence in enumerate(distinct)}
+    picked: FloatArray = rows[np.array([where[sentence] for sentence in checked], dtype=np.intp)]
+    return picked
 
 
 def content_key(encoder: Encoder, sentences: Sequence[str]) -> str:
@@ -50,7 +85,7 @@ def cached(encoder: Encoder, sentences: Sequence[str], progress: Progress | None
         return found
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _held(file.with_suffix(".part")):
+        with only_here(file.with_suffix(".part")):
             found = _open(file, shape)  # Somebody else may have finished it meanwhile.
             if found is None:
                 _fill(encoder, sentences, file, progress)
@@ -122,16 +157,3 @@ def _begun(part: Path, count: Path, shape: tuple[int, int]) -> int:
         return 0
     whole = size > shape[0] * shape[1] * 4
     return int(text) if whole and re.fullmatch(r"\d+\n", text) and int(text) <= shape[0] else 0
-
-
-@contextlib.contextmanager
-def _held(part: Path) -> Iterator[None]:
-    """One process at a time for one file; a second one waits, and then finds it done."""
-    with open(part, "ab") as lock:
-        try:
-            import fcntl
-
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        except ImportError:  # Not a POSIX system: two processes may do the same work, with the same result.
-            pass
-        yield

@@ -11,6 +11,7 @@ is applied after the product: h' = tanh(r * (U h) + W x). `reset_after` chooses 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -39,14 +40,17 @@ class GRUWeights:
     bx: FloatArray
     """(h,)"""
 
-    def check(self, where: str) -> None:
-        """Refuse shapes that do not belong together."""
-        e, h = self.Wx.shape if self.Wx.ndim == 2 else (0, 0)
+    @classmethod
+    def read(cls, arrays: Mapping[str, Any], prefix: str, where: str) -> GRUWeights:
+        """Those of the arrays whose names begin with the prefix; shapes that do not belong together are refused."""
+        weights = cls(*(arrays[f"{prefix}{field.name}"].astype(np.float32) for field in fields(cls)))
+        e, h = weights.Wx.shape if weights.Wx.ndim == 2 else (0, 0)
         wanted = {"W": (e, 2 * h), "U": (h, 2 * h), "Wx": (e, h), "Ux": (h, h), "b": (2 * h,), "bx": (h,)}
-        for field in fields(self):
-            found = getattr(self, field.name).shape
-            if found != wanted[field.name] or not h:
-                raise EncoderError(f"{where}: {field.name} has the shape {found}, not {wanted[field.name]}.")
+        for name, shape in wanted.items():
+            found = getattr(weights, name).shape
+            if found != shape or not h:
+                raise EncoderError(f"{where}: {name} has the shape {found}, not {shape}.")
+        return weights
 
     @property
     def size(self) -> int:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import zipfile
-from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 
 from pfungst.core import DataError
-from pfungst.core.files import cache_root
+from pfungst.core.files import cache_root, replacing
 from pfungst.text.encoders.base import EncoderError, FloatArray, best_device
 from pfungst.text.encoders.gru import GRUWeights
 from pfungst.text.encoders.pickled_table import read_table
@@ -65,13 +63,9 @@ def load_published(folder: str | Path, *, device: str | None = None, end_of_sent
 def _gru(path: Path, prefix: str) -> GRUWeights:
     try:
         with np.load(path, allow_pickle=False) as archive:
-            weights = GRUWeights(
-                *(archive[f"{prefix}_{field.name}"].astype(np.float32, copy=False) for field in fields(GRUWeights))
-            )
+            return GRUWeights.read(archive, f"{prefix}_", f"{path}, {prefix}")
     except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
         raise EncoderError(f"{path}: the weights {prefix}_* cannot be read ({error}).") from error
-    weights.check(f"{path}, {prefix}")
-    return weights
 
 
 def _table(path: Path, rows: int) -> FloatArray:
@@ -88,18 +82,12 @@ def _table(path: Path, rows: int) -> FloatArray:
 
 
 def _converted(path: Path, rows: int) -> FloatArray:
-    folder = cache_root() / "skip-thoughts"
-    target = folder / f"{_content([path])}.npy"
+    target = cache_root() / "skip-thoughts" / f"{_content([path])}.npy"
     if not target.is_file():
         table = read_table(path, rows)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            temporary = folder / f".{target.name}.{os.getpid()}.tmp"
-            with open(temporary, "wb") as file:
+            with replacing(target) as temporary, open(temporary, "wb") as file:
                 np.save(file, table, allow_pickle=False)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(target)
         except OSError:
             return table
     return np.load(target, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]

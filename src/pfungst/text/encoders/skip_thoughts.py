@@ -214,42 +214,30 @@ class SkipThoughts:
         if not isinstance(settings, dict) or settings.get("format") != FORMAT:
             raise EncoderError(f"{path}: not a skip-thoughts model of this package (no format {FORMAT!r} in it).")
         try:
-            return cls._assemble(settings, tensors, source=source, device=device, where=str(path))
+            parts: list[Part] = []
+            for number in range(settings["parts"]):
+                own = tensors.get(f"{number}.table")
+                table = parts[0].table if own is None else own.astype(np.float32)
+                ways = [way for way in ("forward", "backward") if way == "forward" or f"{number}.{way}.W" in tensors]
+                grus = (GRUWeights.read(tensors, f"{number}.{way}.", f"{path}, {number}.{way}") for way in ways)
+                parts.append(Part(table, *grus))
+            words = tensors["vocabulary"].tobytes().decode().split("\n")
+            if len(words) != len(parts[0].table):
+                raise ValueError(f"{len(words)} words but {len(parts[0].table)} vectors")
+            return cls(
+                parts=tuple(parts),
+                vocabulary={word: row for row, word in enumerate(words)},
+                tokens=settings["tokens"],
+                unknown=settings["unknown"],
+                grams=tensors["grams"].astype(np.float32) if "grams" in tensors else None,
+                end=settings["end"],
+                reset_after=settings["reset"] == "after",
+                name=settings["name"],
+                source=source,
+                device=device,
+            )
         except (KeyError, TypeError, ValueError) as error:
             raise EncoderError(f"{path}: the model is incomplete ({error}).") from error
-
-    @classmethod
-    def _assemble(
-        cls, settings: Mapping[str, Any], tensors: Mapping[str, Any], *, source: str, device: str, where: str
-    ) -> SkipThoughts:
-        def gru(prefix: str) -> GRUWeights:
-            weights = GRUWeights(
-                *(tensors[f"{prefix}.{field.name}"].astype(np.float32) for field in fields(GRUWeights))
-            )
-            weights.check(f"{where}, {prefix}")
-            return weights
-
-        parts: list[Part] = []
-        for number in range(settings["parts"]):
-            own = tensors.get(f"{number}.table")
-            table = parts[0].table if own is None else own.astype(np.float32)
-            backward = gru(f"{number}.backward") if f"{number}.backward.W" in tensors else None
-            parts.append(Part(table, gru(f"{number}.forward"), backward))
-        words = tensors["vocabulary"].tobytes().decode().split("\n")
-        if len(words) != len(parts[0].table):
-            raise ValueError(f"{len(words)} words but {len(parts[0].table)} vectors")
-        return cls(
-            parts=tuple(parts),
-            vocabulary={word: row for row, word in enumerate(words)},
-            tokens=settings["tokens"],
-            unknown=settings["unknown"],
-            grams=tensors["grams"].astype(np.float32) if "grams" in tensors else None,
-            end=settings["end"],
-            reset_after=settings["reset"] == "after",
-            name=settings["name"],
-            source=source,
-            device=device,
-        )
 
 
 def _with_one(rows: FloatArray) -> np.ndarray[Any, np.dtype[np.float64]]:

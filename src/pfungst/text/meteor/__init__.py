@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.text.meteor.index import Facts, Index, Links, Sentences, Words, build
+from pfungst.text.meteor.index import Index, build
 from pfungst.text.meteor.resources import Progress, lists, paraphrases
 
 Floats = npt.NDArray[np.float64]
@@ -56,10 +56,9 @@ def scores_and_bounds(index: Index, first: int, last: int) -> tuple[Floats, Floa
     from pfungst.text.meteor.rows import score_rows
 
     scores, bounds = np.zeros((2, last - first, len(index.pool.starts) - 1))
-    arrays = _arrays(index)
 
     def work(begin: int, end: int) -> None:
-        score_rows(begin, end, *arrays, bounds[begin - first : end - first], scores[begin - first : end - first])
+        score_rows(begin, end, *index, bounds[begin - first : end - first], scores[begin - first : end - first])
 
     for _ in _spread(work, first, last):
         pass
@@ -73,10 +72,9 @@ def best_pairs(index: Index, k: int, excluded: Sequence[int | None], progress: P
     mains = len(index.main.starts) - 1
     places, scores = np.zeros((mains, k), dtype=np.int64), np.zeros((mains, k))
     hidden = np.asarray([-1 if place is None else place for place in excluded], dtype=np.int64)
-    arrays = _arrays(index)
 
     def work(begin: int, end: int) -> int:
-        return int(top_rows(begin, end, *arrays, hidden, places, scores))
+        return int(top_rows(begin, end, *index, hidden, places, scores))
 
     progress("ranking", 0, mains)
     aligned = 0
@@ -84,14 +82,6 @@ def best_pairs(index: Index, k: int, excluded: Sequence[int | None], progress: P
         aligned += done
         progress("ranking", end, mains)
     return places, scores, aligned
-
-
-def _arrays(index: Index) -> tuple[Words, Sentences, Facts, Sentences, Facts, Links]:
-    from pfungst.text.meteor.bounds import facts
-
-    function = index.words.function
-    main, pool = (Facts(*facts(sentences, function)) for sentences in (index.main, index.pool))
-    return index.words, index.main, main, index.pool, pool, index.links
 
 
 def _spread(work: Callable[[int, int], Any], first: int, last: int) -> Iterator[tuple[Any, tuple[int, int]]]:

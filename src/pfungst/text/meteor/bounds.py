@@ -16,9 +16,8 @@ import numpy as np
 
 from pfungst.text.compiled import Array, Bits, compiled, ones
 from pfungst.text.meteor.align import ALPHA, BETA, GAMMA
-from pfungst.text.meteor.index import Facts, Links, Sentences, Words
+from pfungst.text.meteor.index import MASK, Links, Sentences, Words
 
-MASK = 64
 ROUNDING = 1.0 + 1e-9
 """The bound must stay one in floating-point numbers."""
 EXACT, SYNONYM, OTHER = 3, 2, 1
@@ -53,21 +52,6 @@ class Opened(NamedTuple):
     """(phrases,) the same of phrases of several words."""
     head: Array
     """(phrases,) first row for `find_matches`, -1 for none."""
-
-
-@compiled
-def facts(sentences: Sentences, function: Array) -> tuple[Array, Array]:
-    """What `Facts` says of every sentence."""
-    words, starts = sentences.words, sentences.starts
-    total = np.zeros(len(starts) - 1, dtype=np.int64)
-    masks = np.zeros(len(starts) - 1, dtype=np.uint64)
-    for j in range(len(total)):
-        for k in range(starts[j + 1] - starts[j]):
-            is_function = function[words[starts[j] + k]]
-            total[j] += 5 if is_function else 15
-            if is_function and k < MASK:
-                masks[j] |= np.uint64(1) << np.uint64(k)
-    return total, masks
 
 
 @compiled
@@ -124,15 +108,12 @@ def open_main(row: int, main: Sentences, words: Words, links: Links, opened: Ope
 
 
 @compiled
-def bound_all(
-    row: int, main: Sentences, main_facts: Facts, pool: Sentences, pool_facts: Facts, links: Links, opened: Opened,
-    bounds: Array,
-) -> None:  # fmt: skip
+def bound_all(row: int, main: Sentences, pool: Sentences, links: Links, opened: Opened, bounds: Array) -> None:
     """bounds[j]: what METEOR of pool question j with the opened main question cannot exceed; 0 only where it is 0."""
-    length, total, function = main.starts[row + 1] - main.starts[row], main_facts.total[row], main_facts.function[row]
+    length, total, function = main.starts[row + 1] - main.starts[row], main.total[row], main.function[row]
     words, starts, phrase_starts, phrases = pool.words, pool.starts, pool.phrase_starts, pool.phrase
     phrase_place, phrase_length = pool.phrase_place, links.length
-    pool_total, pool_function = pool_facts
+    pool_total, pool_function = pool.total, pool.function
     best, masks, phrase_masks, head = opened
     longest = 0
     for j in range(len(starts) - 1):
@@ -225,15 +206,14 @@ def _segments(
 
 @compiled
 def tighten(
-    bound: float, row: int, j: int, main: Sentences, main_facts: Facts, pool: Sentences, pool_facts: Facts,
-    links: Links, opened: Opened, work: Array,
-) -> float:  # fmt: skip
+    bound: float, row: int, j: int, main: Sentences, pool: Sentences, links: Links, opened: Opened, work: Array
+) -> float:
     """The second bound of pool question j; `bound`: the first. work: integers (4, MASK + 2)."""
-    length, total, function = main.starts[row + 1] - main.starts[row], main_facts.total[row], main_facts.function[row]
+    length, total, function = main.starts[row + 1] - main.starts[row], main.total[row], main.function[row]
     hyp = pool.words[pool.starts[j] : pool.starts[j + 1]]
     begin, end = pool.phrase_starts[j], pool.phrase_starts[j + 1]
     places, phrases, phrase_length = pool.phrase_place[begin:end], pool.phrase[begin:end], links.length
-    own_total, own_function = pool_facts.total[j], pool_facts.function[j]
+    own_total, own_function = pool.total[j], pool.function[j]
     if length > MASK or len(hyp) > MASK:
         return bound
     one = np.uint64(1)

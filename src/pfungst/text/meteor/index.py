@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +18,8 @@ Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 LONGEST = (1 << 14) - 1
 """Words of a sentence; places are packed into 14 bits."""
+MASK = 64
+"""Words of a sentence that are bits of a machine word."""
 LONGEST_PHRASE = 7
 """Words of a paraphrase; lengths are packed into 3 bits."""
 
@@ -51,6 +52,10 @@ class Sentences(NamedTuple):
     phrase_place: Ints
     """First word of the phrase, counted in its sentence."""
     phrase: Ints
+    total: Longs
+    """Weight of all words, in twentieths: 15 of a content word, 5 of a function word."""
+    function: npt.NDArray[np.uint64]
+    """Which of the first MASK words are function words, a bit each."""
 
 
 class Links(NamedTuple):
@@ -68,15 +73,7 @@ class Links(NamedTuple):
     """The word of a phrase of one word, -1 for longer ones."""
 
 
-class Facts(NamedTuple):
-    """Of every sentence: weight of its words, and which of them are function words (mask)."""
-
-    total: Longs
-    function: npt.NDArray[np.uint64]
-
-
-@dataclass(frozen=True)
-class Index:
+class Index(NamedTuple):
     words: Words
     main: Sentences
     pool: Sentences
@@ -91,12 +88,13 @@ def build(main: Sequence[str], pool: Sequence[str], lists: Lists, table: Paraphr
     occurrences = [found.of(*text) for text in texts]
     single = found.single()
     links, number = _link(table, [phrase for _, _, phrase in occurrences], single)
-    sentences = [
-        _sentences(words, starts, place, sentence, number[phrase], links.length)
-        for (words, starts), (sentence, place, phrase) in zip(texts, occurrences, strict=True)
-    ]
     own = np.where(single >= 0, number[single], -1).astype(np.int32)
-    return Index(_words(vocabulary, lists, own), sentences[0], sentences[1], links)
+    known_words = _words(vocabulary, lists, own)
+    main_sentences, pool_sentences = (
+        _sentences(words, starts, place, sentence, number[phrase], links.length, known_words.function)
+        for (words, starts), (sentence, place, phrase) in zip(texts, occurrences, strict=True)
+    )
+    return Index(known_words, main_sentences, pool_sentences, links)
 
 
 def _number(sentences: Sequence[str], vocabulary: dict[str, int], lists: Lists, name: str) -> tuple[Ints, Longs]:
@@ -234,9 +232,25 @@ def _link(table: Paraphrases, phrases: Sequence[Ints], single: Ints) -> tuple[Li
     ), number
 
 
-def _sentences(words: Ints, starts: Longs, place: Ints, sentence: Longs, phrase: Ints, length: Ints) -> Sentences:
+def _sentences(
+    words: Ints,
+    starts: Longs,
+    place: Ints,
+    sentence: Longs,
+    phrase: Ints,
+    length: Ints,
+    function: npt.NDArray[np.bool_],
+) -> Sentences:
     kept = phrase >= 0
     kept[kept] = length[phrase[kept]] > 1
     phrase_starts = np.zeros(len(starts), dtype=np.int64)
     np.cumsum(np.bincount(sentence[kept], minlength=len(starts) - 1), out=phrase_starts[1:])
-    return Sentences(words, starts, phrase_starts, place[kept], phrase[kept])
+    at = np.arange(len(words)) - np.repeat(starts[:-1], np.diff(starts))
+    bits = np.where(function[words] & (at < MASK), np.uint64(1) << np.minimum(at, MASK - 1).astype(np.uint64), 0)
+    total, functions = _sums(np.where(function[words], 5, 15), starts), _sums(bits.astype(np.uint64), starts)
+    return Sentences(words, starts, phrase_starts, place[kept], phrase[kept], total, functions)
+
+
+def _sums(values: npt.NDArray[Any], starts: Longs) -> npt.NDArray[Any]:
+    """The sum of each sentence's values."""
+    return np.diff(np.concatenate([np.zeros(1, values.dtype), np.cumsum(values)])[starts])

@@ -6,8 +6,8 @@ import numpy as np
 
 from pfungst.text.compiled import Array, compiled
 from pfungst.text.meteor.align import align
-from pfungst.text.meteor.bounds import MASK, Opened, bound_all, open_main, tighten
-from pfungst.text.meteor.index import Facts, Links, Sentences, Words
+from pfungst.text.meteor.bounds import Opened, bound_all, open_main, tighten
+from pfungst.text.meteor.index import MASK, Links, Sentences, Words
 from pfungst.text.meteor.matches import find_matches, shell_sort
 
 BUCKETS = 1024
@@ -40,21 +40,20 @@ def _score(ref: Array, j: int, words: Words, pool: Sentences, links: Links, head
 
 @compiled
 def score_rows(
-    first: int, last: int, words: Words, main: Sentences, main_facts: Facts, pool: Sentences, pool_facts: Facts,
-    links: Links, limits: Array, scores: Array,
+    first: int, last: int, words: Words, main: Sentences, pool: Sentences, links: Links, limits: Array, scores: Array,
 ) -> None:  # fmt: skip
     """Bound and score of all pairs with the main questions from first to last, (rows, pool)."""
     opened, keys, work = _workspace(words, links)
     for row in range(first, last):
         bounds = limits[row - first]
         entry = open_main(row, main, words, links, opened)
-        bound_all(row, main, main_facts, pool, pool_facts, links, opened, bounds)
+        bound_all(row, main, pool, links, opened, bounds)
         ref = main.words[main.starts[row] : main.starts[row + 1]]
         for j in range(len(bounds)):
             scores[row - first, j] = 0.0
             if bounds[j] > 0:
                 scores[row - first, j], keys = _score(ref, j, words, pool, links, opened.head, entry, keys)
-                bounds[j] = tighten(bounds[j], row, j, main, main_facts, pool, pool_facts, links, opened, work)
+                bounds[j] = tighten(bounds[j], row, j, main, pool, links, opened, work)
 
 
 @compiled
@@ -86,8 +85,8 @@ def _first_limit(bounds: Array, k: int) -> float:
 
 @compiled
 def top_rows(
-    first: int, last: int, words: Words, main: Sentences, main_facts: Facts, pool: Sentences, pool_facts: Facts,
-    links: Links, excluded: Array, places: Array, scores: Array,
+    first: int, last: int, words: Words, main: Sentences, pool: Sentences, links: Links, excluded: Array,
+    places: Array, scores: Array,
 ) -> int:  # fmt: skip
     """The best pool questions of the main questions from first to last into places and scores (main, k).
 
@@ -101,7 +100,7 @@ def top_rows(
     aligned = 0
     for row in range(first, last):
         entry = open_main(row, main, words, links, opened)
-        bound_all(row, main, main_facts, pool, pool_facts, links, opened, bounds)
+        bound_all(row, main, pool, links, opened, bounds)
         ref = main.words[main.starts[row] : main.starts[row + 1]]
         if excluded[row] >= 0:
             bounds[excluded[row]] = -1.0
@@ -111,7 +110,7 @@ def top_rows(
             many = 0
             for j in range(len(bounds)):
                 if low <= bounds[j] < high and bounds[j] > 0:
-                    tight = tighten(bounds[j], row, j, main, main_facts, pool, pool_facts, links, opened, work)
+                    tight = tighten(bounds[j], row, j, main, pool, links, opened, work)
                     chosen[many], below[many] = j, -tight
                     many += 1
             shell_sort(below, many, chosen)
