@@ -67,15 +67,9 @@ def delimiter(head: str, suffix: str = "") -> str:
     return next((mark for mark in ",\t;" if mark in head), ",")
 
 
-def table(file: File) -> Iterator[tuple[int, dict[str, Any] | Bad]]:
-    """(line number, row) of a CSV or TSV file whose first line names the columns; empty cells are left out."""
-    for number, row, _ in placed_rows(file):
-        yield number, row
-
-
-def placed_rows(file: File) -> Iterator[tuple[int, dict[str, Any] | Bad, tuple[int, int]]]:
-    """(line number, row, first byte and the one behind the last) of a CSV or TSV file, for whom rows are too large to
-    keep."""
+def table(file: File) -> Iterator[tuple[int, dict[str, Any] | Bad, tuple[int, int]]]:
+    """(line number, row, first byte and the one behind the last) of a CSV or TSV file whose first line names the
+    columns; empty cells are left out. The bytes are for whom rows are too large to keep."""
     end = [0]
     between = delimiter(file.head().partition("\n")[0], file.suffix)
     reader = csv.reader(_with_ends(file, end), delimiter=between)

@@ -33,12 +33,12 @@ class EvalScope(LogFormat):
         review = row if "sample_score" in row else self._reviews(source).get(key, {})
         score = cells.mapping(cells.mapping(review.get("sample_score")).get("score"))
         output = cells.mapping(row.get("model_output"))
-        reply, thinking, stop = said(output) if output else (score.get("prediction"), "", "")
+        reply, told = said(output)
+        reply = reply if output else score.get("prediction")
         target = cells.optional(review.get("target"), "target")
         prompt = _prompt(row) or _prompt(review)
         choices = cells.options_in(prompt) if len(target.strip()) == 1 else ()
         right = cells.target_of(target, choices, "target", lettered=True) if target else None
-        usage = cells.mapping(output.get("usage"))
         return Record(
             key,
             reply if isinstance(reply, str) else None,
@@ -47,13 +47,9 @@ class EvalScope(LogFormat):
             choices=choices,
             answers=() if right is None else (right,),
             target=right,
-            thinking=thinking,
-            stop=stop,
-            input_tokens=cells.whole(usage.get("input_tokens")),
-            output_tokens=cells.whole(usage.get("output_tokens")),
-            seconds=cells.number(output.get("time")),
             row_number=True,
             metrics=cells.mapping(score.get("value")),
+            **told,
         )
 
     def about(self, source: Source) -> About:

@@ -36,11 +36,10 @@ class Inspect(LogFormat):
     def record(self, row: Mapping[str, Any], where: str, source: Source) -> Record:
         metadata = cells.mapping(row.get("metadata"))
         output = cells.mapping(row.get("output"))
-        usage = cells.mapping(output.get("usage"))
         choices = cells.listed(row.get("choices"), "choices") if row.get("choices") else ()
         answers = cells.listed(row.get("target"), "target") if cells.known(row.get("target")) else ()
         answers = tuple(cells.right_answer(answer, choices, "target") for answer in answers if answer != "")
-        reply, thinking, stop = said(output)
+        reply, told = said(output)
         epoch = cells.whole(row.get("epoch")) or 1
         return Record(
             cells.identifier(cells.first(metadata, ("example_id",)) or row.get("id"), "id"),
@@ -52,16 +51,12 @@ class Inspect(LogFormat):
             target=answers[0] if len(set(answers)) == 1 else None,
             image_id=cells.optional(metadata.get(self.set.get("image") or "image_id"), "the image"),
             question_type=cells.optional(metadata.get(self.set.get("category") or "category"), "the category"),
-            thinking=thinking,
-            stop=stop,
-            input_tokens=cells.whole(usage.get("input_tokens")),
-            output_tokens=cells.whole(usage.get("output_tokens")),
-            seconds=cells.number(output.get("time")),
             take=epoch - 1,
             condition=cells.optional(metadata.get("variant"), "the variant"),
             metrics={
                 name: cells.mapping(score).get("value") for name, score in cells.mapping(row.get("scores")).items()
             },
+            **told,
         )
 
     def about(self, source: Source) -> About:
@@ -78,8 +73,8 @@ class Inspect(LogFormat):
         return About(str(run.get("model") or ""), str(data.get("name") or run.get("task") or ""), results, notes)
 
 
-def said(output: Mapping[str, Any]) -> tuple[str | None, str, str]:
-    """Reply, thinking and stop reason of a model output in inspect's shape."""
+def said(output: Mapping[str, Any]) -> tuple[str | None, dict[str, Any]]:
+    """The reply in a model output in inspect's shape, and what else it tells a record: thinking, stop reason, costs."""
     found = output.get("choices")
     first = cells.mapping(found[0]) if isinstance(found, list) and found else {}
     content = cells.mapping(first.get("message")).get("content")
@@ -92,7 +87,15 @@ def said(output: Mapping[str, Any]) -> tuple[str | None, str, str]:
     reply = output.get("completion")
     if not isinstance(reply, str):
         reply = cells.message_text(content) if first else None
-    return reply, "\n".join(thinking), str(first.get("stop_reason") or "")
+    usage = cells.mapping(output.get("usage"))
+    told = {
+        "thinking": "\n".join(thinking),
+        "stop": str(first.get("stop_reason") or ""),
+        "input_tokens": cells.whole(usage.get("input_tokens")),
+        "output_tokens": cells.whole(usage.get("output_tokens")),
+        "seconds": cells.number(output.get("time")),
+    }
+    return reply, told
 
 
 def _prompt(row: Mapping[str, Any]) -> str:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from pfungst.core import Dataset, Example, Image, PlayerError, Query
 from pfungst.core.images import NAMED
+from pfungst.data.fields import most_frequent
 from pfungst.players.hashing import digest
 
 
 def truth(example: Example) -> str | None:
     """The right answer: the target, else the most frequent human answer (the first of those said equally often)."""
-    if example.target is not None:
-        return example.target
-    return Counter(example.answers).most_common(1)[0][0] if example.answers else None
+    return example.target if example.target is not None else most_frequent(example.answers)
 
 
 def content_digest(data: Dataset) -> str:

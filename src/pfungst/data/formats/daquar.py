@@ -104,7 +104,7 @@ def without_image(question: str) -> tuple[str, str]:
 
 
 def _table(job: Job, file: File) -> Iterator[tuple[int, str, str, str]]:
-    for number, row in table(file):
+    for number, row, _ in table(file):
         if isinstance(row, Bad):
             job.bad(file, number, row)
             continue

@@ -26,7 +26,7 @@ from pfungst.data.formats.layouts import naturalbench
 from pfungst.data.formats.rows import SEVERAL, ColumnOptions, Rows
 from pfungst.data.images import StoredImage, from_base64
 from pfungst.data.job import Format, Found, Job
-from pfungst.data.lines import MAX_LINE, placed_rows
+from pfungst.data.lines import MAX_LINE, table
 
 CIRCLE = 1_000_000
 """Rotation r of a question has the index of the original plus r times this."""
@@ -63,15 +63,15 @@ class VlmEvalKit(Format):
         job.name = "+".join(chosen)
         rows = Rows(job)
         for split in job.in_turn(chosen):
-            table = _Table(splits[split], job)
-            for place, (number, row, cell) in enumerate(table.rows()):
-                yield from job.example((table.file, number), table.example, rows, place, number, row, cell)
+            tsv = _Table(splits[split], job)
+            for place, (number, row, cell) in enumerate(tsv.rows()):
+                yield from job.example((tsv.file, number), tsv.example, rows, place, number, row, cell)
 
 
 def _circular(file: File) -> frozenset[int]:
     """The questions of a circular evaluation that stand there again with rotated options."""
     numbers = set()
-    for _, row, _ in placed_rows(file):
+    for _, row, _ in table(file):
         index = "" if isinstance(row, Bad) else _plain(row.get("index", ""))
         if not index.isdecimal() and not isinstance(row, Bad):
             return frozenset()
@@ -137,7 +137,7 @@ class _Table:
         self._searched = False
 
     def rows(self) -> Iterator[tuple[int, Row | Bad, Cell | None]]:
-        for number, row, place in placed_rows(self.file):
+        for number, row, place in table(self.file):
             if isinstance(row, Bad):
                 yield number, row, None
                 continue
