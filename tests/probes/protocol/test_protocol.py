@@ -20,8 +20,7 @@ from pfungst.core.images import as_rgb
 from pfungst.planning import plan
 from pfungst.players.letters import in_words, lettered
 from pfungst.probes import check_probe, get_probe
-from pfungst.probes.protocol.reading import Reader, with_letters
-from pfungst.probes.protocol.templates import TEMPLATES, JPEGImage, are_free, ordered, style_for
+from pfungst.probes.protocol.templates import TEMPLATES, JPEGImage, Reader, are_free, ordered, style_for, with_letters
 from pfungst.report.harness import harness_pairs
 from pfungst.report.pairing import read_runs
 from tests.players.api_server import Exchange, Server, serving

@@ -24,7 +24,6 @@ from pfungst.core import (
 )
 from pfungst.probes import measure
 from pfungst.probes.protocol.design import crossed
-from pfungst.probes.protocol.reading import Reader
 from pfungst.probes.protocol.results import BETWEEN, MATCHER, read
 from pfungst.probes.protocol.templates import (
     ORDERS,
@@ -32,6 +31,7 @@ from pfungst.probes.protocol.templates import (
     STYLES,
     TEMPLATES,
     JPEGImage,
+    Reader,
     Template,
     are_free,
     ordered,

@@ -1,4 +1,4 @@
-"""What harnesses do differently: prompts, labels and order of options, place and encoding of the image.
+"""What harnesses do differently: prompts, labels and order of options, place and encoding of the image, reading.
 
 The prompts are laid out as those of lmms-eval (tasks vqav2, mmbench) and VLMEvalKit (ImageMCQDataset, ImageVQADataset)
 are; the sentences are ours and say the same. A file of your own can hold any others, letter for letter.
@@ -12,11 +12,14 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pfungst.core import Image, UsageError
 from pfungst.core.images import as_rgb
+from pfungst.scores import same_answer
+from pfungst.scores.matchers import get_matcher
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -146,3 +149,50 @@ def _codec() -> str:
     import PIL.features
 
     return str(PIL.features.version("libjpeg_turbo") or PIL.features.version("jpg"))
+
+
+# --- replies ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A matcher that reads replies to options of this style; by themselves matchers know the labels A, B, C alone."""
+
+    matcher: str
+    style: str = ""
+
+    def __call__(self, reply: str, choices: Sequence[str], kind: str) -> str | None:
+        return get_matcher(self.matcher)(with_letters(reply, self.style, choices), choices, kind)
+
+
+def with_letters(reply: str, style: str, choices: Sequence[str]) -> str:
+    """The reply with capital letters where it names an option by the label that it was shown: `(b)`, `2)`, or, where
+    options have none, the option itself.
+
+    A label counts where it stands alone, at the start before a mark, in brackets, or after words such as `answer is`.
+    """
+    if style == "text":
+        named = [at for at, choice in enumerate(choices[:26]) if same_answer(reply.strip(" .\n"), choice)]
+        return chr(65 + named[0]) if len(named) == 1 else reply
+    if style not in ("(a)", "1)") or not choices or any(reply.strip() == choice.strip() for choice in choices):
+        return reply
+    for pattern in _patterns(style, min(len(choices), 26)):
+        reply = pattern.sub(lambda found: found[1] + _capital(found[2]) + found[3], reply)
+    return reply
+
+
+@lru_cache(maxsize=64)
+def _patterns(style: str, count: int) -> tuple[re.Pattern[str], ...]:
+    labels = [chr(97 + at) if style == "(a)" else str(at + 1) for at in range(count)]
+    label = "(" + "|".join(sorted(labels, key=len, reverse=True)) + ")"
+    cue = r"(?:answer|option|choice|number|letter)(?:\s+is)?(?:\s+(?:option|number|letter))?\s*:?"
+    return (
+        re.compile(rf"\A(\W*){label}(\W*)\Z"),
+        re.compile(rf"\A(\W*){label}([).:](?!\d))"),
+        re.compile(rf"(\(){label}(\))"),
+        re.compile(rf"(\b{cue}\s+\W?){label}((?=\s*(?:[.,;:)!?\n]|\Z)))", re.IGNORECASE),
+    )
+
+
+def _capital(label: str) -> str:
+    return label.upper() if label.isalpha() else chr(64 + int(label))

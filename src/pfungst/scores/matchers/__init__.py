@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from pfungst.core import PfungstError
 from pfungst.core.registry import Registry
-from pfungst.scores.matchers.kinds import kind_of
+from pfungst.scores.matchers.words import kind_of
 
 Matcher = Callable[[str, Sequence[str], str], str | None]
 """A function of the reply, the choices (empty: an open question) and the kind of answer the data set expects."""
@@ -20,9 +20,9 @@ MATCHERS = Registry(
     "pfungst.matchers",
     {
         "lenient": "pfungst.scores.matchers.lenient:lenient",
-        "strict": "pfungst.scores.matchers.strict:strict",
-        "first-word": "pfungst.scores.matchers.first_word:first_word",
-        "contains": "pfungst.scores.matchers.contains:contains",
+        "strict": "pfungst.scores.matchers.simple:strict",
+        "first-word": "pfungst.scores.matchers.simple:first_word",
+        "contains": "pfungst.scores.matchers.simple:contains",
         "lmms-eval": "pfungst.scores.matchers.lmms_eval:lmms_eval",
         "vlmevalkit": "pfungst.scores.matchers.vlmevalkit:vlmevalkit",
     },

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pfungst.scores.matchers.letters import Letters, nth
-from pfungst.scores.matchers.naming import LONGEST, Reading, meant_in, mentioned, single
+from pfungst.scores.matchers.naming import LONGEST, Letters, Reading, meant_in, mentioned, nth, single
 from pfungst.scores.matchers.numbers import read_number, worth
 from pfungst.scores.matchers.options import Options, loose, says_none
 from pfungst.scores.matchers.phrases import AGAIN, CUE, JUDGED, LEAD, REFUSAL, REVISION, WEAK_REVISION

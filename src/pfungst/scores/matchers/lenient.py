@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pfungst.scores.matchers.choosing import choose
-from pfungst.scores.matchers.kinds import kind_of
 from pfungst.scores.matchers.numbers import read_number
 from pfungst.scores.matchers.open_text import clean
 from pfungst.scores.matchers.options import Options
 from pfungst.scores.matchers.phrases import REFUSAL, REVISION
 from pfungst.scores.matchers.polar import polar
 from pfungst.scores.matchers.reply import ends, marked, plain, said
+from pfungst.scores.matchers.words import kind_of
 
 _PASSES = 6
 

@@ -1,4 +1,4 @@
-"""Words, sentences and letters of a reply."""
+"""Words, sentences and letters of a reply; words for kinds of answers."""
 
 from __future__ import annotations
 
@@ -19,6 +19,12 @@ _ABBREVIATION = re.compile(
     r"(?:\b(?:mr|mrs|ms|dr|st|jr|sr|vs|no|etc|e\.g|i\.e|approx|inc|ltd|mt|ft)|\b[^\W\d_])\Z", re.I
 )
 _END = re.compile(r"[.!?]+[\"')\]]*(?=\s|\Z)|[。！？]+|\n+")
+_SYNONYMS = {
+    "yes/no": ("yes/no", "yesno", "yes no", "yorn", "y/n", "yn", "binary", "boolean", "bool", "polar", "closed"),
+    "number": ("number", "numeric", "numerical", "count", "counting", "integer", "int", "float"),
+    "other": ("other", "open", "open-ended", "open ended", "free", "free form", "text", "string"),
+}
+_KINDS = {word: kind for kind, words in _SYNONYMS.items() for word in words}
 
 
 class Word(NamedTuple):
@@ -80,3 +86,9 @@ def listed(text: str, separator: str | None = None) -> frozenset[str]:
 def labels(count: int) -> list[str]:
     """The letters of the first options: A, B, ... Z. Further options have none that a reply could name."""
     return [chr(65 + index) for index in range(min(count, 26))]
+
+
+def kind_of(word: str) -> str:
+    """`yes/no`, `number`, `other`, or empty for anything else, `choice` included: the choices say that."""
+    text = " ".join(word.casefold().replace("_", " ").split())
+    return _KINDS.get(text) or _KINDS.get(text.replace("-", " "), "")
