@@ -153,19 +153,9 @@ def examine(
         on=place.on if place is not None else "local",
     )  # fmt: skip
     reading = matcher or matcher_of(chosen)
-    config = {
-        "pfungst": _version(),
-        "python": platform.python_version(),
-        "matcher": reading,
-        "player": {"spec": player if isinstance(player, str) else None, "options": dict(player_options or {})},
-        "data": {
-            "spec": spec,
-            "options": dict(data_options or {}),
-            "limit": limit,
-            "only": list(only),
-            "open": open_questions,
-        },
-    }
+    about = {"options": dict(data_options or {}), "limit": limit, "only": list(only), "open": open_questions}
+    config = run_config(reading, spec, **about)
+    config["player"] = {"spec": player if isinstance(player, str) else None, "options": dict(player_options or {})}
     # With copies of the player it is the asking that is spread: a search runs here and asks all of them.
     search = place if replicas is None else None
     with closing(chosen):
@@ -185,6 +175,19 @@ def examine(
         note(path, told)
     notes = (*notes_of(chosen), *told, *taken())
     return Run(path, examined.findings, notes, examined.problems, judge=examined.judge)
+
+
+def run_config(matcher: str, data: str | None, **about: Any) -> dict[str, Any]:
+    """What a run folder notes about how it was made: by default for answers that somebody gave to a whole data set."""
+    from pfungst import __version__
+
+    return {
+        "pfungst": __version__,
+        "python": platform.python_version(),
+        "matcher": matcher,
+        "player": {"spec": None, "options": {}},
+        "data": {"spec": data, "options": {}, "limit": None, "only": [], "open": False, **about},
+    }
 
 
 def _with_money(player: object, options: Mapping[str, Any], budget: float | None) -> Mapping[str, Any]:
@@ -271,9 +274,12 @@ def rescore(
                 parse_settings(PROBES.get(one["name"]), one["settings"], what=f"probe {one['name']}")
                 for one in config["probes"]
             ]
-    was = config["player"]
+    was, before = config["player"], _told(path)
+    # Of a finished run: the queries that failed, and with a precision the images that each probe asked about.
+    missing = len(before.get("failed", []))
+    images = {probe: int(stop["images"]) for probe, stop in before.get("precision", {}).items()}
     player = StoredPlayer(
-        was["name"], was["fingerprint"], was.get("reads_scenes", False), was.get("reads_ids", False), _missing(path),
+        was["name"], was["fingerprint"], was.get("reads_scenes", False), was.get("reads_ids", False), missing,
         frozenset(was.get("takes", ())),
     )  # fmt: skip
     reading = matcher or config.get("matcher", "")
@@ -283,22 +289,12 @@ def rescore(
     label = "-".join(map(slug, named))
     exam = Exam(
         player, part, probes, score, path, config["seed"], config, progress, matcher=reader, label=label,
-        precision=config.get("precision"), share=config.get("share", False), images=_images_asked(path),
+        precision=config.get("precision"), share=config.get("share", False), images=images,
     )  # fmt: skip
     examined = exam.run()
     write_report(path, part, label)
     notes = reading_notes(examined, part.metric, reading)
     return Run(path, examined.findings, notes, examined.problems, label, examined.judge)
-
-
-def _missing(run: Path) -> int:
-    """Queries of a finished run that failed."""
-    return len(_told(run).get("failed", []))
-
-
-def _images_asked(run: Path) -> dict[str, int]:
-    """Of a finished run with a precision: the images that each probe asked about."""
-    return {probe: int(stop["images"]) for probe, stop in _told(run).get("precision", {}).items()}
 
 
 def _told(run: Path) -> dict[str, Any]:
@@ -378,9 +374,3 @@ def _fingerprint(data: Sequence[Example]) -> str:
 def slug(name: str) -> str:
     """A name as part of a folder's name."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60] or "run"
-
-
-def _version() -> str:
-    from pfungst import __version__
-
-    return __version__

@@ -8,11 +8,9 @@ from pfungst.cli import (
     audit,
     check,
     compare,
-    data,
     decoys,
     examine,
     experiments,
-    games,
     helping,
     import_,
     list_,
@@ -49,7 +47,7 @@ app.command("rank")(rank.rank)
 app.command("decoys")(decoys.decoys)
 app.command("audit")(audit.audit)
 app.command("play")(play.play)
-app.command("games")(games.games)
+app.command("games")(play.games)
 app.command("train")(train.train)
 app.command("bundle")(runs.bundle)
 app.command("serve")(serve.serve)
@@ -59,7 +57,7 @@ app.command("new")(helping.new)
 app.command("doctor")(helping.doctor)
 app.command("cache")(helping.cache)
 app.command("plan", context_settings=plan.SETTINGS)(plan.plan)
-app.add_typer(data.app, name="data")
+app.add_typer(check.data_app, name="data")
 app.add_typer(world.app, name="world")
 app.add_typer(check.app, name="check")
 app.add_typer(experiments.app, name="reproduce")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -60,13 +60,15 @@ def audit(
     as_json: Json = False,
 ) -> None:
     """Can a data set be answered without the image, without the question, without both?"""
+    from functools import partial
+
     from pfungst.cli.examine import data_options
     from pfungst.cli.plan import print_work, told_beside
     from pfungst.cli.show import print_json, print_table, progress_bar
     from pfungst.compute import working
     from pfungst.core.files import jsonable, write_json
     from pfungst.data import load
-    from pfungst.experiments.audit import audit as run
+    from pfungst.experiments.audit import audit as run_audit
     from pfungst.experiments.audit_config import SEES, ScorerConfig, find_models
     from pfungst.experiments.audit_features import image_features
 
@@ -77,25 +79,20 @@ def audit(
     sees = features != "none" and any(SEES[name] in ("the image alone", "everything") for name in wanted)
     chosen = [kind.strip() for kind in kinds.split(",") if kind.strip() not in ("", "none")]
     config = ScorerConfig(hidden=hidden, epochs=epochs, seed=seed, seeds=seeds, device=device)
+    run = partial(
+        run_audit, kinds=chosen, k=k, seed=seed, fallback=fallback, balanced=balanced, models=wanted,
+        encoder=f"words:{vectors}" if vectors else None, features=image_features(features, device) if sees else None,
+    )  # fmt: skip
     if dry_run:
         from pfungst.planning import plan_audit
 
-        def part(some: Any, short: ScorerConfig) -> object:
-            return run(
-                some, None, kinds=chosen, k=k, seed=seed, fallback=fallback, balanced=balanced,
-                encoder=f"words:{vectors}" if vectors else None, config=short, models=wanted,
-                features=image_features(features, device) if sees else None,
-            )  # fmt: skip
-
-        print_work(plan_audit(train, asked, part, config), out, as_json)
+        planned = plan_audit(train, asked, lambda some, short: run(some, None, config=short), config)
+        print_work(planned, out, as_json)
         return
     with told_beside(out, as_json), progress_bar() as progress, working(place(on, workers)):
         found = run(
-            train, asked, kinds=chosen, k=k, seed=seed,
-            fallback=fallback, balanced=balanced, encoder=f"words:{vectors}" if vectors else None,
-            features=image_features(features, device) if sees else None,
-            config=config, models=wanted,
-            human=_human(human or []), people=_people(human or []), name=train.name, sets=sets, progress=progress,
+            train, asked, config=config, human=_human(human or []), people=_people(human or []), name=train.name,
+            sets=sets, progress=progress,
         )  # fmt: skip
     if out is not None:
         write_json(out, found)

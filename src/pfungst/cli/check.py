@@ -1,4 +1,4 @@
-"""pfungst check"""
+"""pfungst check, and pfungst data"""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
-from pfungst.cli.examine import Json
+from pfungst.cli import PROBLEMS_FOUND
+from pfungst.cli.examine import Images, Json, SkipBad
 
 app: typer.Typer = typer.Typer(help="Check that your own parts keep the rules.", no_args_is_help=True)
+data_app: typer.Typer = typer.Typer(help="Look at data sets.", no_args_is_help=True)
 
 
 @app.command("player")
@@ -69,12 +71,31 @@ def check_renderer(renderer: Annotated[str, typer.Argument(help="A renderer.")],
 
 
 def _tell(problems: list[str], as_json: bool) -> None:
-    from pfungst.cli import PROBLEMS_FOUND
-    from pfungst.cli.show import print_json
+    from pfungst.cli.show import tell
 
-    if as_json:
-        print_json({"problems": problems})
-    else:
-        print("\n".join(f"- {problem}" for problem in problems) or "No problem found.")
+    tell({"problems": problems}, [f"- {problem}" for problem in problems] or ["No problem found."], as_json)
     if problems:
+        raise typer.Exit(PROBLEMS_FOUND)
+
+
+@data_app.callback()
+def _data() -> None:
+    pass
+
+
+@data_app.command("check")
+def check_data(
+    spec: Annotated[str, typer.Argument(help="The data set.")],
+    images: Images = None,
+    skip_bad: SkipBad = False,
+    as_json: Json = False,
+) -> None:
+    """Count what a data set holds, and name every bad record with file and position."""
+    from pfungst.cli.examine import data_options
+    from pfungst.cli.show import tell
+    from pfungst.data import check
+
+    report = check(spec, **data_options(images, skip_bad))
+    tell(report.as_dict(), [report], as_json)
+    if not report.ok:
         raise typer.Exit(PROBLEMS_FOUND)

@@ -27,8 +27,10 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare runs on the examples all have: paired differences, intervals, tests, flips, ranks."""
+    from pfungst.cli.examine import data_of
     from pfungst.cli.show import print_json, progress_bar
     from pfungst.report.compare import compare as compare_two
+    from pfungst.report.compare_html import write_comparison
     from pfungst.report.harness import harness_pairs
     from pfungst.report.leaderboard import leaderboard
     from pfungst.report.pairing import read_runs
@@ -45,7 +47,8 @@ def compare(
     found = make_profile(board, margin=margin) if profile and board is not None else None
     harnesses = harness_pairs(board.runs if board is not None else read_runs(runs)[0])
     if html is not None and board is not None:
-        _write(board, html)
+        first = board.runs[0]
+        write_comparison(board, html, data_of(first.path, first.config, "the page will have no images"))
     if as_json:
         if two is not None and board is None and not harnesses:
             print_json(two)
@@ -65,22 +68,6 @@ def compare(
         print(pair.sentence)
     if html is not None:
         print(f"\n{html}")
-
-
-def _write(board: Leaderboard, html: Path) -> None:
-    import sys
-
-    from pfungst.api import load_again
-    from pfungst.core import PfungstError
-    from pfungst.report.compare_html import write_comparison
-
-    first = board.runs[0]
-    try:
-        data = load_again(first.config, first.path)
-    except PfungstError as error:
-        print(f"pfungst: the page will have no images: {error}", file=sys.stderr)
-        data = None
-    write_comparison(board, html, data)
 
 
 def _print_profile(found: Profile) -> None:

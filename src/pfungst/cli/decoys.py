@@ -88,11 +88,11 @@ def decoys(
             "Decoys of the kind mined come from a player: give both --kinds mined and --player, or neither."
         )
     loaded = load(data, limit=limit, **data_options(images, skip_bad))
+    encoder = f"words:{vectors}" if vectors else encoder
+    settings = {"encoder": encoder, "neighbours": neighbours, "threshold": threshold, "fallback": fallback,
+                "balanced": balanced}  # fmt: skip
     if dry_run:
-        _plan(
-            loaded, player, out, as_json, kinds=names, k=k, seed=seed, neighbours=neighbours, threshold=threshold,
-            encoder=f"words:{vectors}" if vectors else encoder, fallback=fallback, balanced=balanced,
-        )  # fmt: skip
+        _plan(loaded, player, out, as_json, kinds=names, k=k, seed=seed, **settings)
         return
     parts = out.with_name(out.name + ".parts")
     if replicas is not None and player is None:
@@ -100,15 +100,13 @@ def decoys(
     asked = (player, data, data_options(images, skip_bad) | ({"limit": limit} if limit is not None else {}))
     with told_beside(out, as_json), progress_bar() as progress, working(place(on, workers)):
         made = build(
-            loaded, names, k, seed,
-            encoder=f"words:{vectors}" if vectors else encoder, neighbours=neighbours, threshold=threshold,
-            filters=_filters(loaded, encoder, vectors, threshold) if confusions else None,
-            fallback=fallback, balanced=balanced, mined=_mined(loaded, asked, replicas, on, parts, progress),
-            folder=parts, progress=progress,
+            loaded, names, k, seed, **settings,
+            filters=_filters(loaded, encoder, threshold) if confusions else None,
+            mined=_mined(loaded, asked, replicas, on, parts, progress), folder=parts, progress=progress,
         )  # fmt: skip
         left_out = write(made, out, variant)
     shutil.rmtree(parts)
-    _print(made, out, left_out, as_json, words=vectors is not None or (encoder or "").startswith("words:"))
+    _print(made, out, left_out, as_json, words=(encoder or "").startswith("words:"))
 
 
 def _plan(data: Dataset, player: str | None, out: Path, as_json: bool, *, kinds: list[str], **settings: Any) -> None:
@@ -134,15 +132,14 @@ def _plan(data: Dataset, player: str | None, out: Path, as_json: bool, *, kinds:
     print_work(planned, out, as_json)
 
 
-def _filters(data: Dataset, encoder: str | None, vectors: str | None, threshold: float) -> list[Any]:
+def _filters(data: Dataset, encoder: str | None, threshold: float) -> list[Any]:
     from pfungst.core import PfungstError
     from pfungst.probes.decoys import EmbeddingFilter, WupFilter, confusions
     from pfungst.probes.decoys.building import find_encoder
 
     if not any(len(example.answers) > 1 for example in data):
         raise PfungstError(f"{data.name} has one answer per question: --confusions has nothing to learn from.")
-    chosen = find_encoder(f"words:{vectors}" if vectors else encoder)
-    return [WupFilter(threshold), EmbeddingFilter(chosen, human=confusions(data))]
+    return [WupFilter(threshold), EmbeddingFilter(find_encoder(encoder), human=confusions(data))]
 
 
 def _mined(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +13,7 @@ import typer
 from pfungst.cli.where import On, Replicas
 
 if TYPE_CHECKING:
+    from pfungst.core import Dataset
     from pfungst.planning import Plan
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -67,8 +70,6 @@ def examine(
 
     Run the same command again to resume a run that was stopped; nothing is asked twice.
     """
-    import sys
-
     from pfungst import api
     from pfungst.cli.show import progress_bar
     from pfungst.core import Place
@@ -156,6 +157,18 @@ def _count(number: int, at_most: bool) -> str:
 def data_options(images: Path | None, skip_bad: bool) -> dict[str, Any]:
     """The options of `pfungst.data.load` that were given."""
     return {**({"images": str(images)} if images else {}), **({"skip_bad": True} if skip_bad else {})}
+
+
+def data_of(run: Path, config: Mapping[str, Any], lost: str) -> Dataset | None:
+    """The examples of a run; None, and a line that says what is lost by it, where they cannot be had."""
+    from pfungst.api import load_again, part_again
+    from pfungst.core import PfungstError
+
+    try:
+        return part_again(load_again(config, run), config)
+    except PfungstError as error:
+        print(f"pfungst: {lost}: {error}", file=sys.stderr)
+        return None
 
 
 def print_run(path: Path, as_json: bool, label: str = "") -> None:

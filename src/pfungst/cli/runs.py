@@ -19,18 +19,11 @@ Probe = Annotated[str, typer.Option("--probe", "-p", help="Only this probe.")]
 
 def report(run: Run, as_json: Json = False) -> None:
     """Write the report.html of a run again, and print its report card."""
-    from pfungst.api import load_again, part_again
-    from pfungst.cli.examine import print_run
-    from pfungst.core import PfungstError, read_config
+    from pfungst.cli.examine import data_of, print_run
+    from pfungst.core import read_config
     from pfungst.report import write_report
 
-    config = read_config(run)
-    try:
-        data = part_again(load_again(config, run), config)
-    except PfungstError as error:
-        print(f"pfungst: the report will have no images: {error}", file=sys.stderr)
-        data = None
-    write_report(run, data)
+    write_report(run, data_of(run, read_config(run), "the report will have no images"))
     print_run(run, as_json)
 
 

@@ -190,21 +190,13 @@ def _programs() -> Iterator[Checked]:
     if ray is not None:
         where = f"cluster {address}" if address else "no cluster named (RAY_ADDRESS): one is started on this machine"
         yield Checked("Ray", "ok", f"{ray}, {where}")
-    blender = find_blender()
-    if blender is None:
-        cost = "No images as CLEVR's authors drew them. The built-in renderer `raycast` needs nothing."
-        yield Checked(
-            "Blender",
-            "missing",
-            "not found",
-            cost,
-            f"apt install blender, pip install bpy, or name it in {ENVIRONMENT}",
-        )
-    else:
-        yield Checked("Blender", "ok", blender[0])
+    cost = "No images as CLEVR's authors drew them. The built-in renderer `raycast` needs nothing."
+    cure = f"apt install blender, pip install bpy, or name it in {ENVIRONMENT}"
+    yield _program("Blender", (find_blender() or (None,))[0], cost, cure)
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if browser is None:
-        cost = "Only tests need it: those of the report and the explorer are skipped."
-        yield Checked("Chromium", "missing", "not found", cost, "make browser, or apt install chromium")
-    else:
-        yield Checked("Chromium", "ok", browser)
+    cost = "Only tests need it: those of the report and the explorer are skipped."
+    yield _program("Chromium", browser, cost, "make browser, or apt install chromium")
+
+
+def _program(what: str, place: str | None, cost: str, cure: str) -> Checked:
+    return Checked(what, "missing", "not found", cost, cure) if place is None else Checked(what, "ok", place)

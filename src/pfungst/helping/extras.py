@@ -30,7 +30,8 @@ _EXTRA = re.compile(r"""extra\s*==\s*["'](?P<extra>[^"']+)["']""")
 
 def missing(extra: str = "") -> list[str]:
     """The requirements of an extra that are not met here, as they are written; "" means those of the package itself."""
-    return [told for name, lowest, told in requirements(extra) if not _met(name, lowest)]
+    found = [(installed(name), lowest, told) for name, lowest, told in requirements(extra)]
+    return [told for version, lowest, told in found if version is None or numbers(version) < numbers(lowest)]
 
 
 def requirements(extra: str = "") -> list[tuple[str, str, str]]:
@@ -54,11 +55,6 @@ def installed(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def _met(package: str, lowest: str) -> bool:
-    found = installed(package)
-    return found is not None and numbers(found) >= numbers(lowest)
 
 
 def numbers(text: str) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pfungst.core import PfungstError, read_config
+from pfungst.core import Answer, PfungstError, read_config
 from pfungst.core.exam import labelled
 from pfungst.core.files import reading
 from pfungst.core.parquet import READING
@@ -115,6 +115,17 @@ def trials_file(run: Path, probe: str, label: str = "") -> Iterator[Path]:
         raise PfungstError(f"{run} has no trials of the probe {probe}: run the exam to its end.")
     with reading(path, f"Run `pfungst rescore {run}`."):
         yield path
+
+
+def stored(run: Path, keys: Iterable[str]) -> dict[str, Answer]:
+    """By key, what the answer store of a run knows beyond its trials: scores of the choices, thinking, tokens ..."""
+    from pfungst.core.store import AnswerStore
+
+    path = run / "answers.sqlite"
+    if not path.exists():
+        return {}
+    with AnswerStore(path) as store:
+        return store.known(keys)
 
 
 def missing_columns(path: Path, names: Sequence[str]) -> None:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pfungst.core import Answer, read_config
+from pfungst.core import read_config
 from pfungst.core.exam import labelled
 from pfungst.core.files import reading
 from pfungst.core.parquet import READING
@@ -41,8 +41,6 @@ class Case:
     """The variant that gives the case its kind; the first one where nothing changed."""
     rows: tuple[Mapping[str, Any], ...]
     """The variants as they stand in trials/PROBE.parquet, the clean one first."""
-    said: Mapping[str, Answer] = field(default_factory=dict)
-    """By key, the answers as the store has them: with scores, thinking, stop, seconds."""
 
     @property
     def clean(self) -> Mapping[str, Any]:
@@ -210,15 +208,3 @@ def _read(folder: Path, light: Mapping[str, _Light], chosen: Sequence[tuple[str,
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
     """The row with None for numbers that are not known."""
     return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
-
-
-def with_replies(cases: Sequence[Case], run: Path) -> list[Case]:
-    """The cases with what the answer store knows beyond the trials: scores of the choices, thinking, tokens ..."""
-    from pfungst.core.store import AnswerStore
-
-    path = run / "answers.sqlite"
-    if not path.exists():
-        return list(cases)
-    with AnswerStore(path) as store:
-        known = store.known(row["key"] for case in cases for row in case.rows)
-    return [replace(case, said=known) for case in cases]

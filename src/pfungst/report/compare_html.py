@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -195,20 +194,10 @@ def _harness_block(board: Leaderboard, seed: int) -> TableBlock | None:
     return table_block("Order by harness", columns, rows, "compare", note)
 
 
-@dataclass(frozen=True)
-class _Place:
-    """An example under one variant of a column, with who is right: `1`, `0`, or `?` where the truth is unknown."""
-
-    column: Column
-    variant: str
-    key: str
-    right: str
-
-
 def _cases(board: Leaderboard, seed: int) -> tuple[list[dict[str, Any]], int]:
     """Examples on which runs disagree, sampled by column, pair and direction; and how many there are."""
     rng = np.random.default_rng(seed)
-    chosen: dict[tuple[str, str, str], _Place] = {}
+    chosen: dict[tuple[str, str, str], tuple[Column, str]] = {}
     total = 0
     for column in board.columns:
         if column.probe == "control" and column.name != "clean":
@@ -216,37 +205,39 @@ def _cases(board: Leaderboard, seed: int) -> tuple[list[dict[str, Any]], int]:
         places = _places(board, column)
         total += len(places)
         for a, b in permutations(range(len(board.runs)), 2):
-            some = [one for one in places if one.right[a] == "1" and one.right[b] == "0"]
+            some = [(place, right) for place, right in places.items() if right[a] == "1" and right[b] == "0"]
             for at in rng.permutation(len(some))[:PER_PAIR]:
-                one = some[at]
-                chosen.setdefault((column.name, one.variant, one.key), one)
-    kept = list(chosen.values())
+                place, right = some[at]
+                chosen.setdefault((column.name, *place), (column, right))
+    kept = [(column, variant, key, right) for (_, variant, key), (column, right) in chosen.items()]
     if len(kept) > MOST_CASES:
         kept = [kept[at] for at in sorted(rng.permutation(len(kept))[:MOST_CASES])]
-    return [_told(board, one) for one in kept], total
+    return [_told(board, *one) for one in kept], total
 
 
-def _places(board: Leaderboard, column: Column) -> list[_Place]:
-    found = []
+def _places(board: Leaderboard, column: Column) -> dict[tuple[str, str], str]:
+    """Variant and example -> which runs are right there: `1`, `0`, or `?` where the truth is unknown; where they
+    disagree."""
+    found = {}
     rows = [run.rows(column.probe) for run in board.runs]
     for variant in column.variants:
         for key in shared_ids(board.runs, column.probe, variant):
             scores = [row[variant][key]["score"] for row in rows]
             right = "".join("?" if score != score else "1" if score > 0 else "0" for score in scores)
             if "1" in right and "0" in right:
-                found.append(_Place(column, variant, key, right))
+                found[variant, key] = right
     return found
 
 
-def _told(board: Leaderboard, place: _Place) -> dict[str, Any]:
-    rows: list[Mapping[str, Any]] = [run.rows(place.column.probe)[place.variant][place.key] for run in board.runs]
+def _told(board: Leaderboard, column: Column, variant: str, key: str, right: str) -> dict[str, Any]:
+    rows: list[Mapping[str, Any]] = [run.rows(column.probe)[variant][key] for run in board.runs]
     asked = [row["question"] for row in rows]
     return {
-        "id": place.key,
+        "id": key,
         "image_id": rows[0]["image_id"],
-        "column": place.column.name,
-        "variant": place.variant,
-        "right": place.right,
+        "column": column.name,
+        "variant": variant,
+        "right": right,
         "question": asked[0][:MOST_WORDS] or "(no question)",
         "target": next((row["target"] for row in rows if row["target"] is not None), None),
         "answers": [

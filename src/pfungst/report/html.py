@@ -11,9 +11,9 @@ from typing import Any
 from pfungst.core import Answer, Dataset, read_config
 from pfungst.core.exam import labelled
 from pfungst.core.files import write_atomic
-from pfungst.report.answers import removing_probes
+from pfungst.report.answers import removing_probes, stored
 from pfungst.report.card import CARD_COLUMNS, card_rows, number
-from pfungst.report.cases import MOST_WORDS, PER_KIND, Case, Sample, sample_cases, with_replies
+from pfungst.report.cases import MOST_WORDS, PER_KIND, Case, Sample, sample_cases
 from pfungst.report.drawings import Tools, draw_case
 from pfungst.report.findings import read_extras, read_findings, read_judge, read_kept
 from pfungst.report.inside import LOOKS, PROMPTS, draw_looks
@@ -62,7 +62,8 @@ def _page(
     stem = slug(config["player"]["name"])[:40] or "player"
     judge = read_judge(run, label)
     told = [*findings, *([{**judge, "probe": "The judge"}] if judge is not None else [])]
-    anchors = _anchors([one["probe"] for one in told])
+    # An id in the page for each probe; names of third parties may hold anything.
+    anchors = {one["probe"]: f"probe-{at}-{slug(one['probe'])}" for at, one in enumerate(told, 1)}
     again = [name for one in config["probes"] for name in one["settings"].get("again") or ()]
     rows = summary_rows(findings, removing, again)
     summary = None
@@ -70,7 +71,8 @@ def _page(
         drawings = (draw_wide(rows), draw_narrow(rows))
         summary = drawn_block(TITLE, drawings, COLUMNS, table_rows(rows), stem, _reading(rows))
     looks, prompts = read_kept(run / LOOKS), read_kept(run / PROMPTS)
-    cases = [_case(case, tools, looks, prompts, sample.cases) for case in with_replies(sample.cases, run)]
+    said = stored(run, (row["key"] for case in sample.cases for row in case.rows))
+    cases = [_case(case, tools, said, looks, prompts, sample.cases) for case in sample.cases]
     return render(
         "report.html",
         config=config,
@@ -129,7 +131,12 @@ def _card(findings: Sequence[Mapping[str, Any]], stem: str) -> Any:
 
 
 def _case(
-    case: Case, tools: Tools, looks: Mapping[str, Any], prompts: Mapping[str, str], cases: Sequence[Case]
+    case: Case,
+    tools: Tools,
+    said: Mapping[str, Answer],
+    looks: Mapping[str, Any],
+    prompts: Mapping[str, str],
+    cases: Sequence[Case],
 ) -> dict[str, Any]:
     example = tools.examples.get(case.example_id)
     shown = [case.clean] if case.disturbed is case.clean else [case.clean, case.disturbed]
@@ -139,7 +146,7 @@ def _case(
         "drawing": draw_case(case, tools),
         "seen": tools.seen(case, cases) if case.probe != "game" else [],
         "looks": draw_looks(case, looks, tools, cases),
-        "told": [_told(row, case.said.get(row["key"], Answer("")), prompts.get(row["key"], "")) for row in shown],
+        "told": [_told(row, said.get(row["key"], Answer("")), prompts.get(row["key"], "")) for row in shown],
     }
 
 
@@ -197,11 +204,6 @@ def _reading(rows: Sequence[Row]) -> str:
     if any(row.removes for row in rows):
         told += " Without evidence: what should matter is taken away, and a large drop is as it should be."
     return told
-
-
-def _anchors(probes: Sequence[str]) -> dict[str, str]:
-    """An id in the page for each probe; names of third parties may hold anything."""
-    return {probe: f"probe-{at}-{slug(probe)}" for at, probe in enumerate(probes, 1)}
 
 
 def _options(values: Sequence[str]) -> list[str]:

@@ -33,6 +33,8 @@ _LOGGER = logging.getLogger("pfungst")
 
 def add_looks(run: Path, player: object, data: Dataset) -> None:
     """Note where a player that can tell looks, for cases that its report will show. Others have no such file."""
+    from pfungst.report.attention import picture_weights
+
     if not isinstance(player, LookingPlayer):
         return
     sample = sample_of(run)
@@ -55,16 +57,10 @@ def add_looks(run: Path, player: object, data: Dataset) -> None:
     except Exception as error:  # of a player: the exam is finished, and its report must not be lost
         _LOGGER.warning(f"The report has no attention maps: {error}.")
         return
-    weights = _weights(rows, maps)
-    if weights:
-        write_json(run / LOOKS, weights)
-
-
-def _weights(rows: Sequence[Mapping[str, Any]], maps: Mapping[str, Any]) -> dict[str, Any]:
-    from pfungst.report.attention import picture_weights
-
     drawn = {row["key"]: picture_weights(maps, at) for at, row in enumerate(rows)}
-    return {key: np.round(weights, 2).tolist() for key, weights in drawn.items() if weights is not None}
+    found = {key: np.round(weights, 2).tolist() for key, weights in drawn.items() if weights is not None}
+    if found:
+        write_json(run / LOOKS, found)
 
 
 def draw_looks(

@@ -17,7 +17,7 @@ _HOMES = {
     "Study": "folder",
     "StudySettings": "settings",
     "back_up": "backup",
-    "export_study": "exports",
+    "export_study": "results",
     "make_app": "app",
     "make_demo": "making",
     "new_study": "making",

@@ -12,8 +12,7 @@ from starlette.routing import Route
 
 from pfungst.core.files import jsonable
 from pfungst.report.card import format_cell
-from pfungst.study.exports import answers_csv, payments_csv
-from pfungst.study.results import study_results
+from pfungst.study.results import answers_csv, payments_csv, study_results
 from pfungst.web.forms import Form
 from pfungst.web.security import Refused
 

@@ -7,15 +7,13 @@ were given; nobody is asked again.
 from __future__ import annotations
 
 import json
-import platform
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pfungst import __version__
-from pfungst.api import slug
+from pfungst.api import run_config, slug
 from pfungst.core import Answer, Exam, Example, Query
 from pfungst.core.files import jsonable, write_atomic
 from pfungst.probes.conditions import Conditions, member_id
@@ -60,16 +58,9 @@ def save(home: Path, player: str, rows: Sequence[Row]) -> Path:
         data = replace(load(_SPEC.replace("{run}", str(folder))), name="saved in the explorer")
         answers = {one["id"]: _answer(one) for one in map(json.loads, said)}
         conditions = dict.fromkeys(_condition(json.loads(line)) for line in questions)
-        config = {
-            "pfungst": __version__,
-            "python": platform.python_version(),
-            "matcher": "",
-            "player": {"spec": None, "options": {}},
-            "data": {"spec": _SPEC, "options": {}, "limit": None, "only": [], "open": False},
-        }
         player_said = LoggedPlayer(player, answers, f"saved-1-{player}", "")
         probe = Conditions(tuple(conditions))
-        Exam(player_said, data, [probe], get_metric(data.metric), folder, 0, config).run()
+        Exam(player_said, data, [probe], get_metric(data.metric), folder, 0, run_config("", _SPEC)).run()
         write_report(folder, data)
     return folder
 

@@ -14,8 +14,7 @@ from typing import Any
 from pfungst.core import PfungstError, read_config
 from pfungst.core.exam import labelled
 from pfungst.core.parquet import READING
-from pfungst.core.store import AnswerStore
-from pfungst.report.answers import trials_file
+from pfungst.report.answers import stored, trials_file
 from pfungst.report.findings import read_findings, read_judge
 from pfungst.report.names import finding_name
 
@@ -133,7 +132,7 @@ class Source:
         with trials_file(self.path, probe, self.label) as path:
             trials = pq.read_table(path, **READING)
             keys = trials.column("key").to_pylist()
-        said = self._said(keys)
+        said = stored(self.path, keys)
         trials = trials.add_column(0, "probe", pa.array([probe] * len(trials), pa.string()))
         kinds = {
             "choice_scores": pa.list_(pa.float64()), "thinking": pa.string(), "stop": pa.string(),
@@ -144,13 +143,6 @@ class Source:
             values = [getattr(said[key], attribute) if key in said else None for key in keys]
             trials = trials.append_column(name, pa.array(values, kind))
         return trials
-
-    def _said(self, keys: Sequence[str]) -> Mapping[str, Any]:
-        path = self.path / "answers.sqlite"
-        if not path.exists():
-            return {}
-        with AnswerStore(path) as store:
-            return store.known(keys)
 
 
 def scale_of(finding: Mapping[str, Any]) -> str:
