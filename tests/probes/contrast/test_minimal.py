@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pfungst.core import Dataset, Example
-from pfungst.probes.contrast.minimal import Pair, changed, drawn, minimal_pair, proved
+from pfungst.probes.contrast.minimal import Pair, changed, drawn, minimal_pair
 from pfungst.world import answer, answer_text, embedded, is_legal, visible_pixels
 from pfungst.world.constants import ATTRIBUTES, MIN_VISIBLE_PIXELS
 
@@ -37,9 +37,10 @@ def test_the_change_that_matters_changes_the_answer_and_the_idle_one_does_not(
         after = answer(example.program, changed(pair.scene, pair.matters).to_json())
         assert before is not None and after is not None
         assert answer_text(before) == example.target != answer_text(after) == pair.matters.answer
-        assert pair.matters.answer in example.choices and proved(example, pair.scene, pair.matters)
+        assert pair.matters.answer in example.choices
         if pair.idle is not None:
-            assert pair.idle.answer == example.target and proved(example, pair.scene, pair.idle)
+            told = answer(example.program, changed(pair.scene, pair.idle).to_json())
+            assert told is not None and answer_text(told) == pair.idle.answer == example.target
             assert pair.idle.attribute == pair.matters.attribute
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from pfungst.core import Example
 from pfungst.probes import measure
 from pfungst.scores import same_answer
-from pfungst.world import Program, RenderedImage, Scene, SceneImage, answer, answer_text, is_legal, visible_pixels
+from pfungst.world import Program, RenderedImage, Scene, SceneImage, answer_text, is_legal, visible_pixels
 from pfungst.world.constants import ATTRIBUTES, DEFAULT_HEIGHT, DEFAULT_WIDTH, MIN_VISIBLE_PIXELS, RADIUS
 from pfungst.world.programs import evaluate
 from pfungst.world.scene import relationships
@@ -78,13 +78,6 @@ def changed(scene: Scene, change: Change) -> Scene:
     if change.attribute == "size":
         made = replace(made.moved(made.positions), relationships=scene.relationships)
     return made
-
-
-def proved(example: Example, scene: Scene, change: Change) -> bool:
-    """Whether the program gives the answer of the change on the changed scene, run from its published form."""
-    assert example.program is not None
-    value = answer(example.program, changed(scene, change).to_json())
-    return value is not None and answer_text(value) == change.answer
 
 
 def drawn(scene: Scene, image: object) -> SceneImage:

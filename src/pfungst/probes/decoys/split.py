@@ -62,9 +62,6 @@ class AnswerBook:
         """text -> number."""
         return {text: number for number, text in enumerate(self.texts)}
 
-    def of_texts(self, texts: Sequence[str]) -> Ints:
-        return np.fromiter(map(self.numbers.__getitem__, texts), np.int32, len(texts))
-
     @cached_property
     def polar(self) -> npt.NDArray[np.int8]:
         """(answers,) 1 for yes, 2 for no, 0 for anything else."""
@@ -170,9 +167,9 @@ class Split:
         more = (text for one in kept for text in (*one.choices, *mined.get(one.id, ())) if text.strip())
         book = AnswerBook.of([*targets, *more])
         numbers, classes = book.numbers, book.classes
-        codes = book.of_texts(targets)
+        codes = np.array([numbers[text] for text in targets], np.int32)
         # Grouping by class needs the human answers' classes too, but those never become decoys themselves.
-        known = _classes_by_text(book)
+        known = dict(zip(book.texts, classes.tolist(), strict=True))
         question, questions = _coded(one.question for one in kept)
         image, images = _coded(one.image_id or f"\0{one.id}" for one in kept)
         rng = np.random.default_rng(seed)
@@ -229,10 +226,6 @@ def _swapped(match: re.Match[str]) -> str:
     word = match.group()
     other = _SWAP[word.lower()]
     return other.upper() if word.isupper() else other.capitalize() if word[0].isupper() else other
-
-
-def _classes_by_text(book: AnswerBook) -> dict[str, int]:
-    return {text: int(one) for text, one in zip(book.texts, book.classes, strict=True)}
 
 
 def _coded(names: Iterable[str]) -> tuple[Ints, list[str]]:

@@ -127,15 +127,14 @@ def build(
     version = _digest([texts, list(pool), asdict(settings), _fingerprint(ranker)])
     parts = out.with_name(out.name + ".parts")
     shards = make_shards(split_range(len(texts), SHARD))
+    work = partial(_rank_part, texts=texts, pool=distinct, settings=settings)
     if place_of_work().on == "local":
-        files = run_shards(partial(_rank_part, job=_Job(texts, distinct, settings), progress=progress), shards, parts,
-                           version=version)  # fmt: skip
+        files = run_shards(partial(work, progress=progress), shards, parts, version=version)
     else:
         # Prepared once here, and carried once to every machine.
         prepared = ranker.prepare(distinct.questions, progress) if isinstance(ranker, SharingRanker) else None
-        job = _Job(texts, distinct, settings, prepared)
-        files = run_shards(partial(_rank_part, job=job), shards, parts, version=version, progress=progress,
-                           what="ranking")  # fmt: skip
+        work = partial(work, prepared=prepared)
+        files = run_shards(work, shards, parts, version=version, progress=progress, what="ranking")
     loaded = [dict(np.load(file, allow_pickle=False)) for file in files]
     rows = {text: number for number, text in enumerate(texts)}
     order = np.asarray([rows[one.text] for one in main])
@@ -149,31 +148,27 @@ def build(
     return out
 
 
-@dataclass(frozen=True, eq=False)
-class _Job:
-    """A ranking, as it is sent to other processes."""
-
-    texts: Sequence[str]
-    """Distinct main questions."""
-    pool: Pool
-    settings: RankSettings
-    prepared: npt.NDArray[Any] | None = None
-    """What the ranker made of the pool, where it shares that."""
-
-
-def _rank_part(shard: Shard, *, job: _Job, progress: Progress = no_progress) -> bytes:
-    """The ranking of one shard of the main questions."""
-    start, stop, ranker = shard.payload["start"], shard.payload["stop"], job.settings.make()
-    if job.prepared is not None and isinstance(ranker, SharingRanker):
-        ranker.adopt(job.pool.questions, job.prepared)
+def _rank_part(
+    shard: Shard,
+    *,
+    texts: Sequence[str],
+    pool: Pool,
+    settings: RankSettings,
+    prepared: npt.NDArray[Any] | None = None,
+    progress: Progress = no_progress,
+) -> bytes:
+    """The ranking of one shard of the main questions. `prepared` is what the ranker made of the pool, where it shares
+    that."""
+    start, stop, ranker = shard.payload["start"], shard.payload["stop"], settings.make()
+    if prepared is not None and isinstance(ranker, SharingRanker):
+        ranker.adopt(pool.questions, prepared)
     ranking = rank(
-        job.texts[start:stop], job.pool, ranker, k=job.settings.k,
-        keep_main_questions=job.settings.keep_main_questions,
-        progress=lambda what, done, total: progress("ranking", start + done, len(job.texts)),
+        texts[start:stop], pool, ranker, k=settings.k, keep_main_questions=settings.keep_main_questions,
+        progress=lambda what, done, total: progress("ranking", start + done, len(texts)),
     )  # fmt: skip
     buffer = io.BytesIO()
     np.savez(buffer, indices=ranking.indices, scores=ranking.scores, gaps=ranking.gaps)
-    progress("ranking", stop, len(job.texts))
+    progress("ranking", stop, len(texts))
     return buffer.getvalue()
 
 

@@ -33,8 +33,6 @@ from pfungst.scores import r_score
 
 KEEPS = "the answer: the main question stands unchanged at the front, and the questions after it ask for nothing new"
 TYPES = (("other", "Other"), ("number", "Num"), ("yes/no", "Y/N"))
-R_SCORE_T, R_SCORE_M = 0.05, 20.0
-"""(t, m) of Eq. 8, Table 4 of Assessing the Robustness of VQA."""
 
 
 @dataclass(frozen=True)
@@ -208,7 +206,7 @@ def _row(trials: Sequence[AnsweredTrial], variant: str, seed: int, lost: Finding
 
 def _robustness(clean: float, noisy: float) -> float:
     # A mean of ones may come out a rounding error above 1, which R_score would refuse.
-    return r_score(min(100.0, 100 * clean), min(100.0, 100 * noisy), R_SCORE_T, R_SCORE_M)
+    return r_score(min(100.0, 100 * clean), min(100.0, 100 * noisy))
 
 
 def _pairs(accuracies: Floats) -> Floats:

@@ -51,18 +51,12 @@ def _choice(reply: str, choices: tuple[str, ...]) -> str | None:
 
 
 def _name(text: str, options: Options) -> str | None:
-    said_yes_no = {choice.strip().casefold().rstrip(".") for choice in options.choices}
+    offered = [choice.strip().casefold().rstrip(".") for choice in options.choices]
     index = choose(text, options)
-    if said_yes_no == {"yes", "no"} and len(options.choices) == 2:
+    if sorted(offered) == ["no", "yes"]:
         # Letters first; then what the sentence says.
         spoken = polar(text)
-        by_text = (
-            None
-            if spoken is None
-            else next(
-                at for at, choice in enumerate(options.choices) if choice.strip().casefold().rstrip(".") == spoken
-            )
-        )
+        by_text = None if spoken is None else offered.index(spoken)
         if index is None:
             index = by_text
         elif by_text is not None and by_text != index:
