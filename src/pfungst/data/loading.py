@@ -103,8 +103,10 @@ def load(
         examples.append(example)
     if not examples and limit != 0:
         raise DataError.at(job.place or format_.name, "", "there is no usable question in it.")
-    if splits := _left(job):
-        log.info("%s: read the split %s (%s questions); not read: %s. Add #all for everything.", *splits)
+    splits = job.notes.get("splits", {"left": []})
+    if job.split is None and splits["left"]:
+        read = "+".join(splits["taken"]), f"{job.good:,}", ", ".join(splits["left"])
+        log.info("%s: read the split %s (%s questions); not read: %s. Add #all for everything.", job.place, *read)
     all_choices = bool(examples) and all(example.choices for example in examples)
     return Dataset(
         name=job.name or format_.name,
@@ -257,11 +259,3 @@ def collect(format_: Format, job: Job) -> Iterator[Found]:
         yield example, file, number
         if len(ids) == job.stop_after:
             return
-
-
-def _left(job: Job) -> tuple[str, str, str, str] | None:
-    """Place, what was read and what was left, where the user did not name a split and there were several."""
-    splits = job.notes.get("splits", {"left": []})
-    if job.split is not None or not splits["left"]:
-        return None
-    return job.place, "+".join(splits["taken"]), f"{job.good:,}", ", ".join(splits["left"])
