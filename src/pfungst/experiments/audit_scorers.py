@@ -24,6 +24,7 @@ from pfungst.experiments.audit_features import Features, Floats, grid_features, 
 from pfungst.models import Batch, Model, Sizes, build
 from pfungst.models.batch import PAD
 from pfungst.probes.decoys import DecoySet
+from pfungst.text import encode
 from pfungst.training import Data, FitConfig, fit
 from pfungst.training.data import batches
 
@@ -228,8 +229,6 @@ def vectors_of(texts: Sequence[str], encoder: Any) -> Floats:
 
     Otherwise all unknown answers would be one answer to the scorer, and telling them apart is what is tested.
     """
-    from pfungst.text import encode
-
     rows = np.array(encode(texts, encoder), np.float32)
     known = rows[rows.any(1)]
     scale = float(known.std()) if len(known) else 1.0

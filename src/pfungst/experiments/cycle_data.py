@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +19,15 @@ from pfungst.experiments.photographs_training import splits as photograph_splits
 from pfungst.models import Inputs, Sizes, Vocabulary
 from pfungst.models.vocabulary import split_words
 from pfungst.probes.rephrase.generators import with_rephrasings
+from pfungst.probes.rephrase.world_words import WorldWords
 from pfungst.text.encoders import WordVectors
 from pfungst.training.data import PARTS, ArrayData, Prepared
 from pfungst.training.preparing import prepare
-
-if TYPE_CHECKING:
-    from pfungst.world.questions import TemplateSet
+from pfungst.world import embedded
+from pfungst.world.builtin import _examples
+from pfungst.world.constants import BOUND, DEFAULT_HEIGHT, DEFAULT_WIDTH
+from pfungst.world.making import draw_scene
+from pfungst.world.questions import TemplateSet, generate, load_templates
 
 HELD_OUT, CHOOSE = "heldout", "choose"
 """Questions in groups of wordings; questions about training images that the best step is chosen on."""
@@ -44,9 +46,6 @@ def study_splits(config: CycleStudy) -> dict[str, Dataset]:
 
 def _world_splits(config: CycleStudy) -> dict[str, Dataset]:
     """`heldout`: other scenes than those of `val`, every question with three held-out wordings."""
-    from pfungst.probes.rephrase.world_words import WorldWords
-    from pfungst.world import embedded
-
     seed = config.world_seed
     train = _originals(embedded(config.scenes, seed, split="train", rephrasings=0))
     val = _originals(embedded(config.validation, seed, split="val", rephrasings=0))
@@ -57,8 +56,6 @@ def _world_splits(config: CycleStudy) -> dict[str, Dataset]:
 def _kind_splits(config: CycleStudy) -> dict[str, Dataset]:
     """As `_world_splits`, with questions of some kinds alone (`zero_hop`, `one_hop` ...): small models learn simple
     ones well in a short time, so that what is left to get wrong is the words. Training scenes have 8, others 4."""
-    from pfungst.world.questions import load_templates
-
     families, seed = load_templates(), config.world_seed
     known = sorted({one.kind for one in families.templates})
     for kind in config.kinds:
@@ -73,11 +70,6 @@ def _kind_splits(config: CycleStudy) -> dict[str, Dataset]:
 
 
 def _asked(families: TemplateSet, split: str, scenes: int, each: int, rephrasings: int, seed: int) -> Dataset:
-    from pfungst.world.builtin import _examples
-    from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH
-    from pfungst.world.making import draw_scene
-    from pfungst.world.questions import generate
-
     drawn = [draw_scene(number, split=split, seed=seed) for number in range(scenes)]
     words = "heldout" if rephrasings else "train"
     asked = list(
@@ -259,8 +251,6 @@ def _contents(data: ArrayData) -> dict[int, bytes]:
 
 def with_objects(data: ArrayData) -> ArrayData:
     """Regions (M, O, 18) from the scenes: one-hot attributes, presence, place on the ground."""
-    from pfungst.world.constants import BOUND
-
     if "attributes" not in data.arrays:
         raise DataError("The data has no scenes to make objects of: use --see image.")
     attributes = np.asarray(data.arrays["attributes"]).astype(np.int64)

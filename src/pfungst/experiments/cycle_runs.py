@@ -8,7 +8,7 @@ import shutil
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pfungst.compute import Shard
 from pfungst.core.files import jsonable
 from pfungst.core.types import Progress
 from pfungst.experiments.base import check_known
@@ -34,9 +35,6 @@ from pfungst.training.data import ArrayData, Prepared, batches
 from pfungst.training.evaluation import evaluate
 from pfungst.training.loop import Loss, fit, model_losses
 from pfungst.training.words import start_words
-
-if TYPE_CHECKING:
-    from pfungst.compute import Shard
 
 DROPOUT = 0.4
 """As `pfungst reproduce photographs` has it."""

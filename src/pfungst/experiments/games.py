@@ -8,7 +8,7 @@ idle; what is finished is kept.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,8 +75,6 @@ class GamesConfig:
 
 def run(config: GamesConfig, out: Path, *, progress: Progress) -> tuple[Result, ...]:
     """Play what is not played yet."""
-    from dataclasses import replace
-
     from pfungst.probes.game.playing import GameJob, play, play_ahead
     from pfungst.probes.game.tables import read_result
 

@@ -8,6 +8,7 @@ scenes, against the adversary whose scenes were trained on and against another o
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import hashlib
 import json
@@ -136,10 +137,13 @@ def harden(
     """Train a model of the zoo further on the questions `clean` and on scenes that fooled it; write it to `out`."""
     from pfungst.models import Trained
     from pfungst.players.zoo import ZooPlayer
-    from pfungst.training.adversarial import retrain
-    from pfungst.training.evaluation import evaluate
-    from pfungst.training.preparing import prepare
+    from pfungst.training import evaluate, fit, prepare
+    from pfungst.training.adversarial import mixed_rows
 
+    if trained.model.objective == "choice":
+        raise PfungstError(f"{trained.name} learns to choose; hardening with found scenes needs a model that answers.")
+    if not 0 < config.share < 1:
+        raise PfungstError(f"The share of fooling scenes lies between 0 and 1, not at {config.share}.")
     learnt, held = split_images(found_examples(config.runs), HELD_OUT, config.seed)
     if not learnt or not held:
         raise PfungstError(
@@ -158,9 +162,13 @@ def harden(
         progress=progress,
     )  # fmt: skip
     fit_config = dataclasses.replace(config.fit, seed=config.seed)
-    model, fitted = retrain(
-        trained, prepared.split("train"), len(asked), config.share, fit_config, out / "fit", device=config.device,
-        settings={"data": sets["train"].fingerprint}, progress=progress,
+    model = copy.deepcopy(trained.model)
+    rows = mixed_rows(len(asked), len(learnt), config.share, config.seed)
+    mixed, checked = prepared.split("train").for_model(model).rows(rows).split_by_picture(0.1, config.seed)
+    noted = {"model": trained.fingerprint, "share": config.share, "data": sets["train"].fingerprint}
+    fitted = fit(
+        model, mixed, validation=checked, config=fit_config, out=out / "fit", device=config.device, progress=progress,
+        settings=noted,
     )  # fmt: skip
     old = trained.model.to(config.device)
     changes = []

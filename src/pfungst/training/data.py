@@ -17,6 +17,7 @@ from torch import Tensor
 from pfungst.core import DataError
 from pfungst.core.files import write_json
 from pfungst.models import Batch, Inputs, Model, Scenes, Sizes, Vocabulary
+from pfungst.models.programs import tokens
 
 FORMAT = 1
 RECORD = "prepared.json"
@@ -269,8 +270,6 @@ class Prepared:
 
     def sizes(self) -> Sizes:
         """What the data decide about a model."""
-        from pfungst.models.programs import tokens
-
         shape = tuple(self.notes.get("picture_shape") or (3, self.inputs.height, self.inputs.width))
         return Sizes(
             self.vocabulary.size,

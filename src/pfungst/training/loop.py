@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from pfungst.core import DataError, PfungstError
 from pfungst.core.files import claim
-from pfungst.core.types import Progress
+from pfungst.core.types import Progress, no_progress
 from pfungst.models import Batch, Model, Output, load_tensors, save_tensors
 from pfungst.training.checkpoint import BEST, CHECKPOINT, State, load_checkpoint, save_checkpoint
 from pfungst.training.config import FitConfig
@@ -120,7 +120,7 @@ def fit(
     if measure is None and validation is not None:
         held: Data = validation
         measure = lambda now: {"accuracy": evaluate(now, held, config.batch, device, config.precision).accuracy}  # noqa: E731
-    return run.go(losses, transforms, measure, progress or (lambda what, done, total: None))
+    return run.go(losses, transforms, measure, progress or no_progress)
 
 
 class _Run:

@@ -9,10 +9,11 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from pfungst import __version__
 from pfungst.core.files import jsonable, write_atomic
@@ -22,13 +23,13 @@ from pfungst.models import Model, Trained, build, get_config
 from pfungst.models.card import card_text
 from pfungst.training.augment import recolour, shift, shuffle_objects
 from pfungst.training.config import FitConfig
+from pfungst.training.cycle.config import CycleConfig
+from pfungst.training.cycle.loss import Cycle
 from pfungst.training.data import ArrayData, Prepared
 from pfungst.training.evaluation import evaluate
+from pfungst.training.grounding import Grounding
 from pfungst.training.loop import Fitted, Loss, Transform, fit, model_losses
 from pfungst.training.parallel import Team
-
-if TYPE_CHECKING:
-    from pfungst.training.cycle import CycleConfig
 
 CARD = "card.md"
 
@@ -96,12 +97,10 @@ def train(
             # What chose the weights does not judge them.
             asked = held.rows(np.sort(mixed[check_limit:]))
         held = held.rows(np.sort(mixed[:check_limit]))
-    grounded = None
+    modules: dict[str, nn.Module] = {}
     if grounding:
-        from pfungst.training.grounding import Grounding
-
         grounded, data = Grounding.of(model, data, grounding, device)
-        losses = (*losses, grounded)
+        losses, modules = (*losses, grounded), grounded.modules
     if compiled:
         model.to(device).compile(dynamic=False)
     if resident or (resident is None and device != "cpu"):
@@ -120,11 +119,9 @@ def train(
     transforms += [shuffle_objects, recolour(prepared.vocabulary)] if "scene" in model.reads else []
     listening = None
     if cycle is not None:
-        from pfungst.training.cycle import Cycle
-
         settings["cycle"] = jsonable(cycle)
         listening = Cycle.of(model.to(device), data, cycle, fit_config.total(len(data)), fit_config.seed)
-        losses = (*losses, listening)
+        losses, modules = (*losses, listening), {**listening.modules, **modules}
     fitted = fit(
         model,
         data,
@@ -132,10 +129,7 @@ def train(
         config=fit_config,
         out=out,
         losses=losses,
-        modules={
-            **({} if listening is None else listening.modules),
-            **({} if grounded is None else grounded.modules),
-        },
+        modules=modules,
         transforms=transforms,
         device=device,
         settings=settings,

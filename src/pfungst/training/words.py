@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from pfungst.models import Model, Vocabulary
+from pfungst.text.encoders import WordVectors
 
 
 def start_words(
@@ -24,8 +25,6 @@ def start_words(
 
     fixed : the words do not learn
     """
-    from pfungst.text.encoders import WordVectors
-
     found = WordVectors.read(vectors)
     known = [(number, word) for number, word in enumerate(vocabulary.words, start=4) if word in found.rows]
     if not known:
