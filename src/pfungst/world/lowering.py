@@ -23,13 +23,14 @@ AND, OR, RELATE, UNIQUE, LOOKUP, COUNT, EXIST, EQUAL, LESS = range(9)
 Ints: TypeAlias = npt.NDArray[np.int64]
 Masks: TypeAlias = npt.NDArray[np.uint64]
 
-_BINARY = {
+_CODES = {
+    "unique": UNIQUE,
+    "count": COUNT,
+    "exist": EXIST,
     "union": OR,
     "intersect": AND,
     "less_than": LESS,
-    "equal_integer": EQUAL,
-    "equal_object": EQUAL,
-    **{f"equal_{attribute}": EQUAL for attribute in ATTRIBUTES},
+    **{f"equal_{kind}": EQUAL for kind in ("integer", "object", *ATTRIBUTES)},
 }
 
 
@@ -137,9 +138,7 @@ class _Builder:
     def _emit(self, node: Node, inputs: list[int]) -> None:
         verb, _, attribute = node.function.partition("_")
         first, second, argument = inputs[0], inputs[-1], 0
-        if node.function in _BINARY:
-            code = _BINARY[node.function]
-        elif verb == "greater":
+        if verb == "greater":
             code, first, second = LESS, inputs[1], inputs[0]
         elif verb == "filter":
             value = ATTRIBUTES[attribute].index(node.values[0])
@@ -150,7 +149,7 @@ class _Builder:
         elif verb == "relate":
             code, argument = RELATE, RELATIONS.index(node.values[0])
         else:
-            code = {"unique": UNIQUE, "count": COUNT, "exist": EXIST}[verb]
+            code = _CODES[node.function]
         target = self._register(None)
         self.homes.append(target)
         self.ops.append(_Op(code, first, second, target, argument))

@@ -119,8 +119,7 @@ def _rounds(notes: Sequence[Mapping[str, Any]]) -> list[Round]:
     rounds: list[Round] = []
     for note in notes:
         if "round" in note:
-            about = {name: value for name, value in note["round"].items() if name != "unanswered"}
-            rounds.append(Round(None, (), **about, unanswered=note["round"]["unanswered"]))
+            rounds.append(Round(None, (), **note["round"]))
         if "board" in note:
             rounds[-1] = replace(rounds[-1], boards=(*rounds[-1].boards, BoardSummary(**note["board"])))
     return rounds

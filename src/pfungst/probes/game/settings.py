@@ -43,10 +43,7 @@ class GameSettings:
     """Ask every original and every fooling scene once more, to tell a fooled player from a fickle one."""
 
     def __post_init__(self) -> None:
-        for name in ("size", "seeds"):
-            if getattr(self, name) < 1:
-                raise ProbeError(f"The game's {name} must be at least 1, not {getattr(self, name)}.")
-        for name in ("games", "budget", "max_queries"):
+        for name in ("size", "seeds", "games", "budget", "max_queries"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ProbeError(f"The game's {name.replace('_', ' ')} must be at least 1, not {value}.")

@@ -34,17 +34,13 @@ def _stamp() -> str:
 _STAMP = _stamp()
 
 
-def jit(function: Function) -> Function:
-    """Compile on first use, and keep the result on disk. What is compiled lets other threads run beside it."""
-    return _compiled(function, False)
-
-
 def inlined(function: Function) -> Function:
-    """The same for a function that becomes a part of its callers: to pass arrays costs as much as a few lines."""
-    return _compiled(function, True)
+    """`jit` for a function that becomes a part of its callers: to pass arrays costs as much as a few lines."""
+    return jit(function, within=True)
 
 
-def _compiled(function: Function, within: bool) -> Function:
+def jit(function: Function, within: bool = False) -> Function:
+    """Compile on first use, and keep the result on disk. What is compiled lets other threads run beside it."""
     # Without numba's runtime: kernels allocate nothing, and counting who refers to an array would cost them an atomic
     # operation at every call, on a line of memory that all threads share.
     options = {"cache": True, "error_model": "numpy", "nogil": True, "_nrt": False, "forceinline": within}

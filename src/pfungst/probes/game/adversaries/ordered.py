@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -45,20 +45,13 @@ class Ordered(ABC):
             fair = fair_layouts(board, game.enforcers, chances[number], self.candidates)
             if len(fair):
                 ranked[number] = fair[np.argsort(-rank(board, fair), kind="stable")]
-        ask_in_order(game, ranked, self.batch)
-
-
-def ask_in_order(game: MiniGame, ranked: Mapping[int, Floats], batch: int) -> None:
-    """Ask about the layouts of every board, the first ones first, and commit to the very first.
-
-    ranked: board -> (layouts, objects, 2).
-    """
-    for start in range(0, max(map(len, ranked.values()), default=0), batch):
-        live = [number for number in game.live() if len(ranked.get(number, ())) > start]
-        if not live:
-            break
-        next_ones = {number: ranked[number][start : start + batch] for number in live}
-        which = [number for number, some in next_ones.items() for _ in some]
-        game.step(which, [one for some in next_ones.values() for one in some])
-        if not start:
-            game.commit({number: fair[0] for number, fair in ranked.items()})
+        for start in range(0, max(map(len, ranked.values()), default=0), self.batch):
+            live = [number for number in game.live() if len(ranked.get(number, ())) > start]
+            if not live:
+                break
+            next_ones = {number: ranked[number][start : start + self.batch] for number in live}
+            which = [number for number, some in next_ones.items() for _ in some]
+            game.step(which, [one for some in next_ones.values() for one in some])
+            if not start:
+                # What it would show if it had a single try is the very first.
+                game.commit({number: fair[0] for number, fair in ranked.items()})
