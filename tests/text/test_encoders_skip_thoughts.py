@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +25,7 @@ from pfungst.text.encoders import (
 )
 from pfungst.text.encoders.base import MAX_WORDS, unit_rows
 from pfungst.text.encoders.corpus import make_corpus
+from tests.forked import finish, start
 
 TINY = SkipThoughtsConfig(
     uni=8,
@@ -119,34 +117,23 @@ def test_a_stopped_training_goes_on_and_ends_with_the_same_bytes(tmp_path):
     assert sorted(one.name for one in tmp_path.iterdir()) == ["parts.safetensors", "whole.safetensors"]
 
 
-SCRIPT = """
-import sys
-sys.path.insert(0, sys.argv[2])
-import torch
-torch.set_num_threads(1)
-from test_encoders_skip_thoughts import TINY, corpus
-from pfungst.text.encoders import train_skip_thoughts
-train_skip_thoughts(corpus(), sys.argv[1], TINY, save_every=3)
-"""
+def train(path: Path) -> None:
+    train_skip_thoughts(corpus(), path, TINY, save_every=3)
 
 
 @pytest.mark.slow
 def test_a_training_killed_twice_ends_with_the_same_bytes(tmp_path):
-    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "k.safetensors"), str(Path(__file__).parent)]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
     state = tmp_path / "k.safetensors.state"
     kills = 0
     for _ in range(2):
         before = state.stat().st_mtime_ns if state.exists() else 0
-        process = subprocess.Popen(command, env=environment)
-        while process.poll() is None and not (state.exists() and state.stat().st_mtime_ns > before):
+        process = start(train, tmp_path / "k.safetensors")
+        while process.is_alive() and not (state.exists() and state.stat().st_mtime_ns > before):
             time.sleep(0.002)
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
-            kills += 1
-        process.wait()
+        process.kill()
+        kills += finish(process) == -signal.SIGKILL
     assert kills
-    subprocess.run(command, env=environment, check=True)
+    assert finish(start(train, tmp_path / "k.safetensors")) == 0
     train_skip_thoughts(corpus(), tmp_path / "w.safetensors", TINY)
     assert (tmp_path / "k.safetensors").read_bytes() == (tmp_path / "w.safetensors").read_bytes()
 
