@@ -69,23 +69,17 @@ class Reading:
         questions = [text for part in (train, test) for text in part.decoys.split.questions]
         self.vocabulary = Vocabulary.build(questions, ["-"], choices=texts)
         self.vectors, self.device = vectors, device
-        self._parts = {"train": train, "test": test}
-        self._words = {
-            name: (
-                self.vocabulary.encode(part.decoys.split.questions, QUESTION_LENGTH).astype(np.int64),
-                self._answers(part.decoys.split.book.texts),
-            )
-            for name, part in self._parts.items()
-        }
         assert train.grids is not None and test.grids is not None
         self.shape = tuple(train.grids.shape[1:])
         sample = np.asarray(train.grids[:: max(1, len(train.grids) // 2000)], np.float32)
         mean, spread = sample.mean((0, 2, 3)), np.maximum(sample.std((0, 2, 3)), 1e-4)
-        self._scale = tuple(torch.from_numpy(one)[:, None, None].to(device) for one in (mean, spread))
-        self._grids = {
-            name: part.grids if device == "cpu" else torch.from_numpy(np.asarray(part.grids)).to(device)
-            for name, part in self._parts.items()
-        }
+        scale = [torch.from_numpy(one)[:, None, None].to(device) for one in (mean, spread)]
+        self._scale = scale[0], scale[1]
+        self._parts: dict[str, tuple[Longs, Longs, Any]] = {}
+        for name, part in (("train", train), ("test", test)):
+            words = self.vocabulary.encode(part.decoys.split.questions, QUESTION_LENGTH).astype(np.int64)
+            grids = part.grids if device == "cpu" else torch.from_numpy(np.asarray(part.grids)).to(device)
+            self._parts[name] = words, self._answers(part.decoys.split.book.texts), grids
 
     def _answers(self, texts: Sequence[str]) -> Longs:
         words = self.vocabulary.encode(texts, ANSWER_LENGTH).astype(np.int64)
@@ -95,10 +89,9 @@ class Reading:
 
     def of(self, part: str, task: Task) -> Looked:
         """A task of the training (`train`) or the test questions (`test`)."""
-        questions, answers = self._words[part]
-        scale = (self._scale[0], self._scale[1])
+        questions, answers, grids = self._parts[part]
         words = questions[task.question], answers[task.candidates]
-        return Looked(*words, task.image, self._grids[part], scale, self.device)
+        return Looked(*words, task.image, grids, self._scale, self.device)
 
 
 def train(
