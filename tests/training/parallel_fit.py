@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import torch
@@ -24,9 +23,9 @@ def trained(out: Path, steps: int) -> dict[str, Tensor]:
     return net.state_dict()
 
 
-if __name__ == "__main__":
-    folder = Path(sys.argv[1])
-    weights = trained(folder, int(sys.argv[2]))
+def member(folder: Path, steps: int) -> None:
+    """What each process of the team does."""
+    weights = trained(folder, steps)
     team = Team.of_environment()
     save_tensors(folder / f"{team.rank}.safetensors", weights)
     team.end()

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
-import sys
-from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import torch
 
 from pfungst.models import load_tensors
 from pfungst.training.parallel import Team
-from tests.training.parallel_fit import trained
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.forked import finish, start
+from tests.training.parallel_fit import member, trained
 
 
 def free_port() -> int:
@@ -28,18 +25,16 @@ def test_two_processes_make_the_update_of_one(tmp_path):
     """Eleven rows in batches of five: shares differ in size, and the last batch is one row for two processes."""
     alone = trained(tmp_path / "alone", steps=4)
     # What torchrun sets.
-    team = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "tests.training.parallel_fit", str(tmp_path / "team"), "4"]
-    environment = os.environ | team | {"PYTHONPATH": str(ROOT)}
-    members = [
-        subprocess.Popen(command, env=environment | {"RANK": str(rank), "LOCAL_RANK": str(rank)}, cwd=ROOT)
-        for rank in range(2)
-    ]
+    team = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    members = []
+    for rank in range(2):
+        with mock.patch.dict(os.environ, team, RANK=str(rank), LOCAL_RANK=str(rank)):
+            members += [start(member, tmp_path / "team", 4)]
     try:
-        assert [member.wait(timeout=240) for member in members] == [0, 0]
+        assert [finish(process) for process in members] == [0, 0]
     finally:
-        for member in members:
-            member.kill()
+        for process in members:
+            process.kill()
     first, second = (load_tensors(tmp_path / "team" / f"{rank}.safetensors")[0] for rank in range(2))
     for name, value in alone.items():
         assert torch.equal(first[name], second[name]), name  # the team agrees to the last bit
