@@ -19,7 +19,8 @@ needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="the publis
 
 @lru_cache(maxsize=1)
 def _jar() -> subprocess.Popen[bytes]:
-    command = ["java", "-jar", "-Xmx2G", JAR, "-", "-", "-stdio", "-l", "en", "-norm"]
+    # One thread collects garbage: two would get in the way of the tests beside it.
+    command = ["java", "-XX:+UseSerialGC", "-jar", "-Xmx2G", JAR, "-", "-", "-stdio", "-l", "en", "-norm"]
     pipe = subprocess.PIPE
     process = subprocess.Popen(command, cwd=folder(), stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
 

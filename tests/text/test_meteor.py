@@ -1,5 +1,6 @@
-"""METEOR: worked by hand, and against pycocoevalcap's jar to the last bit."""
+"""METEOR: worked by hand, and against pycocoevalcap's jar to the last bit, on made and on real questions."""
 
+import gzip
 import random
 import sys
 
@@ -13,6 +14,7 @@ from pfungst.text import pairwise, top_pairs
 from pfungst.text.meteor import best_pairs, scores_and_bounds
 from pfungst.text.meteor.index import build
 from pfungst.text.meteor.resources import lists, paraphrases
+from tests.real.conftest import shared_data  # noqa: F401
 from tests.text.meteor_oracle import needs_java, published
 
 pytest.importorskip("pycocoevalcap")
@@ -131,6 +133,36 @@ def test_ten_thousand_words_are_taken_and_more_are_refused():
 def test_text_that_is_none_is_a_sentence():
     with pytest.raises(PfungstError, match="Pool question 1 is int"):
         top_pairs("meteor", ["a"], ["b", 3, "c"], 1)
+
+
+@pytest.fixture(scope="module")
+def questions(shared_data):  # noqa: F811
+    with gzip.open(shared_data / "vqa1" / "val2014_questions.txt.gz", "rt") as file:
+        found = sorted(set(file.read().splitlines()))
+    return [found[i] for i in np.random.default_rng(0).permutation(len(found))]
+
+
+@needs_java
+def test_the_best_21_of_real_questions_are_those_of_the_jar(questions):
+    main, pool = questions[:6], questions[6:1206]
+    scores = all_published(main, pool)
+    places, values = top_pairs("meteor", main, pool, 21)
+    for row, place, value in zip(scores, places, values, strict=True):
+        expected = sorted(range(len(pool)), key=lambda i: (-row[i], i))[:21]
+        assert place.tolist() == expected
+        assert value.tolist() == row[expected].tolist()
+
+
+def test_no_score_of_real_questions_exceeds_its_bound(questions):
+    scores, bounds = scores_and_bounds(index(questions[:20], questions[20:3020]), 0, 20)
+    assert (bounds >= scores).all()
+    assert (scores[bounds == 0] == 0).all()
+
+
+def test_at_most_one_pair_of_real_questions_in_a_hundred_is_aligned(questions):
+    main, pool = questions[:10], questions[1000:21000]
+    aligned = best_pairs(index(main, pool), 21, [None] * len(main), silent)[2]
+    assert aligned <= 0.01 * len(main) * len(pool)
 
 
 def test_without_pycocoevalcap_the_error_names_the_extra(monkeypatch):
