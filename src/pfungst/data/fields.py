@@ -39,9 +39,15 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def record(value: object) -> Mapping[str, Any]:
+def record(value: object, what: str = "the record") -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise Bad(f"the record is {kind(value)}, not an object.")
+        raise Bad(f"{what} is {kind(value)}, not an object.")
+    return value
+
+
+def items(value: object, what: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise Bad(f"{what} is {kind(value)}, not a list.")
     return value
 
 

@@ -44,8 +44,7 @@ def read_workbook(path: Path, raw: bytes) -> list[Row]:
     except (CalamineError, OSError, ValueError, IndexError) as error:
         raise DataError.at(path, "", f"the workbook cannot be read ({error}).", "Save it again.") from error
     cells = [[_cell(value) for value in row] for row in table]
-    kept = [(f"row {number}", row) for number, row in enumerate(cells, 1) if any(row)]
-    return list(named_rows(path, [row for _, row in kept], [where for where, _ in kept]))
+    return list(named_rows(path, [(f"row {number}", row) for number, row in enumerate(cells, 1) if any(row)]))
 
 
 def _cell(value: Any) -> str:

@@ -195,23 +195,24 @@ def _cells(path: Path, text: str) -> Iterator[Row]:
     csv.field_size_limit(MAX_CELL)  # a prediction or a picture in base64 may be megabytes long
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=between)
     try:
-        table = [(reader.line_num, cells) for cells in reader if any(cells)]
+        table = [(f"line {reader.line_num}", cells) for cells in reader if any(cells)]
     except csv.Error as error:
         raise DataError.at(path, f"line {reader.line_num}", f"the row cannot be read ({error}).") from error
-    yield from named_rows(path, [cells for _, cells in table], [f"line {number}" for number, _ in table])
+    yield from named_rows(path, table)
 
 
-def named_rows(path: Path, table: Sequence[Sequence[Any]], places: Sequence[str]) -> Iterator[Row]:
-    """Rows under the names in the first one."""
+def named_rows(path: Path, table: Sequence[tuple[str, Sequence[Any]]]) -> Iterator[Row]:
+    """Rows, each with its place, under the names in the first one."""
     if len(table) < 2:
         return
-    names = [str(cell).strip() for cell in table[0]]
+    (first, head), *rows = table
+    names = [str(cell).strip() for cell in head]
     twice = next((one for one in names if one and names.count(one) > 1), None)
     if twice is not None:
-        raise DataError.at(path, places[0], f"the column {twice!r} is there twice.")
+        raise DataError.at(path, first, f"the column {twice!r} is there twice.")
     if len(names) < 2:
-        raise DataError.at(path, places[0], f"this is not a table of answers: it begins with {table[0][0]!r:.60}.")
-    for where, cells in zip(places[1:], table[1:], strict=True):
+        raise DataError.at(path, first, f"this is not a table of answers: it begins with {head[0]!r:.60}.")
+    for where, cells in rows:
         if len(cells) != len(names):
             raise DataError.at(path, where, f"the row has {len(cells)} cells, but there are {len(names)} columns.")
         yield where, {name: cell for name, cell in zip(names, cells, strict=True) if name}

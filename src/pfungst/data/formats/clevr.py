@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import DataError, Example, Image
-from pfungst.data.fields import Bad, answer_text, answer_type, checked, kind, name, optional_text, record, text
+from pfungst.data.fields import Bad, answer_text, answer_type, checked, items, kind, name, optional_text, record, text
 from pfungst.data.files import File, Listing, list_folder
 from pfungst.data.images import ImageFinder
 from pfungst.data.job import Format, Found, Job, canonical
@@ -241,9 +241,7 @@ class Programs:
     def __call__(self, value: object) -> tuple[Mapping[str, Any], ...] | None:
         if value is None:
             return None
-        if not isinstance(value, list):
-            raise Bad(f'"program" is {kind(value)}, not a list.')
-        return tuple(self._node(node, place) for place, node in enumerate(value))
+        return tuple(self._node(node, place) for place, node in enumerate(items(value, '"program"')))
 
     def _node(self, node: object, place: int) -> Mapping[str, Any]:
         if not isinstance(node, dict):
@@ -263,14 +261,10 @@ class Programs:
         return self._nodes.setdefault(key, made)
 
 
-def checked_scene(scene: object) -> Scene:
+def checked_scene(value: object) -> Scene:
     """A scene whose objects can be relied on: named attributes and finite coordinates."""
-    if not isinstance(scene, Mapping):
-        raise Bad(f"the scene is {kind(scene)}, not an object.")
-    objects = scene.get("objects")
-    if not isinstance(objects, list):
-        raise Bad(f'"objects" is {kind(objects)}, not a list.')
-    for place, thing in enumerate(objects):
+    scene = record(value, "the scene")
+    for place, thing in enumerate(items(scene.get("objects"), '"objects"')):
         if not isinstance(thing, dict):
             raise Bad(f"object {place} is {kind(thing)}, not an object.")
         for attribute in _ATTRIBUTES:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pfungst.core import Example
-from pfungst.data.fields import Bad, answer_text, kind, name, record, text
+from pfungst.data.fields import Bad, answer_text, items, name, record, text
 from pfungst.data.files import File
 from pfungst.data.job import Format, Found, Job, canonical, split_of
 from pfungst.data.json_records import JsonRecords
@@ -57,21 +57,15 @@ def _read(job: Job, file: File) -> Iterator[Found]:
             continue
         image = apart[1] if apart else key
         try:
-            sets = _list(value, f"the sets of image {image}")
+            sets = items(value, f"the sets of image {image}")
             questions = [
-                (number, at, one) for number, of in enumerate(sets) for at, one in enumerate(_list(of, "a set"))
+                (number, at, one) for number, of in enumerate(sets) for at, one in enumerate(items(of, "a set"))
             ]
         except Bad as problem:
             job.bad(file, reader.where, problem)
             continue
         for number, at, one in questions:
             yield from job.example(reader, _example, job, image, number, at, one)
-
-
-def _list(value: object, what: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise Bad(f"{what} is {kind(value)}, not a list.")
-    return value
 
 
 def _example(job: Job, image: str, number: int, at: int, value: Any) -> Example:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pfungst.core import Example
-from pfungst.data.fields import Bad, kind, record
+from pfungst.data.fields import items, record
 from pfungst.data.files import File
 from pfungst.data.job import Format, Found, Job
 from pfungst.data.json_records import JsonRecords
@@ -34,12 +34,10 @@ def read_pairs(
 ) -> Iterator[Found]:
     """An example of every question in the list `pairs` of every wanted record in the list `pictures`."""
 
-    def questions(value: object) -> tuple[Image, Sequence[Any]]:
+    def questions(value: object) -> tuple[Image, list[Any]]:
         image = record(value)
-        asked = image.get(pairs)
-        if not isinstance(asked, Sequence) or isinstance(asked, str):
-            raise Bad(f'"{pairs}" is {kind(asked)}, not a list.')
-        return image, asked if wanted(image) else ()
+        asked = items(image.get(pairs), f'"{pairs}"')
+        return image, asked if wanted(image) else []
 
     for image, asked in job.each(reader, pictures, questions):
         for pair in asked:
