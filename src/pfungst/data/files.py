@@ -270,6 +270,20 @@ def _is(kind: Callable[[], bool]) -> bool:
         return False
 
 
+def list_place(path: Path) -> Listing | None:
+    """The files of a folder or an archive, or the one file at a path; None where there is nothing."""
+    if path.is_dir():
+        return list_folder(path)
+    if not path.is_file():
+        return None
+    listing = Listing()
+    if path.suffix.lower() == ".zip":
+        listing.add_archive(path, strict=True)
+    else:
+        listing.files.append(File(path))
+    return listing
+
+
 _NEIGHBOURS = frozenset({"annotations", "questions", "scenes"})
 _PICTURE_FOLDERS = re.compile(
     r"images?|imgs?|jpegimages|(ms)?coco|nyu_depth_images|vg_100k(_2)?|(train|val|test)(20\d\d)?|scene_img_abstract_v002"

@@ -14,7 +14,7 @@ from pfungst.core import DataError, Dataset, Example, PfungstError
 from pfungst.core.files import exists
 from pfungst.core.fingerprint import Fingerprint
 from pfungst.core.settings import read_settings
-from pfungst.data.files import File, Listing, list_around, list_folder
+from pfungst.data.files import Listing, list_around, list_place
 from pfungst.data.formats import FORMATS, get_format
 from pfungst.data.images import ImageFinder, NoImages
 from pfungst.data.job import LETTERS, BadRecord, Format, Found, Job, letters_of_others
@@ -167,25 +167,16 @@ def _recognise(spec: Spec) -> tuple[Listing, Listing, Format]:
     if not spec.place:
         raise DataError(f"Name a file or folder behind the format, as in {spec.format or 'vqa'}:FOLDER.")
     path = Path(spec.place)
-    try:
-        is_folder, is_file = path.is_dir(), path.is_file()
-    except (OSError, ValueError):
-        is_folder = is_file = False
-    if is_folder:
-        listing = companions = list_folder(path)
-    elif is_file:
-        listing = Listing()
-        if path.suffix.lower() == ".zip":
-            listing.add_archive(path, strict=True)
-        else:
-            listing.files.append(File(path))
-        companions = list_around(path)
-        companions.files = [*listing.files, *(file for file in companions.files if file not in set(listing.files))]
-    else:
+    listing = list_place(path) if exists(path) else None
+    if listing is None:
         raise DataError(
             f"There is no file or folder {spec.place!r}. "
             f"Give a path, or a format and what it reads; the formats are: {', '.join(FORMATS.names())}."
         )
+    companions = listing
+    if path.is_file():
+        companions = list_around(path)
+        companions.files = [*listing.files, *(file for file in companions.files if file not in set(listing.files))]
     return listing, companions, named or detect(listing, spec.place)
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from pfungst.core import DataError, Example, Image
 from pfungst.data.fields import Bad, answer_text, answer_type, checked, items, kind, name, optional_text, record, text
-from pfungst.data.files import File, Listing, list_folder
+from pfungst.data.files import File, Listing, list_place
 from pfungst.data.images import ImageFinder
 from pfungst.data.job import Format, Found, Job, canonical
 from pfungst.data.json_records import JsonRecords
@@ -154,14 +154,8 @@ def scenes(path: str | os.PathLike[str], *, split: str | None = None, skip_bad: 
     """The scenes of a CLEVR scenes file (plain, .gz or .zip) or of a folder that holds one, by image name
     (`CLEVR_val_000000.png`), in published order."""
     place = Path(path)
-    listing = Listing()
-    if place.is_dir():
-        listing = list_folder(place)
-    elif place.suffix.lower() == ".zip" and place.is_file():
-        listing.add_archive(place, strict=True)
-    elif place.is_file():
-        listing.files.append(File(place))
-    else:
+    listing = list_place(place)
+    if listing is None:
         raise DataError(f"There is no file or folder {str(place)!r}.")
     files = _by_split(listing.files, _SCENES)
     jsons = [file for file in listing.files if file.suffix == ".json"]

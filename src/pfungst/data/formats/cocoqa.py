@@ -7,7 +7,7 @@ training questions are COCO train2014, those of the test questions val2014.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 
 from pfungst.core import DataError, Example
@@ -47,41 +47,38 @@ class CocoQa(Format):
 
 def _read(job: Job, split: str, parts: dict[str, File]) -> Iterator[Found]:
     questions = parts["questions"]
-    columns = [lines(parts[part]) if part in parts else None for part in _PARTS]
-    present = [column for column in columns if column is not None]
-    for number, row in enumerate(zip_longest(*present), start=1):
+    present = [part for part in _PARTS if part in parts]
+    for number, row in enumerate(zip_longest(*(lines(parts[part]) for part in present)), start=1):
+        cells = dict(zip(present, row, strict=True))
         if not any(cell and cell.strip() for cell in row):
             continue  # a blank line at the end
         if None in row:
-            short = [parts[part].name for part, cell in zip((p for p in _PARTS if p in parts), row) if cell is None]
+            short = [parts[part].name for part in present if cells[part] is None]
             raise DataError.at(
                 questions.label, f"line {number}", f"{', '.join(short)} ends here, but the other files go on."
             )
-        cells = iter(row)
-        question, answer, image, type_ = (next(cells) if column is not None else None for column in columns)
-        at = questions, number
-        yield from job.example(at, _example, job, split, number, str(question), answer, str(image), type_)
+        yield from job.example((questions, number), _example, job, split, number, cells)
 
 
-def _example(
-    job: Job, split: str, number: int, question: str, answer: str | None, image: str, type_: str | None
-) -> Example:
-    question = checked(question.strip(), "the question")
+def _example(job: Job, split: str, number: int, cells: Mapping[str, str]) -> Example:
+    """cells: the lines of the files that are there."""
+    question = checked(cells["questions"].strip(), "the question")
     if not question:
         raise Bad("the question is empty.")
-    image_number = whole(image.strip(), "the image number")
+    image_number = whole(cells["img_ids"].strip(), "the image number")
     if not 0 <= image_number < 10**12:
         raise Bad(f"the image number {image_number} is not one of COCO.")
     target = None
-    if answer is not None:
-        target = job.share(checked(answer.strip(), "the answer"))
+    if "answers" in cells:
+        target = job.share(checked(cells["answers"].strip(), "the answer"))
         if not target:
             raise Bad("the answer is empty.")
     kind = ""
-    if type_ is not None:
-        if type_.strip() not in ("0", "1", "2", "3"):
+    if "types" in cells:
+        type_ = cells["types"].strip()
+        if type_ not in ("0", "1", "2", "3"):
             raise Bad("the type is not 0, 1, 2 or 3.")
-        kind = TYPES[int(type_.strip())]
+        kind = TYPES[int(type_)]
     return Example(
         id=f"{split}-{number}" if split else str(number),
         question=question,
