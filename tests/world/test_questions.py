@@ -12,7 +12,7 @@ from pfungst.core import DataError, PfungstError
 from pfungst.world import Scene, answer, answer_text, run, sample_scene
 from pfungst.world.questions import Question, generate, load_templates, report
 from pfungst.world.questions.balance import AnswerCounts, possible_answers
-from pfungst.world.questions.choices import choices_for
+from pfungst.world.questions.generating import choices_for
 from tests.world.engine_cases import scene_of, thing
 
 KINDS_OF_ANSWER = {"size", "color", "material", "shape"}

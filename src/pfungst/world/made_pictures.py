@@ -44,8 +44,10 @@ class Pictures:
         """Whether every listed image is there with its bytes."""
         return all(intact(self.place / name, digest) for name, digest in self.known().items())
 
-    def draw(self, parts: Iterable[Path], on: str, workers: int | None, progress: Progress) -> None:
-        """Draw what is not drawn yet, and list the checksums."""
+    def draw(
+        self, parts: Iterable[Path], on: str, workers: int | None, progress: Progress, before: int, total: int
+    ) -> None:
+        """Draw what is not drawn yet, and list the checksums; `before` and `total` as for `shifted`."""
         known, lines = self.known(), list[str]()
         scenes = records(parts, "scene")
         while block := list(islice(scenes, _BLOCK)):
@@ -53,10 +55,10 @@ class Pictures:
             shards = [Shard(one["image_index"], one["image_filename"], {"scene": one, **size}) for one in block]
             waiting = [one for one in shards if not intact(self.place / one.name, known.get(one.name, ""))]
             if waiting:
-                there = _after(len(lines) + len(shards) - len(waiting), progress)
+                there = before + len(lines) + len(shards) - len(waiting)
                 run_shards(
                     draw_picture, waiting, self.place, on=on, workers=workers, version=self.renderer, what="world",
-                    progress=there,
+                    progress=shifted(progress, there, total),
                 )  # fmt: skip
             digests = [checksum(self.place / one.name)["sha256"] for one in shards]
             lines += [f"{digest}  {self.split}/{one.name}\n" for digest, one in zip(digests, shards, strict=True)]
@@ -67,8 +69,9 @@ class Pictures:
         (self.place / ".lock").unlink(missing_ok=True)
 
 
-def _after(before: int, progress: Progress) -> Progress:
-    return lambda what, done, total: progress(what, before + done, total)
+def shifted(progress: Progress, before: int, total: int) -> Progress:
+    """One bar over all stages: this one begins after `before` of `total`."""
+    return lambda what, done, _: progress(what, before + done, total)
 
 
 def draw_picture(shard: Shard) -> bytes:

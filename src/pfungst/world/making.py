@@ -33,7 +33,7 @@ from pfungst.core.types import no_progress
 from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH, MIN_VISIBLE_PIXELS
 from pfungst.world.images import renderer_version
 from pfungst.world.made_files import checksum, compact, intact, json_list, records
-from pfungst.world.made_pictures import Pictures
+from pfungst.world.made_pictures import Pictures, shifted
 from pfungst.world.questions.balance import RESET_EVERY
 from pfungst.world.questions.generating import REPHRASINGS, Question, check_phrasings, generate
 from pfungst.world.questions.loading import load_templates
@@ -145,12 +145,12 @@ def make(
         for i, bounds in enumerate(split_range(scenes, RESET_EVERY))
     ]
     total = len(shards) + (scenes if images else 0)
-    told = _share(progress, 0, total)
+    told = shifted(progress, 0, total)
     parts = run_shards(_make_part, shards, work / "parts", on=on, workers=workers, progress=told, what="world")
     files, statistics = _assemble(parts, folder, settings)
     if images:
         pictures = _pictures(folder, settings)
-        pictures.draw(parts, on, workers, _share(progress, len(shards), total))
+        pictures.draw(parts, on, workers, progress, len(shards), total)
         files[pictures.listing_name] = checksum(pictures.listing)
     manifest = Manifest(folder / f"manifest_{split}.json", settings, files, statistics)
     write_json(manifest.path, manifest.to_json())
@@ -229,11 +229,6 @@ def _claim(path: Path, settings: WorldSettings) -> None:
         _compare(path, settings)
     else:
         write_json(path, {"settings": asdict(settings)})
-
-
-def _share(progress: Progress, before: int, total: int) -> Progress:
-    """One bar over all stages."""
-    return lambda what, done, _: progress(what, before + done, total)
 
 
 def _make_part(shard: Shard) -> bytes:

@@ -16,6 +16,7 @@ from pfungst.world.grid import GridMasks
 
 REJECTION_DRAWS = 200_000
 """Uniform draws before objects are placed one after the other instead."""
+PATIENCE = 40
 TRIES = 30
 """How often a layout is begun anew after an object found no room."""
 
@@ -27,17 +28,16 @@ def fair_layouts(
     count: int,
     *,
     uniform: bool = True,
-    patience: int = 40,
 ) -> Floats:
-    """Up to `count` different layouts (layouts, objects, 2) that all enforcers agree to, drawn at random.
+    """Up to `count` different layouts (layouts, objects, 2) that all enforcers agree to, drawn at random; fewer where
+    `PATIENCE` draws in a row bring nothing new.
 
     uniform: each of the legal ones is as likely as any other; else roomy ones are likelier, which is several times
     quicker for many objects.
-    patience: draws in a row that bring nothing new after which it is left at those that were found.
     """
     layouts, found, idle = Layouts(board), dict[bytes, Floats](), 0
     weights = np.full((len(board), board.cells), 1.0 / board.cells)
-    while len(found) < count and idle < patience:
+    while len(found) < count and idle < PATIENCE:
         many = max(50, 2 * (count - len(found)))
         if uniform:
             cells = layouts.uniform(rng, many)

@@ -4,8 +4,7 @@
 >>> print(report(questions))
 """
 
-from pfungst.world.questions.choices import choices_for
-from pfungst.world.questions.generating import Question, generate
+from pfungst.world.questions.generating import Question, choices_for, generate
 from pfungst.world.questions.loading import load_templates
 from pfungst.world.questions.reporting import Report, report
 from pfungst.world.questions.template import Phrasing, Template, TemplateSet
