@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pfungst.compute.devices import environment
 from pfungst.compute.packing import pack
@@ -68,7 +68,9 @@ def run_processes(job: Job) -> Outcomes:
             # A process that the work forked may hold the pipe of a worker that is dead.
             for worker in [one for one in workers if one.pipe in heard or not one.process.is_alive()]:
                 try:
-                    message = _receive(worker.pipe)
+                    if not worker.pipe.poll():
+                        raise EOFError
+                    message = worker.pipe.recv()
                 except (EOFError, OSError):
                     shard = worker.shard
                     _stop(worker)
@@ -106,12 +108,6 @@ def run_processes(job: Job) -> Outcomes:
         for worker in workers:
             _stop(worker)
         arrays.unlink(missing_ok=True)
-
-
-def _receive(pipe: Connection) -> Any:
-    if not pipe.poll():
-        raise EOFError
-    return pipe.recv()
 
 
 def _start(environment: Mapping[str, str]) -> _Worker:

@@ -41,14 +41,11 @@ class ById(Mapping[str, Example]):
         if last is None or last.id != name:
             last = next(self._walk, None)
             if last is None or last.id != name:
-                last = self._look_up(name)
+                place = self._place(name)
+                last = self._examples[place]
+                self._walk = (self._examples[at] for at in range(place + 1, len(self._examples)))
             self._last = last
         return last
-
-    def _look_up(self, name: str) -> Example:
-        place = self._place(name)
-        self._walk = (self._examples[at] for at in range(place + 1, len(self._examples)))
-        return self._examples[place]
 
     def _place(self, name: str) -> int:
         if len(self._examples) <= MANY:

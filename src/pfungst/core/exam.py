@@ -6,7 +6,7 @@ Trials flow: they are made, asked, scored and written in portions, in order, and
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -208,8 +208,8 @@ class Exam:
             probe.prepare(self.data, self.seed, self.progress)
         if isinstance(probe, SearchingProbe):
             asker.folder = self.out / probe.name
-            return list(_visible(probe, probe.search(asker, self.data, self.seed), self, asker))
-        return _Made(self, probe, asker)
+            return list(_Visible(self, probe, asker, lambda: probe.search(asker, self.data, self.seed)))
+        return _Visible(self, probe, asker, lambda: probe.trials(self.data, self.seed))
 
     def _ask_in_rounds(
         self, asker: Asker, trials: Mapping[str, Iterable[Trial]], scoring: Scoring, precision: float | None
@@ -234,34 +234,29 @@ class Exam:
 
 
 @dataclass(frozen=True)
-class _Made:
-    """The trials of a probe, made whenever somebody goes through them."""
+class _Visible:
+    """The trials of a probe with what the player may see of them, made whenever somebody goes through them."""
 
     exam: Exam
     probe: Probe
     asker: Asker
+    make: Callable[[], Iterable[Trial]]
 
     def __iter__(self) -> Iterator[Trial]:
-        made = self.probe.trials(self.exam.data, self.exam.seed)
-        return _visible(self.probe, made, self.exam, self.asker)
-
-
-def _visible(probe: Probe, made: Iterable[Trial], exam: Exam, asker: Asker) -> Iterator[Trial]:
-    """The trials with what the player may see of them."""
-    count = 0
-    for count, trial in enumerate(made, 1):
-        variants = []
-        for variant in trial.variants:
-            query = asker.visible(variant.query, variant.example_id or trial.example_id)
-            variants.append(variant if query is variant.query else replace(variant, query=query))
-        same = all(one is other for one, other in zip(variants, trial.variants, strict=True))
-        yield trial if same else replace(trial, variants=tuple(variants))
-        if count % 1000 == 0:
-            exam.progress(f"{probe.name}: making trials", count, max(count, len(exam.data)))
-    if count >= 1000:
-        exam.progress(f"{probe.name}: making trials", len(exam.data), len(exam.data))
-    if not count:
-        raise ProbeError(f"The probe {probe.name} found nothing to ask in {exam.data.name}.")
+        count, data, what = 0, self.exam.data, f"{self.probe.name}: making trials"
+        for count, trial in enumerate(self.make(), 1):
+            variants = []
+            for variant in trial.variants:
+                query = self.asker.visible(variant.query, variant.example_id or trial.example_id)
+                variants.append(variant if query is variant.query else replace(variant, query=query))
+            same = all(one is other for one, other in zip(variants, trial.variants, strict=True))
+            yield trial if same else replace(trial, variants=tuple(variants))
+            if count % 1000 == 0:
+                self.exam.progress(what, count, max(count, len(data)))
+        if count >= 1000:
+            self.exam.progress(what, len(data), len(data))
+        if not count:
+            raise ProbeError(f"The probe {self.probe.name} found nothing to ask in {data.name}.")
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,10 @@ def _read(text: str, kind: Any) -> Any:
         return kind(text)
     origin = typing.get_origin(kind) or kind
     if origin is Literal:
-        return _choice(text, kind)
+        named = [choice for choice in typing.get_args(kind) if str(choice).casefold() == text.casefold()]
+        if not named:
+            raise ValueError(text)
+        return named[0]
     if origin in (dict, Mapping):
         value = json.loads(text)
         if not isinstance(value, dict):
@@ -133,13 +136,6 @@ def _many(parts: Sequence[Any], kind: Any) -> Any:
     read = [_parse(part, _kinds(k)) if isinstance(part, str) else _convert(part, _kinds(k))
             for part, k in zip(parts, each, strict=True)]  # fmt: skip
     return read if origin is list else tuple(read)
-
-
-def _choice(text: str, kind: Any) -> Any:
-    for choice in typing.get_args(kind):
-        if str(choice).casefold() == text.casefold():
-            return choice
-    raise ValueError(text)
 
 
 def _kinds(hint: Any) -> tuple[Any, ...]:

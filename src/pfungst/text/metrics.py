@@ -9,13 +9,14 @@ CIDEr needs document frequencies: they are taken over the pool, each question on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.core import PfungstError
+from pfungst.core import PfungstError, Progress
+from pfungst.core.types import no_progress
 from pfungst.text.index import ORDERS, Corpus, Postings, count_grams
 
 Floats = npt.NDArray[np.float64]
@@ -47,7 +48,7 @@ def top_pairs(
     k: int,
     *,
     excluded: Sequence[int | None] | None = None,
-    progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    progress: Progress = no_progress,
 ) -> tuple[npt.NDArray[np.int64], Floats]:
     """The k pool questions with the best scores for every main question: places (main, k) and scores, best first.
 
@@ -63,13 +64,15 @@ def top_pairs(
         _check_questions(main, pool)
         return meteor_top(main, pool, k, hidden, progress)
     places, scores = np.empty((len(main), k), dtype=np.int64), np.empty((len(main), k))
-    for first, block in _blocks(_prepare(metric, main, pool), len(main), len(pool)):
-        for row, values in enumerate(block, start=first):
+    rows, step = _prepare(metric, main, pool), max(1, BLOCK // len(pool))
+    for first in range(0, len(main), step):
+        last = min(first + step, len(main))
+        for row, values in enumerate(rows(first, last), start=first):
             if hidden[row] is not None:
                 values[hidden[row]] = -np.inf
             places[row] = best(values, k)
             scores[row] = values[places[row]]
-        progress("ranking", min(first + len(block), len(main)), len(main))
+        progress("ranking", last, len(main))
     return places, scores
 
 
@@ -112,12 +115,6 @@ def inverse_frequency(documents: int, frequency: Any) -> Floats:
 def length_penalty(difference: Any) -> Floats:
     """CIDEr-D: Gaussian of the difference of two lengths."""
     return np.asarray(np.exp(-(np.asarray(difference, dtype=np.float64) ** 2) / (2 * CIDER_SIGMA**2)))
-
-
-def _blocks(rows: Rows, mains: int, pool: int) -> Iterator[tuple[int, Floats]]:
-    step = max(1, BLOCK // pool)
-    for first in range(0, mains, step):
-        yield first, rows(first, min(first + step, mains))
 
 
 def _check_questions(main: Sequence[str], pool: Sequence[str]) -> None:

@@ -9,33 +9,16 @@ pair.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.text.compiled import F, compiled
-from pfungst.text.wordnet_rule import wu_palmer
+from pfungst.text.compiled import compiled
+from pfungst.text.wordnet_tables import wu_palmer
 
-
-def _inlined(function: F) -> F:
-    return cast(F, numba.njit(function, inline="always"))
-
-
-_rule = _inlined(wu_palmer)
-
-
-@_inlined
-def _mark(starts: Any, above: Any, synset: int, up: Any) -> None:
-    for at in range(starts[synset], starts[synset + 1]):
-        up[above[at] >> 8] = above[at] & 255
-
-
-@_inlined
-def _unmark(starts: Any, above: Any, synset: int, up: Any) -> None:
-    for at in range(starts[synset], starts[synset + 1]):
-        up[above[at] >> 8] = -1
+_rule = numba.njit(wu_palmer, inline="always")
 
 
 @compiled
@@ -82,7 +65,8 @@ def term_matrix(net: Any, terms: Any, ones: Any, others: Any) -> npt.NDArray[np.
     for k in range(len(ones)):
         for a in range(first[ones[k]], first[ones[k] + 1]):
             one = senses[a, 0]
-            _mark(starts, above, one, up)
+            for at in range(starts[one], starts[one + 1]):
+                up[above[at] >> 8] = above[at] & 255
             for m in range(len(others)):
                 for b in range(first[others[m]], first[others[m] + 1]):
                     other = senses[b, 0]
@@ -94,7 +78,8 @@ def term_matrix(net: Any, terms: Any, ones: Any, others: Any) -> npt.NDArray[np.
                         at += 1
                     value = _rule(one, other, far, at, stop, above, senses[a, 3], min_depth, max_depth, to_root, nouns)
                     result[k, m] = max(result[k, m], value)
-            _unmark(starts, above, one, up)
+            for at in range(starts[one], starts[one + 1]):
+                up[above[at] >> 8] = -1
         for m in range(len(others)):
             if others[m] == ones[k] and is_word[ones[k]]:
                 result[k, m] = 1.0

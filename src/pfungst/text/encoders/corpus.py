@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +23,8 @@ def read_corpus(path: str | Path) -> list[list[str]]:
         text = Path(path).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError.at(path, "", f"the corpus cannot be read as UTF-8 text ({error}).") from error
-    sequences = [[line.strip() for line in block if line.strip()] for block in _blocks(text)]
-    found = [sequence for sequence in sequences if sequence]
+    lines = (line.strip() for line in text.splitlines())
+    found = [list(sequence) for said, sequence in groupby(lines, bool) if said]
     if not any(len(sequence) > 1 for sequence in found):
         raise DataError.at(
             path,
@@ -32,17 +33,6 @@ def read_corpus(path: str | Path) -> list[list[str]]:
             "Write one sentence a line, with empty lines between sequences.",
         )
     return found
-
-
-def _blocks(text: str) -> Iterable[list[str]]:
-    block: list[str] = []
-    for line in text.splitlines():
-        if line.strip():
-            block.append(line)
-        else:
-            yield block
-            block = []
-    yield block
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +66,10 @@ class SkipThoughts:
     device: str = "numpy"
     """`numpy`, or a torch device such as `cpu` or `cuda`."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_grus", {})
+    @cached_property
+    def _grus(self) -> dict[int, TorchGRU]:
+        """By the identity of their weights, made when they are first needed."""
+        return {}
 
     @property
     def dim(self) -> int:
@@ -119,10 +122,9 @@ class SkipThoughts:
     def _state(self, weights: GRUWeights, x: FloatArray) -> FloatArray:
         if self.device == "numpy":
             return last_state(weights, x, reset_after=self.reset_after)
-        grus: dict[int, TorchGRU] = self.__dict__["_grus"]
-        if id(weights) not in grus:
-            grus[id(weights)] = TorchGRU(weights, reset_after=self.reset_after, device=self.device)
-        return grus[id(weights)].last_state(x)
+        if id(weights) not in self._grus:
+            self._grus[id(weights)] = TorchGRU(weights, reset_after=self.reset_after, device=self.device)
+        return self._grus[id(weights)].last_state(x)
 
     def _vectors(self, part: Part, words: list[str]) -> FloatArray:
         """Vectors of the end-of-sentence word (row 0) and of `words`."""

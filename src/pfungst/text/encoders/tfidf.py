@@ -18,6 +18,7 @@ from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -52,16 +53,16 @@ class TfIdf:
     """(features, dim), rows in the order of `counts`, for `svd`; None means hashing."""
     name: str = "tfidf"
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def fingerprint(self) -> str:
         content = hashlib.sha256(f"{self.documents} {self.dim} {self.basis is not None}".encode())
         for feature in sorted(self.counts):
             content.update(f"\n{feature}\t{self.counts[feature]}".encode("utf-8", "surrogatepass"))
-        object.__setattr__(self, "_content", content.hexdigest()[:16])
-        object.__setattr__(self, "_rows", {feature: row for row, feature in enumerate(self.counts)})
+        return f"tfidf-1:{content.hexdigest()[:16]}"
 
-    @property
-    def fingerprint(self) -> str:
-        return f"tfidf-1:{self.__dict__['_content']}"
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {feature: row for row, feature in enumerate(self.counts)}
 
     @classmethod
     def fit(cls, corpus: Sequence[str], *, dim: int = DEFAULT_DIM, projection: str = "hashing") -> TfIdf:
@@ -80,7 +81,7 @@ class TfIdf:
     def _leading(self, sentences: Sequence[str]) -> FloatArray:
         import scipy.sparse.linalg
 
-        matrix, _ = self._sparse(sentences, self.__dict__["_rows"])
+        matrix, _ = self._sparse(sentences, self._rows)
         if min(matrix.shape) <= self.dim:
             raise EncoderError(
                 f"{self.dim} singular vectors need a corpus of more than {self.dim} sentences and features; this one "
@@ -125,7 +126,7 @@ class TfIdf:
 
         checked = check_sentences(sentences)
         if self.basis is not None:
-            matrix, _ = self._sparse(checked, self.__dict__["_rows"])
+            matrix, _ = self._sparse(checked, self._rows)
             return unit_rows(np.asarray(matrix @ self.basis, dtype=np.float32))
         matrix, found = self._sparse(checked)
         if not found:

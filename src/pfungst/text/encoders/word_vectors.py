@@ -8,6 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import IO
 
@@ -28,13 +29,10 @@ class WordVectors:
     """(words, dim)"""
     fingerprint: str
 
-    def __post_init__(self) -> None:
-        # The first of two equal words counts, as it is the more frequent one.
-        rows = {word: row for row, word in reversed(list(enumerate(self.words)))}
-        object.__setattr__(self, "rows", rows)
-
-    rows: dict[str, int] = None  # type: ignore[assignment]
-    """word -> row."""
+    @cached_property
+    def rows(self) -> dict[str, int]:
+        """word -> row; the first of two equal words counts, as it is the more frequent one."""
+        return {word: row for row, word in reversed(list(enumerate(self.words)))}
 
     @property
     def dim(self) -> int:

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pfungst.core import Progress
+from pfungst.core.types import no_progress
 from pfungst.text.meteor.index import Index, build
-from pfungst.text.meteor.resources import Progress, lists, paraphrases
+from pfungst.text.meteor.resources import lists, paraphrases
 
 Floats = npt.NDArray[np.float64]
 Longs = npt.NDArray[np.int64]
@@ -23,22 +25,14 @@ STEP = 4
 """Main questions a thread takes at once."""
 
 
-def _silent(what: str, done: int, total: int) -> None:
-    pass
-
-
 def meteor_rows(main: Sequence[str], pool: Sequence[str]) -> Callable[[int, int], Floats]:
     """A function of (first, last): METEOR (rows, pool) of these main questions with every pool question."""
-    index = _index(main, pool, _silent)
-
-    def rows(first: int, last: int) -> Floats:
-        return scores_and_bounds(index, first, last)[0]
-
-    return rows
+    index = _index(main, pool, no_progress)
+    return lambda first, last: scores_and_bounds(index, first, last)[0]
 
 
 def meteor_top(
-    main: Sequence[str], pool: Sequence[str], k: int, excluded: Sequence[int | None], progress: Progress = _silent
+    main: Sequence[str], pool: Sequence[str], k: int, excluded: Sequence[int | None], progress: Progress = no_progress
 ) -> tuple[Longs, Floats]:
     """The k best pool questions of every main question: places and scores (main, k), best first.
 

@@ -246,8 +246,9 @@ def _sentences(
     phrase_starts = np.zeros(len(starts), dtype=np.int64)
     np.cumsum(np.bincount(sentence[kept], minlength=len(starts) - 1), out=phrase_starts[1:])
     at = np.arange(len(words)) - np.repeat(starts[:-1], np.diff(starts))
-    bits = np.where(function[words] & (at < MASK), np.uint64(1) << np.minimum(at, MASK - 1).astype(np.uint64), 0)
-    total, functions = _sums(np.where(function[words], 5, 15), starts), _sums(bits.astype(np.uint64), starts)
+    bits = np.uint64(1) << np.minimum(at, MASK - 1).astype(np.uint64)
+    bits[~function[words] | (at >= MASK)] = 0
+    total, functions = _sums(np.where(function[words], 5, 15), starts), _sums(bits, starts)
     return Sentences(words, starts, phrase_starts, place[kept], phrase[kept], total, functions)
 
 

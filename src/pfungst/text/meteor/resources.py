@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import zipfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from io import BytesIO
@@ -18,12 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.core import MissingExtra, PfungstError
+from pfungst.core import MissingExtra, PfungstError, Progress
 from pfungst.core.files import cache_dir, write_atomic
 from pfungst.text.meteor.text import read_prefixes
 
 Ints = npt.NDArray[np.int32]
-Progress = Callable[[str, int, int], None]
 JAR = "meteor-1.5.jar"
 TABLE = Path("data") / "paraphrase-en.gz"
 LAYOUT = 1

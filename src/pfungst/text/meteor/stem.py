@@ -44,7 +44,8 @@ def stem(word: str) -> str:
     if len(word) < 3:
         return word
     word = _mark(word.removeprefix("'"))
-    first = _region(word, _LONG_BEGINNING)
+    long = _LONG_BEGINNING.match(word)
+    first = long.end() if long else _after(word, 0)
     second = _after(word, first)
     word = _plural(word)
     if word in _SETTLED:
@@ -63,11 +64,6 @@ def _mark(word: str) -> str:
         consonant = letter == "y" and (not out or out[-1] in _VOWELS)
         out.append("Y" if consonant else letter)
     return "".join(out)
-
-
-def _region(word: str, beginnings: re.Pattern[str]) -> int:
-    match = beginnings.match(word)
-    return match.end() if match else _after(word, 0)
 
 
 def _after(word: str, start: int) -> int:
