@@ -23,7 +23,6 @@ from pfungst.core import (
     Figure,
     Finding,
     Findings,
-    Image,
     ProbeError,
     Query,
     Table,
@@ -66,7 +65,10 @@ class Blind:
             assert example.image is not None
             query = measure.clean_query(example)
             unseen = replace(query, image=None, scene=None)
-            variants = [Variant("clean", query), Variant("blank image", replace(unseen, image=_blank(example.image)))]
+            variants = [
+                Variant("clean", query),
+                Variant("blank image", replace(unseen, image=_blank(image_size(example.image)))),
+            ]
             if example.id in others:
                 other = others[example.id]
                 variants.append(Variant("other image", replace(query, image=other.image, scene=other.scene)))
@@ -127,17 +129,13 @@ def _unmoved(trials: Sequence[AnsweredTrial]) -> tuple[Failure, ...]:
 
 
 @lru_cache(maxsize=64)
-def _gray(size: tuple[int, int]) -> BytesImage:
+def _blank(size: tuple[int, int]) -> BytesImage:
+    """A grey image of this size: only the content is missing."""
     import PIL.Image
 
     buffer = io.BytesIO()
     PIL.Image.new("RGB", size, GRAY).save(buffer, format="PNG")
     return BytesImage(buffer.getvalue())
-
-
-def _blank(image: Image) -> BytesImage:
-    """A grey image of the same size, so that only the content is missing."""
-    return _gray(image_size(image))
 
 
 def _other_images(examples: Sequence[Example], seed: int) -> dict[str, Example]:

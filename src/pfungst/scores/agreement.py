@@ -135,21 +135,15 @@ def cohen_kappa(first: Sequence[bool], second: Sequence[bool], clusters: Sequenc
     how = "posterior of the four counts, Jeffreys' prior"
     counts = np.array([sum(pair == cell for pair in zip(first, second, strict=True)) for cell in _CELLS], np.float64)
     n, groups = int(counts.sum()), len(set(clusters))
-    value = _kappa(counts / n) if n else math.nan
-    if math.isnan(value):
+    if n in (counts[0], counts[3]):
         return Interval(math.nan, math.nan, math.nan, n, groups, f"{how}: only one word was said, kappa is undefined")
+    value = float(_kappa_of(counts[None, :] / n)[0])
     if groups < 2:
         return Interval(value, math.nan, math.nan, n, groups, f"{how}: one cluster, no interval")
     same = [float(a == b) for a, b in zip(first, second)]
     shrunk = counts * _effective(same, clusters) / n
     drawn = np.random.default_rng(seed).dirichlet(shrunk + 0.5, DRAWS)
     return _interval(value, _kappa_of(drawn), n, groups, how)
-
-
-def _kappa(shares: Floats) -> float:
-    if sum(shares > 0) < 2 and (shares[0] == 1 or shares[3] == 1):
-        return math.nan
-    return float(_kappa_of(shares[None, :])[0])
 
 
 def _kappa_of(shares: Floats) -> Floats:

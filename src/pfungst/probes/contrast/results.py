@@ -74,7 +74,7 @@ def read(name: str, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
     single = _against_chance("accuracy", singles, units, seed)
     by_question = _against_chance("question accuracy", _parts(groups, lambda one: one.question), units, seed)
     by_image = _against_chance("image accuracy", _parts(groups, lambda one: one.image), units, seed)
-    by_group = _against_chance("group accuracy", _whole(groups), units, seed)
+    by_group = _against_chance("group accuracy", _parts(groups, _whole), units, seed)
     same = [_same(groups, what, units, seed) for what in (IMAGE, QUESTION)]
     idle = _idle(groups, units, seed)
     measured = [one for one in (single, by_question, by_image, by_group) if one[0].n]
@@ -133,7 +133,7 @@ def _against_chance(name: str, found: Sequence[Unit], units: Units, seed: int) -
 
 
 def _parts(groups: Sequence[Group], part: Callable[[Said], int]) -> list[Unit]:
-    """Every question (or image) with two members or more."""
+    """Every part of a group (a question, an image, the whole) with two members or more."""
     units = []
     for at, group in enumerate(groups):
         parts = measure.grouped(group.members, part).values()
@@ -141,8 +141,9 @@ def _parts(groups: Sequence[Group], part: Callable[[Said], int]) -> list[Unit]:
     return units
 
 
-def _whole(groups: Sequence[Group]) -> list[Unit]:
-    return [(_all_right(group.members), _chance(group.members), at) for at, group in enumerate(groups)]
+def _whole(one: Said) -> int:
+    """All members are one part."""
+    return 0
 
 
 def _same(groups: Sequence[Group], what: str, units: Units, seed: int) -> Finding:
@@ -257,7 +258,7 @@ def _by_kind(groups: Sequence[Group], seed: int) -> list[Table]:
             rows = []
             for name, some in sorted(kinds.items()):
                 units = Units.of([group.images for group in some])
-                right, chance = _against_chance("group accuracy", _whole(some), units, seed)
+                right, chance = _against_chance("group accuracy", _parts(some, _whole), units, seed)
                 same = _same(some, IMAGE, units, seed)
                 rows.append((name or "unknown", right, chance if chance.n else "", same if same.n else "", len(some)))
             tables.append(Table(f"By {title}", (title, "whole group", "chance", "same answer", "n"), tuple(rows)))

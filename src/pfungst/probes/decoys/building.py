@@ -106,10 +106,11 @@ def build(
     maker = Maker(
         split, kinds, k, seed, vectors, neighbours, prepared, avoid_human_answers, fallback, tuple(grouped), chosen
     )  # fmt: skip
+    known = "" if mined is None else _digest([[key, list(mined[key])] for key in sorted(mined)])
     version = _digest(
         [
             "decoys-2", kinds, k, seed, neighbours, [one.fingerprint for one in filters], avoid_human_answers,
-            "balanced" if balanced else fallback, encoder_name, _content(split), _mined_digest(mined),
+            "balanced" if balanced else fallback, encoder_name, _content(split), known,
             None if only is None else sorted(only),
         ]
     )  # fmt: skip
@@ -203,10 +204,6 @@ def _content(split: Split) -> str:
         seen = [one.id, one.question, one.image_id, one.target, one.answers, one.choices]
         digest.update(json.dumps(seen).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
-
-
-def _mined_digest(mined: Mapping[str, Sequence[str]] | None) -> str:
-    return "" if mined is None else _digest([[key, list(mined[key])] for key in sorted(mined)])
 
 
 def _digest(value: Any) -> str:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from pfungst.core import Example, FileImage, PfungstError
-from pfungst.core.files import reading, storable
+from pfungst.core.files import reading, replacing, storable
 from pfungst.core.images import ZipImage
 from pfungst.core.parquet import READING, WRITING
 from pfungst.probes.decoys.sets import DecoySet
@@ -55,8 +53,7 @@ def write(decoys: DecoySet, path: Path, variant: str = "") -> int:
             else:
                 left_out += 1
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with _finished(path) as temporary:
+    with replacing(path) as temporary:
         lines = path.suffix == ".jsonl"
         about = {**decoys.about, **decoys.sources()}
         count = _write_lines(temporary, kept()) if lines else _write_parquet(temporary, kept(), about)
@@ -66,14 +63,6 @@ def write(decoys: DecoySet, path: Path, variant: str = "") -> int:
                 "Multiple choice needs at least two different answers."
             )
     return left_out
-
-
-@contextmanager
-def _finished(path: Path) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
-        temporary = Path(folder) / path.name
-        yield temporary
-        temporary.replace(path)
 
 
 def _rows(decoys: DecoySet, variant: str) -> Iterator[dict[str, Any]]:

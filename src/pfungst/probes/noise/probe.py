@@ -89,7 +89,9 @@ class Noise:
     def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
         clean = measure.accuracy(trials, "clean", seed)
         curves = [_Curve.of(ranker, self._variants(ranker), trials, seed) for ranker in self._rankers()]
-        curves = _correct(curves)
+        # Holm over all partitions of all rankers: one family.
+        family = iter(measure.corrected([one for curve in curves for one in curve.drops]))
+        curves = [replace(curve, drops=[next(family) for _ in curve.drops]) for curve in curves]
         first = curves[0]
         tables = [_partition_table(curve, trials, self.pool_type, seed) for curve in curves]
         if len(curves) > 1:
@@ -137,12 +139,6 @@ class _Curve:
 
     def findings(self) -> tuple[Finding, ...]:
         return (*self.levels, *self.drops, self.robustness, self.trend, self.inversions)
-
-
-def _correct(curves: list[_Curve]) -> list[_Curve]:
-    """Holm over all partitions of all rankers: one family."""
-    family = iter(measure.corrected([one for curve in curves for one in curve.drops]))
-    return [replace(curve, drops=[next(family) for _ in curve.drops]) for curve in curves]
 
 
 def _shape(

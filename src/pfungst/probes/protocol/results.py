@@ -40,13 +40,15 @@ def read(
     spreads = [_spread(one, parts, p) for one, p in zip(parts.parts, corrected, strict=True)]
     shares = [_share(one, parts) for one in parts.parts]
     by_level = _levels(levels, scores, told.cells.clusters, seed)
+    columns = ("factor", "level", "accuracy", "difference from the mean")
+    levels_table = Table("By level", columns, tuple(by_level), "Each level averaged over all others.")
     rows = (
         total, clean, disturbed, drop, changed, worst, *spreads, *shares,
         *(accuracy for *_, accuracy, _ in by_level), *(away for *_, away in by_level),
     )  # fmt: skip
     return Findings(
         name, rows, _verdict(parts, total, factors, idle, told, worst), clean, disturbed, drop,
-        (_by_factor(spreads, shares, levels), _by_level(by_level), _by_harness(told.names, harnesses, parts)),
+        (_by_factor(spreads, shares, levels), levels_table, _by_harness(told.names, harnesses, parts)),
         tuple(_figures(spreads, by_level)), failures(trials),
     )  # fmt: skip
 
@@ -129,13 +131,6 @@ def _by_factor(spreads: Sequence[Finding], shares: Sequence[Finding], levels: Ma
         "Standard deviation of accuracy over the levels of a factor, corrected for chance. Together: what factors do "
         "only in combination, as far as the design shows it.",
     )
-
-
-def _by_level(found: Sequence[tuple[str, str, Finding, Finding]]) -> Table:
-    return Table(
-        "By level", ("factor", "level", "accuracy", "difference from the mean"), tuple(found),
-        "Each level averaged over all others.",
-    )  # fmt: skip
 
 
 def _by_harness(names: Sequence[str], harnesses: Sequence[Mapping[str, str]], parts: Split) -> Table:

@@ -158,7 +158,7 @@ def _candidates(question: str, seed: int) -> Iterator[str]:
         return
     body = _lower_first(body)
     rng = Random(hashlib.sha256(f"{seed} {question}".encode("utf-8", "replace")).digest())
-    tiers = [list(_constructed(body)), list(_reworded(body)), list(_framed(body))]
+    tiers = [list(_constructed(body)), list(_reworded(body)), [f"{frame.format(body)}?" for frame in FRAMES]]
     shown = _SHOWN.search(body.lower())
     for tier in tiers:
         rng.shuffle(tier)
@@ -185,11 +185,6 @@ def _reworded(body: str) -> Iterator[str]:
         changed, times = re.subn(pattern, other, body, count=1, flags=re.IGNORECASE)
         if times:
             yield f"{changed}?"
-
-
-def _framed(body: str) -> Iterator[str]:
-    for frame in FRAMES:
-        yield f"{frame.format(body)}?"
 
 
 def keeps_content(question: str, other: str) -> bool:

@@ -21,7 +21,11 @@ def wording_rows(trials: Sequence[AnsweredTrial], seed: int) -> tuple[Table | No
     rows: list[tuple[object, ...]] = []
     found: list[Finding] = []
     for kind, title in TITLES.items():
-        some = [(one, _of_kind(one, names, kind)) for one, names in told if kind in names[1:]]
+        some = [
+            (one, [score for score, name in zip(one.scores[1:], names[1:], strict=True) if name == kind])
+            for one, names in told
+            if kind in names[1:]
+        ]
         if not some:
             continue
         count, first, accuracy, drop = compared(some, title, seed)
@@ -52,7 +56,3 @@ def compared(
     drop = measure.difference("drop", original, scores, groups, seed, title)
     first = measure.mean("accuracy", original, groups, seed, f"originals of {title}")
     return sum(len(row) for _, row in some), first, accuracy, drop
-
-
-def _of_kind(one: AnsweredTrial, names: Sequence[str], kind: str) -> list[float]:
-    return [score for score, name in zip(one.scores[1:], names[1:], strict=True) if name == kind]
