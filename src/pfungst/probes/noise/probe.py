@@ -12,18 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pfungst.core import (
-    AnsweredTrial,
-    Dataset,
-    Figure,
-    Finding,
-    Findings,
-    ProbeError,
-    Progress,
-    Table,
-    Trial,
-    Variant,
-)
+from pfungst.core import AnsweredTrial, Dataset, Figure, Finding, Findings, ProbeError, Progress, Table, Trial, Variant
 from pfungst.core.stats import Floats, bootstrap_means
 from pfungst.probes import measure
 from pfungst.probes.noise.cache import check_rankable, originals, rank_for, rankers_of
