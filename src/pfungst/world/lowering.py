@@ -76,13 +76,13 @@ class _Invalid(Exception):
 
 def lower(program: Program, scene: Scene) -> Lowered:
     """Fold constants, lay out registers, and drop what nobody asks for."""
-    builder = _Builder(scene)
+    builder, invalid = _Builder(scene), False
     try:
         for node in program.nodes:
             builder.add(node)
     except _Invalid:
-        return builder.finish(program.kind, invalid=True)
-    return builder.finish(program.kind)
+        builder.ops, invalid = [], True
+    return builder.finish(program.kind, invalid)
 
 
 class _Builder:
@@ -154,15 +154,14 @@ class _Builder:
         self.homes.append(target)
         self.ops.append(_Op(code, first, second, target, argument))
 
-    def finish(self, kind: str, invalid: bool = False) -> Lowered:
+    def finish(self, kind: str, invalid: bool) -> Lowered:
         kept: list[list[int]] = []
         needs: list[int] = []
         used = 0
         wanted = [0] * len(self.values)
-        result = self.homes[-1] if self.homes else 0
-        if not invalid:
-            wanted[result] = self.everything
-        for op in [] if invalid else reversed(self.ops):
+        result = self.homes[-1]
+        wanted[result] = self.everything
+        for op in reversed(self.ops):
             # A `unique` is always wanted: its failure makes the program invalid even where nobody uses its output.
             if not wanted[op.target] and op.code != UNIQUE:
                 continue

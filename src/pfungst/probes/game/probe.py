@@ -10,19 +10,9 @@ import numpy as np
 
 from pfungst.core import AnsweredTrial, Asker, Dataset, Findings, Table, Trial, Variant
 from pfungst.probes import measure
+from pfungst.probes.game import results
 from pfungst.probes.game.board import Board, boards_of
 from pfungst.probes.game.playing import play_rounds
-from pfungst.probes.game.results import (
-    budget_figure,
-    convergence_figure,
-    distribution_figure,
-    happened,
-    is_won,
-    rarity_table,
-    rows_of,
-    type_figure,
-    type_table,
-)
 from pfungst.probes.game.rows import BoardSummary, Round
 from pfungst.probes.game.settings import GameSettings, playable, sample_games
 
@@ -81,17 +71,24 @@ class Game(GameSettings):
             return Findings(self.name, (clean,), "No object was moved: these are the scenes as they stand.", clean)
         after, drop = measure.accuracy(trials, MOVED, seed), measure.drop(trials, CLEAN, MOVED, seed)
         rounds = _rounds([trial.trial.notes for trial in trials])
-        rows = rows_of(rounds)
+        rows = results.rows_of(rounds)
         verdict = (
             f"Moving objects without changing the right answer takes accuracy from {measure.percent(clean.value)} to "
             f"{measure.percent(after.value)}, a drop of {measure.with_interval(drop)}; asking about the same scene "
             f"twice changes {measure.percent(rows['control'].value)} of the answers ({self.adversary}, "
             f"{len(rounds)} mini-games of {self.size})."
         )
-        counts = Table("What happened", ("what", "count"), tuple(row for row in happened(rounds).items() if row[1]))
+        counts = Table(
+            "What happened", ("what", "count"), tuple(row for row in results.happened(rounds).items() if row[1])
+        )
         boards = [board for played in rounds for board in played.boards]
-        tables = (counts, type_table(boards), rarity_table(boards))
-        figures = (budget_figure(boards), type_figure(boards), convergence_figure(rounds), distribution_figure(rounds))
+        tables = (counts, results.type_table(boards), results.rarity_table(boards))
+        figures = (
+            results.budget_figure(boards),
+            results.type_figure(boards),
+            results.convergence_figure(rounds),
+            results.distribution_figure(rounds),
+        )
         failures = measure.worst(trials, CLEAN, MOVED)
         return Findings(
             self.name, (clean, after, drop, *rows.values()), verdict, clean, after, drop, tables, figures, failures
@@ -105,7 +102,7 @@ def _still(board: Board) -> tuple[Variant, ...]:
 
 def _fooling(played: Round) -> dict[str, list[float]]:
     """For each question that was fooled, by a fair scene and again when asked again, the places that did it first."""
-    won = {board.example_id for board in played.boards if is_won(board)}
+    won = {board.example_id for board in played.boards if results.is_won(board)}
     rows = played.table.select(["example_id", "after", "fooled", "query"]).to_pylist()
     found: dict[str, list[float]] = {}
     for row in sorted((row for row in rows if row["fooled"]), key=lambda row: row["query"]):

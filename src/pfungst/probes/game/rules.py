@@ -99,9 +99,9 @@ class GameRules:
         """What the rules are, for a run's configuration."""
         from pfungst.core.files import jsonable
 
-        plain: dict[str, Any] = jsonable(replace(self, legality=None))  # type: ignore[arg-type]
-        rules = {**vars(self.legality), "radius": dict(self.legality.radius)}
-        return {**plain, "legality": jsonable(rules)}
+        legality = replace(self.legality, radius=dict(self.legality.radius))
+        plain: dict[str, Any] = jsonable(replace(self, legality=legality))
+        return plain
 
 
 GAMES: Mapping[str, GameRules] = {
