@@ -79,36 +79,26 @@ def examine(
 
     own_modules()
     most = None if budget is None else money(budget)
-    options = split_settings(option or [], noun="option")
+    asked: dict[str, Any] = {
+        "player": player, "data": data, "probes": probe or None, "out": out, "seed": seed, "limit": limit,
+        "only": only or (), "open_questions": open_questions, "max_queries": max_queries, "precision": precision,
+        "data_options": data_options(images, skip_bad),
+        "player_options": split_settings(option or [], noun="option"),
+    }  # fmt: skip
     if dry_run:
         from pfungst.planning import plan
 
         with progress_bar() as progress:
-            planned = plan(
-                player, data, probe or None, out, seed=seed, limit=limit, only=only or (), max_queries=max_queries,
-                open_questions=open_questions, data_options=data_options(images, skip_bad), player_options=options,
-                precision=precision, progress=progress,
-            )  # fmt: skip
+            planned = plan(**asked, progress=progress)
         print_plan(planned, as_json)
         return
     with progress_bar() as progress:
         run = api.examine(
-            player,
-            data,
-            probe or None,
-            out,
+            **asked,
             metric=metric,
             matcher=matcher,
-            seed=seed,
-            limit=limit,
-            only=only or (),
-            open_questions=open_questions,
-            max_queries=max_queries,
             max_errors=max_errors,
-            precision=precision,
             budget=most,
-            data_options=data_options(images, skip_bad),
-            player_options=options,
             place=Place(on),
             replicas=replicas if replicas or on == "local" else "auto",
             progress=progress,

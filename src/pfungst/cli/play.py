@@ -93,28 +93,24 @@ def play(
     about_data = data_options(images, skip_bad)
     recipe = Recipe.of(player, data, options, about_data, limit, open_questions)
     folder = out or Path("runs") / f"{api.slug(player)}-game-{adversary}-{size}"
+    asked: dict[str, Any] = {
+        "player": player, "data": data, "probes": [game], "out": folder, "seed": seed, "limit": limit,
+        "open_questions": open_questions, "data_options": about_data, "player_options": options,
+    }  # fmt: skip
     if dry_run:
         from pfungst.cli.examine import print_plan
         from pfungst.planning import plan
 
-        planned = plan(
-            player, data, [game], folder, seed=seed, limit=limit, open_questions=open_questions,
-            data_options=about_data, player_options=options,
-        )  # fmt: skip
-        print_plan(planned, as_json)
+        print_plan(plan(**asked), as_json)
         return
     if not as_json:
         most, each = game.most_queries(), game.queries_each()
         print(f"at most {most:,} questions to {player}: {seeds} x {size} x {each}, and repetitions")
     with progress_bar() as show:
-        run = api.examine(
-            player, data, [game], folder, seed=seed, limit=limit, open_questions=open_questions,
-            data_options=about_data, player_options=options, place=Place(on, workers, recipe), replicas=replicas,
-            progress=show,
-        )  # fmt: skip
+        run = api.examine(**asked, place=Place(on, workers, recipe), replicas=replicas, progress=show)
         show("drawing", 0, 1)
-        asked, examples = recipe()
-        add_extras(folder, asked, examples, game.rules, strips=strips, fairness=fairness, transfer=transfer or ())
+        chosen, examples = recipe()
+        add_extras(folder, chosen, examples, game.rules, strips=strips, fairness=fairness, transfer=transfer or ())
         write_report(folder, examples)
         show("drawing", 1, 1)
     _print(folder, as_json)

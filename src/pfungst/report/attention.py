@@ -6,7 +6,6 @@ attention, the words with the weight it gives them, its answer. Written as one H
 
 from __future__ import annotations
 
-import base64
 import io
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from pfungst.core import Asker, Example, PfungstError, Query
 from pfungst.core.files import write_atomic
 from pfungst.core.images import as_rgb
+from pfungst.report.page import data_url
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -114,9 +114,7 @@ def draw_attention(
     image = image.resize((_WIDTH, height))
     target = examples[0].target or ""
     if place.suffix == ".png":
-        buffer = io.BytesIO()
-        _png(image, shown, target).save(buffer, format="PNG")
-        write_atomic(place, buffer.getvalue())
+        write_atomic(place, _encoded(_png(image, shown, target)))
     else:
         write_atomic(place, _html(image, shown, target).encode())
     return shown
@@ -139,7 +137,7 @@ def _html(image: PIL.Image.Image, shown: Mapping[str, Sequence[Look]], target: s
     rows = []
     for name, row in shown.items():
         cells = "".join(
-            f'<td><img alt="" src="{_data(overlay(image, one.picture))}"><p>{_words(one)}</p>'
+            f'<td><img alt="" src="{data_url("image/png", _encoded(overlay(image, one.picture)))}"><p>{_words(one)}</p>'
             f'<p class="{"right" if one.right else "wrong"}">{escape(one.answer)}</p></td>'
             for one in row
         )
@@ -163,10 +161,10 @@ def _words(look: Look) -> str:
     )
 
 
-def _data(image: PIL.Image.Image) -> str:
+def _encoded(image: PIL.Image.Image) -> bytes:
     buffer = io.BytesIO()
     image.save(buffer, format="PNG")
-    return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+    return buffer.getvalue()
 
 
 def _png(image: PIL.Image.Image, shown: Mapping[str, Sequence[Look]], target: str) -> PIL.Image.Image:

@@ -15,7 +15,7 @@ import numpy as np
 
 from pfungst.core import read_config
 from pfungst.core.exam import labelled
-from pfungst.core.files import reading
+from pfungst.core.files import jsonable, reading
 from pfungst.core.parquet import READING
 from pfungst.report.answers import missing_columns, removing_probes
 from pfungst.report.findings import read_findings
@@ -196,15 +196,10 @@ def _read(folder: Path, light: Mapping[str, _Light], chosen: Sequence[tuple[str,
         with reading(file, f"Run `pfungst rescore {folder.parent}`."):
             for batch in pq.ParquetFile(file, **READING).iter_batches():
                 inside = wanted[(wanted >= done) & (wanted < done + len(batch))]
-                rows.update(zip(inside.tolist(), map(_plain, batch.take(inside - done).to_pylist()), strict=True))
+                rows.update(zip(inside.tolist(), map(jsonable, batch.take(inside - done).to_pylist()), strict=True))
                 done += len(batch)
         for at, (kind, variant) in mine.items():
             start, end = spans[at]
             trial = [rows[row] for row in range(start, end)]
             shown = trial[:MOST_VARIANTS] + [row for row in trial[MOST_VARIANTS:] if row["variant"] == variant]
             yield Case(probe, kind, variant, tuple(shown))
-
-
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """The row with None for numbers that are not known."""
-    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}

@@ -46,6 +46,7 @@ class Tools:
     run: Path
     images: Thumbnails = field(default_factory=Thumbnails)
     data: Dataset | None = None
+    _kept: dict[str, dict[str, Image]] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def examples(self) -> Mapping[str, Example]:
@@ -71,10 +72,6 @@ class Tools:
         if example is None or not row["image"]:
             return None
         return example.image if row["image"] == case.clean["image"] else self._made(case.probe, cases).get(row["image"])
-
-    @cached_property
-    def _kept(self) -> dict[str, dict[str, Image]]:
-        return {}
 
     def _made(self, probe: str, cases: Sequence[Case]) -> dict[str, Image]:
         """Digest -> image of the variants of a probe's cases."""
@@ -198,14 +195,9 @@ def draw_game(case: Case, tools: Tools) -> Any:
         return draw_variants(case, tools)
     scene = json.loads(row["scene"])
     before, after = (_places(row[name]) for name in ("before", "after"))
-    pictures = [
-        (words, image)
-        for words, image in (
-            ("before", _rendered(tools, f"{case.example_id} before", scene)),
-            ("after", _rendered(tools, f"{case.example_id} after", scene_after(row))),
-        )
-        if image is not None
-    ]
+    scenes = {"before": scene, "after": scene_after(row)}
+    drawn = {words: _rendered(tools, f"{case.example_id} {words}", one) for words, one in scenes.items()}
+    pictures = [(words, image) for words, image in drawn.items() if image is not None]
     count = sum(is_moved(*pair) for pair in zip(before, after, strict=True))
     moved = f"{count} of {len(before)} object{'s' if len(before) != 1 else ''} moved"
     plan = Markup(draw_plan(scene["objects"], before, after))

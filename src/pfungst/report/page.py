@@ -92,16 +92,31 @@ class Download:
 
 
 @dataclass(frozen=True)
-class FigureBlock:
-    """A figure of a page: drawing, numbers, downloads."""
+class TableBlock:
+    """A table of a page, with its downloads."""
 
     title: str
-    drawings: tuple[Any, ...]
-    """Markup: one drawing, or a wide and a narrow one."""
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
+    note: str
     downloads: tuple[Download, ...]
-    note: str = ""
+
+    def is_number(self, column: int) -> bool:
+        """Whether a column holds numbers, which are not wrapped."""
+        return any(isinstance(row[column], int | float | Mapping) for row in self.rows if column < len(row))
+
+    def text(self, cell: Any, column: int) -> str:
+        """A cell in words; a p-value is rounded as everywhere."""
+        is_p = column < len(self.columns) and _P.match(self.columns[column])
+        return format_p(cell) if is_p and isinstance(cell, float) else format_cell(cell)
+
+
+@dataclass(frozen=True)
+class FigureBlock(TableBlock):
+    """A figure of a page: its drawing, and the numbers behind it."""
+
+    drawings: tuple[Any, ...]
+    """Markup: one drawing, or a wide and a narrow one."""
 
 
 def figure_block(figure: Mapping[str, Any], stem: str) -> FigureBlock:
@@ -121,27 +136,7 @@ def drawn_block(
     if drawings[0] != EMPTY:
         picture = alone(drawings[0]).encode("utf-8", "replace")
         found.insert(0, Download("SVG", f"{name}.svg", data_url("image/svg+xml", picture)))
-    return FigureBlock(title, tuple(Markup(one) for one in drawings), columns, rows, tuple(found), note)
-
-
-@dataclass(frozen=True)
-class TableBlock:
-    """A table of a page, with its downloads."""
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[Any]]
-    note: str
-    downloads: tuple[Download, ...]
-
-    def is_number(self, column: int) -> bool:
-        """Whether a column holds numbers, which are not wrapped."""
-        return any(isinstance(row[column], int | float | Mapping) for row in self.rows if column < len(row))
-
-    def text(self, cell: Any, column: int) -> str:
-        """A cell in words; a p-value is rounded as everywhere."""
-        is_p = column < len(self.columns) and _P.match(self.columns[column])
-        return format_p(cell) if is_p and isinstance(cell, float) else format_cell(cell)
+    return FigureBlock(title, columns, rows, note, tuple(found), tuple(Markup(one) for one in drawings))
 
 
 def table_block(

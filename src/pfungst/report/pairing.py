@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +25,11 @@ class Compared:
     name: str
     """Of its player; with the folder's where several runs are of one player."""
     config: Mapping[str, Any]
+    _kept: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def probes(self) -> list[str]:
         return [one["name"] for one in self.config["probes"]]
-
-    @cached_property
-    def _kept(self) -> dict[str, dict[str, dict[str, Any]]]:
-        return {}
 
     def rows(self, probe: str) -> dict[str, dict[str, Any]]:
         """variant -> example id -> row, of a probe; an unknown score is NaN."""

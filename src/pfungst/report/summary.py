@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pfungst.core.stats import holm
-from pfungst.report.blindness import blindness
-from pfungst.report.card import format_finding, join_words, number
+from pfungst.report.card import blindness, format_finding, join_words, number, or_nan
 from pfungst.report.svg import Scale, dot, line, short, steps, svg, text, tick, ticks, whisker
 
 COLUMNS = ("probe", "clean", "clean low", "clean high", "disturbed", "disturbed low", "disturbed high",
@@ -58,7 +57,7 @@ def summary_rows(
     tested = [
         at for at, row in enumerate(rows) if row.drop and math.isnan(row.p) and not row.is_control and not row.removes
     ]
-    known = [_nan((rows[at].drop or {}).get("p")) for at in tested]
+    known = [or_nan((rows[at].drop or {}).get("p")) for at in tested]
     for at, p in zip(tested, holm(known), strict=True):
         rows[at] = replace(rows[at], p=p)
     return rows
@@ -74,12 +73,8 @@ def _conditions(one: Mapping[str, Any], again: Collection[str]) -> list[Row]:
     for name in names:
         if name in scores and name in drops:
             p = drops[name].get("p")  # corrected over the conditions already
-            found.append(Row(name, one["clean"], scores[name], drops[name], False, _nan(p), name in again))
+            found.append(Row(name, one["clean"], scores[name], drops[name], False, or_nan(p), name in again))
     return found
-
-
-def _nan(value: float | None) -> float:
-    return math.nan if value is None else value
 
 
 def verdict(name: str, rows: Sequence[Row], findings: Sequence[Mapping[str, Any]]) -> str:

@@ -134,17 +134,14 @@ class Pages:
         worker = self.who(request.path_params["token"], _address(request))
         session: Session = request.state.session
         if worker.consented is None:
-            return self._consent_page(session, worker)
+            return self.page(
+                session, "consent.html", token=self._token(worker), consent=self.study.settings.consent,
+                instructions=self.study.instructions, code=worker.code,
+            )  # fmt: skip
         if "rest" in request.query_params:
             return self.page(session, "rest.html", address=self.address(worker))
         saved = self._saved(worker, request.query_params.get("saved", ""), request.query_params.get("again", ""))
         return self._next_page(session, worker, saved)
-
-    def _consent_page(self, session: Session, worker: Worker) -> Response:
-        return self.page(
-            session, "consent.html", token=self._token(worker), consent=self.study.settings.consent,
-            instructions=self.study.instructions, code=worker.code,
-        )  # fmt: skip
 
     def _next_page(
         self, session: Session, worker: Worker, saved: Mapping[str, Any] | None = None, problem: str = "",

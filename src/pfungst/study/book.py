@@ -67,8 +67,6 @@ class Standing:
     """Items that this worker could still get, at most: others may be quicker."""
     training: int
     """Training items that are left."""
-    checks: int
-    passed: int
 
 
 @dataclass(frozen=True)
@@ -135,14 +133,10 @@ class Book:
 
     def standing(self, worker: Worker) -> Standing:
         with self.database.reading() as connection:
-            counts = {
-                row[0]: (row[1], int(row[2])) for row in connection.execute(queries.COUNTS, {"worker": worker.id})
-            }
-            sizes = self._known_sizes(connection)
-        done, most = counts.get(ITEM, (0, 0))[0], self.settings.per_worker
+            counts, sizes = _counts(connection, worker), self._known_sizes(connection)
+        done, most = counts.get(ITEM, 0), self.settings.per_worker
         items = min(most, sizes.get(ITEM, 0)) if most else sizes.get(ITEM, 0)
-        training = sizes.get(TRAINING, 0) - counts.get(TRAINING, (0, 0))[0]
-        return Standing(done, max(0, items - done), training, *counts.get(CHECK, (0, 0)))
+        return Standing(done, max(0, items - done), sizes.get(TRAINING, 0) - counts.get(TRAINING, 0))
 
     def _known_sizes(self, connection: Connection) -> dict[str, int]:
         known: tuple[float, dict[str, int]] = self._sizes.get("known", (0.0, {}))

@@ -53,12 +53,12 @@ ANSWER = update(TURN).where(TURN.c.id == bindparam("turn")).values(
 )  # fmt: skip
 COUNT_ANSWER = update(ITEMS).where(ITEMS.c.id == bindparam("item")).values(answered=ITEMS.c.answered + 1)
 COUNTS = (
-    select(ITEMS.c.role, func.count(), func.coalesce(func.sum(TURN.c.right), 0))
+    select(ITEMS.c.role, func.count())
     .join_from(TURN, ITEMS)
     .where(TURN.c.worker_id == _worker, TURN.c.answered.is_not(None))
     .group_by(ITEMS.c.role)
 )
-"""Answered turns of a worker by role, and how many of them are right."""
+"""Answered turns of a worker by role."""
 SIZES = select(ITEMS.c.role, func.count(func.distinct(ITEMS.c.source))).group_by(ITEMS.c.role)
 
 _pick = select(ITEMS.c.id, ITEMS.c.source)

@@ -105,7 +105,8 @@ def _part(
 ) -> Part:
     try:
         with desk.probing:
-            trial = _trial(probe, example, data)
+            alone = replace(data.whole, examples=[example], parent=data.whole)
+            trial = next(iter(probe.trials(alone, 0)))
         variants = trial.variants[1:]
         answers = desk.answers(seat, [variant.query for variant in variants], example.id)
     except PfungstError as error:
@@ -116,12 +117,6 @@ def _part(
         for variant, answer, detail in zip(variants, answers, details, strict=True)
     )
     return Part(title, about, said, "" if said else "There is nothing to ask.")
-
-
-def _trial(probe: Probe, example: Example, data: Dataset) -> Trial:
-    whole = data.whole
-    part = replace(whole, examples=[example], parent=whole)
-    return next(iter(probe.trials(part, 0)))
 
 
 def _details(trial: Trial, example: Example, queries: Sequence[Query]) -> list[str]:

@@ -6,10 +6,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from pfungst.core import Answer, Asker, Dataset, Example, PfungstError, Player, Query
-from pfungst.core.types import matcher_of
+from pfungst.core.types import Matcher, matcher_of
 from pfungst.web.security import Refused
 from pfungst.web.settings import WebSettings
 
@@ -23,14 +22,9 @@ class Seat:
     spec: str
     player: Player
     asker: Asker
+    matcher: Matcher | None
+    """Reads its replies; None where these are the answers."""
     lock: threading.Lock = field(default_factory=threading.Lock)
-
-    @property
-    def matcher(self) -> Any:
-        from pfungst.scores.matchers import get_matcher
-
-        name = matcher_of(self.player)
-        return get_matcher(name) if name else None
 
 
 class Desk:
@@ -59,6 +53,7 @@ class Desk:
     def seat(self, spec: str, data: Dataset) -> Seat:
         """The player of this spec: one of those the server was started with, no other."""
         from pfungst.players import resolve
+        from pfungst.scores.matchers import get_matcher
 
         if spec not in self.settings.players:
             raise Refused(400, "This player is not offered here. Start the server with --player to add it.")
@@ -68,7 +63,9 @@ class Desk:
         with lock:
             if key not in self._seats:
                 player = resolve(spec, data=data.whole)
-                self._seats[key] = Seat(spec, player, Asker(player))
+                reading = matcher_of(player)
+                matcher = get_matcher(reading) if reading else None
+                self._seats[key] = Seat(spec, player, Asker(player), matcher)
             return self._seats[key]
 
     def answers(self, seat: Seat, queries: Sequence[Query], example_id: str = "") -> list[Answer]:
@@ -92,10 +89,9 @@ class Desk:
 
 def _read(seat: Seat, answer: Answer, query: Query) -> Answer:
     """The answer in a reply, as an exam reads it."""
-    matcher = seat.matcher
-    if matcher is None or answer.scores is not None:
+    if seat.matcher is None or answer.scores is not None:
         return answer
-    text = matcher(answer.reply, query.choices, "")
+    text = seat.matcher(answer.reply, query.choices, "")
     if text is None:
         return replace(answer, raw=answer.reply, unread=True)
     return answer if text == answer.text else replace(answer, text=text, raw=answer.reply)

@@ -41,7 +41,6 @@ class Facet:
     question_type: str
     flip: str
     count: int
-    wrong: int
 
 
 @dataclass(frozen=True)
@@ -259,7 +258,7 @@ class Index:
         facets = [
             Facet(*row)
             for row in cursor.execute(
-                "SELECT probe, variant, answer_type, question_type, flip, count(*), count(*) FILTER (score = 0) "
+                "SELECT probe, variant, answer_type, question_type, flip, count(*) "
                 f"FROM {name} GROUP BY ALL ORDER BY probe, min(place), min(number)"
             ).fetchall()
         ]

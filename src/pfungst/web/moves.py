@@ -10,6 +10,7 @@ from typing import Any
 
 from pfungst.core import PfungstError
 from pfungst.core.parquet import READING
+from pfungst.probes.game.rows import image_of
 from pfungst.web.runs import RunFolder
 from pfungst.world.images import SceneImage
 from pfungst.world.renderers.plan import plan_view
@@ -28,9 +29,7 @@ class MovedScene:
         return plan_view(self.after, 300, moved_from=self.before)
 
     def image(self, which: str) -> SceneImage:
-        scene = self.after if which == "after" else self.before
-        width, height = scene.get("image_size") or (320, 240)
-        return SceneImage(scene, int(width), int(height))
+        return image_of(self.after if which == "after" else self.before)
 
 
 def moved_scene(run: RunFolder, example_id: str) -> MovedScene | None:

@@ -17,7 +17,7 @@ from pfungst.web.narrow import CODED
 from pfungst.web.reading import FLIPS, LOST
 from pfungst.web.runs import NotHere, RunFolder
 from pfungst.web.site import Site
-from pfungst.web.wanted import OUTCOMES, PAGE, SORTS, Wanted
+from pfungst.web.wanted import OUTCOMES, PAGE, SORTS, Place, Wanted
 
 MOST_BESIDE = 6
 """Players side by side on one example."""
@@ -134,10 +134,9 @@ def answers_page(site: Site, ids: Sequence[str], wanted: Wanted, limited: int = 
         raise NotHere("There is no such run. It may have been moved or deleted.")
     places = site.notes.places(wanted.tag) if wanted.tag else None
     page = site.index.page(chosen, wanted, places)
-    notes = {note.place: note.tags for note in site.notes.all()} if not site.links.static else {}
-    tags = {(p.run, p.probe, p.example_id, p.variant): names for p, names in notes.items()}
+    tags = {note.place: note.tags for note in site.notes.all()} if not site.links.static else {}
     for row in page.rows:
-        row["tags"] = tags.get((row["run"], row["probe"], row["example_id"], row["variant"]), ())
+        row["tags"] = tags.get(Place(row["run"], row["probe"], row["example_id"], row["variant"]), ())
         row["has_image"] = bool(row["image"]) and not row["image"].startswith("name:")
     last = min(page.pages, limited or page.pages)
     words = [OUTCOMES.get(wanted.outcome, ""), wanted.flip, wanted.probe, wanted.variant, wanted.kind]

@@ -20,8 +20,7 @@ from pfungst.probes import check_probe, get_probe
 from pfungst.probes.check import broken_contracts
 from pfungst.probes.contrast import Contrast
 from pfungst.probes.contrast.groups import same_question
-from pfungst.report.card import blindness
-from pfungst.report.card import card_rows
+from pfungst.report.card import blindness, card_rows
 from pfungst.world import answer, answer_text, embedded
 
 

@@ -142,15 +142,9 @@ def _source_data(source: Source, n: int) -> dict[str, Any]:
         "examples": str(about.get("examples", "")),
         "seed": str(source.config["seed"]),
     }
-    if not source.hub_id:
-        return {"dataset_name": source.data, "source_type": "other", "additional_details": details}
-    return {
-        "dataset_name": source.data,
-        "source_type": "hf_dataset",
-        "hf_repo": source.hub_id,
-        "samples_number": n,
-        "additional_details": details,
-    }
+    kind = {"source_type": "hf_dataset", "hf_repo": source.hub_id, "samples_number": n}
+    known = kind if source.hub_id else {"source_type": "other"}
+    return {"dataset_name": source.data, **known, "additional_details": details}
 
 
 def _sample(row: Row, source: Source, known: set[str]) -> dict[str, Any]:

@@ -178,14 +178,13 @@ def export(valid: Sequence[tuple[Mapping[str, Any], str]]) -> dict[str, bytes]:
     labels: list[dict[str, Any]] = []
     originals: dict[str, int] = {}
     known = [str(about["original"]) for about, _ in valid]
-    numeric = all(_is_number(one) for one in known)
+    numeric = all(map(_is_number, known))
     largest = max((int(one) for one in known if numeric), default=len(set(known)))
-    images: dict[str, Any] = {}
+    images = {name: n for n, name in enumerate(dict.fromkeys(str(about["image_id"]) for about, _ in valid), 1)}
+    numbered = all(map(_is_number, images))
 
     def write(id_: int, about: Mapping[str, Any], text: str, of: int | None) -> None:
-        image: Any = images.setdefault(str(about["image_id"]), len(images) + 1)
-        if all(_is_number(name) for name in (str(row["image_id"]) for row, _ in valid)):
-            image = int(str(about["image_id"]))
+        image = int(about["image_id"]) if numbered else images[str(about["image_id"])]
         questions.append({"question_id": id_, "image_id": image, "question": text,
                           **({} if of is None else {"rephrasing_of": of})})  # fmt: skip
         target = about["target"]
