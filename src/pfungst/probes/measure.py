@@ -153,12 +153,12 @@ def changed(trials: Sequence[AnsweredTrial], clean: str, disturbed: str, seed: i
     return mean("answers changed", 1.0 - same(some, clean, disturbed), clusters(some), seed, disturbed)
 
 
-def worst(trials: Sequence[AnsweredTrial], clean: str, disturbed: str, limit: int = WORST) -> tuple[Failure, ...]:
+def worst(trials: Sequence[AnsweredTrial], clean: str, disturbed: str) -> tuple[Failure, ...]:
     """The largest losses, ties in the order of the data."""
     some = having(trials, disturbed)
     losses = scores(some, clean) - scores(some, disturbed)
     lost = np.flatnonzero(losses > 0)
-    places = lost[np.argsort(-losses[lost], kind="stable")[:limit]].tolist()
+    places = lost[np.argsort(-losses[lost], kind="stable")[:WORST]].tolist()
     ids = some.ids(places) if isinstance(some, AnsweredTrials) else [some[at].example.id for at in places]
     return tuple(Failure(name, disturbed, float(losses[at])) for name, at in zip(ids, places, strict=True))
 

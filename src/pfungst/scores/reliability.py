@@ -60,10 +60,7 @@ def reliability(ratings: Sequence[Sequence[Hashable]], *, seed: int = 0) -> Reli
 
 def count_answers(ratings: Sequence[Sequence[Hashable]]) -> Floats:
     """(items, categories): how many people put an item into a category."""
-    places: dict[Hashable, int] = {}
-    for row in ratings:
-        for one in row:
-            places.setdefault(one, len(places))
+    places = {one: at for at, one in enumerate(dict.fromkeys(one for row in ratings for one in row))}
     counts = np.zeros((len(ratings), len(places)))
     for number, row in enumerate(ratings):
         for one in row:

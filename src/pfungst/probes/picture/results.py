@@ -143,10 +143,8 @@ def _mean_drops(
 
 def _mean_drop(some: Sequence[Cells], name: str, factor: float, seed: int) -> Finding:
     """The mean of several drops; the interval draws whole clusters, the same ones for all operations."""
-    labels: dict[str, int] = {}
-    for cell in some:
-        for cluster in cell.clusters:
-            labels.setdefault(cluster, len(labels))
+    names = dict.fromkeys(cluster for cell in some for cluster in cell.clusters)
+    labels = {cluster: at for at, cluster in enumerate(names)}
     sums, counts = np.zeros((len(some), len(labels))), np.zeros((len(some), len(labels)))
     for row, cell in enumerate(some):
         lost = np.array(cell.clean) - np.array(cell.scores)
