@@ -46,8 +46,25 @@ def test_the_difference_is_paired_and_tested(tmp_path):
     assert rows[0].variant == "clean" and rows[0].first.value == 1 and rows[0].second.value == 0.6
     assert rows[0].difference.value == pytest.approx(0.4)
     assert rows[0].flips.right_to_wrong == 8 and rows[0].flips.wrong_to_right == 0
-    # exact McNemar of 8 against 0 is 2 / 2^8; Holm over the two rows doubles it
-    assert rows[0].test == "exact McNemar, Holm" and rows[0].p == pytest.approx(2 * 2 / 2**8)
+    # exact McNemar of 8 against 0 is 2 / 2^8
+    assert rows[0].test == "exact McNemar, Holm" and rows[0].p == pytest.approx(2 / 2**8)
+
+
+def test_asking_again_is_a_row_and_a_test_only_where_somebody_says_something_else(tmp_path):
+    data = squares(20, 1)
+    steady, other = run(tmp_path, "a", 20, data), run(tmp_path, "b", 12, data)
+    assert [row.variant for row in compare(steady, other)] == ["clean"]
+
+    class Wavers(Says):
+        def answer(self, queries):
+            return [Answer("?" if query.take else said.text) for query, said in zip(queries, super().answer(queries))]
+
+    known = {(e.question, e.image.digest): e.target for e in data}
+    Exam(Wavers("c", known), data, (Control(),), lambda e, a: float(a.text == e.target), tmp_path / "c").run()
+    clean, again = compare(tmp_path / "c", other)
+    assert (clean.variant, again.variant) == ("clean", "again") and again.first.value == 0
+    # 8 to 0 and 0 to 12, Holm over two rows
+    assert sorted((clean.p, again.p)) == pytest.approx([2 * 2 / 2**12, 2 / 2**8])
 
 
 def test_clean_answers_are_one_row_over_all_probes(tmp_path):

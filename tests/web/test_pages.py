@@ -240,3 +240,35 @@ def test_damaged_runs_are_named_and_do_no_harm(tmp_path: Path, exam: str, found:
         assert "<script>alert" not in page and "<img src=x" not in page and "<script>" not in page
     finally:
         site.close()
+
+
+def test_a_scene_that_did_not_pass_the_verifier_is_not_shown_as_one_that_fooled(
+    made_runs: Path, tmp_path: Path
+) -> None:
+    import json
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from pfungst.web.moves import moved_scene
+    from pfungst.web.runs import RunFolder
+
+    (tmp_path / "game").mkdir()
+    row = pq.read_table(made_runs / "world" / "game" / "moves.parquet").to_pylist()[0]
+    places = [xy for thing in json.loads(row["scene"])["objects"] for xy in thing["3d_coords"][:2]]
+    wrong = [("held", True, True), ("illegal", False, True), ("withdrawn", True, False), ("held", None, None)]
+    rows = [
+        {
+            **row,
+            "example_id": name,
+            "query": n,
+            "fooled": True,
+            "verified": verified,
+            "confirmed": confirmed,
+            "after": places,
+        }
+        for n, (name, verified, confirmed) in enumerate(wrong)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "game" / "moves.parquet")
+    run = RunFolder("x", tmp_path, "x")
+    assert [moved_scene(run, name) is not None for name in ("held", "illegal", "withdrawn")] == [True, False, False]

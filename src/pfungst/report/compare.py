@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pfungst.core import PfungstError
 from pfungst.core.stats import Flips, Interval, bootstrap, compare_paired, count_flips, holm
@@ -41,12 +42,23 @@ def compare(first: str | Path, second: str | Path, *, seed: int = 0) -> list[Com
     return [replace(row, p=p) for row, p in zip(rows, holm([row.p for row in rows]), strict=True)]
 
 
+def _repeats(rows: Mapping[str, Mapping[str, Any]], variant: str, ids: Sequence[str]) -> bool:
+    """Whether the player said the same when it was asked again: that is the clean row once more, not another test."""
+    clean = rows.get("clean", {})
+    return variant != "clean" and all(
+        key in clean and all(rows[variant][key][part] == clean[key][part] for part in ("answer", "score"))
+        for key in ids
+    )
+
+
 def _compare_probe(probe: str, runs: Sequence[Compared], seed: int, skip: str) -> list[Comparison]:
     first, second = (run.rows(probe) for run in runs)
     rows = []
     for variant in first:
         ids = shared_ids(runs, probe, variant)
         if not ids or variant == skip:
+            continue
+        if probe == "control" and all(_repeats(one, variant, ids) for one in (first, second)):
             continue
         a, b = [first[variant][key] for key in ids], [second[variant][key] for key in ids]
         clusters = [row["image_id"] or row["example_id"] for row in a]

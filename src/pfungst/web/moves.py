@@ -10,7 +10,7 @@ from typing import Any
 
 from pfungst.core import PfungstError
 from pfungst.core.parquet import READING
-from pfungst.probes.game.rows import image_of
+from pfungst.probes.game.rows import fooled_rows, image_of
 from pfungst.web.runs import RunFolder
 from pfungst.world.images import SceneImage
 from pfungst.world.renderers.plan import plan_view
@@ -46,18 +46,14 @@ def _all(run: RunFolder, size: int, modified: int) -> dict[str, MovedScene]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns = ["example_id", "scene", "after", "query", "camera"]
+    columns = ["example_id", "scene", "after", "query", "camera", "fooled", "verified", "confirmed"]
     try:
-        rows = pq.read_table(
+        table = pq.read_table(
             run.path / "game" / "moves.parquet", columns=columns, filters=[("fooled", "=", True)], **READING
         )
-        found: dict[str, MovedScene] = {}
-        for row in sorted(rows.to_pylist(), key=lambda row: row["query"]):
-            if row["example_id"] not in found:
-                found[row["example_id"]] = _scene(row)
+        return {row["example_id"]: _scene(row) for row in fooled_rows(table.sort_by("query"))}
     except (OSError, pa.ArrowException, ValueError, KeyError, TypeError, PfungstError):
         return {}
-    return found
 
 
 def _scene(row: Mapping[str, Any]) -> MovedScene:
