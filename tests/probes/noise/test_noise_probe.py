@@ -191,3 +191,27 @@ def test_vqabq_takes_the_answer_with_as_many_basic_questions_as_pass(data):
     found = probe.findings(answered(probe, data, lambda v, n: v == 2), 0)
     assert found.clean.value == 0 and found.disturbed.value == 1 and found.drop.value == -1
     assert found.tables[1].rows[0] == ("# Q", 0, 0, 30, 0)
+
+
+def test_rankings_of_third_parties_are_not_kept_for_another_version_of_them(data, tmp_path, monkeypatch):
+    from pfungst.probes.noise import cache
+    from pfungst.probes.noise.rankers import TextMetric
+
+    monkeypatch.setenv("PFUNGST_CACHE", str(tmp_path))
+    asked = []
+
+    class Theirs(TextMetric):
+        def top(self, *given):
+            asked.append(self.name)
+            return TextMetric("rouge").top(*given)
+
+    def get(registry, name):
+        return Theirs if name == "theirs" else ours(registry, name)
+
+    ours = type(cache.RANKERS).get
+    monkeypatch.setattr(type(cache.RANKERS), "get", get)
+    for _ in range(2):
+        monkeypatch.setattr(cache, "_latest", None)
+        list(Noise(ranker="theirs").trials(data, 0))
+        list(Noise(ranker="rouge").trials(data, 0))
+    assert asked == ["theirs"] * 2 and len(list((tmp_path / "rankings").glob("*.npz"))) == 1

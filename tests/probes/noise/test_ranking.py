@@ -176,3 +176,23 @@ def test_a_text_file_is_a_source_of_questions(tmp_path):
     assert read_source(str(tmp_path / "pool.txt")).about() == {"name": str(tmp_path / "pool.txt"), "questions": 2}
     with pytest.raises(PfungstError, match="does not say which of them are yes/no"):
         read_source(str(tmp_path / "pool.txt"), "yes/no")
+
+
+def test_a_lambda_is_compared_with_the_papers_and_with_the_next_smaller_one():
+    from pfungst.core.types import no_progress
+    from pfungst.probes.noise.study import lambda_study
+
+    main = [MainQuestion(text) for text in MAIN]
+    rows = lambda_study(main, POOL, RankSettings(k=5, tol=1e-6), [1e-1, 1e-7, 1e-2], no_progress)
+    assert [row["lambda"] for row in rows] == [1e-7, 1e-2, 1e-1]
+
+    def top(lam):
+        return [set(row) for row in rank(MAIN, POOL, k=5, lam=lam, tol=1e-6).indices.tolist()]
+
+    def common(first, second):
+        return np.mean([len(a & b) for a, b in zip(top(first), top(second), strict=True)])
+
+    assert np.isnan(rows[0]["kept"]) and rows[0]["overlap"] == common(1e-7, 1e-6)
+    assert [row["kept"] for row in rows[1:]] == [common(1e-2, 1e-7), common(1e-1, 1e-2)]
+    assert all(row["gap"] <= 1e-6 for row in rows)
+    assert rows[0]["nonzeros"] > rows[2]["nonzeros"]

@@ -151,15 +151,17 @@ def _rank(
     asked = [main, pool, ranker, encoder, probe.k, probe.lam, probe.tol, probe.keep_main_questions]
     digest = hashlib.sha256(json.dumps(asked).encode()).hexdigest()
     path = cache_dir("rankings") / f"{digest}.npz"
-    ranking = _read(path, len(main), probe.k, len(pool))
+    ours = ranker in RANKERS.builtin  # nobody knows whether a third party's ranker is still the one that ranked before
+    ranking = _read(path, len(main), probe.k, len(pool)) if ours else None
     if ranking is None:
         ranking = rank(
             main, pool, ranker, probe.encoder or None, probe.k, probe.lam, probe.tol,
             keep_main_questions=probe.keep_main_questions, progress=progress,
         )  # fmt: skip
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, indices=ranking.indices, scores=ranking.scores, gaps=ranking.gaps)
-        write_atomic(path, buffer.getvalue())
+        if ours:
+            buffer = io.BytesIO()
+            np.savez_compressed(buffer, indices=ranking.indices, scores=ranking.scores, gaps=ranking.gaps)
+            write_atomic(path, buffer.getvalue())
     return _rows(ranking, pool)
 
 

@@ -36,31 +36,27 @@ def lambda_study(
     excluded = distinct.excluded(texts)
     base = Lasso(settings.encoder, LAMBDA, settings.tol, settings.device)
     vectors, questions = base.unit(distinct.questions, progress), base.unit(texts, progress)
-    reference: Ints | None = None
-    before: Ints | None = None
-    rows = []
-    for lam in sorted({*lambdas, LAMBDA}, key=lambda value: (value != LAMBDA, value)):
-        nonzeros, gaps, tops = [], [], []
-        for solution in replace(base, lam=lam).solutions(texts, distinct.questions, excluded, progress):
-            nonzeros.append(np.diff(solution.starts))
-            gaps.append(solution.gaps)
-            tops.append(top_k(solution, settings.k).indices)
-        top = np.concatenate(tops)
-        if reference is None:
-            reference = top
-        if lam in lambdas:
-            rows.append(
-                {
-                    "lambda": lam,
-                    "nonzeros": float(np.concatenate(nonzeros).mean()),
-                    "overlap": _overlap(top, reference),
-                    "kept": float("nan") if before is None else _overlap(top, before),
-                    "monotone": _monotone(vectors, questions, top),
-                    "gap": float(np.concatenate(gaps).max()),
-                }
-            )
-            before = top
-    return rows
+    tops: dict[float, Ints] = {}
+    found: dict[float, dict[str, float]] = {}
+    for lam in sorted({*lambdas, LAMBDA}):
+        solutions = list(replace(base, lam=lam).solutions(texts, distinct.questions, excluded, progress))
+        tops[lam] = np.concatenate([top_k(solution, settings.k).indices for solution in solutions])
+        found[lam] = {
+            "nonzeros": float(np.concatenate([np.diff(solution.starts) for solution in solutions]).mean()),
+            "gap": float(np.concatenate([solution.gaps for solution in solutions]).max()),
+        }
+    tried = sorted(set(lambdas))
+    return [
+        {
+            "lambda": lam,
+            "nonzeros": found[lam]["nonzeros"],
+            "overlap": _overlap(tops[lam], tops[LAMBDA]),
+            "kept": float("nan") if smaller is None else _overlap(tops[lam], tops[smaller]),
+            "monotone": _monotone(vectors, questions, tops[lam]),
+            "gap": found[lam]["gap"],
+        }
+        for smaller, lam in zip([None, *tried], tried, strict=False)
+    ]
 
 
 def _overlap(a: Ints, b: Ints) -> float:

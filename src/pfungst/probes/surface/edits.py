@@ -148,7 +148,7 @@ _SPELLED = re.compile(r"\b(" + "|".join(SPELLINGS) + r")\b", re.IGNORECASE)
 
 
 def contraction(question: Question, draws: Draws, level: int) -> str | None:
-    """`What is` as `What's` and `do not` as `don't`, or the other way round."""
+    """`What is` as `What's`, or the other way round. Negations are not touched."""
     return _substituted(question, _CONTRACTED, CONTRACTIONS)
 
 
