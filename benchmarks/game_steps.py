@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from pfungst.core import Answer, Query
-from pfungst.probes.game import GAMES, Asker, Layouts, MiniGame, boards_of
+from pfungst.core import Answer, Asker, Query
+from pfungst.probes.game import GAMES, Layouts, MiniGame, boards_of
 from pfungst.probes.game.verifier import run_program
 from pfungst.world import embedded, visible_pixels
 from pfungst.world.constants import RADIUS, RELATIONS
