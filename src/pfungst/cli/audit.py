@@ -19,7 +19,8 @@ def audit(
     data: Annotated[str, typer.Argument(help="The data set; with --test, its training split.")],
     test: Annotated[str | None, typer.Option(help="The split to test on [a random 30% of the images].")] = None,
     kinds: Annotated[
-        str, typer.Option(help="Kinds of decoys to audit beside the data set's own choices; `none` for these alone.")
+        str,
+        typer.Option(help="Kinds of decoys to audit in addition to the data set's own choices; `none` for only those."),
     ] = "qou,iou",
     k: PerKind = 3,
     fallback: Fallback = "frequent",
@@ -38,16 +39,20 @@ def audit(
     models: Annotated[
         str,
         typer.Option(
-            help="What to train: Q (open questions, by the question alone), A, QA, IA, IQA, HieCoAtt, Attention "
-            "(choices, by what the letters say); `none` for statistics only."
+            help="What to train: Q (open questions, from the question only), A, QA, IA, IQA, HieCoAtt, Attention "
+            "(choices, from what the letters name); `none` for statistics only."
         ),
     ] = "Q,A,QA,IA,IQA",
     hidden: Annotated[int, typer.Option(help="Neurons of the hidden layer.")] = 8192,
-    epochs: Annotated[int, typer.Option(help="Most epochs of training.")] = 20,
-    seeds: Annotated[int, typer.Option(help="Trainings of every scorer; intervals are then over these too.")] = 1,
+    epochs: Annotated[int, typer.Option(help="Maximum number of training epochs.")] = 20,
+    seeds: Annotated[
+        int, typer.Option(help="How often to train each scorer; intervals then cover these trainings too.")
+    ] = 1,
     device: Annotated[str, typer.Option(help="Where scorers are trained: cpu, cuda ...")] = "cpu",
     seed: Seed = 0,
-    limit: Annotated[int | None, typer.Option(help="Use only the first examples of each split, this many.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(help="Use only this many examples, from the start of each split.")
+    ] = None,
     images: Images = None,
     skip_bad: SkipBad = False,
     on: On = "local",

@@ -19,10 +19,11 @@ def compare(
     runs: Annotated[list[Path], typer.Argument(help="Two run folders or more, on the same data set.")],
     html: Annotated[Path | None, typer.Option(help="Write the comparison as a page to this file.")] = None,
     profile: Annotated[
-        bool, typer.Option("--profile", help="Also tell which run is at least as good as another everywhere.")
+        bool, typer.Option("--profile", help="Also show which run is at least as good as another everywhere.")
     ] = False,
     margin: Annotated[
-        float | None, typer.Option(help="For --profile: being worse by less than this is as good as [0.02].")
+        float | None,
+        typer.Option(help="For --profile: a run that is worse by less than this counts as equally good [0.02]."),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -18,7 +18,7 @@ PerKind = Annotated[int, typer.Option("--k", "-k", help="Decoys of each kind.")]
 Fallback = Annotated[
     str,
     typer.Option(
-        help="Used where too few are found: frequent (the ten most frequent targets, as in the paper) or neutral."
+        help="Used if too few are found: frequent (the ten most frequent targets, as in the paper) or neutral."
     ),
 ]
 Balanced = Annotated[
@@ -33,7 +33,7 @@ def decoys(
     data: Annotated[str, typer.Argument(help="The data set: one labelled split, as for `pfungst examine`.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write: .jsonl or .parquet.")],
     kinds: Annotated[
-        str, typer.Option(help="Kinds of decoys, with commas: qou, iou, both, random, qou@RANK, mined.")
+        str, typer.Option(help="Kinds of decoys, separated by commas: qou, iou, both, random, qou@RANK, mined.")
     ] = "qou,iou",
     k: PerKind = 3,
     fallback: Fallback = "frequent",
@@ -41,7 +41,7 @@ def decoys(
     player: Annotated[str | None, typer.Option(help="The player whose mistakes become decoys (kind mined).")] = None,
     vectors: Vectors = None,
     encoder: Annotated[str | None, typer.Option(help="An encoder of questions by name, instead of --vectors.")] = None,
-    neighbours: Annotated[int, typer.Option(help="Most similar questions to search, at most.")] = 10_000,
+    neighbours: Annotated[int, typer.Option(help="How many of the most similar questions to search.")] = 10_000,
     threshold: Annotated[float, typer.Option(help="Answers whose WUPS is at least this are too similar.")] = 0.9,
     confusions: Annotated[
         bool,
@@ -51,7 +51,7 @@ def decoys(
     ] = False,
     variant: Annotated[str, typer.Option(help="Choice set to write as `choices` [QoU+IoU].")] = "",
     seed: Seed = 0,
-    limit: Annotated[int | None, typer.Option(help="Use only the first examples of the split, this many.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Use only this many examples, from the start of the split.")] = None,
     images: Images = None,
     skip_bad: SkipBad = False,
     on: On = "local",
@@ -80,7 +80,7 @@ def decoys(
         raise UsageError("Give --vectors or --encoder, not both.")
     if data.partition("?")[0].endswith("#all"):
         raise UsageError(
-            "Decoys are made within one split, so that no training answer strays into a test: name one, #SPLIT."
+            "Decoys are made within one split, so that no training answer ends up in a test: name one, #SPLIT."
         )
     names = [kind.strip() for kind in kinds.split(",") if kind.strip()]
     if ("mined" in names) != (player is not None):
@@ -127,7 +127,7 @@ def _plan(data: Dataset, player: str | None, out: Path, as_json: bool, *, kinds:
         planned = replace(
             planned,
             amounts={**planned.amounts, f"queries to {player}": len(data)},
-            how=(*planned.how, f"The time that {player} takes is not in it: `pfungst plan examine {player}` tells."),
+            how=(*planned.how, f"Without the time that {player} takes: see `pfungst plan examine {player}`."),
         )
     print_work(planned, out, as_json)
 

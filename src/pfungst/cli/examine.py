@@ -19,16 +19,19 @@ if TYPE_CHECKING:
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave bad records out and count them.")]
 Options = Annotated[list[str] | None, typer.Option("--option", help="A setting of the player, key=value. Repeatable.")]
-Open = Annotated[
-    bool, typer.Option("--open", help="Leave out the choices that the data offer: any answer may be given.")
-]
+Open = Annotated[bool, typer.Option("--open", help="Leave out the choices in the data: any answer may be given.")]
 Seed = Annotated[int, typer.Option(help="Seed of every random choice.")]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Tell what it would take: queries, tokens, cost, time, disk; ask nobody.")
+    bool,
+    typer.Option(
+        "--dry-run", help="Show what it would take (queries, tokens, cost, time, disk) without asking anything."
+    ),
 ]
 Images = Annotated[
     Path | None,
-    typer.Option(help="Folder or archive of the images, if they are not stored with the data; none: ask without."),
+    typer.Option(
+        help="Folder or archive of the images, if they are not stored with the data; none: ask without images."
+    ),
 ]
 
 
@@ -48,16 +51,16 @@ def examine(
     only: Annotated[list[str] | None, typer.Option(help="Only the example with this id. Repeatable.")] = None,
     option: Options = None,
     open_questions: Open = False,
-    max_queries: Annotated[int | None, typer.Option(help="Most queries to put to the player.")] = None,
+    max_queries: Annotated[int | None, typer.Option(help="Maximum number of queries to ask the player.")] = None,
     max_errors: Annotated[
-        int | None, typer.Option(help="Most queries that may fail before the run stops [10, or 1% if that is more].")
+        int | None, typer.Option(help="How many queries may fail before the run stops [10, or 1% if that is more].")
     ] = None,
     precision: Annotated[
         float | None, typer.Option(help="Stop a probe once its drop is known to plus or minus this, such as 0.02.")
     ] = None,
     budget: Annotated[
         str | None,
-        typer.Option(help="Most money to spend, such as 5$; the probe with the widest interval is asked next."),
+        typer.Option(help="Maximum amount to spend, such as 5$; the probe with the widest interval is asked next."),
     ] = None,
     images: Images = None,
     skip_bad: SkipBad = False,

@@ -55,8 +55,8 @@ def tour(
         print_json({"folder": out, "steps": done})
     else:
         typer.echo(
-            f"\nThe reports: {out}/first/report.html and {out}/second/report.html open in any browser.\n"
-            "Next: the tutorials in docs/tutorials, `pfungst new player NAME` for a model of your own, `pfungst list`."
+            f"\nThe reports: {out}/first/report.html and {out}/second/report.html open in any browser.\nNext: the "
+            "tutorials in docs/tutorials, `pfungst new player NAME` for your own model, `pfungst list`."
         )
     if any(step.code for step in done):
         raise typer.Exit(1)
@@ -69,11 +69,11 @@ def _ask(command: str) -> Choice:
 
 def new(
     kind: Annotated[str, typer.Argument(help="player, probe, metric or data.")],
-    name: Annotated[str, typer.Argument(help="What it is called, for example my-model.")],
+    name: Annotated[str, typer.Argument(help="Its name, for example my-model.")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder [NAME].")] = None,
     as_json: Json = False,
 ) -> None:
-    """Write a small package with a part of your own: working code, its entry point and its tests."""
+    """Write a small package for your own part: working code, its entry point and its tests."""
     from pfungst.cli.show import tell
     from pfungst.helping import write_skeleton
 
@@ -86,7 +86,7 @@ def new(
 def doctor(as_json: Json = False) -> None:
     """Look at this machine: what is there, what is missing, what that costs, and how to get it.
 
-    Exits with 3 where something keeps Pfungst from working; what is merely optional does not count.
+    Exits with 3 if something keeps Pfungst from working; missing optional parts do not count.
     """
     from pfungst.cli.show import print_json, print_table
     from pfungst.helping import diagnose
@@ -112,12 +112,12 @@ def doctor(as_json: Json = False) -> None:
 
 def cache(
     names: Annotated[list[str] | None, typer.Argument(help="Only these folders of the cache.")] = None,
-    clear: Annotated[bool, typer.Option("--clear", help="Delete what they hold.")] = False,
+    clear: Annotated[bool, typer.Option("--clear", help="Delete their contents.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show what is cached, or clear it. Runs are not part of it, and files of others are never touched.
+    """Show what is cached, or clear it. Runs are not part of it, and files of other programs are never touched.
 
-    What is cleared is made again when it is needed. What was paid for (`rephrasings`) is cleared only when it is named.
+    What is cleared is made again when needed. What was paid for (`rephrasings`) is cleared only if you name it.
     """
     from pfungst.cli.show import print_json, print_table
     from pfungst.core.files import cache_root
@@ -136,4 +136,4 @@ def cache(
     print(f"{cache_root()}: {sized(size)}{' cleared' if clear else ''}.")
     for one in found:
         if one.foreign:
-            print(f"{one.folder} holds {one.foreign} files that are not of Pfungst; they stay.")
+            print(f"{one.folder} holds {one.foreign} files that Pfungst did not write; they are kept.")

@@ -18,15 +18,15 @@ def import_logs(
         str,
         typer.Option(help="What tells conditions apart: file, folder, circular, epoch, variant, or a column."),
     ] = "",
-    clean: Annotated[str, typer.Option(help="The condition that the others are held against.")] = "",
+    clean: Annotated[str, typer.Option(help="The condition that the others are compared with.")] = "",
     again: Annotated[list[str] | None, typer.Option(help="A condition that repeats the clean one. Repeatable.")] = None,
     data: Annotated[
-        str | None, typer.Option("--data", "-d", help="The data set, where the logs do not hold the right answers.")
+        str | None, typer.Option("--data", "-d", help="The data set, if the logs do not have the right answers.")
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder [runs/MODEL-DATA].")] = None,
     matcher: Annotated[str | None, typer.Option(help="How replies are read [lenient].")] = None,
     metric: Annotated[str | None, typer.Option(help="How answers are judged [what fits them].")] = None,
-    name: Annotated[str, typer.Option(help="Name of the model, where the logs do not say.")] = "",
+    name: Annotated[str, typer.Option(help="Name of the model, if the logs do not name it.")] = "",
     images: Images = None,
     skip_bad: SkipBad = False,
     as_json: Json = False,

@@ -25,9 +25,9 @@ def list_parts(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the parts that can be named on the command line, third parties' included.
+    """List the parts that can be named on the command line, including third-party ones.
 
-    `pfungst list probes noise` shows what can be set of a part; `pfungst list models film` how a model was trained and
+    `pfungst list probes noise` shows a part's settings; `pfungst list models film` how a model was trained and
     what it was measured on.
     """
     from pfungst.cli.show import print_json, print_table
@@ -175,15 +175,15 @@ _LINES = {
     "choice": "the chosen option is the target",
     "wups0.9": "Wu-Palmer similarity of answers, threshold 0.9",
     "wups0.0": "Wu-Palmer similarity of answers, threshold 0.0",
-    "rules": "grammatical rules for wh- and yes/no questions, with a gate of meaning",
+    "rules": "grammatical rules for wh- and yes/no questions, with a check of the meaning",
     "world": "the phrasings of the world's templates, for questions with a program",
-    "model": "model:PLAYER, a player that writes, with a gate of meaning",
+    "model": "model:PLAYER, a player that writes, with a check of the meaning",
     "vqg": "vqg:FOLDER, the question generator of a cycle-trained model",
     "a2c": "the paper's actor-critic, on legal moves, imitating what it found",
     "a2c-pixel": "the same, seeing the picture instead of the objects",
-    "a2c-plain": "the paper's actor-critic to the letter",
+    "a2c-plain": "the actor-critic exactly as in the paper",
     "committee": "the legal scenes that other models of the zoo find hardest",
-    "cross-entropy": "a distribution an object, sharpened towards what did best",
+    "cross-entropy": "one distribution per object, sharpened towards what did best",
     "greedy": "one object at a time, to all its legal places",
     "rsg": "random legal scenes",
     "universal": "one network for all questions, trained on others",

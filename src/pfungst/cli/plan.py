@@ -22,15 +22,15 @@ def plan(
     context: typer.Context,
     command: Annotated[str, typer.Argument(help="The command to plan, with everything you would give it.")],
     trial: Annotated[
-        int, typer.Option(help="Queries to ask now, to measure what one takes; their answers count.")
+        int, typer.Option(help="Queries to ask now, to measure how long one takes; their answers are kept.")
     ] = 20,
     as_json: Json = False,
 ) -> None:
-    """Tell what a command would take, before it runs: queries, tokens, cost, time, memory, disk.
+    """Estimate what a command will take before it runs: queries, tokens, cost, time, memory, disk.
 
     pfungst plan examine film --data world --probe noise. A few queries are asked to measure; examine does not ask them
-    again, and says at its end how the estimate compares with what it took. So do the commands that ask nobody, of which
-    a small part is done to measure. To ask nobody and keep nothing: examine ... --dry-run.
+    again, and ends by comparing the estimate with what it really took. So do the commands that ask no player: a small
+    part of their work is done to measure. To ask nothing and keep nothing: examine ... --dry-run.
     """
     import click
 

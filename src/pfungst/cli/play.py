@@ -30,7 +30,9 @@ def play(
     budget: Annotated[
         int | None, typer.Option(help="Moved scenes to ask about per question [rsg 5000, others 100].")
     ] = None,
-    max_queries: Annotated[int | None, typer.Option(help="Most questions to put to the player in total.")] = None,
+    max_queries: Annotated[
+        int | None, typer.Option(help="Maximum number of questions to ask the player in total.")
+    ] = None,
     preset: Annotated[str, typer.Option(help="The rules: paper, paper-literal or code.")] = "paper",
     ood: Annotated[bool, typer.Option("--ood", help="Lift the in-distribution constraints (appendix A.9).")] = False,
     relate_only: Annotated[bool, typer.Option("--relate-only", help="Only questions about places.")] = False,
@@ -52,7 +54,7 @@ def play(
     ] = "auto",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder.")] = None,
     seed: Seed = 0,
-    limit: Annotated[int | None, typer.Option(help="Only the first so many examples.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Only the first N examples.")] = None,
     device: Annotated[
         str | None, typer.Option(help="Where the player runs: cpu, cuda, cuda:1. Short for --option device=...")
     ] = None,
@@ -68,7 +70,7 @@ def play(
 ) -> None:
     """Let an adversary move the objects of scenes until the player is fooled, while the right answer stays the same.
 
-    This is `pfungst examine` with the probe `game` alone, with the tables of the paper and images added. Run the
+    This is `pfungst examine` with only the probe `game`, plus the paper's tables and images. Run the
     same command again to resume a run that was stopped; nothing is asked twice.
     """
     import sys

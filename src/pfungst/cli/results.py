@@ -11,7 +11,7 @@ from pfungst.cli import PROBLEMS_FOUND
 from pfungst.cli.examine import Json
 
 app: typer.Typer = typer.Typer(
-    help="The ledger of results: protocols and what came of them.", no_args_is_help=True, rich_markup_mode=None
+    help="The ledger of results: protocols and their outcomes.", no_args_is_help=True, rich_markup_mode=None
 )
 
 Name = Annotated[str, typer.Argument(help="Folder of the result in the ledger.")]
@@ -27,7 +27,7 @@ def run(
     root: Root = RESULTS,
     as_json: Json = False,
 ) -> None:
-    """Carry out results/NAME/protocol.toml and file findings.json and run.json beside it."""
+    """Carry out results/NAME/protocol.toml and file findings.json and run.json next to it."""
     from pfungst.cli.show import progress_bar
     from pfungst.experiments.ledger_run import run_protocol
 
@@ -61,7 +61,7 @@ def pages(root: Root = RESULTS, docs: Docs = DOCS, as_json: Json = False) -> Non
 
 @app.command("check")
 def check(root: Root = RESULTS, docs: Docs = DOCS, as_json: Json = False) -> None:
-    """Exit with 3 where a result breaks a rule of the ledger, or the docs differ from it."""
+    """Exit with 3 if a result breaks a rule of the ledger, or the docs differ from it."""
     from pfungst.cli.show import tell
     from pfungst.experiments.ledger_pages import problems
 

@@ -35,7 +35,7 @@ def rescore(
 ) -> None:
     """Recompute every number of a run from its stored answers, without asking the player.
 
-    With another metric or matcher the numbers are written beside the old ones: findings-METRIC.json.
+    With another metric or matcher the numbers are written next to the old ones: findings-METRIC.json.
     """
     from pfungst import api
     from pfungst.cli.examine import print_run
@@ -58,11 +58,14 @@ def show(
         bool, typer.Option("--unread", help="Only examples with a reply that could not be read.")
     ] = False,
     flip: Annotated[
-        str, typer.Option("--flip", help="Only examples whose answer fared so: 'right to wrong', 'wrong to right' ...")
+        str,
+        typer.Option(
+            "--flip", help="Only examples whose answer changed this way: 'right to wrong', 'wrong to right' ..."
+        ),
     ] = "",
     text: Annotated[str, typer.Option("--text", help="Only examples with these words.")] = "",
     images: Annotated[bool, typer.Option("--images/--no-images", help="Link to the images.")] = True,
-    most: Annotated[int, typer.Option(min=0, help="Print at most so many answers; 0 for all.")] = 40,
+    most: Annotated[int, typer.Option(min=0, help="Print at most this many answers; 0 for all.")] = 40,
     as_json: Json = False,
 ) -> None:
     """Show what a player was asked and said, variant by variant."""
@@ -192,7 +195,7 @@ def gate(
 def bundle(
     runs: Annotated[list[Path], typer.Argument(help="Run folders, or folders of run folders.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the copy.")],
-    most: Annotated[int, typer.Option(min=1, help="Answers of every list that are copied.")] = 120,
+    most: Annotated[int, typer.Option(min=1, help="How many answers of each list to copy.")] = 120,
     as_json: Json = False,
 ) -> None:
     """Write a static copy of runs, the pages of `pfungst serve`, for any web host."""

@@ -12,10 +12,12 @@ from pfungst.cli.examine import Json
 
 def serve(
     runs: Annotated[list[Path] | None, typer.Argument(help="Run folders, or folders of run folders [runs].")] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on; others than loopback need a token.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; any address other than loopback needs a token.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes any free one.")] = 8907,
     token: Annotated[
-        str, typer.Option(envvar="PFUNGST_TOKEN", help="Needed for everything beyond reading [made where needed].")
+        str, typer.Option(envvar="PFUNGST_TOKEN", help="Needed for everything beyond reading [created if needed].")
     ] = "",
     player: Annotated[
         list[str] | None, typer.Option("--player", help="A player that visitors may ask. Repeatable.")
@@ -23,7 +25,7 @@ def serve(
     data: Annotated[str, typer.Option("--data", "-d", help="Data set of the live game and the questions.")] = "world",
     as_json: Json = False,
 ) -> None:
-    """Explore runs in the browser: live progress, every answer, questions of your own, the live game.
+    """Explore runs in the browser: live progress, every answer, your own questions, the live game.
 
     Ends with Ctrl-C. With --json the address is printed as JSON.
     """

@@ -75,10 +75,8 @@ def new(
 def workers(
     folder: Folder,
     add: Annotated[int, typer.Option(min=0, help="Invite this many new workers.")] = 0,
-    code: Annotated[list[str] | None, typer.Option(help="Invite a worker of this code. Repeatable.")] = None,
-    public: Annotated[
-        str, typer.Option(help="Address under which workers reach the server.")
-    ] = "http://127.0.0.1:8908",
+    code: Annotated[list[str] | None, typer.Option(help="Invite a worker with this code. Repeatable.")] = None,
+    public: Annotated[str, typer.Option(help="Address where workers reach the server.")] = "http://127.0.0.1:8908",
     database: Address = "",
     as_json: Json = False,
 ) -> None:
@@ -99,7 +97,7 @@ def workers(
         print_json({"workers": [{"worker": name, "link": link} for name, link in rows], "join": join})
         return
     print_table("Workers", ("worker", "link"), rows)
-    print(f"Workers who join on their own, such as by Prolific or Mechanical Turk: {join}")
+    print(f"Workers who join on their own, such as through Prolific or Mechanical Turk: {join}")
 
 
 @app.command("serve")
@@ -107,9 +105,7 @@ def serve(
     folder: Folder,
     host: Host = "127.0.0.1",
     port: Port = 8908,
-    public: Annotated[
-        str, typer.Option(help="Address under which workers reach the server, if a proxy is in front.")
-    ] = "",
+    public: Annotated[str, typer.Option(help="Address where workers reach the server, if a proxy is in front.")] = "",
     database: Address = "",
     as_json: Json = False,
 ) -> None:
@@ -156,7 +152,7 @@ def backup(
     database: Address = "",
     as_json: Json = False,
 ) -> None:
-    """Write the whole study into one file, while it goes on. Keep the file safe: it holds the keys."""
+    """Write the whole study into one file, while it is running. Keep the file safe: it holds the keys."""
     from pfungst.cli.show import tell
     from pfungst.study import back_up, open_study
 
@@ -196,14 +192,14 @@ def forget(
     study = open_study(folder, database)
     count = study.book.forget(worker)
     study.close()
-    told = f"{worker} is forgotten, with {count} answers. Backups made before still hold them: delete those too."
+    told = f"{worker} is forgotten, with {count} answers. Earlier backups still contain them: delete those too."
     tell({"worker": worker, "answers": count}, [told], as_json)
 
 
 @app.command("demo")
 def demo(
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="Folder of the study; one that is there is served again.")
+        Path, typer.Option("--out", "-o", help="Folder of the study; an existing study is served again.")
     ] = Path("study-demo"),
     host: Host = "127.0.0.1",
     port: Port = 8908,

@@ -84,7 +84,9 @@ def train(
     """
     if model == "skip-thoughts":
         if dry_run:
-            raise typer.BadParameter("What skip-thoughts takes to train cannot be told before.", param_hint="--dry-run")
+            raise typer.BadParameter(
+                "How long skip-thoughts takes to train cannot be predicted.", param_hint="--dry-run"
+            )
         train_encoder(corpus, out, setting or [], seed, device, as_json)
         return
     from functools import partial

@@ -35,7 +35,7 @@ def make(
 ) -> None:
     """Make scenes, questions with programs and rephrasings, and images, in the published CLEVR formats.
 
-    The same seed gives the same bytes. A run that was stopped goes on where it was.
+    The same seed gives the same bytes. A stopped run picks up where it left off.
     """
     from functools import partial
 
