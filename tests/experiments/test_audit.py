@@ -106,6 +106,29 @@ def test_image_features_tell_pictures_apart_and_are_kept():
     assert (grid_features(images[1]) == table[1]).all()
 
 
+def test_features_that_were_computed_before_a_kill_are_not_computed_again(tmp_path, monkeypatch):
+    from pfungst.experiments import audit_features
+
+    monkeypatch.setenv("PFUNGST_CACHE", str(tmp_path))
+    monkeypatch.setattr(audit_features, "BLOCK", 4)
+    images = [png(20 * n) for n in range(10)]
+    seen, told = [], []
+
+    def features(image):
+        if len(seen) == 6:
+            raise KeyboardInterrupt
+        seen.append(image.digest)
+        return np.full(3, len(seen), np.float32)
+
+    with pytest.raises(KeyboardInterrupt):
+        table_of(images, features)
+    assert seen == [image.digest for image in images[:6]]
+    seen[:] = ["before"] * 7
+    table = table_of(images, features, lambda *given: told.append(given))
+    assert table[:4, 0].tolist() == [1, 2, 3, 4] and len(seen) == 7 + 6
+    assert told[-1] == ("reading images", 10, 10)
+
+
 def test_the_command_prints_the_table_and_verdicts(tmp_path):
     source = tmp_path / "data.jsonl"
     rows = [

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ Features = Callable[[Image], Floats]
 GRID, SIDE, BINS = 8, 128, 8
 BATCH = 32
 """Images that a backbone sees at once."""
+BLOCK = 64 * BATCH
+"""Images whose features are kept in one file: what a killed audit computes again, at most."""
 
 
 def image_features(name: str, device: str = "cpu") -> Features:
@@ -91,6 +94,13 @@ def table_of(
     A feature with a method `many(images, progress)` is asked for all at once. maps: what `grids_of` made of the images;
     then the mean is taken of these, and the images are not looked at twice.
     """
+    if len(images) > BLOCK:
+        blocks = []
+        for start in range(0, len(images), BLOCK):
+            some = slice(start, start + BLOCK)
+            shifted = partial(_shifted, progress, start, len(images))
+            blocks.append(table_of(images[some], features, shifted, None if maps is None else maps[some]))
+        return np.concatenate(blocks)
     name = f"{getattr(features, '__module__', '')}.{getattr(features, '__qualname__', repr(features))}"
     version = getattr(features, "fingerprint", name)
     digest = hashlib.sha256("\n".join([str(version), *(image.digest for image in images)]).encode()).hexdigest()
@@ -128,6 +138,10 @@ def grids_of(images: Sequence[Image], features: Features, progress: Progress = n
     from pfungst.models.features import FeatureCache
 
     return FeatureCache(backbone).get(images, progress)
+
+
+def _shifted(progress: Progress, start: int, total: int, what: str, done: int, _: int) -> None:
+    progress(what, start + done, total)
 
 
 def _one_by_one(images: Sequence[Image], features: Features, progress: Progress) -> Floats:
