@@ -102,7 +102,10 @@ def test_images_that_are_all_missing_make_it_unfit(tmp_path: Path) -> None:
     path = make.write(tmp_path / "mine.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     report = check(path)
     assert (report.ok, report.missing_images) == (False, 2)
-    told = "No image of the column image was found. Say where they are: --images FOLDER, or ask without: --images none."
+    told = (
+        "No image of the column image was found. Say where they are: --images FOLDER, or ask without them: "
+        "--images none."
+    )
     assert str(report).endswith(f"{told}\nNot fit for use as it is.")
     make.picture(tmp_path / "a.png")
     assert check(path).ok

@@ -163,7 +163,7 @@ def test_a_plan_refuses_what_is_no_program(bad: list[int], why: str) -> None:
     rows = [row + [END] + [0] * (4 - len(row)) for row in (good, bad, [*good, 77])]
     with pytest.raises(DataError) as error:
         plan(np.array(rows))
-    sentence = f"The tokens {rows[1]} write no program: {why.format(*bad[:1])}."
+    sentence = f"The tokens {rows[1]} do not form a program: {why.format(*bad[:1])}."
     assert str(error.value) == sentence
 
 

@@ -69,7 +69,7 @@ def test_a_poisonous_query_is_given_up_after_three_deaths_and_all_others_are_ans
     assert [place for place, answer in enumerate(answers) if answer is None] == [5, 9]
     assert player.notes == ("3 copies of the player died and were replaced.",)
     sentences = dict(asker.failures)
-    assert "3 of its copies died of it" in sentences["a poison"] and "signal 9" in sentences["a poison"]
+    assert "3 of its copies died on it" in sentences["a poison"] and "signal 9" in sentences["a poison"]
     assert "I do not like this one" in sentences["please fail"]
     assert Asker(player).ask(queries[5:6]) == [None]
     assert player.notes == ("3 copies of the player died and were replaced.",)  # it is known now

@@ -35,7 +35,7 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 LOOK_SECONDS = 2.0
 """How often workers are looked after that say nothing."""
 STILLBORN = (
-    "The worker processes end before they can begin; their own error stands above. If the work is started from a "
+    "The worker processes exit before they start; see their error above. If the work is started from a "
     'script, the script needs `if __name__ == "__main__":`, and the work must be importable by name.'
 )
 

@@ -56,9 +56,7 @@ class Stop:
     def sentence(self, probe: str) -> str:
         """For the user at the end of the run."""
         if self.drop is None:
-            return (
-                f"{probe}: asked in full: only a drop that is a mean over questions can be followed while it is asked."
-            )
+            return f"{probe}: asked in full: only a drop that is a mean over questions can be tracked during the run."
         many = f"{self.images:,} of {self.of:,} images"
         if self.precision is None:
             return (
@@ -131,7 +129,7 @@ def stopped(found: Findings, stop: Stop) -> Findings:
         return found
     held = replace(
         drop, low=interval.low, high=interval.high, at_least=interval.at_least, at_most=interval.at_most,
-        p=stop.p, how=f"{interval.how}; p-value by the same bets, for this drop alone",
+        p=stop.p, how=f"{interval.how}; p-value by the same bets, for this drop only",
     )  # fmt: skip
 
     def hold(cell: Any) -> Any:

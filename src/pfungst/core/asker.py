@@ -364,7 +364,7 @@ def _valid(player: Player, answer: Answer, query: Query) -> Answer:
     if len(answer.text) > LONGEST_ANSWER:
         raise PlayerError(
             f"{player.name} answered {query.question!r:.80} with {len(answer.text):,} characters. At most "
-            f"{LONGEST_ANSWER:,} are taken for an answer."
+            f"{LONGEST_ANSWER:,} are accepted as an answer."
         )
     if answer.scores is not None and len(answer.scores) != len(query.choices):
         raise PlayerError(

@@ -91,7 +91,7 @@ class CheckReport:
         else:
             return ""
         drawn = " or have them drawn from the scenes: ?render=yes," if self.format == "clevr" else ""
-        return f"{told} Say where they are: --images FOLDER,{drawn} or ask without: --images none."
+        return f"{told} Say where they are: --images FOLDER,{drawn} or ask without them: --images none."
 
     def as_dict(self) -> dict[str, Any]:
         """For `--json`."""
@@ -237,7 +237,7 @@ def _sentences(report: CheckReport) -> Iterator[str]:
         else:
             yield f"{note[:1].upper()}{note[1:]}: {value}."
     if report.bad:
-        yield f"Bad records: {report.bad_records:,}, {report.duplicate_ids:,} of them with an id that was there before."
+        yield f"Bad records: {report.bad_records:,}, {report.duplicate_ids:,} of them with a duplicate id."
         yield from _bad_lines(report)
     if report.error is not None:
         yield f"Reading stopped: {report.error}"

@@ -22,7 +22,7 @@ Found = tuple[Example, File | None, int]
 
 UNREAD = "image column that was not understood"
 """Note of a data set: the column that speaks of images, where no column could be read as one."""
-LETTERS = "questions with an option that is the letter of another one (a reply of that letter alone stays unread)"
+LETTERS = "questions with an option that is the letter of another one (a reply of just that letter stays unread)"
 """Note of a data set: how many questions offer, say, `A` as the text of their second option."""
 HOPELESS = 100_000
 """So many bad records before the first good one end a load even where bad ones are skipped."""
@@ -89,7 +89,7 @@ class Job:
                 label,
                 place,
                 f"none of the first {HOPELESS:,} records can be used: {problem}",
-                "Is it of this format?",
+                "Is it in this format?",
             )
         if self.on_bad is not None:
             self.on_bad(BadRecord(label, place, str(problem)))

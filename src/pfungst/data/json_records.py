@@ -92,7 +92,7 @@ class JsonRecords:
                     else:
                         self._remember(name)
             else:
-                self._broken("the file is empty." if not first else "a list or an object should begin here.")
+                self._broken("the file is empty." if not first else "expected a list or an object here.")
             self._nothing_left()
         if not found:
             raise DataError.at(self.file.label, "", f'there is no list "{key}" in it.', "Is this the right file?")
@@ -101,7 +101,7 @@ class JsonRecords:
         """The members of the outermost object, one by one."""
         with self.file.open() as self._stream:
             if self._peek() != "{":
-                self._broken("the file is empty." if not self._peek() else "an object should begin here.")
+                self._broken("the file is empty." if not self._peek() else "expected an object here.")
             for name in self._names():
                 self.number += 1
                 self._peek()
@@ -117,10 +117,10 @@ class JsonRecords:
             return
         while True:
             if self._peek() != '"':
-                self._broken("a name in double quotes should stand here.")
+                self._broken("expected a name in double quotes here.")
             name = self._value()
             if self._peek() != ":":
-                self._broken("a colon should stand here.")
+                self._broken("expected a colon here.")
             self._at += 1
             yield name
             if not self._comma("}"):
@@ -160,7 +160,7 @@ class JsonRecords:
     def _comma(self, closing: str) -> bool:
         mark = self._peek()
         if mark != "," and mark != closing:
-            self._broken("a comma should stand here." if mark else "the file ends too early.")
+            self._broken("expected a comma here." if mark else "the file ends too early.")
         self._at += 1
         return mark == ","
 
@@ -227,7 +227,7 @@ class JsonRecords:
 
     def _nothing_left(self) -> None:
         if self._peek():
-            self._broken("the data should end here, but more text follows.")
+            self._broken("expected the end of the data here, but more text follows.")
 
     def _broken(self, problem: str, position: int | None = None) -> NoReturn:
         place = self._byte(self._at if position is None else position)

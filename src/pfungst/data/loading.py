@@ -165,7 +165,7 @@ def _recognise(spec: Spec) -> tuple[Listing, Listing, Format]:
     if named is not None and not named.reads_files:
         return Listing(), Listing(), named
     if not spec.place:
-        raise DataError(f"Name a file or folder behind the format, as in {spec.format or 'vqa'}:FOLDER.")
+        raise DataError(f"Name a file or folder after the format, as in {spec.format or 'vqa'}:FOLDER.")
     path = Path(spec.place)
     listing = list_place(path) if exists(path) else None
     if listing is None:

@@ -21,7 +21,7 @@ def select(data: Dataset, limit: int | None = None, only: Sequence[str] = (), op
         examples = [example for example in examples if example.id in wanted]
         missing = wanted - {example.id for example in examples}
         if missing:
-            raise PfungstError(f"{data.name} has no example of the id {', '.join(sorted(missing))}.")
+            raise PfungstError(f"{data.name} has no example with the id {', '.join(sorted(missing))}.")
     if limit is not None:
         if limit < 1:
             raise PfungstError(f"--limit must be at least 1, not {limit}.")

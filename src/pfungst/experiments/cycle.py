@@ -141,7 +141,7 @@ class CycleStudy:
         if self.see not in ("", "image", "objects"):
             raise UsageError(f"A study sees `image` or `objects`, not {self.see!r}.")
         if not 0 <= self.hidden < 1:
-            raise UsageError(f"The share of hidden words lies between 0 and 1, not {self.hidden}.")
+            raise UsageError(f"The share of hidden words must be between 0 and 1, not {self.hidden}.")
         if self.early_stop < 0:
             raise UsageError(f"The steps between two looks cannot be negative, as in early_stop={self.early_stop}.")
         if not 0 <= self.held < 1 or (self.held and not self.early_stop):

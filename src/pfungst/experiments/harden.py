@@ -143,7 +143,7 @@ def harden(
     if trained.model.objective == "choice":
         raise PfungstError(f"{trained.name} learns to choose; hardening with found scenes needs a model that answers.")
     if not 0 < config.share < 1:
-        raise PfungstError(f"The share of fooling scenes lies between 0 and 1, not at {config.share}.")
+        raise PfungstError(f"The share of fooling scenes must be between 0 and 1, not {config.share}.")
     learnt, held = split_images(found_examples(config.runs), HELD_OUT, config.seed)
     if not learnt or not held:
         raise PfungstError(

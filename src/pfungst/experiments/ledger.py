@@ -113,7 +113,7 @@ def read_protocol(folder: Path) -> Protocol:
 def read_result(folder: Path) -> Result:
     """A folder of the ledger; a DataError says what is missing in it or does not fit together."""
     if not (folder / "protocol.toml").exists():
-        raise DataError.at(folder, "", "there is no protocol.toml.", "See README.md beside it.")
+        raise DataError.at(folder, "", "there is no protocol.toml.", "See README.md next to it.")
     protocol = read_protocol(folder)
     findings, run = (
         read_json(folder / name) if (folder / name).exists() else None for name in ("findings.json", "run.json")
@@ -123,7 +123,7 @@ def read_result(folder: Path) -> Result:
         file = folder / "answer.toml"
         answer = parse_settings(Answer, _read_toml(file), what=f"answer {file}", noun="entry")
     elif findings is not None:
-        raise DataError.at(folder, "", "findings.json has no answer.toml beside it.", "Say in it what came out.")
+        raise DataError.at(folder, "", "findings.json has no answer.toml next to it.", "Write down the outcome in it.")
     result = Result(folder, protocol, answer, findings, run)
     _check(result)
     return result
@@ -140,13 +140,13 @@ def _check(result: Result) -> None:
         allowed = "yes, no or mixed" if protocol.yes else "described"
         raise DataError.at(folder / "answer.toml", "", f"the status is {status!r}; by its protocol it is {allowed}.")
     if result.run is None:
-        raise DataError.at(folder, "", "findings.json has no run.json beside it.", "File the run with `results run`.")
+        raise DataError.at(folder, "", "findings.json has no run.json next to it.", "File the run with `results run`.")
     if result.run.get("protocol") != digest(folder):
         raise DataError.at(
             folder / "protocol.toml",
             "",
             f"the protocol was changed after its findings were filed: its digest is now {digest(folder)}.",
-            "Put it back; what is asked differently gets a name and a folder of its own.",
+            "Put it back; a different question needs its own name and folder.",
         )
     check_findings(folder / "findings.json", result.findings)
 

@@ -111,7 +111,7 @@ def index(results: list[Result]) -> str:
         "",
         "# Results",
         "",
-        "Every published number, with the protocol that was written before it and the answer as it came out.",
+        "Every published number, with the protocol that was written before it and the answer, whatever it was.",
         "What has not been run is listed too. The files are in `results/`.",
     ]
     run = [one for one in results if one.findings is not None]
@@ -236,7 +236,7 @@ def _rewritten(root: Path) -> Iterator[str]:
         if part not in ("findings.json", "protocol.toml"):
             continue
         if change == "D" and not (root / file).exists():
-            wrong[file] = "was deleted; results stay, the negative ones too."
+            wrong[file] = "was deleted; results are kept, the negative ones too."
         elif change == "M" and name in filed:
             wrong[file] = "was changed after the result was filed; run it again under another name."
         if part == "findings.json":

@@ -152,7 +152,7 @@ def _to_run(folder: Path) -> Protocol:
     protocol = read_protocol(folder)
     if (folder / "findings.json").exists():
         raise UsageError(
-            f"{folder} has findings already, and they stay. To run it again, copy the protocol to a folder with "
+            f"{folder} already has findings, and they are kept. To run it again, copy the protocol to a folder with "
             "another name."
         )
     if protocol.made_by:

@@ -51,7 +51,7 @@ class Measure:
 
 
 MEASURES = {
-    "clean": Measure("control", _of("clean"), "questions as they stand"),
+    "clean": Measure("control", _of("clean"), "unchanged questions"),
     "noise": Measure("noise", _disturbed, "basic questions appended, mean of seven levels"),
     "rephrase": Measure("rephrase", _disturbed, "in other words"),
     "surface": Measure("surface", _disturbed, "typed differently, mean of all edits"),
@@ -59,7 +59,9 @@ MEASURES = {
     "picture": Measure("picture", _disturbed, "images disturbed at severity 3, mean of all operations"),
     "game": Measure("game", _of("moved"), "after random legal scenes were tried"),
     "contrast": Measure("contrast", lambda rows: float(min(row["score"] for row in rows)), "all of a contrast group"),
-    "blind": Measure("blind", _of("question only"), "without the image, which is better guessed at than seen", False),
+    "blind": Measure(
+        "blind", _of("question only"), "without the image, where a higher score means better guessing", False
+    ),
 }
 """Accuracies, each of the questions of one probe."""
 
@@ -148,9 +150,9 @@ def matrix_tables(result: Mapping[str, Any]) -> list[Table]:
     about = "; ".join(f"{name}: {MEASURES[name].about}" for name in names)
     note = (
         "Points of accuracy gained over plain further training with the same steps, on the same questions and with the "
-        "same seeds; 95% bootstrap intervals over seeds and images. "
-        f"{sure} of {told} intervals exclude 0; without any effect about {0.05 * told:.0f} would. – : the data cannot "
-        f"carry this probe, or for fewer than {LEAST} questions. Columns: {about}.{missing}"
+        f"same seeds; 95% bootstrap intervals over seeds and images. {sure} of {told} intervals exclude 0; without any "
+        f"effect about {0.05 * told:.0f} would. – : the data do not support this probe, or do so for fewer than {LEAST} "
+        f"questions. Columns: {about}.{missing}"
     )
     absolute = [
         (

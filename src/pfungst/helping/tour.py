@@ -46,7 +46,7 @@ STEPS = (
     ),
     Step(
         "See what broke",
-        "Every number can be walked back to what was asked and said.",
+        "Every number can be traced back to what was asked and answered.",
         ("show", "{out}/first", "--probe", "rephrase", "--wrong", "--most", "8", "--no-images"),
         "The same question in other words: some are answered right, some are not.",
     ),
@@ -58,15 +58,15 @@ STEPS = (
     ),
     Step(
         "Examine it too",
-        "The same exam, of your model.",
+        "The same exam, now for your model.",
         ("examine", "{out}/my_model.py:answer", *EXAM, "--out", "{out}/second"),
     ),
     Step(
         "Compare",
         "Both were asked the same questions, so they are compared pair by pair.",
         ("compare", "{out}/first", "{out}/second"),
-        "A robust model is not a good one: who always says the same loses nothing in other words. `--probe contrast`\n"
-        "and `--probe blind` find that out.",
+        "A robust model need not be a good one: a model that always gives the same answer loses nothing in other\n"
+        "words. `--probe contrast` and `--probe blind` find that out.",
     ),
 )
 

@@ -49,7 +49,7 @@ class Dictionary:
         arrays = arrays_of(A, device=device)
         if len(A.shape) != 2:
             raise PfungstError(
-                f"The dictionary has shape {tuple(A.shape)}, but a matrix (d, n) with one column an atom is needed."
+                f"The dictionary has shape {tuple(A.shape)}, but a matrix (d, n) with one column per atom is needed."
             )
         if A.shape[0] == 0 or A.shape[1] == 0:
             raise PfungstError(

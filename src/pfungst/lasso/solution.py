@@ -127,7 +127,7 @@ def top_k(solution: Solution, k: int = 21) -> TopColumns:
 def _fill(solution: Solution, i: int, taken: Array, count: int) -> Array:
     if solution.dictionary is None:
         raise PfungstError(
-            f"Question {i} has too few positive coefficients, and the solution does not carry the dictionary that "
+            f"Question {i} has too few positive coefficients, and the solution does not include the dictionary that "
             "would fill up its ranking. Use the result of `solve` as it is returned."
         )
     a = solution.dictionary.arrays

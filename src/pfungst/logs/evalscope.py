@@ -56,7 +56,7 @@ class EvalScope(LogFormat):
         named = source.rows[0][1].get("model")
         notes: tuple[str, ...] = ()
         if "sample_score" not in source.columns and not self._reviews(source):
-            notes = (f"{source.path} has no right answers, and there is no file of reviews beside it.",)
+            notes = (f"{source.path} has no right answers, and there is no file of reviews next to it.",)
         return About(str(named or source.path.parent.name), source.stem, notes=notes)
 
     def _reviews(self, source: Source) -> Mapping[str, Mapping[str, Any]]:

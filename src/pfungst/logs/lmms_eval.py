@@ -21,7 +21,7 @@ _NAME = re.compile(r"(?P<run>.+)_samples_(?P<task>.+)")
 
 
 class LmmsEval(LogFormat):
-    """lmms-eval samples: TIME_samples_TASK.jsonl, with the results beside it."""
+    """lmms-eval samples: TIME_samples_TASK.jsonl, with the results next to it."""
 
     name = "lmms-eval"
     title = "lmms-eval samples"

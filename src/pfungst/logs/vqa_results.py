@@ -15,7 +15,7 @@ IDS = ("question_id", "id", "questionId")
 
 
 class VqaResults(LogFormat):
-    """Official VQA results: question_id and answer; confidence and scores where there are."""
+    """Official VQA results: question_id and answer; confidence and scores if there are any."""
 
     name = "vqa-results"
     title = "VQA results"

@@ -39,7 +39,7 @@ def assign(cost: NDArray[Any]) -> NDArray[np.int64]:
     """
     batch, rows, columns = cost.shape
     if rows > columns:
-        raise ValueError(f"{rows} rows cannot have columns of their own among {columns}.")
+        raise ValueError(f"{rows} rows cannot each have their own column among {columns}.")
     cost = np.asarray(cost, np.float64)
     every = np.arange(batch)
     row_price = np.zeros((batch, rows + 1))

@@ -106,7 +106,7 @@ def decode_program(row: Sequence[int]) -> Program:
         nonlocal place
         token = tokens()[rest[place]] if place < len(rest) and rest[place] < len(tokens()) else None
         if token is None or (kind is not None and token.signature.output != kind):
-            raise DataError(f"The tokens {rest} write no program: token {place} does not fit.")
+            raise DataError(f"The tokens {rest} do not form a program: token {place} does not fit.")
         place += 1
         inputs = tuple(read(one) for one in token.signature.inputs)
         nodes.append(Node(token.function, inputs, (token.word,) if token.word else ()))
@@ -114,7 +114,7 @@ def decode_program(row: Sequence[int]) -> Program:
 
     read(None)
     if place != len(rest):
-        raise DataError(f"The tokens {rest} write no program: {len(rest) - place} are left over.")
+        raise DataError(f"The tokens {rest} do not form a program: {len(rest) - place} are left over.")
     return Program(tuple(nodes))
 
 
@@ -252,7 +252,7 @@ def _read(programs: Integers, skip: frozenset[str]) -> tuple[NDArray[np.bool_], 
     for bad in np.flatnonzero((unfit >= 0) | (depth != 1))[:1]:
         row = programs[bad].tolist()
         why = f"token {row[unfit[bad]]} does not fit" if unfit[bad] >= 0 else f"{depth[bad]} results are left"
-        raise DataError(f"The tokens {row} write no program: {why}.")
+        raise DataError(f"The tokens {row} do not form a program: {why}.")
     return keys >= 0, inputs, at, stack[:, 0]
 
 

@@ -97,7 +97,7 @@ class Vocabulary:
         try:
             words, answers = tuple(record["words"]), tuple(record["answers"])
         except (KeyError, TypeError) as error:
-            raise DataError(f"{where}: it is no vocabulary; it lacks {error}.") from error
+            raise DataError(f"{where}: it is not a vocabulary; it lacks {error}.") from error
         if not all(isinstance(one, str) for one in (*words, *answers)) or not answers:
             raise DataError(f"{where}: words and answers must be texts, and there must be an answer.")
         return cls(words, answers)

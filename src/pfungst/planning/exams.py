@@ -286,11 +286,11 @@ def _output(queries: int, terms: Terms, seen: Typical) -> tuple[int | None, list
 def _timed(seen: Typical, terms: Terms, trial: Trial, making: float) -> list[str]:
     if trial.seconds is not None:
         return [
-            f"Time: {trial.seconds * 1000:,.1f} ms a query, the mean of {trial.asked} trial queries, whose answers are "
-            f"kept, and {making:.1f} s to make the queries. A search also takes what its adversary takes."
+            f"Time: {trial.seconds * 1000:,.1f} ms a query, the mean of {trial.asked} trial queries, whose answers "
+            f"are kept, and {making:.1f} s to make the queries. A search also takes the time of its adversary."
         ]
     if trial.problem:
-        return [f"Time: unknown, for the trial queries failed. {trial.problem}"]
+        return [f"Time: unknown, because the trial queries failed. {trial.problem}"]
     if seen.seconds is None:
         return ["Time: unknown until some replies are stored; `pfungst plan` asks a few."]
     return [f"Time: {seen.seconds:.2f} s a reply, the mean of those stored, {terms.at_once} at once."]
@@ -298,7 +298,7 @@ def _timed(seen: Typical, terms: Terms, trial: Trial, making: float) -> list[str
 
 def _sized(tried: Trial | None) -> list[str]:
     if tried is None:
-        return ["Memory: unknown, for nobody was asked. Disk: by the size of a sample of the queries."]
+        return ["Memory: unknown, because nothing was asked. Disk: by the size of a sample of the queries."]
     return [
         "Memory: what this process has needed so far, with the data, the player and all queries made, and what the "
         "report needs; larger batches than the trial's need more. Disk: by the size of a sample of the queries."

@@ -123,9 +123,9 @@ def plan_audit(
         peak_memory(),
         0,
         (
-            f"Time: at most; {len(some):,} examples took {epoch:.2f} s an epoch of all scorers and {rest:.1f} s "
-            "besides, and scorers may stop early. Decoys grow faster than the number of examples: `pfungst plan "
-            "decoys` tells.",
+            f"Time: at most; {len(some):,} examples took {epoch:.2f} s an epoch of all scorers and {rest:.1f} s for "
+            "the rest, and scorers may stop early. The time for decoys grows faster than the number of examples: see "
+            "`pfungst plan decoys`.",
             *_busy(),
         ),
     )
@@ -218,7 +218,7 @@ def plan_experiment(experiment: Experiment[Any, Any], out: Path, ledger: Path = 
     how = how or [f"No run of {experiment.name} is known here."]
     return WorkPlan(
         f"reproduce {experiment.name}", {}, None, None, None,
-        (*how, "What it will take here cannot be told before it runs: it trains, and stops when it has learnt enough."),
+        (*how, "What it will take here cannot be predicted: it trains, and stops when it has learnt enough."),
     )  # fmt: skip
 
 
@@ -256,7 +256,8 @@ def _busy() -> list[str]:
     if load <= cores + 1:
         return []
     return [
-        f"Other work kept this machine busy meanwhile (load {load:.0f} on {cores} cores): alone it would be quicker."
+        f"Other work kept this machine busy meanwhile (load {load:.0f} on {cores} cores): on an idle machine it would "
+        "be faster."
     ]
 
 

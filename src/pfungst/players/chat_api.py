@@ -146,13 +146,13 @@ class Chat:
             )
         if 300 <= status < 400:
             return Refused(
-                f"{begins} It sends us on to '{one_line(headers.get('location', ''))}': give that address if right."
+                f"{begins} It redirects to '{one_line(headers.get('location', ''))}': use that address if it is right."
             )
         if status in (402, 429):
             return Refused(f"{begins} The account has no quota left.")
         return Fatal(
-            f"{begins} It happened with the question '{query.question:.80}'. Check the options this model may not take "
-            f"(max_tokens, seed, temperature, logprobs, detail, extra) and the size of the image."
+            f"{begins} It happened with the question '{query.question:.80}'. Check the options this model may not "
+            "accept (max_tokens, seed, temperature, logprobs, detail, extra) and the size of the image."
         )
 
 

@@ -84,7 +84,7 @@ def _identity(player: Any) -> list[str]:
         if not isinstance(first, str) or not first.strip():
             problems.append(f"Its {attribute} should be text that is not empty, not {first!r:.60}.")
         elif first != second:
-            problems.append(f"Its {attribute} is another one each time it is read ('{first:.40}', '{second:.40}').")
+            problems.append(f"Its {attribute} changes each time it is read ('{first:.40}', '{second:.40}').")
     size: object = player.batch_size if isinstance(player, BatchedPlayer) else DEFAULT_BATCH
     if not isinstance(size, int) or isinstance(size, bool) or size < 1:
         problems.append(f"Its batch_size should be a whole number from 1 up, not {size!r:.60}.")
@@ -182,7 +182,7 @@ def _iteration(player: Any, queries: Sequence[Query], texts: list[str], problems
             f"answer_iter(queries) gave the positions {sorted(positions)} instead of each of {len(queries)} once."
         )
     elif not may_sample(player) and [said[index] for index in range(len(queries))] != texts:
-        problems.append("answer_iter(queries) gave other answers than answer(queries).")
+        problems.append("answer_iter(queries) gave different answers from answer(queries).")
 
 
 def _blame(player: Any, queries: Sequence[Query], problems: list[str]) -> None:

@@ -134,8 +134,8 @@ class _Call:
             needed = [n for n in rest if n not in ("image", "question") and named[n].default is inspect.Parameter.empty]
             if needed:
                 raise PlayerError(
-                    f"{_name_of(function)} has a parameter '{needed[0]}' that nobody can fill: "
-                    f"use image, question, choices, scene, take, or give it a default."
+                    f"{_name_of(function)} has a parameter '{needed[0]}' that cannot be filled: use image, question, "
+                    "choices, scene, take, or give it a default."
                 )
             self._order = [name for name in rest if name in ("image", "question")]
             self._by_name = all(named[n].kind is not inspect.Parameter.POSITIONAL_ONLY for n in rest)

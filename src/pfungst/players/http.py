@@ -81,7 +81,8 @@ class Connections:
         except UnicodeEncodeError as error:
             sign = error.object[error.start]
             raise PlayerError(
-                f"{url!r:.200} cannot be asked: its address or key has the character {sign!a}, which HTTP cannot carry."
+                f"{url!r:.200} cannot be asked: its address or key has the character {sign!a}, which HTTP does not "
+                "allow."
             ) from None
 
     async def post(self, body: Sequence[bytes]) -> Reply:

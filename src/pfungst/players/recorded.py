@@ -74,8 +74,8 @@ class RecordedPlayer:
         examples = self._asked(query)
         if not examples:
             raise PlayerError(
-                f"{self.name} has no answer to '{query.question}' asked in this way: recorded answers cover the "
-                f"questions of the data set as they stand. Leave out probes that change question, image or choices."
+                f"{self.name} has no answer to '{query.question}' asked in this way: recorded answers cover only the "
+                "unchanged questions of the data set. Leave out probes that change question, image or choices."
             )
         known = {example.id: self._answers[example.id] for example in examples if example.id in self._answers}
         if len({answer.reply for answer in known.values()}) > 1:

@@ -34,7 +34,7 @@ class OraclePlayer:
         self._lookup = Lookup(data)
         known = _counts(truth(example) for example in data)
         if not known:
-            raise PlayerError(f"The data set '{data.name}' has no answers: the oracle has nothing to know.")
+            raise PlayerError(f"The data set '{data.name}' has no answers, which the oracle needs.")
         self._usual = _most_frequent(known)
         self.name = "oracle"
         self.fingerprint: str = f"oracle-1-{content_digest(data)}"

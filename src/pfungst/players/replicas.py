@@ -288,7 +288,10 @@ def _look(player: ReplicatedPlayer, queries: Sequence[Query]) -> Mapping[str, An
 
 def _poisonous(name: str, query: Query, how: str = "") -> str:
     because = f"; the last: {how}" if how else ""
-    return f"{name} was asked {query.question!r:.80}, and {DEATHS} of its copies died of it{because}. It is given up."
+    return (
+        f"{name} was asked {query.question!r:.80}, and {DEATHS} of its copies died on it{because}. "
+        "The question is given up."
+    )
 
 
 def _close(slots: list[_Slot], fleet: Fleet) -> None:

@@ -38,18 +38,18 @@ class ClevrOptions:
     """What the examples carry."""
 
     scenes: bool = True
-    """Every example its scene, where a file of scenes lies with the questions."""
+    """Give every example its scene, if there is a scenes file next to the questions."""
     render: bool = False
-    """Images rendered from the scenes when somebody looks, instead of image files."""
+    """Render images from the scenes when they are needed, instead of reading image files."""
 
 
 class Clevr(Format):
-    """CLEVR. Where a file of scenes lies with the questions, every example carries its scene (`?scenes=no`: none).
+    """CLEVR. If there is a scenes file next to the questions, every example has its scene (`?scenes=no`: none).
     `?render=yes` renders the images from the scenes, as for a world made without images."""
 
     name = "clevr"
     title = "CLEVR"
-    expects = "CLEVR_SPLIT_questions.json, with CLEVR_SPLIT_scenes.json where scenes are wanted"
+    expects = "CLEVR_SPLIT_questions.json, with CLEVR_SPLIT_scenes.json if you want scenes"
     metric = "exact"
     options = ClevrOptions
 
@@ -71,8 +71,8 @@ class Clevr(Format):
             raise DataError.at(
                 job.place,
                 "",
-                "there are no questions of CLEVR in it.",
-                f"Expected: {self.expects}. Scenes alone are read by pfungst.data.scenes.",
+                "there are no CLEVR questions in it.",
+                f"Expected: {self.expects}. To read only scenes, use pfungst.data.scenes.",
             )
         chosen = job.choose(list(splits))
         job.name = " ".join(filter(None, ["clevr", *chosen]))
@@ -162,7 +162,7 @@ def scenes(path: str | os.PathLike[str], *, split: str | None = None, skip_bad: 
     if not files and len(jsons) == 1:
         files = {"": jsons[0]}
     if not files:
-        raise DataError.at(place, "", "there are no scenes of CLEVR in it.", "Expected: CLEVR_SPLIT_scenes.json.")
+        raise DataError.at(place, "", "there are no CLEVR scenes in it.", "Expected: CLEVR_SPLIT_scenes.json.")
     job = Job(str(place), [], [], ImageFinder(Listing, []), split=split, skip_bad=skip_bad)
     found: dict[str, Scene] = {}
     for chosen in job.choose(list(files)):
@@ -179,7 +179,7 @@ def read_scenes(job: Job, file: File) -> Iterator[tuple[str, Scene]]:
         scene = checked_scene(value)
         image = image_of(scene)
         if image in seen:
-            raise Bad(f"there is a second scene of {image}.")
+            raise Bad(f"there is a second scene for {image}.")
         seen.add(image)
         return image, scene
 

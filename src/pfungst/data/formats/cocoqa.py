@@ -41,7 +41,7 @@ class CocoQa(Format):
         for folder, parts in folders.items():
             if {"questions", "img_ids"} <= set(parts):
                 splits.setdefault(split_of(folder.rstrip("/").rpartition("/")[2]), parts)
-        for split, parts in self.chosen(job, splits, "there are no files of COCO-QA in it."):
+        for split, parts in self.chosen(job, splits, "there are no COCO-QA files in it."):
             yield from _read(job, split, parts)
 
 
@@ -55,7 +55,7 @@ def _read(job: Job, split: str, parts: dict[str, File]) -> Iterator[Found]:
         if None in row:
             short = [parts[part].name for part in present if cells[part] is None]
             raise DataError.at(
-                questions.label, f"line {number}", f"{', '.join(short)} ends here, but the other files go on."
+                questions.label, f"line {number}", f"{', '.join(short)} ends here, but the other files continue."
             )
         yield from job.example((questions, number), _example, job, split, number, cells)
 
@@ -67,7 +67,7 @@ def _example(job: Job, split: str, number: int, cells: Mapping[str, str]) -> Exa
         raise Bad("the question is empty.")
     image_number = whole(cells["img_ids"].strip(), "the image number")
     if not 0 <= image_number < 10**12:
-        raise Bad(f"the image number {image_number} is not one of COCO.")
+        raise Bad(f"the image number {image_number} is not a COCO number.")
     target = None
     if "answers" in cells:
         target = job.share(checked(cells["answers"].strip(), "the answer"))

@@ -44,7 +44,7 @@ class ConVqa(Format):
                 apart = _NAME.fullmatch(file.stem)
                 named = file.folder.rpartition("/")[2] if apart else file.stem
                 splits.setdefault(split_of(named), []).append(file)
-        for _, files in self.chosen(job, splits, "there are no sets of ConVQA in it.", canonical):
+        for _, files in self.chosen(job, splits, "there are no ConVQA sets in it.", canonical):
             for file in files:
                 yield from _read(job, file)
 

@@ -65,7 +65,7 @@ class Daquar(Format):
             splits[split_of(texts[0].stem)] = texts[0]
         if len(splits) > 1:
             splits.pop("", None)  # qa.894.raw.txt holds both splits again
-        for split, file in self.chosen(job, splits, "there are no files of DAQUAR in it."):
+        for split, file in self.chosen(job, splits, "there are no DAQUAR files in it."):
             rows = _table(job, file) if file.suffix == ".csv" else _release(file)
             for count, (number, question, answer, image_id) in enumerate(rows, start=1):
                 id_ = f"{split}-{count}" if split else str(count)

@@ -29,7 +29,7 @@ class GqaOptions:
     """Which of the two sets is read."""
 
     version: Literal["balanced", "all"] | None = None
-    """The balanced questions, where there are any, or all of them."""
+    """The balanced questions, if there are any, or all of them."""
 
 
 class Gqa(Format):
@@ -49,7 +49,7 @@ class Gqa(Format):
         return 0.92 if _NAME.fullmatch(file.stem) else 0.0
 
     def read(self, job: Job) -> Iterator[Found]:
-        for _, files in self.chosen(job, _splits(job), "there are no questions of GQA in it."):
+        for _, files in self.chosen(job, _splits(job), "there are no GQA questions in it."):
             same, follows = Linked(), Linked()
             for file in files:
                 reader = JsonRecords(file)

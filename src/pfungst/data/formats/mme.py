@@ -39,7 +39,7 @@ class Mme(Format):
         plain = {(category, stem) for category, stem, file in files if not _translated(file)}
         files = [one for one in files if one[:2] not in plain or not _translated(one[2])]
         if not files:
-            raise self.nothing(job, "there are no questions of MME in it.")
+            raise self.nothing(job, "there are no MME questions in it.")
         job.name = "mme"
         for category, stem, file in files:
             for number, line in enumerate(lines(file), start=1):

@@ -20,7 +20,7 @@ def find_file(job: Job, format_: Format, of_name: Callable[[str], bool]) -> File
     files = [file for file in job.files if file.suffix == ".json"]
     files = [file for file in files if of_name(file.stem.lower())] or files
     if not files:
-        raise format_.nothing(job, f"there is no file of {format_.title} in it.")
+        raise format_.nothing(job, f"there is no {format_.title} file in it.")
     return min(files, key=lambda file: (file.preference, file))
 
 

@@ -20,7 +20,7 @@ from pfungst.data.json_records import JsonRecords
 
 
 class Visual7W(Format):
-    """Visual7W telling. The right answer stands at a place among the choices that its id decides."""
+    """Visual7W telling. The id of a question decides where its right answer is among the choices."""
 
     name = "visual7w"
     title = "Visual7W"

@@ -75,7 +75,7 @@ class Vqa(Format):
         splits: dict[str, list[Part]] = {}
         for part in find_parts(job):
             splits.setdefault(part.split, []).append(part)
-        for _, parts in self.chosen(job, splits, "there is no file of questions in it.", canonical):
+        for _, parts in self.chosen(job, splits, "there is no questions file in it.", canonical):
             yield from self.read_part(job, only(parts, job))
 
     def read_part(self, job: Job, part: Part) -> Iterator[Found]:

@@ -129,7 +129,7 @@ def _given(path: str, job: Job) -> File:
         if path in (file.name, file.label, str(file.path)):
             return file
     if not Path(path).is_file():
-        raise DataError.at(path, "", "there is no such file of annotations.")
+        raise DataError.at(path, "", "there is no such annotations file.")
     return File(Path(path))
 
 

@@ -163,7 +163,7 @@ def _call(where: str, function: Any, *arguments: Any, **options: Any) -> Any:
         raise
     except (OSError, ValueError, ImportError, KeyError, RuntimeError, TypeError, AttributeError) as error:
         reason = " ".join(str(error).split())[:400]
-        cure = " (Weights must be safetensors; models that need code of their own are not run.)"
+        cure = " (Weights must be safetensors; models that need their own code are not run.)"
         if "orchvision" in reason:
             cure = " It prepares images with torchvision: pip install torchvision."
         raise cannot_load(where, f"{type(error).__name__}: {reason}{cure}") from error

@@ -71,8 +71,8 @@ def check_files(where: str, revision: dict[str, str]) -> None:
         raise cannot_load(
             where,
             f"it is an adapter ({adapter.get('peft_type', 'PEFT')}) for {base}, without the weights of that model. "
-            f"Merge the two and give the folder: PeftModel.from_pretrained(model, '{where}').merge_and_unload()"
-            f".save_pretrained('merged'), with the processor saved beside it.",
+            "Merge the two and give the folder: PeftModel.from_pretrained(model, "
+            f"'{where}').merge_and_unload().save_pretrained('merged'), with the processor saved next to it.",
         )
     if local and not config:
         raise cannot_load(where, "there is no config.json in the folder. Give the folder that save_pretrained wrote.")
@@ -87,13 +87,13 @@ def _check_type(where: str, config: dict[str, Any]) -> None:
     if kind in transformers.models.auto.configuration_auto.CONFIG_MAPPING:
         return
     elsewhere = (
-        "serve it (vLLM, SGLang) and ask openai:MODEL@ADDRESS, or wrap it in a function of your own, my_model.py:answer"
+        "serve it (vLLM, SGLang) and ask openai:MODEL@ADDRESS, or wrap it in your own function, my_model.py:answer"
     )
     if config.get("auto_map"):
         files = sorted({str(code).split("--")[-1].split(".")[0] + ".py" for code in config["auto_map"].values()})
         raise cannot_load(
             where,
-            f"it needs code of its own ({', '.join(files)}), which is never run here. Look for a version of it that "
+            f"it needs its own code ({', '.join(files)}), which is never run here. Look for a version of it that "
             f"transformers knows (often named ...-hf), {elsewhere}.",
         )
     what = f"it is of the type '{kind}'" if kind else "its config.json names no model_type"

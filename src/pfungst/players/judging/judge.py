@@ -68,16 +68,16 @@ class Judge:
                 raise PlayerError(
                     f"The judge {self.player.name} failed on {max(1, asker.failed)} of {len(queries):,} judgements: "
                     f"{asker.last_error or error} Those it gave are kept: run the same command again to ask for the "
-                    "rest, or allow more failures with max_errors=N behind the judge."
+                    "rest, or allow more failures with max_errors=N after the judge."
                 ) from error
             self.failures += asker.failures
         self._asked.update(queries)
         if not any(isinstance(verdict(said.text), bool) for said in self._said.values()):
             first = next((said.text for said in self._said.values()), "")
             raise PlayerError(
-                f"The judge {self.player.name} gave no verdict in {len(self._said):,} judgements. It was asked for one "
-                f"word and said, for example, {first!r:.200}. Choose another judge, or give it more to say: "
-                "max_tokens=N behind the judge."
+                f"The judge {self.player.name} gave no verdict in {len(self._said):,} judgements. It was asked for "
+                f"one word and said, for example, {first!r:.200}. Choose another judge, or let it say more: "
+                "max_tokens=N after the judge."
             )
 
     def __call__(self, example: Example, answer: Answer) -> float:

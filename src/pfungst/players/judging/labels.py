@@ -46,7 +46,7 @@ class Label:
 def read_labels(path: Path) -> dict[str, list[Label]]:
     """The labels by id. Rows without a label are left out: a person may have labelled some rows of a table."""
     if not path.is_file():
-        raise DataError.at(path, "", "there is no such file of labels.")
+        raise DataError.at(path, "", "there is no such label file.")
     source = open_source(path)
     for wanted in ("id", "right"):
         if not set(COLUMNS[wanted]) & set(source.columns):

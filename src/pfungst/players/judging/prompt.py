@@ -115,8 +115,8 @@ def read_template(path: Path | None) -> str:
         raise UsageError(f"The judge's prompt {path} cannot be read ({error}).") from error
     if "{data}" not in text:
         raise UsageError(
-            f"{path} is no prompt for a judge: it must say {{data}} where question, reference answers and reply go."
+            f"{path} is not a prompt for a judge: it must say {{data}} where question, reference answers and reply go."
         )
     if not re.search(rf"\b{RIGHT}\b", text) or not re.search(rf"\b{WRONG}\b", text):
-        raise UsageError(f"{path} is no prompt for a judge: it must ask for one of the words {RIGHT} and {WRONG}.")
+        raise UsageError(f"{path} is not a prompt for a judge: it must ask for one of the words {RIGHT} and {WRONG}.")
     return text

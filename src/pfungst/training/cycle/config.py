@@ -63,7 +63,7 @@ class CycleConfig:
         if not -1 <= self.t_sim <= 1:
             raise PfungstError(f"T_sim is a cosine, between -1 and 1, not {self.t_sim}.")
         if not 0 <= self.unknown < 1:
-            raise PfungstError(f"The share of unknown words lies between 0 and 1, not {self.unknown}.")
+            raise PfungstError(f"The share of unknown words must be between 0 and 1, not {self.unknown}.")
         if self.temperature <= 0 or min(self.size, self.hidden) < 0:
             raise PfungstError("The temperature of the question generator must be above 0, its sizes 0 or more.")
         if self.lambda_c and not self.lambda_g:
