@@ -84,7 +84,7 @@ def test_two_workers_write_and_validate_rephrasings(start: Any, visit: Any, viol
     ann.get_by_label("First new question").fill(HOSTILE)
     ann.get_by_label("Second new question").fill("What sort of animal do you see?")
     assert violations(ann) == []
-    ann.get_by_role("button", name="Save and go on").click()
+    ann.get_by_role("button", name="Save and continue").click()
     ann.get_by_text("Your completion code").wait_for()
 
     bob = visit(link(study, address, "bob"), **PHONE)
@@ -95,16 +95,16 @@ def test_two_workers_write_and_validate_rephrasings(start: Any, visit: Any, viol
         for group in bob.locator("fieldset").all():
             group.get_by_text("No" if bad else "Yes", exact=True).tap()
         assert bob.evaluate(WIDER) is False
-        bob.get_by_role("button", name="Save and go on").tap()
+        bob.get_by_role("button", name="Save and continue").tap()
     bob.get_by_label("New question", exact=True).fill("Tell me, which animal?")  # what failed is written again
     assert violations(bob) == []
-    bob.get_by_role("button", name="Save and go on").tap()
+    bob.get_by_role("button", name="Save and continue").tap()
     bob.get_by_text("Your completion code").wait_for()
 
     ann.reload()
     for group in ann.locator("fieldset").all():
         group.get_by_text("Yes", exact=True).click()
-    ann.get_by_role("button", name="Save and go on").click()
+    ann.get_by_role("button", name="Save and continue").click()
     ann.get_by_text("Your completion code").wait_for()
     results = study_results(study)
     assert (results.items, results.complete) == (5, 5)
@@ -117,7 +117,7 @@ def test_choices_by_key_a_break_and_the_admin(start: Any, visit: Any, violations
     agree(page)
     press(page, "1")
     page.get_by_role("button", name="Take a break").click()
-    page.get_by_role("link", name="Go on").click()
+    page.get_by_role("link", name="Continue").click()
     page.wait_for_function(READY, arg="")
     assert violations(page) == []
     tab = page.context.new_page()

@@ -110,7 +110,7 @@ def test_numbers_are_never_cut_by_the_window(chunk: int) -> None:
     [
         ("", "the file is empty"),
         ("   ", "the file is empty"),
-        ("5", "a list or an object should begin here"),
+        ("5", "expected a list or an object here"),
         ("{5: 1}", "a name in double quotes"),
         ('{"questions" [1]}', "a colon"),
         ("[1 2]", "a comma"),

@@ -104,7 +104,7 @@ def test_named_annotations_are_used(tmp_path: Path) -> None:
     make.write(tmp_path / "questions.json", make.vqa_questions([question()]))
     label = make.write(tmp_path / "elsewhere" / "mine.json", make.vqa_annotations([annotation()]))
     assert load(tmp_path / "questions.json", annotations=label)[0].target == "cup"
-    with pytest.raises(DataError, match="no such file of annotations"):
+    with pytest.raises(DataError, match="no such annotations file"):
         load(tmp_path / "questions.json", annotations="nowhere.json")
 
 

@@ -352,7 +352,7 @@ def test_a_study_says_how_many_words_are_hidden_and_older_studies_had_the_defaul
     assert row["control"] == "base-hidden" and "CS(4) - base" not in row
     assert row["REP - control"]["value"] == pytest.approx(row["REP"]["value"] - control["REP"]["value"])
     assert tables(result)[1].title == "Against base, words hidden"
-    with pytest.raises(PfungstError, match="hidden words lies between"):
+    with pytest.raises(PfungstError, match="hidden words must be between"):
         CycleStudy(hidden=1.0)
 
 

@@ -108,7 +108,7 @@ def test_nothing_is_run_before_its_protocol_is_committed(folder: Path) -> None:
 
 def test_findings_are_never_replaced(folder: Path) -> None:
     filed(folder)
-    with pytest.raises(UsageError, match="has findings already, and they stay"):
+    with pytest.raises(UsageError, match="already has findings, and they are kept"):
         run_protocol(folder)
 
 

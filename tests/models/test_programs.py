@@ -74,7 +74,7 @@ def test_tokens_that_write_no_program_are_refused(row: list[int]) -> None:
     if row == [4]:
         assert decode_program(row).nodes == (Node("scene"),)
         return
-    with pytest.raises(DataError, match="write no program"):
+    with pytest.raises(DataError, match="do not form a program"):
         decode_program(row)
 
 

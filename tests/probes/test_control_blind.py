@@ -154,7 +154,7 @@ def test_a_careless_probe_is_told_what_is_wrong():
     told = "\n".join(check_probe(Careless(calls=[])))
     for sentence in (
         "no name",
-        "other trials for the same",
+        "different trials for the same",
         "not in the data",
         "what it keeps",
         "one name",

@@ -71,7 +71,7 @@ def test_without_a_proven_loss_the_verdict_says_what_cannot_be_ruled_out():
 
 def test_recorded_answers_and_runs_without_control_say_so():
     assert told([found("control", 0.8)])[1] == (
-        "M scores 80.0% [75.0, 85.0] on 100 questions. These are recorded answers, one a question, so sampling noise "
+        "M scores 80.0% [75.0, 85.0] on 100 questions. These are recorded answers, one per question, so sampling noise "
         "is unknown."
     )
     assert "The control did not run, so sampling noise is unknown." in told([found("noise", 0.8, 0.7, 0.001)])[1]
@@ -91,7 +91,7 @@ def test_conditions_are_rows_of_their_own_and_a_repetition_is_their_control():
 
 def test_a_run_without_a_known_accuracy_has_a_verdict_too():
     findings = [{**found("control", 0.8), "clean": number(None)}]
-    assert told(findings) == ([], "No probe of this run measured an accuracy. The numbers of each probe stand below.")
+    assert told(findings) == ([], "No probe of this run measured an accuracy. The numbers of each probe are below.")
 
 
 @pytest.mark.parametrize("draw", [draw_wide, draw_narrow])

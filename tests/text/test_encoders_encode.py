@@ -206,7 +206,7 @@ def test_an_encoder_that_returns_nonsense_is_not_believed(rows, sentence):
         (lambda rows: rows[:, :1], "shape"),
         (lambda rows: rows + 1, "zeros for a sentence without words"),
         (lambda rows: rows * 0, "one vector for different"),
-        (lambda rows: rows * len(rows), "when it is alone"),
+        (lambda rows: rows * len(rows), "when it is encoded alone"),
         (lambda rows: rows * np.inf, "NaN or infinity"),
         (lambda rows: np.arange(rows.size, dtype=np.float32).reshape(rows.shape) * (rows > 0), "two vectors for one"),
     ],

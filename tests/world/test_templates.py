@@ -156,7 +156,7 @@ WRONG = {
     "unknown node": (changed(nodes=[{"type": "see", "inputs": []}]), "unknown type 'see'"),
     "node without a type": (changed(nodes=[{"inputs": []}]), "unknown type None"),
     "no nodes": (changed(nodes=[]), "list of nodes"),
-    "later node as input": (changed(nodes=[NODES[0], {**NODES[1], "inputs": [1]}]), "no earlier node"),
+    "later node as input": (changed(nodes=[NODES[0], {**NODES[1], "inputs": [1]}]), "not an earlier node"),
     "wrong kind of input": (
         changed(nodes=[NODES[0], {"type": "query_size", "inputs": [0]}]),
         "takes object, but node 0 gives objects",

@@ -28,9 +28,9 @@ class AttentionConfig:
     generator: str = "rules"
     """Who rephrases data without groups: rules, world ..."""
     format: Literal["html", "png"] = "html"
-    """The figure's: html or png."""
+    """Format of the figure: html or png."""
     images: Path | None = None
-    """Folder or archive of the images, where it is not beside the data."""
+    """Folder or archive of the images, if it is not next to the data."""
     device: str = "cpu"
     """cpu, cuda, cuda:1, mps."""
 

@@ -39,9 +39,9 @@ class ClevrStudy:
     per_scene: int = 6
     """Questions about each image."""
     limit: int | None = None
-    """Only the first so many images."""
+    """Only the first N images."""
     adversary: str = "rsg"
-    """Of the game."""
+    """Adversary of the game."""
     games: int = 0
     """Mini-games for each player; 0: none."""
     size: int = 10

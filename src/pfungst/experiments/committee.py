@@ -82,9 +82,9 @@ class CommitteeConfig:
     data: str = option("world?seed=5&scenes=40&rephrasings=0", "--data", "-d")
     """Questions with scenes and programs."""
     questions: int = 60
-    """Most questions, the first ones."""
+    """Maximum number of questions, taken from the start."""
     candidates: tuple[int, ...] = (10, 30, 60, 100)
-    """Legal scenes of a question to rank: the first so many that were drawn."""
+    """Legal scenes of a question to rank: the first N that were drawn."""
     preset: str = "paper"
     """The rules of the game: paper, paper-literal or code."""
     seed: int = 0

@@ -71,9 +71,9 @@ class CycleStudy:
     data: str = option("world", "--data", "-d", free=True)
     """`world`, a data set to learn from, or a folder of prepared arrays."""
     test: str = option("", free=True)
-    """Data set to ask, where --data is one; rephrased where it has no rephrasings."""
+    """Data set to ask, if --data is one; it is rephrased if it has no rephrasings."""
     rephraser: tuple[str, ...] = option(("rules",), free=True)
-    """Who rephrases it, each measured for itself: rules, learnt:FOLDER, world, model:PLAYER, vqg:FOLDER."""
+    """Who rephrases it, each measured separately: rules, learnt:FOLDER, world, model:PLAYER, vqg:FOLDER."""
     models: tuple[str, ...] = option(("butd", "pythia"), free=True)
     """Models of the zoo."""
     variants: tuple[str, ...] = option(TABLE_2, free=True)
@@ -81,7 +81,7 @@ class CycleStudy:
     seeds: int = option(5, free=True)
     """Runs of every model and variant."""
     preset: str = "features"
-    """Sizes of the models; `compact` where a model has no such preset. Their own CNN is left out. `photographs`: sizes,
+    """Sizes of the models; `compact` if a model has no such preset. Their own CNN is left out. `photographs`: sizes,
     dropout and start as in `pfungst reproduce photographs`."""
     see: str = ""
     """What models see: image, or objects, one region per object of the scene [objects for the world]. The latter is
@@ -113,7 +113,7 @@ class CycleStudy:
     hidden: float = HIDDEN
     """Share of the words that the variants base-hidden and gating-hidden hide."""
     early_stop: int = 0
-    """Look every so many steps at half of the validation images: the best step is measured too. The weights that were
+    """Check half of the validation images every N steps: the best step is measured too. The weights that were
     best there are measured beside the last ones, both on the other half and on held-out wordings, in all variants
     alike: what a variant gains may be that it over-trains less. Held-out wordings of questions about images that were
     looked at are left out. 0: the last weights alone."""
@@ -124,15 +124,15 @@ class CycleStudy:
     min_count: int = option(1, free=True)
     """Words of the training questions that occur this often are known; the others teach what an unknown word is."""
     limit: int | None = option(None, free=True)
-    """Only the first so many questions of --data and --test."""
+    """Only the first N questions of --data and --test."""
     meteor: bool = option(True, free=True)
     """METEOR of generated questions too, whose word lists take a while."""
     prepare_only: bool = option(False, "--prepare-only", free=True)
     """Write the arrays and train nothing: --data FOLDER takes them on another machine."""
     read: bool = option(False, "--read", free=True)
-    """Train nothing: the table of the runs that are finished."""
+    """Train nothing: show the table of the finished runs."""
     jobs: int = option(1, free=True)
-    """Runs at the same time, each in a process of its own."""
+    """Runs at the same time, each in its own process."""
     device: str = option("cpu", free=True)
     """cpu, cuda, cuda:1, mps."""
 

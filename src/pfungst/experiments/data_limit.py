@@ -40,13 +40,13 @@ class DataLimitConfig:
     """
 
     objects: tuple[int, ...] = option((2,), free=True)
-    """Objects on the grid, of 2, 3 and 4."""
+    """Objects on the grid: 2, 3 or 4."""
     hops: tuple[str, ...] = option(HOPS, free=True)
-    """Kinds of questions, of onehop, twohop and mixhop."""
+    """Kinds of questions: onehop, twohop, mixhop."""
     percents: tuple[float, ...] = option(PERCENTS, "--percent", free=True)
     """Share of the layouts seen in training, in percent."""
     models: tuple[str, ...] = option(tuple(MODELS), "--model", free=True)
-    """Models to train, of rn, film and tbd."""
+    """Models to train: rn, film, tbd."""
     trials: int = option(1, free=True)
     """Trials, each with other layouts; the paper has 10."""
     steps: int = 2000
@@ -60,7 +60,7 @@ class DataLimitConfig:
     height: int = 72
     """Height of an image in pixels."""
     sees: str = "pixels"
-    """What the models see, of pixels, world and world:FOLDER. With `pixels` each model learns to see as well. With
+    """What the models see: pixels, world or world:FOLDER. With `pixels` each model learns to see as well. With
     `world` all look at the fixed features of the world's own CNN, which comes with the package (images then have its
     size), as the paper's FiLM and TbD look at those of a ResNet; `world:FOLDER` takes another one."""
     begin: float = 1.0
@@ -72,7 +72,7 @@ class DataLimitConfig:
     device: str = option("cpu", free=True)
     """Where models are trained, such as cpu, cuda, cuda:1 or mps."""
     jobs: int = option(1, free=True)
-    """Training runs at once, each in a process of its own."""
+    """Training runs at once, each in its own process."""
     read: bool = option(False, "--read", free=True)
     """Train nothing and show what the folder holds."""
 

@@ -53,7 +53,7 @@ class DecoysConfig:
     sets: tuple[str, ...] = option((), free=True)
     """Which of them [all that are there]."""
     constructions: tuple[str, ...] = option(("frequent", "balanced"), free=True)
-    """How decoys are made, of `frequent` (the paper's fallback), `neutral` and `balanced`."""
+    """How decoys are made: `frequent` (the paper's fallback), `neutral`, `balanced`."""
     kinds: tuple[str, ...] = ("qou", "iou", "random", "both")
     """Kinds of decoys."""
     vectors: Path | None = None
@@ -61,23 +61,23 @@ class DecoysConfig:
     features: str = "efficientnet-lite0"
     """What scorers see of an image, see `pfungst audit`."""
     models: tuple[str, ...] = ("Q", "A", "QA", "IA", "IQA", "HieCoAtt", "Attention")
-    """What to train: Q (open questions), A, QA, IA, IQA, HieCoAtt, Attention; `none` for the statistics alone."""
+    """What to train: Q (open questions), A, QA, IA, IQA, HieCoAtt, Attention; `none` for statistics only."""
     hidden: int = 8192
     """Neurons of the hidden layer."""
     epochs: int = 12
-    """Most epochs of training."""
+    """Maximum number of training epochs."""
     batch: int = 512
     """Questions per step."""
     transfer: str = option("", free=True)
     """Data set that Table 6 transfers from [vqa2_photos, else vqa2, else cocoqa]; `none` for no table."""
     limit: int | None = None
-    """Use only the first examples of each split, this many."""
+    """Use only this many examples, from the start of each split."""
     human: Path | None = option(None, free=True)
     """Folder with what studies found: human.json of `pfungst study results`, named DATA-CONSTRUCTION.json."""
     seed: int = 0
     """Seed of every random choice."""
     seeds: int = 1
-    """Trainings of every scorer; intervals are then over images and trainings."""
+    """How often to train each scorer; intervals then cover images and trainings."""
     device: str = option("cpu", free=True)
     """Where scorers are trained, such as cpu or cuda."""
 

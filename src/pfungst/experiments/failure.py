@@ -35,7 +35,7 @@ class FailureStudy:
     data: str = option("world", "--data", "-d")
     """Data set whose questions are asked."""
     limit: int | None = None
-    """Only the first so many questions."""
+    """Only the first N questions."""
     images: Path | None = None
     """Folder or archive of the images, where it is not beside the data."""
     skip_bad: bool = False

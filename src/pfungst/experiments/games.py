@@ -40,7 +40,7 @@ class GamesConfig:
     data: str = option("world?seed=7&rephrasings=0", "--data", "-d")
     """Questions with scenes and programs."""
     open_questions: bool = option(True, "--open/--with-choices")
-    """Leave out the choices that the data offer: any answer may be given."""
+    """Leave out the choices in the data: any answer may be given."""
     size: int = 10
     """Questions of a mini-game."""
     seeds: int = 30

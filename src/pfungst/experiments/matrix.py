@@ -50,7 +50,7 @@ class MatrixConfig:
     models: tuple[str, ...] = argument(("rn-state", "film", "butd-vqa2"), free=True)
     """Models of the zoo. Those that end in -vqa2 learn from --photographs, all others from --data."""
     ways: tuple[str, ...] = option(tuple(WAYS), free=True)
-    """Ways of hardening, of none, noise, rephrase, hidden, cycle and scenes."""
+    """Ways of hardening: none, noise, rephrase, hidden, cycle, scenes."""
     seeds: int = option(3, free=True)
     """Trainings of each model in each way."""
     data: str = option("world?split=train&scenes=800&seed=3&rephrasings=0", "--data", "-d")
@@ -60,11 +60,11 @@ class MatrixConfig:
     photographs: str = option("", free=True)
     """Folder of VQA v2 with its images: train is learnt from, val is examined with."""
     questions: int = 1200
-    """Most questions to learn from."""
+    """Maximum number of questions to learn from."""
     limit: int = 240
-    """Most questions to examine with."""
+    """Maximum number of questions to examine with."""
     pictures: int = 40
-    """Most questions of the probe picture."""
+    """Maximum number of questions of the probe picture."""
     games: int = 8
     """Mini-games of 10 questions in the examination, against random legal scenes."""
     budget: int = 20
@@ -86,11 +86,11 @@ class MatrixConfig:
     device: str = option("cpu", free=True)
     """cpu, cuda, cuda:1, mps."""
     jobs: int = option(1, free=True)
-    """Trainings at the same time, each in a process of its own."""
+    """Trainings at the same time, each in its own process."""
     prepare_only: bool = option(False, "--prepare-only", free=True)
     """Write what the trainings need and train nothing."""
     read: bool = option(False, "--read", free=True)
-    """Train nothing: the tables of what is finished."""
+    """Train nothing: show the tables of what is finished."""
 
     def __post_init__(self) -> None:
         check_known(self.ways, WAYS, "There is no way of hardening {0!r}. There are: {1}.")

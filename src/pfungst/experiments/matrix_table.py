@@ -151,7 +151,7 @@ def matrix_tables(result: Mapping[str, Any]) -> list[Table]:
     note = (
         "Points of accuracy gained over plain further training with the same steps, on the same questions and with the "
         f"same seeds; 95% bootstrap intervals over seeds and images. {sure} of {told} intervals exclude 0; without any "
-        f"effect about {0.05 * told:.0f} would. – : the data do not support this probe, or do so for fewer than {LEAST} "
+        f"effect about {0.05 * told:.0f} would. – : the data do not support this probe, or for fewer than {LEAST} "
         f"questions. Columns: {about}.{missing}"
     )
     absolute = [

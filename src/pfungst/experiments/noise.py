@@ -42,11 +42,11 @@ class NoiseStudy:
     rankers: tuple[str, ...] = RANKERS
     """The first one is examined in depth."""
     lambdas: tuple[float, ...] = (1e-5, 1e-4, 1e-3, 1e-2)
-    """Trade-offs of the LASSO to compare with that of the papers, where it is the first ranker."""
+    """Trade-offs of the LASSO to compare with that of the papers, if it is the first ranker."""
     words: int = 26
     """The limit on the words of a question whose effect is shown: that of most of the papers' models."""
     limit: int | None = None
-    """Only so many main questions, drawn at random."""
+    """Only this many main questions, drawn at random."""
     encoder: str = ""
     """Sentence encoder of lasso and cosine; empty: the embedded one."""
     tol: float = 1e-3

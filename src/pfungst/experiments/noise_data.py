@@ -39,7 +39,7 @@ class BasicQuestionsConfig:
     tol: float = 1e-3
     """Relative duality gap to certify."""
     limit: int | None = None
-    """Only the first so many main questions."""
+    """Only the first N main questions."""
     device: str = option("cpu", free=True)
     """Where the LASSO is solved: cpu, cuda."""
 

@@ -38,7 +38,7 @@ class ParaphraserStudy:
     )  # fmt: skip
     """A setting of the training."""
     limit: int | None = None
-    """Only the first so many questions of --ask."""
+    """Only the first N questions of --ask."""
     seed: int = 0
     """Seed of every random choice."""
     device: str = option("cpu", free=True)

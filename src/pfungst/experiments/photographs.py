@@ -70,7 +70,7 @@ SUFFIX = "-vqa2"
 
 @dataclass(frozen=True)
 class PhotographsConfig:
-    """Train the models of the papers on photographs, each beside a twin that sees no image."""
+    """Train the models of the papers on photographs, each with a twin that sees no image."""
 
     folder: Path = argument()
     """VQA v2 with its images: the official files of the splits train and val."""
@@ -84,7 +84,7 @@ class PhotographsConfig:
     """Learning rates, of which each model and each twin gets the best for it on the held-out images. Without any, those
     that were found so before."""
     dropout: float = 0.4
-    """In all models and twins."""
+    """Dropout in all models and twins."""
     seeds: int = option(5, free=True)
     """Runs of each of the six models of the noise papers, and of its twin."""
     other_seeds: int = option(1, free=True)

@@ -62,7 +62,7 @@ class UniversalConfig:
     data: str = option("world?scenes=1500", "--data", "-d")
     """Questions with scenes and programs."""
     train: int = option(2000, "--train-questions")
-    """Most questions it learns on."""
+    """Maximum number of questions it learns on."""
     test: int = option(300, "--test-questions")
     """Unseen questions, about other scenes, on which it is tried."""
     train_queries: int = 40
@@ -80,13 +80,13 @@ class UniversalConfig:
     options: Mapping[str, Any] = option(MISSING, "--setting", factory=dict)
     """A setting of the fresh adversary."""
     preset: str = "paper"
-    """The rules, of paper, paper-literal and code."""
+    """The rules: paper, paper-literal or code."""
     ood: bool = False
     """Lift the in-distribution constraints (appendix A.9)."""
     relate_only: bool = False
     """Only questions about places."""
     max_queries: int | None = option(None, free=True)
-    """Most questions to the player; it is said before anything is asked if they are too few."""
+    """Maximum number of questions to the player; if they are too few, it says so before it asks anything."""
     device: str | None = option(None, free=True)
     """Where the player runs, such as cpu or cuda."""
     seed: int = 0

@@ -76,7 +76,7 @@ class OpenAIOptions(ServedOptions):
     logprobs: bool = False
     """Ask for log-probabilities; the confidence is then the probability of the whole reply."""
     detail: str = ""
-    """`low`, `high` or `auto` for servers that know it."""
+    """`low`, `high` or `auto` for servers that support it."""
     extra: Mapping[str, Any] | None = None
     """Further fields of the request, as JSON."""
     timeout: float = 120.0
@@ -86,7 +86,7 @@ class OpenAIOptions(ServedOptions):
     backoff: float = 0.5
     """Seconds before the first retry; doubles with each, up to 30."""
     max_wait: float = 120.0
-    """Longest Retry-After that is waited for; a server that asks for more is down."""
+    """Longest Retry-After that is waited for; a server that asks for more counts as down."""
     breaker: int = 0
     """Failures in a row, over all questions, after which a server is down. 0: max(10, 2 x concurrency)."""
     budget: float | None = None
@@ -120,7 +120,7 @@ class InspectOptions(ServedOptions):
     args: Mapping[str, Any] | None = None
     """Arguments of the provider (-M of inspect), as JSON. Keys belong into the environment."""
     base_url: str = ""
-    """Address of the server, where it is not the provider's own."""
+    """Address of the server, if it is not the provider's own."""
     timeout: int = 120
     """Seconds for one reply."""
 
@@ -152,7 +152,7 @@ class LmmsOptions(AskedOptions):
     device: str = ""
     """cuda, cuda:1, cpu; empty: the model's own."""
     simple: bool = False
-    """Take the older of two ways of asking, without a chat template, where a model has both."""
+    """Take the older of two ways of asking, without a chat template, if a model has both."""
     temperature: float = 0.0
     """Above 0 the model samples."""
     max_new_tokens: int = 64
@@ -175,10 +175,10 @@ class HuggingFaceOptions:
     """How a Hugging Face model is loaded and asked."""
 
     device: str = "auto"
-    """`cpu`, `cuda`, `cuda:1`, `mps`; auto takes the first accelerator there is."""
+    """`cpu`, `cuda`, `cuda:1`, `mps`; auto uses the first accelerator it finds."""
     device_map: str = ""
-    """`auto`, `balanced`, `sequential`: spreads a model that is too large for one device over all there are, in
-    place of `device` (needs the package accelerate)."""
+    """`auto`, `balanced`, `sequential`: spreads a model that is too large for one device over all devices, in place
+    of `device` (needs the package accelerate)."""
     dtype: str = "auto"
     """`float32`, `bfloat16`, `float16`; auto is the checkpoint's own (float32 for float16 on a CPU)."""
     batch_size: int = 8
@@ -205,7 +205,7 @@ class HuggingFaceOptions:
     name: str = ""
     """Name in reports; the model's by default."""
     version: str = ""
-    """Anything you want in the fingerprint besides weights, revision, prompts and settings."""
+    """Anything you want in the fingerprint in addition to weights, revision, prompts and settings."""
 
     def __post_init__(self) -> None:
         _one_of("dtype", self.dtype, ("auto", "float32", "bfloat16", "float16"))

@@ -33,7 +33,7 @@ class Asked:
     argument: str | Player
     """A player, or a word for one. It sees no image: words are rephrased, not answered."""
     least: float = 0.75
-    """Smallest cosine of the sentence vectors: a writer is freer than a rule, so the gate is narrower."""
+    """Smallest cosine of the sentence vectors: a writer is freer than a rule, so the check is stricter."""
     encoder: str = "skip-thoughts"
     prompt: str = PROMPT
     name: str = "model"

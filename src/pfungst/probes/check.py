@@ -48,7 +48,7 @@ def _check_on(probe: Probe, data: Dataset) -> list[str]:
         return ["The probe made no trial."]
     problems = []
     if _keys(trials) != _keys(_trials(probe, data)):
-        problems.append("The probe made other trials for the same data and seed: draw every choice from the seed.")
+        problems.append("The probe made different trials for the same data and seed: draw every choice from the seed.")
     examples = {example.id: example for example in data}
     problems += _check_trials(trials, examples)
     return problems or _check_findings(probe, trials, examples)
@@ -76,7 +76,7 @@ def _check_trials(trials: Sequence[Trial], examples: Mapping[str, Example]) -> l
                 f"The trial of {trial.example_id} has {len(names)} variant: it needs the clean one and more."
             )
         if len(set(names)) != len(names):
-            problems.append(f"The trial of {trial.example_id} has two variants of one name: {', '.join(names)}.")
+            problems.append(f"The trial of {trial.example_id} has two variants with the same name: {', '.join(names)}.")
         if not trial.keeps.strip():
             problems.append(f"The trial of {trial.example_id} does not say what it keeps: fill `keeps`.")
         keys = [variant.query.key("") for variant in trial.variants]
@@ -150,7 +150,7 @@ def _check_findings(probe: Probe, trials: Sequence[Trial], examples: Mapping[str
         if not isinstance(found, Findings):
             return [f"findings() must return pfungst.core.Findings, not {type(found).__name__}."]
         if json.dumps(jsonable(found)) != json.dumps(jsonable(probe.findings(answered, 0))):
-            problems.append("findings() gave other numbers for the same answers and seed.")
+            problems.append("findings() gave different numbers for the same answers and seed.")
         if not found.verdict.strip():
             problems.append("findings() gave no verdict in words.")
         drop = found.drop

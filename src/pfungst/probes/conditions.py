@@ -89,8 +89,8 @@ class Conditions:
         columns = ("condition", "accuracy", f"drop from {names[0]}", "p (Holm)", "answers changed", "right to wrong",
                    "wrong to right", "wrong to other wrong", "n")  # fmt: skip
         note = (
-            "Drops are paired: the same questions under both conditions. From an answer to a reply that cannot be read "
-            "is a change; two unread replies are not compared."
+            "Drops are paired: the same questions under both conditions. Going from an answer to a reply that cannot "
+            "be read is a change; two unread replies are not compared."
         )
         if len(alike) < len(trials):
             note += (

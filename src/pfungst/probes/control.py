@@ -49,8 +49,8 @@ class Control:
             )
         else:
             verdict = (
-                f"Asked twice, the player changed {measure.with_interval(changed)} of its answers "
-                "without any disturbance: read every other change against this."
+                f"Asked twice, the player changed {measure.with_interval(changed)} of its answers without any "
+                "disturbance: compare every other change with this."
             )
         table = Table(
             "Asked twice",

@@ -81,7 +81,7 @@ def verdict(name: str, rows: Sequence[Row], findings: Sequence[Mapping[str, Any]
     """The result in two sentences: what disturbances cost, and what it rests on. A third says where a player is stable
     because it is blind."""
     if not rows:
-        return "No probe of this run measured an accuracy. The numbers of each probe stand below."
+        return "No probe of this run measured an accuracy. The numbers of each probe are below."
     base = max(rows, key=lambda row: (row.is_control, row.clean["n"]))
     first = f"{name} scores {format_finding(base.clean)} on {base.clean['n']:,} questions"
     kept = [row for row in rows if row.drop is not None and not row.is_control and not row.removes]
@@ -119,7 +119,7 @@ def _foundation(rows: Sequence[Row], findings: Sequence[Mapping[str, Any]]) -> s
     if changed:
         parts.append(f"asked twice it changes {format_finding(changed[0])} of its answers")
     elif controls:
-        parts.append("these are recorded answers, one a question, so sampling noise is unknown")
+        parts.append("these are recorded answers, one per question, so sampling noise is unknown")
     else:
         parts.append("the control did not run, so sampling noise is unknown")
     told = join_words(parts)

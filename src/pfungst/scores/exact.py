@@ -72,7 +72,7 @@ def choice_accuracy(
     """
     if len(predictions) != len(targets) or (choices is not None and len(choices) != len(targets)):
         raise PfungstError(
-            f"choice_accuracy needs one target and one set of choices a prediction: {len(predictions)} predictions, "
+            f"choice_accuracy needs one target and one set of choices per prediction: {len(predictions)} predictions, "
             f"{len(targets)} targets" + ("." if choices is None else f", {len(choices)} sets of choices.")
         )
     if not targets:
@@ -93,7 +93,7 @@ def choice_accuracy(
 def choice_by_scores(scores: Sequence[float], choices: Sequence[str], target: str) -> float:
     """1 if the highest score belongs to the target, 1/ties if it shares it, else 0."""
     if len(scores) != len(choices):
-        raise PfungstError(f"There are {len(scores)} scores for {len(choices)} choices; there must be one a choice.")
+        raise PfungstError(f"There are {len(scores)} scores for {len(choices)} choices; there must be one per choice.")
     known = [score for score in scores if not math.isnan(score)]
     if not known:
         return 0.0
@@ -131,7 +131,7 @@ def yes_no(predictions: Sequence[object], truths: Sequence[object]) -> YesNo:
     """
     if len(predictions) != len(truths):
         raise PfungstError(
-            f"yes_no needs one truth a prediction: {len(predictions)} predictions, {len(truths)} truths."
+            f"yes_no needs one truth per prediction: {len(predictions)} predictions, {len(truths)} truths."
         )
     asked = [(spoken(prediction), truth) for prediction, truth in zip(predictions, map(normalise, truths))]
     pairs = [(prediction, truth) for prediction, truth in asked if truth in ("yes", "no")]

@@ -24,7 +24,7 @@ def wups_accuracy(predictions: Sequence[str], truths: Sequence[str], threshold: 
     """
     if len(predictions) != len(truths):
         raise PfungstError(
-            f"wups_accuracy needs one truth a prediction: {len(predictions)} predictions, {len(truths)} truths."
+            f"wups_accuracy needs one truth per prediction: {len(predictions)} predictions, {len(truths)} truths."
         )
     if not truths:
         return math.nan

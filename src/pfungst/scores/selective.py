@@ -164,7 +164,7 @@ def _pairs(confidence: Sequence[float] | Floats, correct: Sequence[float] | Floa
 
     sure, right = np.asarray(confidence, np.float64), np.asarray(correct, np.float64)
     if sure.shape != right.shape or sure.ndim != 1:
-        raise PfungstError(f"One confidence an answer: {sure.shape} confidences, {right.shape} scores.")
+        raise PfungstError(f"There must be one confidence per answer: {sure.shape} confidences, {right.shape} scores.")
     known = ~(np.isnan(sure) | np.isnan(right))
     sure, right = sure[known], right[known]
     if len(right) and (right.min() < 0 or right.max() > 1):

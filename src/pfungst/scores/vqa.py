@@ -34,7 +34,9 @@ def vqa_accuracy(prediction: str, human_answers: Sequence[str], variant: Variant
     """
     _check(variant)
     if isinstance(human_answers, str):
-        raise PfungstError(f"human_answers is one text, {human_answers[:40]!r}; give a list of answers, one a person.")
+        raise PfungstError(
+            f"human_answers is one text, {human_answers[:40]!r}; give a list of answers, one per person."
+        )
     if not human_answers:
         return math.nan
     answer = tidy(prediction)

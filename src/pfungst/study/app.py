@@ -95,7 +95,7 @@ class Pages:
     # Workers
 
     def _front(self, request: Request) -> Response:
-        sentence = "To take part, use the link that you were given. It is yours alone."
+        sentence = "To take part, use the link that you were given. It is only for you."
         return self.page(request.state.session, "message.html", heading=self.study.title, sentence=sentence)
 
     def _join(self, request: Request) -> Response:
@@ -106,9 +106,7 @@ class Pages:
             raise Refused(404, "This link does not lead to a study.")
         code = next((found for name in CODES if (found := request.query_params.get(name, "").strip())), "")
         if not code:
-            raise Refused(
-                400, "This link lacks the code by which you are known. Open it from the page that offered it."
-            )
+            raise Refused(400, "This link lacks your code. Open it from the page where you found it.")
         try:
             worker = self.book.join(code)
         except PfungstError:

@@ -56,7 +56,7 @@ def back_up(study: Study, out: Path) -> dict[str, int]:
 def restore(backup: Path, out: Path, database: str = "") -> Study:
     """A study from its backup, in a new folder and an empty database."""
     if out.is_dir() and any(out.iterdir()):
-        raise PfungstError(f"{out} is not empty. A study is restored into a folder of its own.")
+        raise PfungstError(f"{out} is not empty. A study is restored into its own, empty folder.")
     if not backup.is_file():
         raise DataError.at(backup, "", "there is no such file.", "`pfungst study backup` writes one.")
     try:

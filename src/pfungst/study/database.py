@@ -154,8 +154,8 @@ class Database:
             others = {table.name for table in TABLES} & set(inspect(connection).get_table_names())
             if now is None and others:
                 raise PfungstError(
-                    f"The database {self.name} has a table {min(others)} that is not of a study. A study needs a "
-                    "database of its own."
+                    f"The database {self.name} has a table {min(others)} that does not belong to a study. A study "
+                    "needs its own database."
                 )
             config.attributes["connection"] = connection
             command.upgrade(config, "head")

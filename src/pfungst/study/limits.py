@@ -34,4 +34,6 @@ class Limit:
             while len(self._left) > _KEPT:
                 self._left.popitem(last=False)
         if left < 1:
-            raise Refused(429, "This was too often in a short time. Please wait a moment, then load the page again.")
+            raise Refused(
+                429, "There were too many requests in a short time. Please wait a moment, then load the page again."
+            )

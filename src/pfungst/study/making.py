@@ -57,7 +57,7 @@ def new_study(
     """
     kind = get_kind(settings.kind)
     if (out / FILE).exists() or (out.is_dir() and any(out.iterdir())):
-        raise PfungstError(f"{out} is not empty. A study begins in a folder of its own.")
+        raise PfungstError(f"{out} is not empty. A study needs its own, empty folder.")
     made = kind.make(settings.data, options or {}, limit, settings)
     if not any(item.role == ITEM for item in made.items):
         raise PfungstError(f"There is nothing to ask: {settings.data} gives no items for this study.")
@@ -68,7 +68,9 @@ def new_study(
         base.migrate()
         with base.reading() as connection:
             if connection.execute(select(func.count()).select_from(ITEMS)).scalar_one():
-                raise PfungstError(f"The database {base.name} holds a study already. Every study needs one of its own.")
+                raise PfungstError(
+                    f"The database {base.name} holds a study already. Every study needs its own database."
+                )
         study = Study(out, settings, Keys.make(out), base)
         study.book.add(_with_files(item, names) for item in made.items)
         settings.write(out)

@@ -35,9 +35,9 @@ class LearntRephraser:
     color of the dog?" have 0.67; the words are checked more strictly than those of the rules."""
     encoder: str = "skip-thoughts"
     temperature: float = 0.8
-    """Of the words that are drawn."""
+    """Temperature of drawing the words."""
     device: str = ""
-    """cpu, cuda; empty: cuda where there is one."""
+    """cpu, cuda; empty: cuda if there is one."""
     name: str = "learnt"
 
     def __repr__(self) -> str:

@@ -93,7 +93,7 @@ class AskPages:
             raise PfungstError("Type a question.")
         choices = tuple(dict.fromkeys(one.strip() for one in given["choices"].split(",") if one.strip()))
         if len(choices) == 1 or len(choices) > _MOST_CHOICES:
-            raise PfungstError(f"Give no choices, or 2 to {_MOST_CHOICES} of them, with commas between.")
+            raise PfungstError(f"Give no choices, or 2 to {_MOST_CHOICES} of them, separated by commas.")
         target = given["target"] or None
         if choices and target is not None and target not in choices:
             choices = (*choices, target)

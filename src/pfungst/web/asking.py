@@ -84,7 +84,7 @@ def _probes(example: Example) -> list[tuple[str, str, Probe]]:
     return [
         (
             "Basic questions",
-            "The most similar questions of the data set, each appended to yours. The answer should stay.",
+            "The most similar questions of the data set, each appended to yours. The answer should stay the same.",
             Noise(k=BASIC_QUESTIONS, partitions=BASIC_QUESTIONS, keep_main_questions=False),
         ),
         ("Rephrasings", "The same question in other words.", Rephrase(generator=writer)),

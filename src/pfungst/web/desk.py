@@ -102,4 +102,4 @@ def find_example(data: Dataset, example_id: str) -> Example:
     for example in data:
         if example.id == example_id:
             return example
-    raise PfungstError(f"The data set {data.name} has no example of this id.")
+    raise PfungstError(f"The data set {data.name} has no example with this id.")

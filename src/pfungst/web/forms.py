@@ -66,7 +66,9 @@ class Actions:
             if not self.sessions.is_form_token(session, token):
                 raise Refused(403, "This form is too old or comes from elsewhere. Load the page again and repeat it.")
             if self.needs_sign_in and not session.may_write and not open_to_all:
-                raise Refused(403, "Sign in with the token of this server first: it stands where the server runs.")
+                raise Refused(
+                    403, "Sign in with the token of this server first: it was printed where the server was started."
+                )
             return await run_in_threadpool(handler, form)
 
         return Route(path, endpoint, methods=["POST"])

@@ -51,7 +51,7 @@ def routes(explorer: Explorer) -> list[Route]:
 
     async def events(request: Request) -> Response:
         if watch.listeners >= MOST_LISTENERS:
-            raise Refused(503, "Too many pages listen already. Reload a page to see how far the runs are.")
+            raise Refused(503, "Too many pages are already open. Reload this page to see the progress of the runs.")
         return StreamingResponse(_events(watch, request), media_type="text/event-stream")
 
     return [Route("/events", events)]

@@ -118,16 +118,16 @@ def checked_image(data: bytes, max_bytes: int, max_pixels: int) -> BytesImage:
     if not data:
         raise DataError("The uploaded file is empty.")
     if len(data) > max_bytes:
-        raise DataError(f"The uploaded file has {len(data):,} bytes; at most {max_bytes:,} are taken.")
+        raise DataError(f"The uploaded file has {len(data):,} bytes; at most {max_bytes:,} are accepted.")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PIL.Image.DecompressionBombWarning)
             with PIL.Image.open(io.BytesIO(data), formats=TYPES) as header:
                 width, height = header.size
     except (OSError, ValueError, SyntaxError, PIL.Image.DecompressionBombError):
-        raise DataError("The uploaded file is not an image: PNG, JPEG, WebP, GIF and BMP are taken.") from None
+        raise DataError("The uploaded file is not an image: PNG, JPEG, WebP, GIF and BMP are accepted.") from None
     if width * height > max_pixels:
-        raise DataError(f"The uploaded image has {width} x {height} pixels; at most {max_pixels:,} are taken.")
+        raise DataError(f"The uploaded image has {width} x {height} pixels; at most {max_pixels:,} are accepted.")
     image = BytesImage(data)
     try:
         as_rgb(image)  # decodes it: half a file is found now, not by the player
@@ -141,7 +141,9 @@ def _load(config: Mapping[str, Any], run: RunFolder) -> Dataset | PfungstError:
         data = load_again(config, run.path)
         fingerprint = config["data"].get("fingerprint")
         if fingerprint and data.fingerprint and data.fingerprint != fingerprint:
-            return PfungstError("The data set has changed since this run: its images may be others, and are not shown.")
+            return PfungstError(
+                "The data set has changed since this run: its images may have changed, so they are not shown."
+            )
         return part_again(replace(data), config)
     except PfungstError as error:
         return error

@@ -27,7 +27,7 @@ from pfungst.world.programs import answer_text
 REFUSALS = {
     "count": "A CLEVR scene has {least} to {most} objects.",
     "bounds": "Objects stay within the square.",
-    "gap": "Two objects stand too close to each other.",
+    "gap": "Two objects are too close to each other.",
     "margin": "Two objects are level: which is left or in front would be hard to see.",
     "relevance": "The right answer would change: the program says {now} here, not {truth}.",
     "pixels": "An object is hidden behind another: too few of its pixels show.",
@@ -102,7 +102,7 @@ class Table:
         if adversary not in ADVERSARIES:
             raise Refused(400, f"The adversaries here are {', '.join(ADVERSARIES)}.")
         if not self._searches.acquire(blocking=False):
-            raise Refused(503, "Other searches are going on. Try again in a moment.")
+            raise Refused(503, "Other searches are running. Try again in a moment.")
         told: queue.Queue[dict[str, Any] | None] = queue.Queue()
         stopped = threading.Event()
 

@@ -186,7 +186,7 @@ class GridMasks:
 def _places(scene: Scene, grid: int | str | npt.ArrayLike) -> Floats:
     if isinstance(grid, str):
         if grid not in ("paper", "code"):
-            raise DataError(f"The grid {grid!r} is unknown; there are paper and code, or give places of your own.")
+            raise DataError(f"The grid {grid!r} is unknown; there are paper and code, or give your own places.")
         grid = step_places(scene) if grid == "code" else grid_places()
     elif isinstance(grid, (int, np.integer)):
         grid = grid_places(int(grid))

@@ -236,7 +236,7 @@ def _make_part(shard: Shard) -> bytes:
     asked = WorldSettings(**shard.payload["settings"])
     families = _families(shard.payload["templates"])
     if families.fingerprint != asked.templates:
-        raise DataError("The templates changed while questions were made from them. Start anew.")
+        raise DataError("The templates changed while questions were made from them. Start over.")
     start, stop = shard.payload["start"], shard.payload["stop"]
     drawn = [
         draw_scene(i, split=asked.split, seed=asked.seed, width=asked.width, height=asked.height)

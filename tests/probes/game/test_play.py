@@ -246,7 +246,7 @@ def test_tables_have_the_layout_of_the_paper(small: list[Example], tmp_path: Pat
     longer = replace(results[1], settings=replace(results[1].settings, budget=5000))
     assert [one.adversary for one in apart([*results, longer])] == ["cross-entropy", "rsg", "rsg, 5000 queries"]
     assert "rsg, 5000 queries: accuracy (drop)" in table_b3(apart([longer, *results])).columns
-    with pytest.raises(PfungstError, match="against rsg in mini-games of 2 .* give one of them"):
+    with pytest.raises(PfungstError, match="against rsg in mini-games of 2 .* give only one of them"):
         table_2([*results, results[1]])
     single = replace(results[1], runs=results[1].runs[:1])
     assert table_4([single], "rsg").rows[0][4:] == ("", "")  # no t-test over one mini-game

@@ -124,8 +124,8 @@ def test_a_limit_limits_what_is_asked_and_not_the_pool(data):
     ("probe", "sentence"),
     [
         (Noise(k=5, partitions=7), "5 basic questions cannot make 7 partitions"),
-        (Noise(k=30), "29 distinct questions besides the main question, fewer than the 30"),
-        (Noise(pool_limit=10), "9 distinct questions besides the main question, fewer than the 21"),
+        (Noise(k=30), "29 distinct questions in addition to the main question, fewer than the 30"),
+        (Noise(pool_limit=10), "9 distinct questions in addition to the main question, fewer than the 21"),
         (Noise(pool_limit=-1), "pool_limit is -1"),
         (Noise(pool_type="number"), "`all` or `yes/no`"),
         (Noise(ranker="laso"), "Did you mean lasso"),

@@ -66,7 +66,7 @@ def test_repeated_main_questions_get_the_same_rows():
     [
         (MAIN, [], 3, "no question to rank"),
         (MAIN, ["", "  "], 3, "no question to rank"),
-        (MAIN[:1], [MAIN[0]], 1, "0 distinct questions besides the main question itself"),
+        (MAIN[:1], [MAIN[0]], 1, "0 distinct questions in addition to the main question itself"),
         (MAIN, POOL, 25, "fewer than the 25 asked for"),
         (MAIN, POOL, 0, "at least 1"),
         (["  "], POOL, 3, "Main question number 0 is empty"),

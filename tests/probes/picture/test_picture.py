@@ -91,7 +91,7 @@ def test_refusals_are_counted_and_told() -> None:
     assert table.rows == (("grey", "speaks of colour", 1),)
     only = Picture(("grey",), (1, 5))
     found = only.findings(answer_all(data, only, lambda example, name: "yes"), 0)
-    assert "1 more questions are in no number" in next(one for one in found.tables if one.title == "Refused").note
+    assert "1 more questions are left out of all numbers" in next(one for one in found.tables if one.title == "Refused").note
     with pytest.raises(ProbeError, match="may do none of grey"):
         list(only.trials(data.subset(data[:1]), 0))
 
@@ -254,7 +254,7 @@ def test_data_that_cannot_be_disturbed_is_turned_down(world: Dataset) -> None:
     unseen = Dataset("unseen", [Example("1", "Is this a dog?", image_id="i", target="yes")])
     with pytest.raises(ProbeError, match="none of the 1 examples"):
         Picture().check_data(unseen)
-    with pytest.raises(ProbeError, match="draw scenes anew"):
+    with pytest.raises(ProbeError, match="redraw scenes"):
         Picture(("camera",)).check_data(plain_questions(2))
     Picture(("camera",)).check_data(world)
 

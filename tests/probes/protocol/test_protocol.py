@@ -317,7 +317,7 @@ def test_the_probe_keeps_its_contract() -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("{", "are no JSON file"),
+        ("{", "are not a JSON file"),
         ("{}", "one to three templates"),
         ('{"own": {"open": "{question}", "choices": "{question}{options}"}}', "always tried too"),
         ('{"mine": {"open": "{question}"}}', 'give "open" and "choices"'),

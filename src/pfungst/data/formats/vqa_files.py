@@ -23,9 +23,9 @@ class VqaOptions:
     task: str = ""
     """`open-ended` (the default) or `multiple-choice`."""
     version: Literal["1", "2"] | None = None
-    """Of the questions: VQA v1 or v2."""
+    """Version of the questions: VQA v1 or v2."""
     annotations: str = ""
-    """A file of annotations that lies elsewhere or is called otherwise."""
+    """An annotations file in another place or with another name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ class JudgeSettings:
     """How a judge scores answers."""
 
     labels: Path | None = None
-    """A table of what people say about the same answers: id and right, and where known probe, condition, reply."""
+    """A table of what people say about the same answers: id and right, and if known probe, condition, reply."""
     repeat: float = 1.0
     """Share of the judgements that are asked for twice."""
     prompt: Path | None = None
@@ -26,7 +26,7 @@ class JudgeSettings:
     image: bool = False
     """Show the judge the image too."""
     max_errors: int | None = None
-    """Most judgements that may fail before the run stops; none: 10, or 1% if that is more."""
+    """How many judgements may fail before the run stops; none: 10, or 1% if that is more."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.repeat <= 1:

@@ -37,7 +37,7 @@ class Contrast:
 
     by: Literal["any", "data", "world", "question"] = "any"
     """Where groups come from: the data set's own (`data`), one object changed (`world`), the same question about two
-    images in any data set (`question`), or the first of `data` and `world` that there is (`any`)."""
+    images in any data set (`question`), or the first of `data` and `world` that is available (`any`)."""
     missing: tuple[str, ...] = ()
     """Ids of examples that were not answered."""
     name: str = "contrast"

@@ -192,12 +192,15 @@ def _verdict(single: Finding, group: tuple[Finding, Finding], same: Sequence[Fin
     told += "." if math.isnan(group[1].value) else f" (chance: {measure.percent(group[1].value)})."
     image, question = same
     if image.n:
-        told += f" Where the right answer changes with the image, the answer stays in {measure.with_interval(image)}."
+        told += (
+            " Where the right answer changes with the image, the answer stays the same in "
+            f"{measure.with_interval(image)}."
+        )
     if idle[0].n:
-        told += f" Where a change does not matter, it stays in {measure.with_interval(idle[0])}."
+        told += f" Where a change does not matter, it stays the same in {measure.with_interval(idle[0])}."
     if question.n:
         told += (
-            f" Of two questions about one image with different answers, both get the same in "
+            " Of two questions about one image with different answers, both get the same answer in "
             f"{measure.with_interval(question)}."
         )
     return told + blindness(image)
@@ -209,7 +212,8 @@ def blindness(same: Finding) -> str:
         return " It says the same whatever it sees: where other probes find it stable, that is not robustness."
     if same.low > 0.5:
         return (
-            " More often than not it says the same whatever it sees: read its stability in other probes against this."
+            " More often than not it says the same whatever it sees: keep that in mind where other probes find it "
+            "stable."
         )
     return ""
 

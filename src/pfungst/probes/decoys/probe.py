@@ -42,11 +42,11 @@ class Decoys:
     neighbours: int = NEIGHBOURS
     threshold: float = THRESHOLD
     fallback: str = "frequent"
-    """Where a procedure finds too few: `frequent` targets as in the paper, or `neutral`."""
+    """If a procedure finds too few: `frequent` targets as in the paper, or `neutral`."""
     made: str = ""
     """A file written by `pfungst decoys`, to use instead of making decoys."""
     pool_limit: int = 0
-    """Most examples of the data set that decoys are taken from, besides those asked; 0 means all of them."""
+    """Maximum number of examples to take decoys from, in addition to those asked; 0 means all of them."""
     circular: str = "headline"
     """Ask with the options in every rotated order: the `headline` set (QoU+IoU), `all` sets, or `none`."""
     strength: bool = False

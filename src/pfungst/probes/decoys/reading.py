@@ -217,7 +217,7 @@ def _circular(columns: dict[str, Column], headline: str, seed: int) -> tuple[lis
         f"Where the player points, {headline} with {size} options in every order",
         ("place", *(chr(65 + place % 26) for place in range(size))),
         (("share of picks", *(f"{100 * count / total:.1f}%" for count in places[size])),),
-        f"Every option stands in every place once, so a player without a preference has {100 / size:.1f}% each.",
+        f"Every option is in every position once, so a player without a preference has {100 / size:.1f}% each.",
     )
     return rows, table
 

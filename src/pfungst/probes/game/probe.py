@@ -68,7 +68,7 @@ class Game(GameSettings):
     def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
         clean = measure.accuracy(trials, CLEAN, seed)
         if not measure.having(trials, MOVED):
-            return Findings(self.name, (clean,), "No object was moved: these are the scenes as they stand.", clean)
+            return Findings(self.name, (clean,), "No object was moved: these are the original scenes.", clean)
         after, drop = measure.accuracy(trials, MOVED, seed), measure.drop(trials, CLEAN, MOVED, seed)
         rounds = _rounds([trial.trial.notes for trial in trials])
         rows = results.rows_of(rounds)

@@ -26,13 +26,13 @@ class GameSettings:
     """Mini-games, each with a fresh adversary (the paper plays 30). They share no question as long as the data set
     lasts; after that samples are played again by another adversary."""
     games: int | None = None
-    """Most samples of questions; fewer than `seeds` repeats them. None: as many as there are."""
+    """Maximum number of samples of questions; fewer than `seeds` repeats them. None: as many as there are."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the adversary."""
     budget: int | None = None
     """Moved scenes to ask about, for each question. None: the adversary's own number (rsg 5,000, others 100)."""
     max_queries: int | None = None
-    """Most questions the whole game may put to the player; lowers `budget` where needed."""
+    """Maximum number of questions to ask the player in the whole game; lowers `budget` if needed."""
     preset: str = "paper"
     """The rules: paper, paper-literal or code."""
     ood: bool = False
@@ -40,7 +40,7 @@ class GameSettings:
     relate_only: bool = False
     """Leave out questions without `relate`, whose right answer never depends on places."""
     control: bool = True
-    """Ask every original and every fooling scene once more, to tell a fooled player from a fickle one."""
+    """Ask every original and every fooling scene again, to tell a fooled player from a fickle one."""
 
     def __post_init__(self) -> None:
         for name in ("size", "seeds", "games", "budget", "max_queries"):

@@ -17,7 +17,7 @@ from pfungst.probes.game.results import Result, budget_figure, is_won, result_of
 from pfungst.probes.game.rows import ROUNDS, BoardSummary, read_round
 from pfungst.probes.game.settings import GameSettings
 
-_T_TEST = "One-sided t-test over mini-games, H0: no drop; none where there is a single one."
+_T_TEST = "One-sided t-test over mini-games, H0: no drop; no test with a single one."
 BASELINE = "rsg"
 """The adversary that knows nothing: others stand beside it."""
 
@@ -70,8 +70,8 @@ def _by_player(results: Sequence[Result]) -> list[tuple[str, int, dict[str, Resu
         row = rows.setdefault((one.player, one.size), {})
         if one.adversary in row:
             raise PfungstError(
-                f"Two runs are of {one.player} against {one.adversary} in mini-games of {one.size} with as many "
-                "queries: give one of them."
+                f"Two runs are of {one.player} against {one.adversary} in mini-games of {one.size} with the same "
+                "number of queries: give only one of them."
             )
         row[one.adversary] = one
     return [(player, size, found) for (player, size), found in rows.items()]

@@ -126,7 +126,7 @@ def _read_parquet(path: Path) -> list[tuple[str, list[str], list[float], float |
             if not (isinstance(main, str) and all(isinstance(one, str) for one in basic)):
                 raise ValueError(f"row {row}: questions are text")
             if not all(isinstance(one, float) for one in numbers) or len(scores) != len(basic):
-                raise ValueError(f"row {row}: one score a basic question")
+                raise ValueError(f"row {row}: one score per basic question")
     return list(zip(*columns, strict=True))
 
 

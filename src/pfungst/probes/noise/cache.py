@@ -113,9 +113,9 @@ def check_rankable(probe: RankingProbe, data: Dataset) -> None:
     own = any(place is not None for place in pool.excluded(main, probe.keep_main_questions))
     if len(pool) - own < probe.k:
         raise ProbeError(
-            f"The pool {probe.pool or data.name} has {len(pool) - own} distinct questions"
-            f"{' besides the main question' if own else ''}, fewer than the {probe.k} to append. "
-            "Name a larger pool (pool=DATA), or append fewer (k=)."
+            f"The pool {probe.pool or data.name} has {len(pool) - own} distinct "
+            f"questions{' in addition to the main question' if own else ''}, fewer than the {probe.k} to append. Name "
+            "a larger pool (pool=DATA), or append fewer (k=)."
         )
 
 

@@ -45,7 +45,7 @@ def check_ranker(ranker: Ranker) -> list[str]:
     if not np.isfinite(scores).all() or (np.diff(scores) > 0).any():
         problems.append("The scores must be known numbers, best first.")
     if not np.array_equal(indices, again):
-        problems.append("The same questions got another ranking the second time.")
+        problems.append("The same questions got a different ranking the second time.")
     if not np.array_equal(indices[1], alone[0]):
-        problems.append("A main question got another ranking when it was ranked alone.")
+        problems.append("A main question got a different ranking when it was ranked alone.")
     return problems

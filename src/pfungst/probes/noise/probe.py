@@ -37,7 +37,7 @@ class Noise:
     pool_type: str = "all"
     """`all` (GBQD) or `yes/no` (YNBQD)."""
     pool_limit: int = 0
-    """Only the first so many questions of the pool; 0: all. A limit on the exam does not make the pool smaller."""
+    """Only the first N questions of the pool; 0: all. A limit on the exam does not make the pool smaller."""
     ranked: str = ""
     """A basic question dataset written by `pfungst rank`, to use instead of ranking."""
     k: int = TOP_K

@@ -142,7 +142,7 @@ def _check_k(k: int, size: int, some_excluded: bool) -> None:
         raise PfungstError(f"k must be at least 1, not {k}.")
     usable = size - some_excluded
     if k > usable:
-        own = " besides the main question itself" if some_excluded else ""
+        own = " in addition to the main question itself" if some_excluded else ""
         raise PfungstError(
             f"The pool has {usable} distinct question{'' if usable == 1 else 's'}{own}, "
             f"fewer than the {k} asked for. Give a larger pool or a smaller k."

@@ -33,7 +33,7 @@ class Vqabq:
     pool: str = ""
     pool_type: str = "all"
     pool_limit: int = 0
-    """Only the first so many questions of the pool; 0: all. A limit on the exam does not make the pool smaller."""
+    """Only the first N questions of the pool; 0: all. A limit on the exam does not make the pool smaller."""
     ranked: str = ""
     s1: float = vqabq.THRESHOLDS[0]
     s2: float = vqabq.THRESHOLDS[1]

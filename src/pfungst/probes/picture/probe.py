@@ -99,7 +99,7 @@ class Picture:
             )
         if not self._pixels() and all(Stage.of(example) is None for example in data):
             raise ProbeError(
-                f"The operations {', '.join(self.operations)} draw scenes anew, but {data.name} has no images that are "
+                f"The operations {', '.join(self.operations)} redraw scenes, but {data.name} has no images that are "
                 "drawn from scenes. Name others, such as picture:operations=jpeg+blur."
             )
 
@@ -119,8 +119,8 @@ class Picture:
             held = trial
         if held is None:
             raise ProbeError(
-                f"The probe picture may do none of {', '.join(self.operations)} to the images of {data.name}: every "
-                "question speaks of what they change. Name other operations."
+                f"The probe picture cannot apply any of {', '.join(self.operations)} to the images of {data.name}: "
+                "every question is about what they change. Name other operations."
             )
         # questions that nothing may be done to have no trial of their own
         yield replace(held, notes={**held.notes, "left out": lost}) if lost else held

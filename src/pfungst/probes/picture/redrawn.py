@@ -216,10 +216,10 @@ def _moved(place: Sequence[float], reach: int, key: int) -> tuple[float, float, 
     return x, y, z
 
 
-CAMERA_MOVED = Operation("the camera moved by up to 0.1 to 0.5 on every axis, drawn anew", None, proved=camera)
-BACKDROP = Operation("the ground and the wall in another colour, drawn anew", None, proved=backdrop)
-GLOSS = Operation("all surfaces 1.15 to 2 times as rough or as smooth, drawn anew", None, proved=gloss)
-LIGHT_MOVED = Operation("the lamps moved by up to 0.4 to 2 on every axis, drawn anew", None, proved=light)
+CAMERA_MOVED = Operation("the camera moved by up to 0.1 to 0.5 on every axis, redrawn", None, proved=camera)
+BACKDROP = Operation("the ground and the wall in another colour, redrawn", None, proved=backdrop)
+GLOSS = Operation("all surfaces 1.15 to 2 times as rough or as smooth, redrawn", None, proved=gloss)
+LIGHT_MOVED = Operation("the lamps moved by up to 0.4 to 2 on every axis, redrawn", None, proved=light)
 MIRROR = Operation(
     "left and right exchanged", flipped, frozenset({DIRECTION, TEXT, CLOCK}), graded=False, proved=mirror
 )

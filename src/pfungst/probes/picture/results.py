@@ -185,13 +185,17 @@ def _refusals(trials: Sequence[AnsweredTrial]) -> list[Table]:
         counts.update(trial.trial.notes.get("refused", {}).items())
     if not counts and not lost:
         return []
-    told = f" {lost} more questions are in no number: nothing may be done to their images." if lost else ""
+    told = (
+        f" {lost} more questions are left out of all numbers: none of the operations is allowed on their images."
+        if lost
+        else ""
+    )
     return [
         Table(
             "Refused",
             ("operation", "because the question, or its image", "questions"),
             tuple((name, why, n) for (name, why), n in sorted(counts.items())),
-            f"Where a disturbance could change the right answer, it is not asked.{told}",
+            f"A disturbance that could change the right answer is left out.{told}",
         )
     ]
 

@@ -70,7 +70,7 @@ class Protocol:
     factors: tuple[str, ...] = FACTORS
     """What is varied, joined by +: template+labels+order+place+encoding. None: each reply is only read again."""
     templates: str = ""
-    """JSON file with prompts of your own, by name, in place of the built-in ones."""
+    """JSON file with your own prompts, by name, in place of the built-in ones."""
     matchers: tuple[str, ...] = ("lenient", "lmms-eval", "vlmevalkit")
     """Who reads the replies, joined by +. For players whose replies are read at all."""
     name: str = "protocol"

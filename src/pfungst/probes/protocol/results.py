@@ -182,10 +182,12 @@ def _verdict(
     without = _idle(idle)
     if not factors:
         return (
-            f"The harness has no say in the score: {without[0].lower()}{without[1:]}" if without else "Nothing varied."
+            f"The harness does not affect the score: {without[0].lower()}{without[1:]}"
+            if without
+            else "Nothing varied."
         )
     if math.isnan(total.value):
-        return f"The right answers are unknown, so is the share of the harness. {without}".strip()
+        return f"The right answers are unknown, and so is the share of the harness. {without}".strip()
     values = [value for value, *_ in parts.accuracy]
     said = (
         f"Over {len(told.names)} harnesses the score has a standard deviation of {_points(total)}; it "

@@ -59,7 +59,7 @@ def read_templates(file: str) -> Mapping[str, Template]:
     except OSError as error:
         raise UsageError(f"The templates {file} cannot be read ({error.strerror}).") from error
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"The templates {file} are no JSON file ({error}).") from error
+        raise UsageError(f"The templates {file} are not a JSON file ({error}).") from error
     if not isinstance(told, dict) or not 1 <= len(told) <= 3 or OWN in told or any("|" in name for name in told):
         raise UsageError(
             f"{file} must hold one JSON object with one to three templates, by names without a |; the player's own "

@@ -37,11 +37,11 @@ class Rephrase:
     generator: str = ""
     """Where the wordings come from: the groups of the data set, or `rules`, `world`, `model:PLAYER`, `vqg:FOLDER`."""
     count: int = 3
-    """Rephrasings a question that a generator writes, at most."""
+    """Maximum number of rephrasings that a generator writes per question."""
     least: float | None = None
     """Smallest cosine of the sentence vectors of a rephrasing and its original; the generator's own by default."""
     encoder: str = "skip-thoughts"
-    """Of these vectors."""
+    """Encoder of these vectors."""
     validated: str = ""
     """What people said about the rephrasings: the results of a study `validate`, a folder or its validated.jsonl."""
     name: str = "rephrase"
@@ -58,7 +58,7 @@ class Rephrase:
             raise ProbeError(f"The setting count must be at least 1, not {self.count}.")
         if not self.generator and not _groups(data):
             raise ProbeError(
-                f"The probe rephrase needs questions in several wordings, but {data.name} has none: its examples carry "
+                f"The probe rephrase needs questions in several wordings, but {data.name} has none: its examples have "
                 "no group of two or more with one answer. Let a generator write some: rephrase:generator=rules."
             )
 
@@ -188,7 +188,7 @@ def _flips(one: AnsweredTrial) -> float:
 def _verdict(original: Finding, rep: Finding, drop: Finding, scores: Sequence[Finding], flips: Finding) -> str:
     last = scores[-1] if scores else None
     sentence = (
-        f"Other words cost {measure.with_interval(drop)} of accuracy ({measure.percent(original.value)} to "
+        f"Rephrasing costs {measure.with_interval(drop)} of accuracy ({measure.percent(original.value)} to "
         f"{measure.percent(rep.value)}), and change the answer in {measure.with_interval(flips)} of the groups."
     )
     if last is None:

@@ -142,7 +142,7 @@ def validated_rows(trials: Sequence[AnsweredTrial], seed: int) -> tuple[Table | 
     meaning = shares["meaning"]
     sentence = f" People say that {measure.with_interval(meaning)} of {meaning.n} rephrasings keep the meaning"
     if UNREFUSED in losses:
-        sentence += f"; without those they refuse, other words cost {measure.with_interval(losses[UNREFUSED])}"
+        sentence += f"; without those they refuse, rephrasing costs {measure.with_interval(losses[UNREFUSED])}"
     return table, tuple(found), sentence + "."
 
 

@@ -71,7 +71,8 @@ class Surface:
                 yield trial
         if not found:
             raise ProbeError(
-                f"The edits {', '.join(self.edits)} find nothing to do in the questions of {data.name}. Name others."
+                f"The edits {', '.join(self.edits)} have nothing to change in the questions of {data.name}. Name "
+                "others."
             )
 
     def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
@@ -121,7 +122,7 @@ def _translations(file: str, modified: int) -> Mapping[str, str]:
     try:
         told = json.loads(Path(file).read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"The translations {file} are no JSON file ({error}).") from error
+        raise UsageError(f"The translations {file} are not a JSON file ({error}).") from error
     if not isinstance(told, dict):
         raise UsageError(f"{file} must hold one JSON object, ids to questions, not a {type(told).__name__}.")
     for name, text in told.items():

@@ -34,7 +34,7 @@ def read(name: str, trials: Sequence[AnsweredTrial], about: Mapping[str, str], s
              change, len(by_name[one].scores))
             for one, accuracy, lost, change in zip(order, accuracies, drops, changes, strict=True)
         ),
-        "Each edit is measured on the questions in which it finds something to do; clean: of the same questions.",
+        "Each edit is measured on the questions that it can change; clean: of the same questions.",
     )  # fmt: skip
     levels = [label for label in map(_label, BINS) if label in by_length]
     named = {label: "1 character" if label == "1" else f"{label} characters" for label in levels}

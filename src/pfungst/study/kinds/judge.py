@@ -22,12 +22,12 @@ FIELDS = (Field("right", "Is the reply right?", (("right", "Right"), ("wrong", "
 
 @dataclass(frozen=True)
 class Judge(Kind):
-    """Are these answers right? Labels by which a judge is calibrated."""
+    """Are these answers right? Labels to calibrate a judge."""
 
     probe: str = ""
-    """Answers of this probe alone [all probes]."""
+    """Only answers of this probe [all probes]."""
     items: int = 100
-    """Answers to label, drawn by chance."""
+    """Answers to label, drawn at random."""
 
     name: ClassVar[str] = "judge"
     title: ClassVar[str] = "Is this answer right?"
@@ -57,7 +57,7 @@ class Judge(Kind):
             wrong = next((other.target for other in known if number % 2 and other.target != one.target), None)
             items.append(_practice(number, one, wrong, images))
         notes = (
-            () if images else ("The data set has no images that can be shown: people judge by the references alone.",)
+            () if images else ("The data set has no images that can be shown: people judge only by the references.",)
         )
         return Made([*items, *checks(FIELDS)], images, notes)
 

@@ -88,7 +88,7 @@ class Validate(Kind):
     generator: str = ""
     """Who makes the rephrasings, as in the probe rephrase: rules, world, model:PLAYER [the groups of the data set]."""
     count: int = 3
-    """Rephrasings per question, where they are made."""
+    """Rephrasings per question, if they are made."""
 
     name: ClassVar[str] = "validate"
     title: ClassVar[str] = "Do these questions ask the same?"

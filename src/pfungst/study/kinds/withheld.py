@@ -33,10 +33,10 @@ TASKS = {
 
 @dataclass(frozen=True)
 class Withheld(Kind):
-    """Multiple choice of which the image, the question, or both are withheld."""
+    """Multiple choice with the image, the question, or both withheld."""
 
     conditions: tuple[str, ...] = tuple(CONDITIONS)
-    """What is shown: A (the choices alone), IA, QA, IQA."""
+    """What is shown: A (only the choices), IA, QA, IQA."""
     sets: tuple[str, ...] = ()
     """Choice sets of a file of decoys by their columns, such as orig+qou+iou+qou_iou [its column `choices`]."""
     training: int = 4

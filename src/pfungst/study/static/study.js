@@ -34,7 +34,7 @@
     button.setAttribute("aria-busy", "true");
     button.textContent = "Saving …";
   });
-  addEventListener("pageshow", () => { sent = false; since ??= performance.now(); button.textContent = "Save and go on"; button.removeAttribute("aria-busy"); });
+  addEventListener("pageshow", () => { sent = false; since ??= performance.now(); button.textContent = "Save and continue"; button.removeAttribute("aria-busy"); });
 
   for (const note of document.querySelectorAll(".keys")) note.hidden = matchMedia("(hover: none)").matches;
   const choose = (field, number) => {

@@ -103,7 +103,7 @@ def check_encoder(encoder: Encoder) -> None:
         "must give zeros for a sentence without words": bool(rows[1].any()),
         "gave two vectors for one sentence": not np.allclose(rows[0], rows[5], atol=1e-5),
         "gave one vector for different sentences": np.allclose(rows[0], rows[2], atol=1e-5),
-        "gives a sentence another vector when it is alone": not np.allclose(rows, alone, atol=1e-4),
+        "gives a sentence another vector when it is encoded alone": not np.allclose(rows, alone, atol=1e-4),
         "must return an empty array for no sentences": np.shape(encoder.encode([])) != (0, encoder.dim),
     }
     _raise_first(encoder, problems)

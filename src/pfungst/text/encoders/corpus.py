@@ -30,7 +30,7 @@ def read_corpus(path: str | Path) -> list[list[str]]:
             path,
             "",
             "no two sentences follow each other.",
-            "Write one sentence a line, with empty lines between sequences.",
+            "Write one sentence per line, with empty lines between sequences.",
         )
     return found
 

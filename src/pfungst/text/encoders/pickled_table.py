@@ -159,14 +159,14 @@ class _Reader:
     def reduce(self) -> None:
         arguments, function = self.stack_.pop(), self.stack_.pop()
         if not isinstance(function, _Name):
-            raise self.refusal("it calls something that is no function of numpy.")
+            raise self.refusal("it calls something that is not a numpy function.")
         if function.what == "reconstruct":
             self.stack_.append(_Array())
         elif function.what == "dtype":
             code = self.text(arguments[0])
             self.stack_.append(_Type(code.lstrip("<>|="), code[0] if code[0] in "<>" else "<"))
         else:
-            raise self.refusal("it calls a function of numpy in a way no table of floats needs.")
+            raise self.refusal("it calls a numpy function in a way no table of floats needs.")
 
     def build(self) -> None:
         state = self.stack_.pop()
@@ -182,7 +182,7 @@ class _Reader:
             if fortran and len(shape) > 1 and sorted(shape)[-2] > 1:
                 raise self.refusal("it holds a matrix where a vector should be.")
         else:
-            raise self.refusal("it sets the state of something that is no array.")
+            raise self.refusal("it sets the state of something that is not an array.")
 
 
 _Action = Callable[[_Reader, Any], None]

@@ -252,7 +252,7 @@ class _State:
             identity, step = json.loads(metadata.get("pfungst", "[null, 0]"))
             if identity != self.identity:
                 raise EncoderError(
-                    f"{path} belongs to a training with another corpus or configuration. Delete it to begin anew, or "
+                    f"{path} belongs to a training with another corpus or configuration. Delete it to start over, or "
                     "choose another output."
                 )
             tensors = load(content)

@@ -52,7 +52,7 @@ class WordVectors:
         file = Path(path)
         kind = file.with_suffix("").suffix if file.suffix == ".gz" else file.suffix
         if not exists(file) or not file.is_file():
-            raise DataError.at(file, "", "there is no such file of word vectors.")
+            raise DataError.at(file, "", "there is no such word vector file.")
         try:
             if kind == ".npz":
                 found, rows = _read_npz(file, limit)

@@ -73,7 +73,7 @@ def _texts(
 ) -> tuple[list[str], list[str]]:
     by_split = {TRAIN: given} if isinstance(given, list) else given
     if not isinstance(by_split, dict) or not by_split:
-        raise DataError.at(file, where, "it needs `text`: a list of phrasings, or one list a split.")
+        raise DataError.at(file, where, "it needs `text`: a list of phrasings, or one list per split.")
     texts: list[str] = []
     splits: list[str] = []
     for split, entries in by_split.items():

@@ -117,7 +117,7 @@ def _read_synonyms(path: Path) -> Synonyms:
                 raise DataError.at(path, f"{value!r}", "words must be texts that are not empty.")
             words[split][value] = tuple(listed)
         if all(word.startswith("+") for word in words[TRAIN][value]):
-            raise DataError.at(path, f"{value!r}", "at least one train word must stand before the noun (no `+`).")
+            raise DataError.at(path, f"{value!r}", "at least one train word must come before the noun (no `+`).")
     return Synonyms(words[TRAIN], words[HELDOUT])
 
 
@@ -189,7 +189,7 @@ def _node(
         raise wrong(f"node {number} ({kind}) needs {len(signature.inputs)} inputs, not {inputs!r}.")
     for source, wanted in zip(inputs, signature.inputs, strict=True):
         if not isinstance(source, int) or isinstance(source, bool) or not 0 <= source < number:
-            raise wrong(f"node {number} ({kind}) takes its input from {source!r}, which is no earlier node.")
+            raise wrong(f"node {number} ({kind}) takes its input from {source!r}, which is not an earlier node.")
         given = earlier[source].signature.output
         if given != wanted:
             raise wrong(f"node {number} ({kind}) takes {wanted}, but node {source} gives {given}.")
@@ -205,7 +205,7 @@ def _node(
         if declared is not None and declared[name] != wanted:
             raise wrong(f"node {number} ({kind}) takes a {wanted}, but {name} is declared as {declared[name]}.")
         if name in params:
-            raise wrong(f"the parameter {name} is set by two nodes.", "Give each node parameters of its own.")
+            raise wrong(f"the parameter {name} is set by two nodes.", "Give each node its own parameters.")
         params[name] = wanted
     return TemplateNode(str(kind), tuple(inputs), tuple(names))
 

@@ -183,7 +183,7 @@ class Blender:
                     self.close()
                     if attempt == self.restarts:
                         raise PfungstError(
-                            f"Blender {error} on the same scene {attempt + 1} times; its last words: {error.words}"
+                            f"Blender {error} on the same scene {attempt + 1} times; its last output: {error.words}"
                         ) from error
             if not reply.get("ok"):
                 raise PfungstError(f"Blender could not render the scene: {reply.get('error', 'it wrote no image')}.")

@@ -60,16 +60,16 @@ class A2C:
     samples: int = 4
     """Moves tried on a question in one update."""
     redraw: int = 16
-    """With `mask`, draw so many times as many moves and try those first that keep the question's answer and are new."""
+    """With `mask`, draw this many times more moves and first try those that keep the question's answer and are new."""
     boards: int = 64
-    """Questions in one update, at most."""
+    """Maximum number of questions in one update."""
     learning_rate: float = 2e-3
     """The authors' code has 5e-4; mini-games of few queries need to learn faster."""
     weight_decay: float = 1e-4
     clip: float = 50.0
     """Largest norm of the gradient."""
     temperature: float = 1.0
-    """Of the softmax. The authors' code divides by 10, which keeps it exploring for longer."""
+    """Temperature of the softmax. The authors' code divides by 10, which keeps it exploring for longer."""
     heads: str = "objects"
     """`objects`: one head for all, which also sees the object it moves, so that what works on a red cube is tried on
     the next one. `paper`: ten heads, assigned to the objects at random, that see the scene as a whole only."""
@@ -90,7 +90,7 @@ class A2C:
     """Weight of the self-imitation loss: in every update, and then alone until the policy plays what it found; 0 leaves
     it out."""
     settle: int = 2000
-    """Updates that learn from imitation alone, at most, when the queries are spent. They ask nothing."""
+    """Maximum number of updates that learn only from imitation, once the queries are spent. They ask nothing."""
     leave_fooled: bool = True
     """Spend nothing more on a question that is won. False goes on learning from it."""
     max_steps: int = 5000

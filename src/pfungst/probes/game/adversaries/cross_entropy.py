@@ -25,7 +25,7 @@ class CrossEntropy:
     name: str = "cross-entropy"
     budget: int = BUDGET
     batch: int = 32
-    """Layouts a round."""
+    """Layouts per round."""
     elite: float = 0.1
     """Share of a round that the distribution moves towards."""
     rate: float = 0.3

@@ -127,11 +127,11 @@ def find_features(sees: str, wanted: str) -> tuple[Features | Seen | None, str]:
         given = Seen(Path(wanted))
         return given, given.about
     if wanted == OWN:
-        return None, "sees with a relation network of its own that starts at random"
+        return None, "sees with its own randomly initialised relation network"
     if wanted == AUTO:
         if name not in shipped():
             return None, (
-                f"sees with a relation network that starts at random, since the package has no weights for {name}: "
+                f"sees with a randomly initialised relation network, since the package has no weights for {name}: "
                 f"train one (pfungst train {name} --out FOLDER) and give --setting features=FOLDER"
             )
         found = Features(load_shipped(name))

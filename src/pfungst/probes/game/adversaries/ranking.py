@@ -71,5 +71,5 @@ class LayoutRanker(nn.Module):
             network = cls(int(json.loads(about["ranking"])["hidden"]))
             network.load_state_dict(tensors)
         except (KeyError, ValueError, RuntimeError) as error:
-            raise PfungstError(f"{path}: these are no weights of a universal adversary ({error}).") from error
+            raise PfungstError(f"{path}: these are not weights of a universal adversary ({error}).") from error
         return network.eval()
