@@ -106,7 +106,7 @@ def test_a_player_that_breaks_the_rules_exits_with_3(folder, pfungst):
     ("words", "sentence"),
     [
         (("examine", "oracle", "-d", "gone.jsonl"), "gone.jsonl"),
-        (("examine", "oracle", "-d", "data.jsonl", "--only", "q99"), "no example of the id q99"),
+        (("examine", "oracle", "-d", "data.jsonl", "--only", "q99"), "no example with the id q99"),
         (("examine", "oracle", "-d", "data.jsonl", "--limit", "0"), "at least 1"),
         (("rescore", "gone"), "not a run folder"),
         (("list", "horses"), "no kind of part called 'horses'"),

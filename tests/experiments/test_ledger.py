@@ -221,7 +221,7 @@ def _half(folder: Path) -> None:
         (_page_of_nothing, "cubes.md has no result in"),
         (_findings_polished, "findings.json was changed after the result was filed"),
         (_history_rewritten, "protocol.toml was changed after the result was filed"),
-        (_deleted, "protocol.toml was deleted; results stay"),
+        (_deleted, "protocol.toml was deleted; results are kept"),
         (_place, "it names a folder of one machine, '/home/me/numbers.'"),
         (_misspelt, "has no entry 'metrik'. Did you mean metric"),
         (_half, "only one of `yes` and `no`"),

@@ -176,7 +176,7 @@ class OtherIterator(Good):
     [
         (NoName, "name should be text"),
         (NumberFingerprint, "fingerprint should be text"),
-        (RestlessFingerprint, "fingerprint is another one each time"),
+        (RestlessFingerprint, "fingerprint changes each time"),
         (FingerprintChangesWithUse, "changed while it answered"),
         (TooFew, "of 7, it gave 6 answers"),
         (Backwards, "depends on the batch"),

@@ -285,7 +285,7 @@ def test_a_word_that_names_no_player_is_answered_with_what_there_is(spec: str, s
         ("import no_such_package_y", r"ModuleNotFoundError.*mine\.py, line 1"),
         ("answer = 3", "neither a function"),
         ("def answer(a, b, c): pass", "takes 3 required parameters|needs a value"),
-        ("def answer(image, question, model): pass", "'model' that nobody can fill"),
+        ("def answer(image, question, model): pass", "'model' that cannot be filled"),
         (
             "class answer:\n    def __init__(self): raise ValueError('no weights')",
             r"could not be made: ValueError: no weights",

@@ -189,7 +189,7 @@ def test_a_database_of_something_else_is_left_alone(make: Make, tmp_path: Path, 
         with engine.begin() as connection:
             connection.exec_driver_sql("CREATE TABLE item (price INTEGER)")
         engine.dispose()
-        with pytest.raises(PfungstError, match="a table item that is not of a study"):
+        with pytest.raises(PfungstError, match="a table item that does not belong to a study"):
             make("rephrase", url, limit=1)
 
 

@@ -91,8 +91,11 @@ def test_refusals_are_counted_and_told() -> None:
     assert table.rows == (("grey", "speaks of colour", 1),)
     only = Picture(("grey",), (1, 5))
     found = only.findings(answer_all(data, only, lambda example, name: "yes"), 0)
-    assert "1 more questions are left out of all numbers" in next(one for one in found.tables if one.title == "Refused").note
-    with pytest.raises(ProbeError, match="may do none of grey"):
+    assert (
+        "1 more questions are left out of all numbers"
+        in next(one for one in found.tables if one.title == "Refused").note
+    )
+    with pytest.raises(ProbeError, match="cannot apply any of grey"):
         list(only.trials(data.subset(data[:1]), 0))
 
 

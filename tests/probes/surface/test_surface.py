@@ -210,7 +210,7 @@ def test_translations_of_the_data_are_asked(tmp_path: Path) -> None:
 
 def test_questions_with_nothing_to_edit_are_told() -> None:
     data = Dataset("marks", [Example("1", "???", target="a")])
-    with pytest.raises(ProbeError, match="nothing to do in the questions of marks"):
+    with pytest.raises(ProbeError, match="nothing to change in the questions of marks"):
         list(Surface().trials(data, 0))
     with pytest.raises(PfungstError, match="Did you mean typo"):
         get_probe("surface:edits=typos")
