@@ -319,7 +319,7 @@ def reading_notes(examined: Examined, metric: str, matcher: str) -> tuple[str, .
         some = f"Of the first {len(examined.clean):,} questions: " if len(examined.clean) < examined.most else ""
         notes += [some + gap.sentence] if gap.sentence else []
     if examined.unread:
-        verb = "count as wrong" if examined.judge is None else "were judged as they were said"
+        verb = "count as wrong" if examined.judge is None else "were judged as written"
         notes.append(
             f"{examined.unread:,} of {examined.total:,} replies could not be read by the matcher {matcher} and {verb}. "
             "`pfungst show RUN --unread` lists them."

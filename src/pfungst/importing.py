@@ -128,7 +128,7 @@ def _questions(grouped: Grouped) -> tuple[dict[str, Answer], list[str], list[str
             answer = replace(answer, scores=None)
         answers[id_] = answer
     if not answers:
-        raise DataError("There is not a single answer in these logs: all requests had failed.")
+        raise DataError("There are no answers in these logs: all requests failed.")
     return answers, rows, missing
 
 
@@ -220,6 +220,6 @@ def _told(grouped: Grouped, data: Dataset, missing: Sequence[str]) -> Iterator[s
         )
     unknown = sum(example.target is None and not example.answers for example in data)
     if unknown == len(data):
-        yield "The logs hold no right answers, so only changes can be counted. Name the data set with --data."
+        yield "The logs contain no right answers, so only changes can be counted. Name the data set with --data."
     elif unknown:
         yield f"{unknown:,} of {len(data):,} questions have no right answer; they are left out of every accuracy."

@@ -58,7 +58,7 @@ def test_a_reply_that_the_matcher_cannot_read_is_judged_as_it_was_said(judged: t
     run, _ = judged
     rows = run.answers("control", unread=True)
     assert rows and any(one["score"] == 1 for one in rows)
-    assert any("were judged as they were said" in note for note in run.notes)
+    assert any("were judged as written" in note for note in run.notes)
     assert any(note.startswith("umpire, the judge: ") and "requests" in note for note in run.notes)
 
 

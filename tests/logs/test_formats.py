@@ -91,7 +91,7 @@ def test_columns_of_any_name_are_mapped_by_options(tmp_path: Path) -> None:
 def test_a_reply_that_is_null_is_missing_and_counted(tmp_path: Path) -> None:
     log = read_log(lines(tmp_path / "a.jsonl", [{"id": 1, "response": None}, {"id": 2, "response": ""}]))
     assert said(log.records) == [("1", None), ("2", "")]
-    assert log.failed == 1 and "1 of 2 requests had failed" in log.notes[0]
+    assert log.failed == 1 and "1 of 2 requests failed" in log.notes[0]
 
 
 def test_ids_may_be_joined_or_be_row_numbers(tmp_path: Path) -> None:
@@ -411,7 +411,7 @@ def test_evalscope_predictions_get_their_right_answers_from_the_reviews(tmp_path
         ("a.xlsx", b"PK\x03\x04broken", "not a readable zip"),
         ("a.zip", plain_zip({"a.txt": 1}), "neither an xlsx workbook nor an inspect log"),
         ("a.parquet", b"PAR1broken", "not readable Parquet"),
-        ("a.csv", b"id,id,reply\n1,2,3", "column 'id' is there twice"),
+        ("a.csv", b"id,id,reply\n1,2,3", "column 'id' appears twice"),
         ("a.csv", b"id,reply\n1,2,3", "line 2: the row has 3 cells"),
         ("a.jsonl", b'{"question_id": 1, "answer": "x"}\n[1]', "line 2: expected an object"),
         ("a.jsonl", b'{"broken\n{"question_id": 1, "answer": "x"}', "line 1: this is not JSON"),

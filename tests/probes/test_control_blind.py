@@ -157,7 +157,7 @@ def test_a_careless_probe_is_told_what_is_wrong():
         "different trials for the same",
         "not in the data",
         "what it keeps",
-        "one name",
+        "the same name",
         "same query",
     ):
         assert sentence in told

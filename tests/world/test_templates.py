@@ -176,7 +176,7 @@ WRONG = {
     ),
     "constraint on a node that is not there": (
         changed(constraints=[{"type": "OUT_NEQ", "params": [0, 7]}]),
-        "node 7, which is not there",
+        "node 7, which does not exist",
     ),
     "constraint without params": (changed(constraints=["NULL"]), "needs a type and params"),
     "constraint with too many params": (

@@ -9,7 +9,7 @@ import typer
 from pfungst.cli import PROBLEMS_FOUND
 from pfungst.cli.examine import Images, Json, SkipBad
 
-app: typer.Typer = typer.Typer(help="Check that your own parts keep the rules.", no_args_is_help=True)
+app: typer.Typer = typer.Typer(help="Check that your own parts follow the rules.", no_args_is_help=True)
 data_app: typer.Typer = typer.Typer(help="Look at data sets.", no_args_is_help=True)
 
 

@@ -137,7 +137,7 @@ def print_plan(plan: Plan, as_json: bool) -> None:
         "memory": shown_bytes(plan.memory),
         "disk": shown_bytes(plan.disk),
     }
-    title = f"Plan: {plan.tried} queries were asked to measure" if plan.tried else "Dry run: nobody was asked"
+    title = f"Plan: {plan.tried} queries were asked to measure" if plan.tried else "Dry run: nothing was asked"
     print_table(title, ("", ""), list(taken.items()))
     for sentence in plan.how:
         print(sentence)

@@ -40,7 +40,7 @@ def environment(device: str) -> Mapping[str, str]:
     seen = visible_gpus()
     # Numbers count what this process sees, which can be a part of what the machine has.
     if seen and not (number.isdecimal() and int(number) < len(seen)):
-        raise UsageError(f"There is no device {device}: this machine shows {len(seen)} GPUs, cuda:0 and up.")
+        raise UsageError(f"There is no device {device}: this machine has {len(seen)} GPUs, cuda:0 and up.")
     return {VISIBLE: seen[int(number)] if seen else number}
 
 

@@ -42,7 +42,7 @@ def read_sealed(path: Path) -> tuple[bytes, dict[str, str]]:
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise _damaged(path, f"this is not a safetensors file, or a damaged one ({error}).") from error
     if damaged:
-        raise _damaged(path, "its bytes are not those that were written: the checksum in it is another.")
+        raise _damaged(path, "its bytes are not those that were written: its checksum does not match.")
     return content, {str(name): str(value) for name, value in metadata.items()}
 
 
@@ -54,7 +54,7 @@ def check_sum(path: Path, content: bytes) -> None:
         return
     sums = {name.lstrip(" *"): digest for digest, _, name in (line.partition(" ") for line in lines)}
     if path.name in sums and hashlib.sha256(content).hexdigest() != sums[path.name]:
-        raise _damaged(path, f"its bytes are not those that were published: {SUMS} names another checksum.")
+        raise _damaged(path, f"its bytes are not those that were published: {SUMS} has a different checksum.")
 
 
 def _damaged(path: Path, problem: str) -> DataError:

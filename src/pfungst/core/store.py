@@ -129,7 +129,7 @@ class AnswerStore:
             wanted = {bytes.fromhex(key): key for key in keys}
         except (ValueError, TypeError) as error:
             raise StoreError(
-                f"What names a query is damaged ({error}). Run `pfungst rescore {self.path.parent}`."
+                f"The part that identifies a query is damaged ({error}). Run `pfungst rescore {self.path.parent}`."
             ) from None
         with self._told():
             found = self._find(list(wanted))

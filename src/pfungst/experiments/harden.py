@@ -147,8 +147,8 @@ def harden(
     learnt, held = split_images(found_examples(config.runs), HELD_OUT, config.seed)
     if not learnt or not held:
         raise PfungstError(
-            "The runs hold fooling scenes of fewer than two images: there is nothing to learn from and to check "
-            "with. Play more mini-games first."
+            "The runs have fooling scenes of fewer than two images, too few to learn from some and check with others. "
+            "Play more mini-games first."
         )
     asked = _plain(clean)
     sets = {

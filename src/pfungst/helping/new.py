@@ -58,7 +58,7 @@ def write_skeleton(kind: str, name: str, out: Path | None = None) -> list[Path]:
     package = _package(kind, name)
     folder = out if out is not None else Path(name)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise PfungstError(f"{folder} is already there. Choose another name, or another folder with --out.")
+        raise PfungstError(f"{folder} already exists. Choose another name, or another folder with --out.")
     skeleton = KINDS[kind]
     words = {"name": name, "package": package, "kind": kind, "group": skeleton.group,
              "attribute": skeleton.attribute, "about": skeleton.about}  # fmt: skip
@@ -83,7 +83,9 @@ def _package(kind: str, name: str) -> str:
     if not re.fullmatch(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", name) or keyword.iskeyword(package):
         raise UsageError(f"A {kind} cannot be called {name!r}: use small letters, digits and hyphens, as in my-{kind}.")
     if name in _taken(kind):
-        raise UsageError(f"Pfungst has a {kind} called {name!r}, which would be found first. Choose another name.")
+        raise UsageError(
+            f"Pfungst already has a {kind} called {name!r}, which would be found first. Choose another name."
+        )
     if find_spec(package) is not None:
         raise UsageError(f"Python already has a module {package!r}, which would be hidden. Choose another name.")
     return package

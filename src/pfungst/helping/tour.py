@@ -52,8 +52,8 @@ STEPS = (
     ),
     Step(
         "Bring your own model",
-        "A model is a function of an image and a question. {out}/my_model.py holds one that never looks. First:\n"
-        "does it keep the rules?",
+        "A model is a function of an image and a question. {out}/my_model.py holds one that never looks. First:\ndoes "
+        "it follow the rules?",
         ("check", "player", "{out}/my_model.py:answer"),
     ),
     Step(

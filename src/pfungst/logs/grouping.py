@@ -66,7 +66,7 @@ def group(
     data: where the right answers are, if not in the logs.
     """
     if not specs:
-        raise UsageError("Name the files that hold the answers.")
+        raise UsageError("Name the files that contain the answers.")
     named = [_named(os.fspath(spec)) for spec in specs]
     column = by if by not in ("", *RULES) else ""
     logs = [read_log(spec, keep=(column,) if column else ()) for _, spec in named]
@@ -161,7 +161,7 @@ def _condition(by: str, place: str, record: Record, log: Log) -> str:
     if by in ("circular", "variant"):
         if not record.condition:
             told = "rows of a circular evaluation" if by == "circular" else "variants"
-            raise DataError.at(log.path, record.where, f"the file does not hold {told}.", "Choose another --by.")
+            raise DataError.at(log.path, record.where, f"the file does not contain {told}.", "Choose another --by.")
         return record.condition
     if by == "epoch":
         return f"epoch {record.take + 1}"

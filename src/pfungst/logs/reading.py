@@ -53,7 +53,7 @@ def read_log(spec: str | os.PathLike[str], *, keep: Iterable[str] = ()) -> Log:
     name = source.fingerprint if not options else f"{source.fingerprint} {sorted(options.items())}"
     log = Log(str(path), format_.name, tuple(format_.finish(kept)), name, about, (*about.notes, *notes))
     if log.failed:
-        more = f"{path}: {log.failed} of {len(log.records)} requests had failed; they count as missing, not as wrong."
+        more = f"{path}: {log.failed} of {len(log.records)} requests failed; they count as missing, not as wrong."
         log = replace(log, notes=(*log.notes, more))
     return log
 

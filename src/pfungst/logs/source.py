@@ -66,7 +66,7 @@ def open_source(path: Path) -> Source:
             path,
             "",
             "this is a pickle, which can run any program when it is opened: nothing is unpickled here.",
-            "Write the same records as xlsx, tsv or json (VLMEvalKit: PRED_FORMAT=tsv).",
+            "Save the same records as xlsx, tsv or json (VLMEvalKit: PRED_FORMAT=tsv).",
         )
     if raw[:4] == b"PAR1":
         rows = _parquet(path, raw)
@@ -209,7 +209,7 @@ def named_rows(path: Path, table: Sequence[tuple[str, Sequence[Any]]]) -> Iterat
     names = [str(cell).strip() for cell in head]
     twice = next((one for one in names if one and names.count(one) > 1), None)
     if twice is not None:
-        raise DataError.at(path, first, f"the column {twice!r} is there twice.")
+        raise DataError.at(path, first, f"the column {twice!r} appears twice.")
     if len(names) < 2:
         raise DataError.at(path, first, f"this is not a table of answers: it begins with {head[0]!r:.60}.")
     for where, cells in rows:

@@ -55,7 +55,7 @@ class Vocabulary:
         given = Counter(plain_answer(text) for text in answers)
         ranked = sorted(given, key=lambda one: (-given[one], one))[:max_answers]
         if not ranked:
-            raise DataError("There is not a single answer to learn from.")
+            raise DataError("There are no answers to learn from.")
         return cls(tuple(words), tuple(ranked))
 
     @cached_property

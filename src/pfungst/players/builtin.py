@@ -50,14 +50,14 @@ matchers.JUDGES["judge"] = _reader
 
 @register("oracle")
 def _oracle(argument: str, *, data: Dataset | None = None) -> Player:
-    """Answers the target: the best number possible. Needs a data set."""
+    """Gives the right answer: the best possible score. Needs a data set."""
     _no_argument("oracle", argument)
     return OraclePlayer(data)
 
 
 @register("prior")
 def _prior(argument: str, *, data: Dataset | None = None) -> Player:
-    """Answers the most frequent answer of the question type: what guessing gives. Needs a data set."""
+    """Gives the most frequent answer of the question type: what guessing achieves. Needs a data set."""
     _no_argument("prior", argument)
     return PriorPlayer(data)
 
@@ -71,7 +71,7 @@ def _random(argument: str, *, data: Dataset | None = None, seed: int = 0) -> Pla
 
 @register("flaky")
 def _flaky(argument: str, *, data: Dataset | None = None, seed: int = 0, **options: Any) -> Player:
-    """Changes its mind with probability p: flaky:0.2, or flaky:0.2:SPEC around another player than the oracle."""
+    """Changes its mind with probability p: flaky:0.2, or flaky:0.2:SPEC around a player other than the oracle."""
     from pfungst.players.resolving import resolve
 
     share, _, inner = argument.partition(":")

@@ -19,7 +19,7 @@ _LETTER = re.compile(r"\bletter\b")
 def label(index: int) -> str:
     """A, B, ..., Z, AA, AB, ... (702 labels)."""
     if not 0 <= index < 26 * 27:
-        raise ValueError(f"there is no letter for option {index}; 702 options are the most that can be asked")
+        raise ValueError(f"there is no letter for option {index}; at most 702 options can be asked")
     return chr(65 + index) if index < 26 else chr(64 + index // 26) + chr(65 + index % 26)
 
 

@@ -112,7 +112,7 @@ class LoggedPlayer:
     def answer(self, queries: Sequence[Query]) -> list[Answer]:
         unknown = [query for query in queries if query.example_id not in self._answers]
         if unknown:
-            raise PlayerError(f"The logs of {self.name} hold no answer to the example {unknown[0].example_id!r}.")
+            raise PlayerError(f"The logs of {self.name} contain no answer to the example {unknown[0].example_id!r}.")
         return [self._answers[query.example_id] for query in queries]
 
 

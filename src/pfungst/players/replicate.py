@@ -73,7 +73,7 @@ def replicate(
     if spec.startswith("openai:"):
         raise UsageError(
             f"{spec} asks servers, many questions at once: there is nothing to copy here. Start more servers and give "
-            "their addresses with commas, openai:MODEL@URL1,URL2."
+            "their addresses separated by commas, openai:MODEL@URL1,URL2."
         )
     settings = settings or ReplicaSettings()
     if data is not None and data_spec is not None:

@@ -112,7 +112,7 @@ class Book:
 
         def join(connection: Connection) -> Worker:
             if connection.execute(queries.WORKER_OF_CODE, {"code": code}).first():
-                raise PfungstError(f"There is a worker {code} already.")
+                raise PfungstError(f"There is already a worker {code}.")
             connection.execute(queries.JOIN, {"code": code, "joined": self.clock()})
             return Worker(*connection.execute(queries.WORKER_OF_CODE, {"code": code}).one())
 

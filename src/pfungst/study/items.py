@@ -105,7 +105,7 @@ def read_value(content: Content, given: Mapping[str, Any]) -> dict[str, str]:
         if not text:
             raise BadAnswer(f"Please answer this too: {asked.label}")
         if asked.options and text not in dict(asked.options):
-            raise BadAnswer(f"This is none of the options of: {asked.label}")
+            raise BadAnswer(f"This is not one of the options for: {asked.label}")
         if len(text) > LONGEST:
             raise BadAnswer(f"Please use at most {LONGEST} characters: {asked.label}")
         value[asked.name] = text

@@ -130,7 +130,7 @@ class Explorer:
 
         found = moved_scene(self._named(request), request.query_params.get("id", ""))
         if found is None:
-            raise NotHere("This image is not there.")
+            raise NotHere("There is no such image.")
         return self.image(request, found.image(request.query_params.get("which", "")), LARGE)
 
     def _shown(self, request: Request) -> Response:

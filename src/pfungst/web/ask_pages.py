@@ -52,7 +52,7 @@ class AskPages:
         query = request.query_params
         image = find_example(self._explorer.data(query.get("run", "")), query.get("id", "")).image
         if image is None:
-            raise NotHere("This image is not there.")
+            raise NotHere("There is no such image.")
         return self._explorer.image(request, image, SMALL)
 
     def ask(self, form: Form) -> Response:

@@ -74,7 +74,7 @@ class Pictures:
     def image(self, run: RunFolder, example_id: str) -> Image:
         example = self.example(run, example_id)
         if example is None or example.image is None:
-            raise NotHere("This image is not there.")
+            raise NotHere("There is no such image.")
         return example.image
 
     def encoded(self, image: Image, side: int) -> tuple[bytes, str]:

@@ -198,7 +198,7 @@ def example_page(
     card = card_of(site, run)
     rows = site.index.example(run, example_id)
     if not rows:
-        raise NotHere("This run has no answer about such an example.")
+        raise NotHere("This run has no answers about this example.")
     others = [one for one in site.runs.all() if one.id != run.id and _same_data(site, card, one)]
     chosen = [one for one in others if one.id in beside][: MOST_BESIDE - 1]
     listed = [one.id for one in site.runs.all() if one.id in beside and one.id != run.id]

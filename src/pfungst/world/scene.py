@@ -317,5 +317,5 @@ def _relationships(given: object, count: int, where: str) -> Mapping[str, Sequen
             raise DataError(f"{where}: relationships {name!r} must list {count} objects' neighbours, one list each.")
         for i, row in enumerate(rows):
             if not isinstance(row, (list, tuple)) or not _are_indices(row, count):
-                raise DataError(f"{where}: relationships {name!r} of object {i} name an object that is not there.")
+                raise DataError(f"{where}: relationships {name!r} of object {i} name an object that does not exist.")
     return cast("Mapping[str, Sequence[Sequence[int]]]", given)

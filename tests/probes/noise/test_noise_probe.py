@@ -131,7 +131,7 @@ def test_a_limit_limits_what_is_asked_and_not_the_pool(data):
         (Noise(ranker="laso"), "Did you mean lasso"),
         (Noise(ranker="+"), "No ranker was named"),
         (Noise(ranked="nowhere.parquet"), "There is no file nowhere.parquet"),
-        (Vqabq(pool_limit=2), "1 distinct questions besides"),
+        (Vqabq(pool_limit=2), "1 distinct questions in addition to the main question"),
         (Vqabq(ranker="rouge+cider"), "takes one ranker"),
         (Vqabq(k=2), "at least 3, not 2"),
     ],

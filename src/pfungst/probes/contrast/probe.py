@@ -33,7 +33,7 @@ ONE_OBJECT = (
 
 @dataclass(frozen=True)
 class Contrast:
-    """Questions whose right answers differ: question, image and group accuracy, and how often the same is said."""
+    """Questions whose right answers differ: question, image and group accuracy, and how often it says the same."""
 
     by: Literal["any", "data", "world", "question"] = "any"
     """Where groups come from: the data set's own (`data`), one object changed (`world`), the same question about two

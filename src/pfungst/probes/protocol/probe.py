@@ -65,7 +65,7 @@ KEEPS = (
 
 @dataclass(frozen=True)
 class Protocol:
-    """The same question asked as different harnesses ask: how many points of the score are the harness?"""
+    """The same question asked as different harnesses ask: how many points of the score come from the harness?"""
 
     factors: tuple[str, ...] = FACTORS
     """What is varied, joined by +: template+labels+order+place+encoding. None: each reply is only read again."""

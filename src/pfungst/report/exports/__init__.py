@@ -63,7 +63,7 @@ def export(
     placed = _places([name for name, _ in made], Path(out) if out is not None else folder)
     there = [path for path in placed if path.exists()]
     if there and not force:
-        raise PfungstError(f"{there[0]} is already there. Choose another --out, or replace it with --force.")
+        raise PfungstError(f"{there[0]} already exists. Choose another --out, or replace it with --force.")
     for path, (_, content) in zip(placed, made, strict=True):
         write_atomic(path, content)
     return tuple(placed)

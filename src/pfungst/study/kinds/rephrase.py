@@ -33,7 +33,7 @@ class Rephrase(Kind):
     title: ClassVar[str] = "Say it in other words"
     instructions: ClassVar[str] = (
         "There are two kinds of items. In some you see a question about an image with its answer, and write new "
-        "questions that ask the same in other words: the answer must stay the same. In others you judge what "
+        "questions that ask the same thing in other words: the answer must stay the same. In others you judge what "
         "somebody else wrote."
     )
     data: ClassVar[str] = "a data set with questions and their answers"
@@ -63,7 +63,7 @@ class Rephrase(Kind):
         content = Content(
             tuple(Field(f"text{number}", label) for number, label in enumerate(words)),
             images=images, facts=((ORIGINAL, str(about["question"])), ("Answer", str(about["target"]))),
-            task=f"{task} the same in other words. The answer must stay the same.",
+            task=f"{task} the same thing in other words. The answer must stay the same.",
         )  # fmt: skip
         known = {**about, "attempt": attempt}
         # The same person is not asked to rephrase a question twice.

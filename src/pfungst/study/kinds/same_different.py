@@ -123,7 +123,7 @@ class SameDifferent(Kind):
         by_condition = Table(
             "By condition", columns, tuple(conditions),
             "fooled: the scene fooled the player and keeps its answer. control: the adversary's scenes that fooled "
-            "nobody. changed: legal scenes in which the answer is another. Intervals over the questions.",
+            "nobody. changed: legal scenes in which the answer changes. Intervals over the questions.",
         )  # fmt: skip
         return Outcome((confusion, by_condition), "same", numbers)
 

@@ -41,7 +41,7 @@ EXAMPLES = (
         "red",
         "Which color does the car have?",
         "yes yes yes",
-        "It asks for the same in other words.",
+        "It asks for the same thing in other words.",
     ),
     ("What color is the car?", "red", "Is the car red?", "no no yes", "Its answer is yes, no longer red."),
     ("How many dogs are there?", "2", "How much dogs there is?", "yes yes no", "The grammar is wrong."),
@@ -91,10 +91,10 @@ class Validate(Kind):
     """Rephrasings per question, if they are made."""
 
     name: ClassVar[str] = "validate"
-    title: ClassVar[str] = "Do these questions ask the same?"
+    title: ClassVar[str] = "Do these questions ask the same thing?"
     instructions: ClassVar[str] = (
-        "You see a question with its answer, and a new question that was written to ask the same in other words. Judge "
-        "whether it means the same, whether the same answer fits, and whether it is correct English."
+        "You see a question with its answer, and a new question that was written to ask the same thing in other "
+        "words. Judge whether it means the same, whether the same answer fits, and whether it is correct English."
     )
     data: ClassVar[str] = "a data set with rephrasings, or any with validate:generator=rules"
 

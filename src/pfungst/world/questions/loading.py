@@ -224,7 +224,7 @@ def _constraint(one: Any, nodes: list[TemplateNode], params: Mapping[str, str], 
             if place not in params:
                 raise wrong(f"the constraint {kind} names the unknown parameter {place!r}.")
         elif not isinstance(place, int) or isinstance(place, bool) or not 0 <= place < len(nodes):
-            raise wrong(f"the constraint {kind} names node {place!r}, which is not there.")
+            raise wrong(f"the constraint {kind} names node {place!r}, which does not exist.")
         elif kind == "APART" and not nodes[place].composite:
             raise wrong(f"the constraint APART needs nodes with a description; node {place} is {nodes[place].type}.")
     if kind == "NULL" and params[given[0]] == "relation":
