@@ -196,8 +196,8 @@ def _with_money(player: object, options: Mapping[str, Any], budget: float | None
         return options
     if not isinstance(player, str) or not player.startswith("openai:"):
         raise UsageError(
-            "A budget of money needs a player that counts what it spends: openai:MODEL@URL with the options price_in "
-            "and price_out. For any other player limit the queries instead, with max_queries (--max-queries)."
+            "A money budget needs a player that counts what it spends: openai:MODEL@URL with the options price_in and "
+            "price_out. For any other player limit the queries instead, with max_queries (--max-queries)."
         )
     return {**options, "budget": budget}
 

@@ -199,7 +199,7 @@ class OtherIterator(Good):
         (ChangesScenes, "changed the queries"),
         (BadBatchSize, "batch_size"),
         (DoublingIterator, "each of 7 once"),
-        (OtherIterator, "other answers"),
+        (OtherIterator, "different answers"),
         (object, "no method answer"),
     ],
 )

@@ -76,7 +76,7 @@ def test_a_server_that_comes_back_is_asked_again() -> None:
     with serving(limping) as first, serving(steady) as second:
         player = asking([first.url, second.url], concurrency=1, breaker=3)
         assert len(player.answer(questions(120))) == 120
-    assert "it was left" in player.notes[0] and "still down" not in player.notes[0]
+    assert "it went down" in player.notes[0] and "still down" not in player.notes[0]
     assert not player.notes[0].startswith(f"{first.url} gave 0 replies")
 
 
@@ -123,7 +123,7 @@ def test_addresses_decide_the_fingerprint_in_any_order_unless_the_deployment_has
     a, b = "http://localhost:1/v1", "http://localhost:2/v1"
     assert asking([a, b]).fingerprint == asking([b, a]).fingerprint != asking([a]).fingerprint
     assert asking([a, b], version="x").fingerprint == asking([a], version="x").fingerprint
-    with pytest.raises(PlayerError, match="named once"):
+    with pytest.raises(PlayerError, match="given only once"):
         asking([a, a])
     with pytest.raises(PlayerError, match="not the address"):
         resolve(f"openai:m@{a},localhost:2")

@@ -166,7 +166,7 @@ def test_the_probe_takes_data_without_groups() -> None:
 
 
 def test_a_probe_that_finds_no_words_says_so() -> None:
-    with pytest.raises(ProbeError, match="found other words for none of the 8"):
+    with pytest.raises(ProbeError, match="found no wording that it trusts to keep the answer, for any of the 8"):
         list(Rephrase(generator="rules", least=1.1).trials(_plain(), 0))
 
 

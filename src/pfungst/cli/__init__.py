@@ -46,9 +46,9 @@ def told(error: OSError) -> str:
     import errno
 
     hints = {
-        (errno.ENOSPC, errno.EDQUOT, errno.EFBIG): "Make room, and run the same command again: what is done is kept.",
+        (errno.ENOSPC, errno.EDQUOT, errno.EFBIG): "Free space and run the same command again: finished work is kept.",
         (errno.EROFS, errno.EACCES, errno.EPERM): "Choose a place where you may read and write.",
-        (errno.ENOENT, errno.ENOTDIR, errno.ESTALE): "Check the path; a folder may have been removed meanwhile.",
+        (errno.ENOENT, errno.ENOTDIR, errno.ESTALE): "Check the path; a folder may have been removed in the meantime.",
         (errno.EMFILE, errno.ENFILE): "Too many files are open; raise the limit with `ulimit -n`.",
     }
     hint = next((words for numbers, words in hints.items() if error.errno in numbers), "")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def compare(
-    runs: Annotated[list[Path], typer.Argument(help="Two run folders or more, on the same data set.")],
+    runs: Annotated[list[Path], typer.Argument(help="Two or more run folders, on the same data set.")],
     html: Annotated[Path | None, typer.Option(help="Write the comparison as a page to this file.")] = None,
     profile: Annotated[
         bool, typer.Option("--profile", help="Also show which run is at least as good as another everywhere.")

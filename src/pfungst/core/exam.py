@@ -96,7 +96,7 @@ class Exam:
             if not isinstance(name, str) or not is_plain_name(name):
                 raise ProbeError(f"A probe cannot be named {name!r}: its name must be a plain file name.")
         if len(set(names)) != len(names):
-            raise ProbeError(f"Each probe may be named once, but these were: {', '.join(names)}.")
+            raise ProbeError(f"Each probe may be given only once, but these were given: {', '.join(names)}.")
         from pfungst.core.adaptive import check_precision, stopped  # numpy waits until it is needed
 
         if self.precision is not None:

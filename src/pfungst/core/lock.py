@@ -24,8 +24,8 @@ def locked(out: Path) -> Iterator[None]:
         if "locked" in str(error) and _locks_work(out):
             raise PfungstError(f"Another exam is running in {out}. Wait for it, or choose another folder.") from None
         raise PfungstError(
-            f"{out} cannot be written or locked ({error}). Choose another folder: on a disk with room, where you may "
-            "write and locks work, which they do not on every network drive."
+            f"{out} cannot be written or locked ({error}). Choose another folder: on a disk with free space, where "
+            "you may write and where locks work (on some network drives they do not)."
         ) from error
     except sqlite3.DatabaseError:
         # Nothing is kept in the file, so whatever stands in a damaged one is no loss.

@@ -185,9 +185,7 @@ def audit(
     if open_ is None:
         warnings.append("Training and test are about the same images, so the open questions were not asked.")
     elif open_.shared:
-        warnings.append(
-            f"Open questions: {open_.shared} training questions are about images of the test, and left out."
-        )
+        warnings.append(f"Open questions: {open_.shared} training questions are about test images, and are left out.")
     if made[0].vectors is not None and encoder is None:
         warnings.append("Vectors are those of the embedded sentence encoder; the paper averages word vectors.")
     for part, one in zip(("training", "test"), made, strict=True):

@@ -46,7 +46,10 @@ class ParaphraserStudy:
 
     def __post_init__(self) -> None:
         if len(self.files) != 4:
-            raise UsageError("Name four text files: two to learn from and two to test on, with as many lines each.")
+            raise UsageError(
+                "Name four text files: two to learn from and two to test on, with the same number of lines in each "
+                "pair."
+            )
 
 
 @dataclass(frozen=True)

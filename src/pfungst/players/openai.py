@@ -62,7 +62,7 @@ class OpenAIPlayer:
             [Server(address, self.options, _key(address, self.options.api_key_env)) for address in addresses]
         )
         if len(set(servers.names)) < len(servers.names):
-            raise PlayerError(f"Each server is named once, but these were: {', '.join(servers.names)}.")
+            raise PlayerError(f"Each server may be given only once, but these were given: {', '.join(servers.names)}.")
         self.name: str = self.options.name or model
         self.chat: Chat = Chat(model, self.options, DataURLs())
         self._at_once = self.options.concurrency * len(addresses)

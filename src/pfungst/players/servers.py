@@ -154,7 +154,7 @@ class Server:
             more = f" and {len(others)} other reason{'s' * (len(others) > 1)}" if others else ""
             said += f"; {self.failed.total():,} requests failed ({reason}{more})"
         if self.times_left:
-            said += f"; it was left {self.times_left} time{'s' * (self.times_left > 1)}"
+            said += f"; it went down {self.times_left} time{'s' * (self.times_left > 1)}"
             said += " and is still down" if self.down else ""
         if self.open_at == math.inf:
             said += f". {self.down}"

@@ -121,8 +121,8 @@ def _section(
 def _card(findings: Sequence[Mapping[str, Any]], stem: str) -> Any:
     """The report card; its last column, the verdict, is a line of its own on the page and left out of the downloads."""
     note = (
-        "Square brackets: 95% interval. Drop: clean minus disturbed on the same questions. Read every drop against the "
-        "control row, which disturbs nothing."
+        "Square brackets: 95% interval. Drop: clean minus disturbed on the same questions. Compare every drop with "
+        "the control row, which disturbs nothing."
     )
     if all(one["probe"] != "control" for one in findings):
         note += " This exam ran without the control probe."

@@ -46,7 +46,7 @@ def read_runs(paths: Sequence[str | Path]) -> tuple[list[Compared], list[str]]:
     """
     folders = [Path(path) for path in paths]
     if len(folders) < 2:
-        raise PfungstError("Name two runs or more to compare them.")
+        raise PfungstError("Name two or more runs to compare.")
     for folder, count in Counter(folder.resolve() for folder in folders).items():
         if count > 1:
             raise PfungstError(f"{folder} is named {count} times: compare it with other runs.")

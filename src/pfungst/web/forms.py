@@ -64,7 +64,7 @@ class Actions:
             form = await _read(request, session)
             token = request.headers.get(HEADER) or str(form.fields.get(FORM_TOKEN, ""))
             if not self.sessions.is_form_token(session, token):
-                raise Refused(403, "This form is too old or comes from elsewhere. Load the page again and repeat it.")
+                raise Refused(403, "This form is too old or comes from elsewhere. Reload the page and try again.")
             if self.needs_sign_in and not session.may_write and not open_to_all:
                 raise Refused(
                     403, "Sign in with the token of this server first: it was printed where the server was started."

@@ -191,7 +191,7 @@ def _node(record: object, before: Sequence[Node], where: str, index: int) -> Nod
     signature = FUNCTIONS.get(function) if isinstance(function, str) else None
     if signature is None:
         named = "it names no function" if function is None else f"the function {function!r} is unknown"
-        raise DataError(f"{where}: {named}; known are {', '.join(sorted(FUNCTIONS))}.")
+        raise DataError(f"{where}: {named}; the known ones are {', '.join(sorted(FUNCTIONS))}.")
     inputs = record.get("inputs", ())
     values = record.get("value_inputs", record.get("side_inputs", ()))
     if not isinstance(inputs, (list, tuple)) or len(inputs) != len(signature.inputs):

@@ -135,13 +135,17 @@ class FeatureCache:
         text = self._index.read_text(encoding="utf-8", errors="replace") if self._index.exists() else ""
         lines = [line.split(" ") for line in text[: text.rfind("\n") + 1].splitlines()]
         if any(len(line) != 2 for line in lines):
-            raise DataError.at(self.folder, "", "the feature cache is damaged.", "Delete the folder; it is made again.")
+            raise DataError.at(
+                self.folder, "", "the feature cache is damaged.", "Delete the folder; it will be made again."
+            )
         self._rows = {digest: i for i, (digest, _) in enumerate(lines)}
         self._sums = [known for _, known in lines]
         size = int(np.prod(self.backbone.shape)) * self._dtype.itemsize
         there = self._data.stat().st_size if self._data.exists() else 0
         if len(self._rows) != len(lines) or there < len(lines) * size:
-            raise DataError.at(self.folder, "", "the feature cache is damaged.", "Delete the folder; it is made again.")
+            raise DataError.at(
+                self.folder, "", "the feature cache is damaged.", "Delete the folder; it will be made again."
+            )
 
     def _claim(self) -> None:
         about = {"backbone": self.backbone.name, "fingerprint": self.backbone.fingerprint, "shape": self.backbone.shape}

@@ -103,8 +103,8 @@ class Rephrase:
             )
         if not made:
             raise ProbeError(
-                f"The generator {self.generator} found other words for none of the {len(originals)} questions of "
-                f"{data.name} that it trusts to keep the answer."
+                f"The generator {self.generator} found no wording that it trusts to keep the answer, for any of the "
+                f"{len(originals)} questions of {data.name}."
             )
 
     def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:

@@ -183,7 +183,9 @@ def _node(
     kind = one.get("type", one.get("function"))
     signature = NODES.get(kind) if isinstance(kind, str) else None
     if signature is None:
-        raise wrong(f"node {number} has the unknown type {kind!r}.", f"Known are: {', '.join(sorted(NODES))}.")
+        raise wrong(
+            f"node {number} has the unknown type {kind!r}.", f"The known types are: {', '.join(sorted(NODES))}."
+        )
     inputs = one.get("inputs", [])
     if not isinstance(inputs, list) or len(inputs) != len(signature.inputs):
         raise wrong(f"node {number} ({kind}) needs {len(signature.inputs)} inputs, not {inputs!r}.")
