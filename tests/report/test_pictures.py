@@ -1,7 +1,6 @@
 """What a case shows besides words: the images its variants had, where the player looked, the plan of a moved scene."""
 
 import json
-import re
 from dataclasses import replace
 
 import pytest
@@ -16,7 +15,6 @@ from pfungst.probes.control import Control
 from pfungst.probes.protocol import Protocol
 from pfungst.report import add_looks, add_prompts, write_report
 from pfungst.report.cases import sample_of
-from pfungst.report.plan import SIDE, draw_plan
 from tests.conftest import squares
 
 
@@ -126,14 +124,3 @@ def test_a_player_that_fails_to_tell_loses_no_report(tmp_path, caplog):
     assert "no attention maps: no maps today" in caplog.text and not (tmp_path / "looks.json").exists()
     add_looks(tmp_path, Yes(), data)
     assert write_report(tmp_path, data).exists()
-
-
-def test_a_plan_has_an_arrow_for_each_moved_object_from_where_it_stood():
-    thing = {"shape": "cube", "size": "large", "material": "metal", "color": "red"}
-    before = [(0.0, 0.0), (2.0, -1.0), (-2.0, 1.0)]
-    svg = draw_plan([thing, {**thing, "shape": "sphere"}, thing], before, [(1.0, 2.0), (2.0, -1.0), (-2.0, 1.005)])
-    (arrow,) = re.findall(r'class="arrow" x1="([-.0-9]+)" y1="([-.0-9]+)" x2="([-.0-9]+)" y2="([-.0-9]+)"', svg)
-    x1, y1, x2, y2 = map(float, arrow)
-    # x grows to the right, y upwards, and (0, 0) is the middle.
-    assert (x1, y1) == (SIDE / 2, SIDE / 2) and x2 > x1 and y2 < y1
-    assert "Plan view: 1 of 3 objects moved" in svg and svg.count("<rect") == 2 + 3

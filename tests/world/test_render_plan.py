@@ -39,7 +39,22 @@ def test_a_plan_names_every_object(scene):
 def test_only_moved_objects_get_an_arrow(scene):
     moved = scene.moved(scene.positions + np.array([[0, 0], [-1, 0], [0, 1e-6]]))
     root = ElementTree.fromstring(plan_view(moved, 200, moved_from=scene))
-    assert len(list(root.iter(f"{SVG}line"))) == 1
+    (arrow,) = root.iter(f"{SVG}line")
+    # From where the sphere stood, drawn faintly, towards where it stands.
+    (ghost,) = (group for group in root.iter(f"{SVG}g") if group.get("opacity"))
+    (disc,) = ghost.iter(f"{SVG}circle")
+    assert (arrow.get("x1"), arrow.get("y1")) == (disc.get("cx"), disc.get("cy"))
+    right = scene.directions["right"]
+    assert (float(arrow.get("x2")) < float(arrow.get("x1"))) == (right[0] > 0)
+    assert root.get("aria-label") == "plan of a scene with 3 objects, 1 moved"
+
+
+def test_a_scene_that_reaches_far_is_drawn_whole(scene):
+    far = scene.moved(np.array([[0.0, 0.0], [9.0, 9.0], [-9.0, 5.0]]))
+    for root in (plan_view(far, 200), plan_view(scene, 200, moved_from=far)):
+        for circle in ElementTree.fromstring(root).iter(f"{SVG}circle"):
+            x, y, r = (float(circle.get(name)) for name in ("cx", "cy", "r"))
+            assert x - r >= 0 and x + r <= 200 and y - r >= 0 and y + r <= 200
 
 
 def test_right_is_right_and_behind_is_up(scene):

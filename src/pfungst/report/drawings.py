@@ -7,6 +7,7 @@ variants. Third parties register theirs with the entry point group `pfungst.draw
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +22,6 @@ from pfungst.core.registry import Registry
 from pfungst.core.types import PreparingProbe, SearchingProbe
 from pfungst.report.cases import Case
 from pfungst.report.page import environment
-from pfungst.report.plan import draw_plan, is_moved
 from pfungst.report.thumbnails import Thumbnail, Thumbnails
 
 DRAWINGS = Registry(
@@ -189,6 +189,7 @@ def draw_game(case: Case, tools: Tools) -> Any:
     from markupsafe import Markup
 
     from pfungst.probes.game.rows import scene_after
+    from pfungst.world.renderers.plan import STILL, plan_view
 
     row = tools.moves.get(case.example_id)
     if row is None:
@@ -198,9 +199,9 @@ def draw_game(case: Case, tools: Tools) -> Any:
     scenes = {"before": scene, "after": scene_after(row)}
     drawn = {words: _rendered(tools, f"{case.example_id} {words}", one) for words, one in scenes.items()}
     pictures = [(words, image) for words, image in drawn.items() if image is not None]
-    count = sum(is_moved(*pair) for pair in zip(before, after, strict=True))
+    count = sum(math.dist(*pair) > STILL for pair in zip(before, after, strict=True))
     moved = f"{count} of {len(before)} object{'s' if len(before) != 1 else ''} moved"
-    plan = Markup(draw_plan(scene["objects"], before, after))
+    plan = Markup(plan_view(scenes["after"], 300, moved_from=scene))
     return _macros().game(pictures, plan, moved) + draw_variants(case, tools)
 
 

@@ -12,35 +12,6 @@ import numpy.typing as npt
 
 from pfungst.core.files import write_atomic
 from pfungst.probes.game.rows import scenes_of
-from pfungst.world.constants import BOUND, COLOR_RGB, RADIUS
-
-PLAN = 240
-"""Side of a plan view in pixels."""
-
-
-def plan_view(scene: Mapping[str, Any], side: int = PLAN) -> npt.NDArray[np.uint8]:
-    """The scene from above, uint8 (side, side, 3): the camera looks from below right, as in the paper's Figure 6."""
-    import PIL.Image
-    import PIL.ImageDraw
-
-    things = scene["objects"]
-    reach = max(BOUND + 1.0, *(abs(value) + 1.0 for one in things for value in one["3d_coords"][:2]))
-    scale = side / (2 * reach)
-    picture = PIL.Image.new("RGB", (side, side), (244, 244, 244))
-    pen = PIL.ImageDraw.Draw(picture)
-    edge = [(reach + sign * BOUND) * scale for sign in (-1, 1)]
-    pen.rectangle((edge[0], edge[0], edge[1], edge[1]), outline=(200, 200, 200))
-    for one in things:
-        x, y = ((reach + one["3d_coords"][0]) * scale, (reach - one["3d_coords"][1]) * scale)
-        radius = RADIUS[one["size"]] * scale
-        box = (x - radius, y - radius, x + radius, y + radius)
-        dark = (20, 20, 20) if one["material"] == "metal" else (150, 150, 150)
-        draw = pen.rectangle if one["shape"] == "cube" else pen.ellipse
-        draw(box, fill=COLOR_RGB[one["color"]], outline=dark, width=2)
-        if one["shape"] == "cylinder":
-            inner = radius * 0.55
-            pen.ellipse((x - inner, y - inner, x + inner, y + inner), outline=dark, width=1)
-    return np.asarray(picture)
 
 
 def strip(row: Mapping[str, Any]) -> npt.NDArray[np.uint8]:
@@ -48,12 +19,9 @@ def strip(row: Mapping[str, Any]) -> npt.NDArray[np.uint8]:
     import PIL.Image
     import PIL.ImageDraw
 
-    from pfungst.world import render
+    from pfungst.world import before_after
 
-    parts = []
-    for scene in scenes_of(row):
-        parts += [render(scene, 320, 240), plan_view(scene)]
-    images = np.concatenate(parts, axis=1)
+    images = before_after(*scenes_of(row))
     sheet = PIL.Image.new("RGB", (images.shape[1], 240 + 52), (255, 255, 255))
     sheet.paste(PIL.Image.fromarray(images), (0, 0))
     pen = PIL.ImageDraw.Draw(sheet)
