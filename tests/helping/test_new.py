@@ -101,7 +101,7 @@ def test_the_name_of_a_module_is_taken(tmp_path: Path) -> None:
 
 def test_nothing_is_written_over(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(PfungstError, match="already there"):
+    with pytest.raises(PfungstError, match="already exists"):
         write_skeleton("probe", "newest-probe", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 

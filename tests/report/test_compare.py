@@ -188,7 +188,7 @@ def test_a_run_is_not_compared_with_itself_or_alone(tmp_path):
     path = run(tmp_path, "a", 4, squares(8, 1))
     with pytest.raises(PfungstError, match="named 2 times"):
         leaderboard([path, path])
-    with pytest.raises(PfungstError, match="two runs or more"):
+    with pytest.raises(PfungstError, match="two or more runs"):
         leaderboard([path])
 
 

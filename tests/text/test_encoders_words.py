@@ -80,7 +80,7 @@ def test_bad_files_are_errors_with_a_place(name, content, sentence, tmp_path):
 
 
 def test_a_missing_file_is_an_error(tmp_path):
-    with pytest.raises(DataError, match="no such file"):
+    with pytest.raises(DataError, match="no such word vector file"):
         WordVectors.read(tmp_path / "none.txt")
 
 

@@ -51,5 +51,5 @@ def test_fixed_words_do_not_learn_and_others_do(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no such file"):
+    with pytest.raises(DataError, match="no such word vector file"):
         start_words(model(), VOCABULARY, tmp_path / "none.npz")

@@ -160,7 +160,7 @@ BAD_SCENES = {
     "bad rotation": (scene_of({**thing(0, 0), "rotation": "much"}), "rotation must be a finite number"),
     "a direction missing": ({"objects": [thing(0, 0)], "directions": {"left": [1, 0, 0]}}, "lack right, behind, front"),
     "too few relations": (scene_of(thing(0, 0), relationships={"left": []}), "must list 1 objects"),
-    "a relation to nobody": (scene_of(thing(0, 0), relationships={"left": [[3]]}), "not there"),
+    "a relation to nobody": (scene_of(thing(0, 0), relationships={"left": [[3]]}), "does not exist"),
 }
 
 

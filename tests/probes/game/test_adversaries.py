@@ -191,7 +191,7 @@ def test_a_missing_or_wrong_relation_network_is_told(small: list[Example], tmp_p
     from pfungst.probes.game.adversaries import a2c
 
     monkeypatch.setattr(shelf, "SHIPPED", tmp_path / "nothing")
-    assert "no weights for rn-state" in a2c.A2C().about and "starts at random" in a2c.A2C(features="own").about
+    assert "no weights for rn-state" in a2c.A2C().about and "randomly initialised" in a2c.A2C(features="own").about
     relation_network("rn-state", small, tmp_path / "state")
     with pytest.raises(ProbeError, match="sees pixels needs rn"):
         a2c.make_policy(a2c.A2C(sees="pixels", features=str(tmp_path / "state")), 7, 0)
