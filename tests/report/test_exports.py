@@ -46,7 +46,7 @@ def test_nothing_is_replaced_unless_forced(world_run: Path, tmp_path: Path) -> N
     (written,) = export(world_run, "junit", tmp_path / "mine.xml")
     assert written == tmp_path / "mine.xml"
     written.write_text("precious")
-    with pytest.raises(PfungstError, match=r"mine\.xml is already there.*--force"):
+    with pytest.raises(PfungstError, match=r"mine\.xml already exists.*--force"):
         export(world_run, "junit", written)
     assert written.read_text() == "precious"
     export(world_run, "junit", written, force=True)
