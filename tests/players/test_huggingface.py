@@ -310,3 +310,17 @@ def test_device_that_is_not_there_is_a_sentence(vilt: Path) -> None:
         player(vilt, device="cuda:99")
     with pytest.raises(PlayerError, match="is not a device"):
         player(vilt, device="toaster")
+
+
+def test_a_hub_that_cannot_be_reached_is_asked_for_one_file_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def cached_file(where: str, file: str, *, _raise_exceptions_for_connection_errors: bool, **_: object) -> None:
+        asked.append(file)
+        if _raise_exceptions_for_connection_errors:
+            raise OSError("We couldn't connect")
+
+    monkeypatch.setattr(transformers.utils, "cached_file", cached_file)
+    with pytest.raises(PlayerError, match="somebody/model cannot be loaded: OSError: We couldn't connect"):
+        resolve("hf:somebody/model")
+    assert asked == ["config.json"]

@@ -37,14 +37,18 @@ _MODULES = {
 }
 
 
-def settings_of(where: str, file: str, revision: dict[str, str]) -> dict[str, Any]:
-    """A JSON file of a model on the hub or in a folder; empty if it is not there."""
+def settings_of(where: str, file: str, revision: dict[str, str], *, reach: bool = False) -> dict[str, Any]:
+    """A JSON file of a model on the hub or in a folder; empty if it is not there.
+
+    reach: fail where the hub cannot be reached and the file is not in the cache. Every file would wait for its own
+    retries, so the first one that is asked for decides.
+    """
     path = transformers.utils.cached_file(
         where,
         file,
         _raise_exceptions_for_gated_repo=False,
         _raise_exceptions_for_missing_entries=False,
-        _raise_exceptions_for_connection_errors=False,
+        _raise_exceptions_for_connection_errors=reach,
         **revision,
     )
     if path is None:
@@ -62,7 +66,7 @@ def cannot_load(where: str, sentence: str) -> PlayerError:
 
 def check_files(where: str, revision: dict[str, str]) -> None:
     """Refuses what is no model: adapters, code of the repository's own, unknown types, folders without weights."""
-    config = settings_of(where, "config.json", revision)
+    config = settings_of(where, "config.json", revision, reach=True)
     adapter = settings_of(where, "adapter_config.json", revision)
     folder = Path(where)
     local = folder.is_dir()
