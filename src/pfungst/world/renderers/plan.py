@@ -109,7 +109,7 @@ def plan_view(scene: AnyScene, size: int = 240, moved_from: AnyScene | None = No
     )
     parts = [
         f'<svg class="plan" xmlns="http://www.w3.org/2000/svg" width="{size}" height="{size}" '
-        f'viewBox="0 0 {size} {size}" role="img" aria-label="plan of a scene with {len(sheet.scene)} objects{told}">',
+        f'viewBox="0 0 {size} {size}" role="img" aria-label="{told}">',
         f'<rect width="{size}" height="{size}" fill="{_hex(_PAPER)}"/>',
         _polygon(sheet.floor, fill="none", stroke=_hex(_FAINT), width=1.0),
         _polygon(sheet.camera_mark, fill=_hex(_FAINT), stroke="none", width=0.0),
