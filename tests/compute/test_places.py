@@ -104,7 +104,7 @@ def test_devices_are_read_and_each_process_sees_its_own(monkeypatch):
     assert environment("cuda:1") == {"CUDA_VISIBLE_DEVICES": "5"}
     assert environment("cpu") == {}
     assert (own_name("cuda:1"), own_name("cpu")) == ("cuda", "cpu")
-    with pytest.raises(UsageError, match="shows 2 GPUs"):
+    with pytest.raises(UsageError, match="has 2 GPUs"):
         environment("cuda:2")
 
 

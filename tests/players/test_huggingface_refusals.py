@@ -79,7 +79,7 @@ def test_unknown_type_asks_for_a_newer_version(folder: Path) -> None:
 def test_code_of_its_own_is_named_and_other_ways_are_told(folder: Path) -> None:
     edit(folder, model_type="never_heard_of", auto_map={"AutoConfig": "configuration_evil.Config"})
     (folder / "configuration_evil.py").write_text("raise SystemExit('ran')")
-    refused(folder, "code of its own (configuration_evil.py)", "never run", "openai:")
+    refused(folder, "its own code (configuration_evil.py)", "never run", "openai:")
 
 
 def test_folder_without_weights(folder: Path) -> None:
