@@ -313,14 +313,15 @@ def test_device_that_is_not_there_is_a_sentence(vilt: Path) -> None:
 
 
 def test_a_hub_that_cannot_be_reached_is_asked_for_one_file_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
     asked: list[str] = []
 
-    def cached_file(where: str, file: str, *, _raise_exceptions_for_connection_errors: bool, **_: object) -> None:
+    def download(where: str, file: str, **_: object) -> str:
         asked.append(file)
-        if _raise_exceptions_for_connection_errors:
-            raise OSError("We couldn't connect")
+        raise LocalEntryNotFoundError("no connection")
 
-    monkeypatch.setattr(transformers.utils, "cached_file", cached_file)
+    monkeypatch.setattr(transformers.utils.hub, "hf_hub_download", download)
     with pytest.raises(PlayerError, match="somebody/model cannot be loaded: OSError: We couldn't connect"):
         resolve("hf:somebody/model")
     assert asked == ["config.json"]

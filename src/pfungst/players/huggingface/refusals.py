@@ -43,14 +43,22 @@ def settings_of(where: str, file: str, revision: dict[str, str], *, reach: bool 
     reach: fail where the hub cannot be reached and the file is not in the cache. Every file would wait for its own
     retries, so the first one that is asked for decides.
     """
-    path = transformers.utils.cached_file(
-        where,
-        file,
-        _raise_exceptions_for_gated_repo=False,
-        _raise_exceptions_for_missing_entries=False,
-        _raise_exceptions_for_connection_errors=reach,
-        **revision,
-    )
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        path = transformers.utils.cached_file(
+            where,
+            file,
+            _raise_exceptions_for_gated_repo=False,
+            # It tells of a hub that it does not reach only where it tells of missing files too.
+            _raise_exceptions_for_missing_entries=reach,
+            _raise_exceptions_for_connection_errors=reach,
+            **revision,
+        )
+    except OSError as error:
+        if not reach or isinstance(error.__cause__, LocalEntryNotFoundError):
+            raise
+        path = None
     if path is None:
         return {}
     try:

@@ -104,12 +104,10 @@ def plan_view(scene: AnyScene, size: int = 240, moved_from: AnyScene | None = No
     """
     size, _ = check_size(size, size)
     sheet = _Sheet.of(scene, size, moved_from)
-    told = f"plan of a scene with {len(sheet.scene)} objects" + (
-        f", {len(sheet.moves)} moved" if sheet.before is not None else ""
-    )
+    moved = "" if sheet.before is None else f", {len(sheet.moves)} moved"
     parts = [
         f'<svg class="plan" xmlns="http://www.w3.org/2000/svg" width="{size}" height="{size}" '
-        f'viewBox="0 0 {size} {size}" role="img" aria-label="{told}">',
+        f'viewBox="0 0 {size} {size}" role="img" aria-label="plan of a scene with {len(sheet.scene)} objects{moved}">',
         f'<rect width="{size}" height="{size}" fill="{_hex(_PAPER)}"/>',
         _polygon(sheet.floor, fill="none", stroke=_hex(_FAINT), width=1.0),
         _polygon(sheet.camera_mark, fill=_hex(_FAINT), stroke="none", width=0.0),
