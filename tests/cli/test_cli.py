@@ -49,8 +49,11 @@ def test_every_kind_of_part_is_listed(folder, pfungst):
     assert {"control", "blind", "noise", "rephrase"} <= {name for name, _ in found["probes"]}
     assert {"oracle", "openai", "hf"} <= {name for name, _ in found["players"]}
     assert "lasso" in {name for name, _ in found["rankers"]}
-    assert {"rules", "vqg"} <= {name for name, line in found["rephrasers"] if line}
-    assert {"a2c", "committee", "rsg"} <= {name for name, line in found["adversaries"] if line}
+    assert {"rules", "vqg"} <= {name for name, _ in found["rephrasers"]}
+    assert {"a2c", "committee", "rsg"} <= {name for name, _ in found["adversaries"]}
+    assert [(kind, row[0]) for kind, rows in found.items() for row in rows if not row[1]] == [], (
+        "says nothing of itself"
+    )
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,10 @@ _BY_ID = re.compile(r'\s*\{\s*"[^"]{1,40}"\s*:\s*\{[^{}\[\]]{0,4000}"question"\s
 
 
 class TableFiles(Format):
-    """A table of questions. Each file is a split named after it; `val-00000-of-00002.parquet` is part of `val`. A
-    Parquet file of images alone, with their ids, brings the images of questions that name them."""
+    """A table of questions: JSON lines, CSV, TSV or Parquet.
+
+    Each file is a split named after it; `val-00000-of-00002.parquet` is part of `val`. A Parquet file of images alone,
+    with their ids, brings the images of questions that name them."""
 
     name = "table"
     title = "JSON lines, CSV, TSV or Parquet"
