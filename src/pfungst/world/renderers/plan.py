@@ -229,7 +229,7 @@ def _svg_object(sheet: _Sheet, one: SceneObject, number: int) -> str:
 def _svg_arrow(start: Point, end: Point) -> str:
     shaft, head = _arrow(start, end, 2.0)
     line = (
-        f'<line x1="{start[0]:.2f}" y1="{start[1]:.2f}" x2="{shaft[0]:.2f}" y2="{shaft[1]:.2f}" '
+        f'<line class="arrow" x1="{start[0]:.2f}" y1="{start[1]:.2f}" x2="{shaft[0]:.2f}" y2="{shaft[1]:.2f}" '
         f'stroke="{_hex(_ARROW)}" stroke-width="2"/>'
     )
     return line + _polygon(head, _hex(_ARROW), "none", 0.0)
