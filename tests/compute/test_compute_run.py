@@ -131,6 +131,18 @@ def test_the_bar_prints_the_last_state_where_there_is_no_terminal(tmp_path, capf
     assert "3/3" in error
 
 
+def test_long_work_says_how_far_it_is_in_a_log_file_too(monkeypatch, capfd):
+    from pfungst.cli import show
+
+    now = [0.0]
+    monkeypatch.setattr(show, "monotonic", lambda: now[0])
+    with show.progress_bar() as bar:
+        for done, second in enumerate((10, 29, 31, 45, 70)):
+            now[0] = second
+            bar("asking [1]", 1000 * done, 5000)
+        assert capfd.readouterr().err.splitlines() == ["asking [1]: 2,000 of 5,000", "asking [1]: 4,000 of 5,000"]
+
+
 def test_no_shards_give_no_files(tmp_path):
     assert run_shards(jobs.draw, [], tmp_path, on="processes") == []
 

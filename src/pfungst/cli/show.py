@@ -7,6 +7,7 @@ import logging
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from pfungst.core import Progress
@@ -88,6 +89,10 @@ def show_table(table: Table) -> None:
     print_table(table.title, table.columns, [[format_cell(jsonable(cell)) for cell in row] for row in table.rows])
 
 
+PROGRESS_EVERY = 30.0
+"""Seconds between two lines of progress in a file or pipe, where bars cannot move."""
+
+
 @contextmanager
 def progress_bar(quiet: bool = False) -> Iterator[Progress]:
     """Progress on standard error, so that standard output stays clean for --json; nothing if quiet."""
@@ -103,11 +108,16 @@ def progress_bar(quiet: bool = False) -> Iterator[Progress]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Bars(*columns, TimeRemainingColumn(), console=Console(file=sys.stderr)) as bars:
         tasks: dict[str, Any] = {}
+        said = monotonic()
 
         def show(what: str, done: int, total: int) -> None:
+            nonlocal said
             kind = what.partition(" · ")[0]
             if kind not in tasks:
                 tasks[kind] = bars.add_task(what, total=total)
             bars.update(tasks[kind], description=what, completed=done, total=total)
+            if not bars.console.is_terminal and monotonic() - said >= PROGRESS_EVERY:
+                said = monotonic()
+                bars.console.print(f"{what}: {done:,} of {total:,}", markup=False, soft_wrap=True)
 
         yield show
