@@ -189,7 +189,7 @@ def _verdict(original: Finding, rep: Finding, drop: Finding, scores: Sequence[Fi
     last = scores[-1] if scores else None
     sentence = (
         f"Rephrasing costs {measure.with_interval(drop)} of accuracy ({measure.percent(original.value)} to "
-        f"{measure.percent(rep.value)}), and change the answer in {measure.with_interval(flips)} of the groups."
+        f"{measure.percent(rep.value)}) and changes the answer in {measure.with_interval(flips)} of the groups."
     )
     if last is None:
         return sentence
