@@ -23,6 +23,11 @@ def no_progress(what: str, done: int, total: int) -> None:
     """A progress callback that shows nothing."""
 
 
+def shifted(progress: Progress, before: int, total: int) -> Progress:
+    """One bar over all stages: this one begins after `before` of `total`."""
+    return lambda what, done, _: progress(what, before + done, total)
+
+
 @dataclass(frozen=True, slots=True)
 class Example:
     """One question of a data set, with all that is known about it."""

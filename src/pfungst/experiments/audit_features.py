@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ import numpy.typing as npt
 from pfungst.core import Image, MissingExtra
 from pfungst.core.files import cache_dir, write_atomic
 from pfungst.core.images import as_rgb
-from pfungst.core.types import Progress, no_progress
+from pfungst.core.types import Progress, no_progress, shifted
 
 Floats = npt.NDArray[np.float32]
 Features = Callable[[Image], Floats]
@@ -98,8 +97,8 @@ def table_of(
         blocks = []
         for start in range(0, len(images), BLOCK):
             some = slice(start, start + BLOCK)
-            shifted = partial(_shifted, progress, start, len(images))
-            blocks.append(table_of(images[some], features, shifted, None if maps is None else maps[some]))
+            told = shifted(progress, start, len(images))
+            blocks.append(table_of(images[some], features, told, None if maps is None else maps[some]))
         return np.concatenate(blocks)
     name = f"{getattr(features, '__module__', '')}.{getattr(features, '__qualname__', repr(features))}"
     version = getattr(features, "fingerprint", name)
@@ -138,10 +137,6 @@ def grids_of(images: Sequence[Image], features: Features, progress: Progress = n
     from pfungst.models.features import FeatureCache
 
     return FeatureCache(backbone).get(images, progress)
-
-
-def _shifted(progress: Progress, start: int, total: int, what: str, done: int, _: int) -> None:
-    progress(what, start + done, total)
 
 
 def _one_by_one(images: Sequence[Image], features: Features, progress: Progress) -> Floats:

@@ -11,6 +11,7 @@ from pathlib import Path
 from pfungst.compute import Shard, run_shards
 from pfungst.core import Progress
 from pfungst.core.files import write_atomic
+from pfungst.core.types import shifted
 from pfungst.world.made_files import checksum, intact, records
 
 _BLOCK = 2000
@@ -67,11 +68,6 @@ class Pictures:
         for left in (self.place / ".done", self.place / ".tmp"):
             shutil.rmtree(left, ignore_errors=True)
         (self.place / ".lock").unlink(missing_ok=True)
-
-
-def shifted(progress: Progress, before: int, total: int) -> Progress:
-    """One bar over all stages: this one begins after `before` of `total`."""
-    return lambda what, done, _: progress(what, before + done, total)
 
 
 def draw_picture(shard: Shard) -> bytes:

@@ -29,11 +29,11 @@ from pfungst import __version__
 from pfungst.compute import Shard, run_shards, split_range
 from pfungst.core import DataError, Progress
 from pfungst.core.files import write_json
-from pfungst.core.types import no_progress
+from pfungst.core.types import no_progress, shifted
 from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH, MIN_VISIBLE_PIXELS
 from pfungst.world.images import renderer_version
 from pfungst.world.made_files import checksum, compact, intact, json_list, records
-from pfungst.world.made_pictures import Pictures, shifted
+from pfungst.world.made_pictures import Pictures
 from pfungst.world.questions.balance import RESET_EVERY
 from pfungst.world.questions.generating import REPHRASINGS, Question, check_phrasings, generate
 from pfungst.world.questions.loading import load_templates
