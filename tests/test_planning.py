@@ -245,3 +245,13 @@ def test_what_was_stopped_before_is_told(tmp_path: Path) -> None:
     with compared(tmp_path) as finish:
         (sentence,) = finish()
     assert "(10 s planned)" in sentence.replace("0:00:10", "10 s") and "stopped before" in sentence
+
+
+@pytest.mark.parametrize("content", ["{}", '{"estimate": 3}', '{"estimate": {"hours": 1}}', '{"estim'])
+def test_a_damaged_plan_is_refused_before_the_work_begins(tmp_path: Path, content: str) -> None:
+    from pfungst.core import PfungstError
+    from pfungst.core.estimate import compared
+
+    (tmp_path / "plan.json").write_text(content)
+    with pytest.raises(PfungstError, match=r"plan\.json"), compared(tmp_path):
+        raise AssertionError("it has begun")

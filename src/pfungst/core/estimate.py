@@ -12,6 +12,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from pfungst.core.errors import PfungstError
 from pfungst.core.files import read_json, write_json
 from pfungst.core.stored import count_answers
 
@@ -47,7 +48,10 @@ def compared(result: Path | None) -> Iterator[Callable[[], tuple[str, ...]]]:
         return
     plan = _plan(result)
     told = read_json(plan)
-    estimate = Taken(**told["estimate"])
+    try:
+        estimate = Taken(**told["estimate"])
+    except (KeyError, TypeError) as error:
+        raise PfungstError(f"{plan} is not an estimate that `pfungst plan` wrote. Delete it.") from error
     before, started = count_answers(result), perf_counter()
     if estimate.queries is None and "truth" not in told:
         # What was stopped on the way cannot be told from the results, as stored answers tell it of an exam.
