@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import pfungst
 from pfungst.core import Answer, Dataset, Exam, Example
 from pfungst.probes.control import Control
 from pfungst.report import write_report
@@ -143,8 +144,8 @@ def test_a_section_leads_to_its_cases(visit, report) -> None:
     assert page.locator("select[name=probe]").input_value() == "rephrase"
 
 
-def test_a_report_of_one_probe_leads_to_its_cases_too(visit, runs) -> None:
-    page = visit(runs[1] / "report.html")
+def test_a_report_of_one_probe_leads_to_its_cases_too(visit, tmp_path) -> None:
+    page = visit(pfungst.examine("prior", "world", ["control"], tmp_path / "run", limit=20).report)
     assert page.locator("select[name=probe]").count() == 0
     page.fill("input[name=text]", "no such words anywhere")
     page.locator('[data-show="control"]').click()
