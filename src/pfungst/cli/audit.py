@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pfungst.cli.decoys import Balanced, Fallback, PerKind, Vectors
-from pfungst.cli.examine import DryRun, Images, Json, Seed, SkipBad
+from pfungst.cli.examine import DryRun, Images, Json, Seed, SkipBad, data_options
+from pfungst.cli.plan import print_work, told_beside
+from pfungst.cli.show import print_json, print_table, progress_bar
 from pfungst.cli.where import On, Workers, place
+from pfungst.core import UsageError
+from pfungst.core.files import jsonable, write_json
 
 if TYPE_CHECKING:
     from pfungst.experiments.audit_config import Cell
@@ -65,13 +70,7 @@ def audit(
     as_json: Json = False,
 ) -> None:
     """Can a data set be answered without the image, without the question, without both?"""
-    from functools import partial
-
-    from pfungst.cli.examine import data_options
-    from pfungst.cli.plan import print_work, told_beside
-    from pfungst.cli.show import print_json, print_table, progress_bar
     from pfungst.compute import working
-    from pfungst.core.files import jsonable, write_json
     from pfungst.data import load
     from pfungst.experiments.audit import audit as run_audit
     from pfungst.experiments.audit_config import SEES, ScorerConfig, find_models
@@ -120,8 +119,6 @@ def audit(
 
 
 def _human(given: list[str]) -> dict[str, float]:
-    from pfungst.core import UsageError
-
     shares = {}
     for word in given:
         if word.endswith(".json"):

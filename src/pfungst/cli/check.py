@@ -7,7 +7,9 @@ from typing import Annotated
 import typer
 
 from pfungst.cli import PROBLEMS_FOUND
-from pfungst.cli.examine import Images, Json, SkipBad
+from pfungst.cli.examine import Images, Json, SkipBad, data_options
+from pfungst.cli.show import tell
+from pfungst.core.code import own_modules
 
 app: typer.Typer = typer.Typer(help="Check that your own parts follow the rules.", no_args_is_help=True)
 data_app: typer.Typer = typer.Typer(help="Look at data sets.", no_args_is_help=True)
@@ -21,7 +23,6 @@ def check_player(
 ) -> None:
     """Does a player answer in order, one answer per query, the same in any batch?"""
 
-    from pfungst.core.code import own_modules
     from pfungst.data import load
     from pfungst.players import check_player as run_check
     from pfungst.players import resolve
@@ -71,8 +72,6 @@ def check_renderer(renderer: Annotated[str, typer.Argument(help="A renderer.")],
 
 
 def _tell(problems: list[str], as_json: bool) -> None:
-    from pfungst.cli.show import tell
-
     tell({"problems": problems}, [f"- {problem}" for problem in problems] or ["No problem found."], as_json)
     if problems:
         raise typer.Exit(PROBLEMS_FOUND)
@@ -91,8 +90,6 @@ def check_data(
     as_json: Json = False,
 ) -> None:
     """Count what a data set holds, and name every bad record with file and position."""
-    from pfungst.cli.examine import data_options
-    from pfungst.cli.show import tell
     from pfungst.data import check
 
     report = check(spec, **data_options(images, skip_bad))

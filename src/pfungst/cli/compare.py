@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pfungst.cli.examine import Json
+from pfungst.cli.examine import Json, data_of
+from pfungst.cli.show import print_json, print_table, progress_bar
+from pfungst.core.files import jsonable
 
 if TYPE_CHECKING:
     from pfungst.report.compare import Comparison
@@ -28,8 +30,6 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare runs on the examples all have: paired differences, intervals, tests, flips, ranks."""
-    from pfungst.cli.examine import data_of
-    from pfungst.cli.show import print_json, progress_bar
     from pfungst.report.compare import compare as compare_two
     from pfungst.report.compare_html import write_comparison
     from pfungst.report.harness import harness_pairs
@@ -72,8 +72,6 @@ def compare(
 
 
 def _print_profile(found: Profile) -> None:
-    from pfungst.cli.show import print_table
-    from pfungst.core.files import jsonable
     from pfungst.report.card import format_finding
 
     rows = [
@@ -86,7 +84,6 @@ def _print_profile(found: Profile) -> None:
 
 
 def _print_board(board: Leaderboard) -> None:
-    from pfungst.cli.show import print_table
     from pfungst.report.card import format_cell
     from pfungst.report.compare_html import board_rows, verdict
 
@@ -102,8 +99,6 @@ def _print_board(board: Leaderboard) -> None:
 
 
 def _print_two(runs: list[Path], rows: list[Comparison]) -> None:
-    from pfungst.cli.show import print_table
-    from pfungst.core.files import jsonable
     from pfungst.report.card import format_finding, format_p
 
     columns = ("probe", "variant", "first", "second", "difference", "p", "r>w", "w>r", "w>w'", "n")

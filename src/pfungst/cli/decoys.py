@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pfungst.cli.examine import DryRun, Images, Json, Seed, SkipBad
+from pfungst.cli.examine import DryRun, Images, Json, Seed, SkipBad, data_options
+from pfungst.cli.plan import print_work, told_beside
+from pfungst.cli.show import print_json, print_table, progress_bar
 from pfungst.cli.where import On, Replicas, Workers, place
+from pfungst.core import PfungstError, UsageError
+from pfungst.core.code import own_modules
+from pfungst.core.store import AnswerStore
 
 if TYPE_CHECKING:
     from pfungst.core import Dataset
@@ -64,13 +71,7 @@ def decoys(
 
     Decoys come only from the split that is read. To continue a run that was stopped, run the same command again.
     """
-    import shutil
-
-    from pfungst.cli.examine import data_options
-    from pfungst.cli.plan import told_beside
-    from pfungst.cli.show import progress_bar
     from pfungst.compute import working
-    from pfungst.core import UsageError
     from pfungst.data import load
     from pfungst.probes.decoys import build, write
     from pfungst.probes.decoys.files import check_ending
@@ -110,9 +111,6 @@ def decoys(
 
 
 def _plan(data: Dataset, player: str | None, out: Path, as_json: bool, *, kinds: list[str], **settings: Any) -> None:
-    from dataclasses import replace
-
-    from pfungst.cli.plan import print_work
     from pfungst.planning import plan_decoys
     from pfungst.probes.decoys import build, write
 
@@ -133,7 +131,6 @@ def _plan(data: Dataset, player: str | None, out: Path, as_json: bool, *, kinds:
 
 
 def _filters(data: Dataset, encoder: str | None, threshold: float) -> list[Any]:
-    from pfungst.core import PfungstError
     from pfungst.probes.decoys import EmbeddingFilter, WupFilter, confusions
     from pfungst.probes.decoys.building import find_encoder
 
@@ -148,8 +145,6 @@ def _mined(
 ) -> dict[str, tuple[str, ...]] | None:  # fmt: skip
     """What the player says wrongly, where that is asked for. Its answers are kept beside the finished decoys."""
 
-    from pfungst.core.code import own_modules
-    from pfungst.core.store import AnswerStore
     from pfungst.players import resolve
     from pfungst.players.replicas import closing
     from pfungst.players.replicate import ReplicaSettings, replicate
@@ -169,7 +164,6 @@ def _mined(
 
 
 def _print(made: DecoySet, out: Path, left_out: int, as_json: bool, words: bool) -> None:
-    from pfungst.cli.show import print_json, print_table
     from pfungst.probes.decoys import rules
 
     found = {name: rules(made, name) for name in made.variants}

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pfungst import api
+from pfungst.cli.show import print_json, print_table, progress_bar
 from pfungst.cli.where import On, Replicas
+from pfungst.core import PfungstError, Place
+from pfungst.core.code import own_modules
+from pfungst.core.estimate import shown_bytes, shown_seconds
+from pfungst.core.exam import labelled
+from pfungst.core.settings import split_settings
 
 if TYPE_CHECKING:
     from pfungst.core import Dataset
@@ -73,12 +80,7 @@ def examine(
 
     Run the same command again to resume a run that was stopped; nothing is asked twice.
     """
-    from pfungst import api
-    from pfungst.cli.show import progress_bar
-    from pfungst.core import Place
     from pfungst.core.adaptive import money
-    from pfungst.core.code import own_modules
-    from pfungst.core.settings import split_settings
 
     own_modules()
     most = None if budget is None else money(budget)
@@ -115,9 +117,6 @@ def examine(
 
 def print_plan(plan: Plan, as_json: bool) -> None:
     """What an exam would ask and take."""
-    from pfungst.cli.show import print_json, print_table
-    from pfungst.core.estimate import shown_bytes, shown_seconds
-
     if as_json:
         print_json(asdict(plan))
         return
@@ -155,7 +154,6 @@ def data_options(images: Path | None, skip_bad: bool) -> dict[str, Any]:
 def data_of(run: Path, config: Mapping[str, Any], lost: str) -> Dataset | None:
     """The examples of a run; None, and a line that says what is lost by it, where they cannot be had."""
     from pfungst.api import load_again, part_again
-    from pfungst.core import PfungstError
 
     try:
         return part_again(load_again(config, run), config)
@@ -166,8 +164,6 @@ def data_of(run: Path, config: Mapping[str, Any], lost: str) -> Dataset | None:
 
 def print_run(path: Path, as_json: bool, label: str = "") -> None:
     """The report card of a run, and where its report is; `label` names a second reading of it."""
-    from pfungst.cli.show import print_json, print_table
-    from pfungst.core.exam import labelled
     from pfungst.report.card import CARD_COLUMNS, card_rows
     from pfungst.report.findings import read_findings, read_judge
 

@@ -17,7 +17,10 @@ import typer
 from typer.core import TyperGroup
 
 from pfungst.cli.examine import DryRun, Json
+from pfungst.cli.plan import print_work
+from pfungst.cli.show import print_json, progress_bar, show_table
 from pfungst.cli.where import On, Workers, place
+from pfungst.core.settings import REQUIRED, describe_settings, parse_settings, read_settings
 
 if TYPE_CHECKING:
     import click
@@ -72,7 +75,6 @@ def make_command(name: str) -> click.Command:
 def _function(experiment: Experiment[Any, Any]) -> Any:
     """What typer makes a command of: a function whose parameters are the fields."""
     from pfungst.compute import working
-    from pfungst.core.settings import describe_settings
 
     fields = {field.name: field for field in dataclasses.fields(experiment.config)}
     settings = describe_settings(experiment.config)
@@ -90,7 +92,6 @@ def _function(experiment: Experiment[Any, Any]) -> Any:
         where = place("local", None) if "on" in fields else place(given.pop("on"), given.pop("workers"))
         config = make_config(experiment, given)
         if dry_run:
-            from pfungst.cli.plan import print_work
             from pfungst.planning import plan_experiment
 
             print_work(plan_experiment(experiment, out or experiment.folder(config)), None, as_json)
@@ -118,8 +119,6 @@ def _named(name: str, hint: Any, default: Any = None) -> inspect.Parameter:
 
 def _parameter(setting: Setting, metadata: Mapping[str, Any]) -> inspect.Parameter:
     """A field as a parameter that typer understands."""
-    from pfungst.core.settings import REQUIRED
-
     hint, default = setting.hint, setting.default
     origin = typing.get_origin(hint) or hint
     plain = {bool, int, float, str, Path}
@@ -149,8 +148,6 @@ def _names(setting: Setting, metadata: Mapping[str, Any]) -> tuple[str, ...]:
 
 def make_config(experiment: Experiment[Any, Any], given: Mapping[str, Any]) -> Any:
     """The configuration from what was given on the command line."""
-    from pfungst.core.settings import parse_settings, read_settings
-
     values: dict[str, Any] = {}
     for field in dataclasses.fields(experiment.config):
         hint: Any = typing.get_type_hints(experiment.config)[field.name]
@@ -175,7 +172,6 @@ def _anything(**settings):  # type: ignore[no-untyped-def]
 
 def show(experiment: Experiment[Any, Any], config: Any, out: Path, as_json: bool) -> None:
     """Run it and print its tables."""
-    from pfungst.cli.show import print_json, progress_bar, show_table
     from pfungst.experiments import perform
 
     with progress_bar() as progress:

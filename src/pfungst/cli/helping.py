@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pfungst import __version__
 from pfungst.cli import PROBLEMS_FOUND
 from pfungst.cli.examine import Json
+from pfungst.cli.show import print_json, print_table, tell
+from pfungst.core.files import cache_root
 
 if TYPE_CHECKING:
     from pfungst.helping.tour import Choice
@@ -28,8 +31,6 @@ Docs: docs/index.md in the source, tutorials first; `make docs` builds the site.
 
 def greet() -> None:
     """Print it."""
-    from pfungst import __version__
-
     print(GREETING.format(version=__version__))
 
 
@@ -42,7 +43,6 @@ def tour(
 
     In a terminal it stops before each step: Enter runs it, s skips it, q ends the tour.
     """
-    from pfungst.cli.show import print_json
     from pfungst.helping import walk
 
     asks = not (yes or as_json) and sys.stdin.isatty()
@@ -74,7 +74,6 @@ def new(
     as_json: Json = False,
 ) -> None:
     """Write a small package for your own part: working code, its entry point and its tests."""
-    from pfungst.cli.show import tell
     from pfungst.helping import write_skeleton
 
     folder = out or Path(name)
@@ -88,7 +87,6 @@ def doctor(as_json: Json = False) -> None:
 
     Exits with 3 if something keeps Pfungst from working; missing optional parts do not count.
     """
-    from pfungst.cli.show import print_json, print_table
     from pfungst.helping import diagnose
 
     found = diagnose()
@@ -119,8 +117,6 @@ def cache(
 
     What is cleared is made again when needed. What was paid for (`rephrasings`) is cleared only if you name it.
     """
-    from pfungst.cli.show import print_json, print_table
-    from pfungst.core.files import cache_root
     from pfungst.helping import clear as clear_cache
     from pfungst.helping import kept
     from pfungst.helping.cache import sized

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from pfungst.cli.examine import Images, Json, SkipBad
+from pfungst.cli.examine import Images, Json, SkipBad, data_options, print_run
+from pfungst.cli.show import progress_bar
 
 
 def import_logs(
@@ -36,10 +38,6 @@ def import_logs(
     Reads VQA results, LLaVA answers, lmms-eval, lm-eval, VLMEvalKit, inspect and evalscope logs, and tables whose
     columns are named: FILE?reply=output&id=qid.
     """
-    import sys
-
-    from pfungst.cli.examine import data_options, print_run
-    from pfungst.cli.show import progress_bar
     from pfungst.importing import import_logs as run_import
 
     with progress_bar() as progress:

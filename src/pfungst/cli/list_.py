@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pfungst.cli.examine import Json
+from pfungst.cli.show import print_json, print_table
 from pfungst.core.errors import PfungstError
+from pfungst.core.settings import REQUIRED, describe_settings
 
 if TYPE_CHECKING:
     from pfungst.core.registry import Registry
@@ -30,8 +32,6 @@ def list_parts(
     `pfungst list probes noise` shows a part's settings; `pfungst list models film` how a model was trained and
     what it was measured on.
     """
-    from pfungst.cli.show import print_json, print_table
-
     found = parts()
     if kind is not None:
         if kind not in found:
@@ -51,9 +51,6 @@ def list_parts(
 
 
 def _print_settings(kind: str, name: str, as_json: bool) -> None:
-    from pfungst.cli.show import print_json, print_table
-    from pfungst.core.settings import REQUIRED
-
     words = {None: "none", True: "yes", False: "no", REQUIRED: "required"}
     rows = [
         (one.name, one.type, next((words[key] for key in words if one.default is key), str(one.default)), one.about)
@@ -69,7 +66,6 @@ def _print_settings(kind: str, name: str, as_json: bool) -> None:
 
 
 def _print_card(name: str, as_json: bool) -> None:
-    from pfungst.cli.show import print_json
     from pfungst.models.card import shipped_card, shipped_cards
 
     card = shipped_card(name)
@@ -118,7 +114,6 @@ def parts() -> dict[str, list[tuple[str, ...]]]:
 
 def settings(kind: str, name: str) -> list[Setting]:
     """What can be set of a part, with a line about each."""
-    from pfungst.core.settings import describe_settings
     from pfungst.data.formats import get_format
     from pfungst.players.registry import options_of
     from pfungst.probes import PROBES

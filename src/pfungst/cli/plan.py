@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pfungst.cli.examine import Json
+from pfungst.cli.show import print_json, print_table
+from pfungst.core import UsageError
+from pfungst.core.estimate import Taken, compared, keep, shown_bytes, shown_seconds
 
 if TYPE_CHECKING:
     from pfungst.planning import WorkPlan
@@ -35,7 +39,6 @@ def plan(
     import click
 
     from pfungst.cli.app import app
-    from pfungst.core import UsageError
     from pfungst.planning import trying
 
     words = [command, *context.args]
@@ -60,10 +63,6 @@ def plan(
 def print_work(planned: WorkPlan, result: Path | None, as_json: bool) -> None:
     """What a command that asks nobody would take; kept beside its result for the command to compare, if it was
     planned."""
-    from dataclasses import asdict
-
-    from pfungst.cli.show import print_json, print_table
-    from pfungst.core.estimate import Taken, keep, shown_bytes, shown_seconds
     from pfungst.planning import trials_wanted
 
     if trials_wanted() and result is not None and planned.seconds is not None:
@@ -85,8 +84,6 @@ def print_work(planned: WorkPlan, result: Path | None, as_json: bool) -> None:
 @contextmanager
 def told_beside(result: Path | None, as_json: bool) -> Iterator[None]:
     """Around the work of a command that asks nobody: says at its end how it compares with its plan, if there is one."""
-    from pfungst.core.estimate import compared
-
     with compared(result) as finish:
         yield
         for sentence in finish():

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from pfungst.cli.examine import DryRun, Images, Json, Open, Options, Seed, SkipBad
+from pfungst import api
+from pfungst.cli.examine import DryRun, Images, Json, Open, Options, Seed, SkipBad, data_options, print_plan, print_run
+from pfungst.cli.show import print_json, progress_bar, show_table
 from pfungst.cli.where import Replicas
-
-if TYPE_CHECKING:
-    from pfungst.core import Table
+from pfungst.core import Place, Table, read_config
+from pfungst.core.code import own_modules
+from pfungst.core.settings import split_settings
+from pfungst.core.store import AnswerStore
 
 
 def play(
@@ -73,14 +77,6 @@ def play(
     This is `pfungst examine` with only the probe `game`, plus the paper's tables and images. Run the
     same command again to resume a run that was stopped; nothing is asked twice.
     """
-    import sys
-
-    from pfungst import api
-    from pfungst.cli.examine import data_options
-    from pfungst.cli.show import progress_bar
-    from pfungst.core import Place, read_config
-    from pfungst.core.code import own_modules
-    from pfungst.core.settings import split_settings
     from pfungst.players.recipe import Recipe
     from pfungst.probes.game.extras import add_extras
     from pfungst.probes.game.probe import Game
@@ -100,7 +96,6 @@ def play(
         "open_questions": open_questions, "data_options": about_data, "player_options": options,
     }  # fmt: skip
     if dry_run:
-        from pfungst.cli.examine import print_plan
         from pfungst.planning import plan
 
         print_plan(plan(**asked), as_json)
@@ -123,9 +118,6 @@ def play(
 
 
 def _print(folder: Path, as_json: bool) -> None:
-    from pfungst.cli.examine import print_run
-    from pfungst.cli.show import print_json, show_table
-    from pfungst.core import Table
     from pfungst.probes.game import read_result, table_2, table_4, table_b1
     from pfungst.report.findings import read_extras, read_findings
 
@@ -158,8 +150,6 @@ def games(
 ) -> None:
     """Put games side by side: the tables of the paper, success by budget, and what transfers."""
 
-    from pfungst.cli.show import print_json, show_table
-    from pfungst.core.code import own_modules
     from pfungst.probes.game import read_result, table_2, table_4, table_b1, table_b3
     from pfungst.probes.game.tables import apart, budget_table
 
@@ -179,8 +169,6 @@ def games(
 
 def _matrix(runs: list[Path]) -> Table:
     """Scenes found against the player of each run, tried on the players of all runs."""
-    from pfungst.core import read_config
-    from pfungst.core.store import AnswerStore
     from pfungst.players.recipe import Recipe
     from pfungst.probes.game import fooled_rows, read_moves, read_result
     from pfungst.probes.game.transfer import Tried, transfer_table

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pfungst.cli.examine import DryRun, Json
+from pfungst.cli.plan import print_work, told_beside
+from pfungst.cli.show import print_json, print_table, progress_bar
 from pfungst.cli.where import On, Workers, own_device, place
+from pfungst.core import PfungstError
 
 if TYPE_CHECKING:
     from pfungst.probes.noise.bqd import MainQuestion
@@ -45,10 +48,7 @@ def rank(
 
     Run the same command again to resume a ranking that was stopped.
     """
-    from pfungst.cli.plan import print_work, told_beside
-    from pfungst.cli.show import print_json, progress_bar
     from pfungst.compute import working
-    from pfungst.core import PfungstError
     from pfungst.probes.noise import build
     from pfungst.probes.noise.bqd import MainQuestion
 
@@ -99,8 +99,6 @@ def _numbers(text: str) -> list[float]:
 def _print_lookup(
     main: MainQuestion, pool: list[str], ranking: Ranking, out: Path | None, about: dict[str, Any], as_json: bool
 ) -> None:
-    from pfungst.cli.show import print_json, print_table
-
     rows = [
         (f"{place:02d}", f"{score:.3f}", pool[index])
         for place, (index, score) in enumerate(
@@ -125,8 +123,6 @@ def _print_lookup(
 
 
 def _print_study(rows: list[dict[str, float]], about: dict[str, Any], as_json: bool) -> None:
-    from pfungst.cli.show import print_json, print_table
-
     if as_json:
         print_json({"lambdas": rows, **about})
         return

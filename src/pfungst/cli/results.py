@@ -9,6 +9,9 @@ import typer
 
 from pfungst.cli import PROBLEMS_FOUND
 from pfungst.cli.examine import Json
+from pfungst.cli.show import print_json, progress_bar, show_table, tell
+from pfungst.core.files import read_json
+from pfungst.core.types import Table
 
 app: typer.Typer = typer.Typer(
     help="The ledger of results: protocols and their outcomes.", no_args_is_help=True, rich_markup_mode=None
@@ -28,7 +31,6 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Carry out results/NAME/protocol.toml and file findings.json and run.json next to it."""
-    from pfungst.cli.show import progress_bar
     from pfungst.experiments.ledger_run import run_protocol
 
     with progress_bar() as progress:
@@ -52,7 +54,6 @@ def file(
 @app.command("pages")
 def pages(root: Root = RESULTS, docs: Docs = DOCS, as_json: Json = False) -> None:
     """Make docs/results from the ledger, and fill in the tables that other pages quote."""
-    from pfungst.cli.show import tell
     from pfungst.experiments.ledger_pages import write_pages
 
     written = write_pages(root, docs)
@@ -62,7 +63,6 @@ def pages(root: Root = RESULTS, docs: Docs = DOCS, as_json: Json = False) -> Non
 @app.command("check")
 def check(root: Root = RESULTS, docs: Docs = DOCS, as_json: Json = False) -> None:
     """Exit with 3 if a result breaks a rule of the ledger, or the docs differ from it."""
-    from pfungst.cli.show import tell
     from pfungst.experiments.ledger_pages import problems
 
     found = problems(root, docs)
@@ -72,10 +72,6 @@ def check(root: Root = RESULTS, docs: Docs = DOCS, as_json: Json = False) -> Non
 
 
 def _tell(folder: Path, as_json: bool) -> None:
-    from pfungst.cli.show import print_json, show_table
-    from pfungst.core.files import read_json
-    from pfungst.core.types import Table
-
     findings = read_json(folder / "findings.json")
     if as_json:
         print_json({"folder": folder, **findings})

@@ -9,8 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
+from pfungst import api
 from pfungst.cli import PROBLEMS_FOUND
-from pfungst.cli.examine import Json
+from pfungst.cli.examine import Json, data_of, print_run
+from pfungst.cli.show import link, print_json, print_table, progress_bar, tell
+from pfungst.core import PfungstError, read_config
+from pfungst.core.files import write_atomic
 
 Run = Annotated[Path, typer.Argument(help="A run folder.")]
 Label = Annotated[str, typer.Option(help="Of a second reading: findings-LABEL.json, by `pfungst rescore`.")]
@@ -19,8 +23,6 @@ Probe = Annotated[str, typer.Option("--probe", "-p", help="Only this probe.")]
 
 def report(run: Run, as_json: Json = False) -> None:
     """Write the report.html of a run again, and print its report card."""
-    from pfungst.cli.examine import data_of, print_run
-    from pfungst.core import read_config
     from pfungst.report import write_report
 
     write_report(run, data_of(run, read_config(run), "the report will have no images"))
@@ -37,10 +39,6 @@ def rescore(
 
     With another metric or matcher the numbers are written next to the old ones: findings-METRIC.json.
     """
-    from pfungst import api
-    from pfungst.cli.examine import print_run
-    from pfungst.cli.show import progress_bar
-
     with progress_bar() as progress:
         done = api.rescore(run, metric=metric, matcher=matcher, progress=progress)
     for note in done.notes:
@@ -69,7 +67,6 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show what a player was asked and said, variant by variant."""
-    from pfungst.cli.show import link, print_json, print_table
     from pfungst.report.answers import Chosen, answers
     from pfungst.report.card import number
 
@@ -109,7 +106,6 @@ def show(
 def _files(run: Path, rows: list[dict[str, Any]]) -> list[Path | None]:
     """The image of each answer; none where the data set is not at hand."""
     from pfungst.api import load_again
-    from pfungst.core import PfungstError, read_config
     from pfungst.report.image_files import image_files
 
     config = read_config(run)
@@ -133,7 +129,6 @@ def export(
 ) -> None:
     """Write a run in the format of another tool: inspect, every-eval-ever, hf-results, model-index, croissant, junit,
     csv, parquet, latex."""
-    from pfungst.cli.show import tell
     from pfungst.report.exports import export as export_run
 
     written = export_run(run, to, out, probe=probe, label=label, force=force)
@@ -153,8 +148,6 @@ def gate(
 
     For <= the upper bound counts, for >= the lower one. Percentages are fractions: 0.05 or 5%.
     """
-    from pfungst.cli.show import print_json, print_table
-    from pfungst.core.files import write_atomic
     from pfungst.report import gate as gates
     from pfungst.report.card import format_finding
 
@@ -199,7 +192,6 @@ def bundle(
     as_json: Json = False,
 ) -> None:
     """Write a static copy of runs, the pages of `pfungst serve`, for any web host."""
-    from pfungst.cli.show import progress_bar, tell
     from pfungst.web import bundle as write_bundle
 
     with progress_bar() as progress:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import secrets
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pfungst.cli.examine import Json
+from pfungst.cli.show import tell
+from pfungst.core.code import own_modules
 
 
 def serve(
@@ -29,12 +34,6 @@ def serve(
 
     Ends with Ctrl-C. With --json the address is printed as JSON.
     """
-    import secrets
-    import sys
-    from contextlib import suppress
-
-    from pfungst.cli.show import tell
-    from pfungst.core.code import own_modules
     from pfungst.web import WebSettings
     from pfungst.web import serve as run_server
     from pfungst.web.settings import PLAYERS, is_loopback

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pfungst.core import Progress
 from pfungst.core.files import jsonable
+from pfungst.core.types import no_progress
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,8 +98,6 @@ PROGRESS_EVERY = 30.0
 def progress_bar(quiet: bool = False) -> Iterator[Progress]:
     """Progress on standard error, so that standard output stays clean for --json; nothing if quiet."""
     if quiet:
-        from pfungst.core.types import no_progress
-
         yield no_progress
         return
     from rich.console import Console

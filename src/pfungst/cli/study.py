@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import secrets
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pfungst.cli.examine import Images, Json, SkipBad
+from pfungst.cli.examine import Images, Json, SkipBad, data_options
+from pfungst.cli.show import print_json, print_table, progress_bar, show_table, tell
+from pfungst.core.code import own_modules
+from pfungst.core.settings import parse_settings
 
 if TYPE_CHECKING:
     from pfungst.study import Study
@@ -53,10 +58,6 @@ def new(
 ) -> None:
     """Make a study: its items, its images, and an empty database."""
 
-    from pfungst.cli.examine import data_options
-    from pfungst.cli.show import progress_bar, tell
-    from pfungst.core.code import own_modules
-    from pfungst.core.settings import parse_settings
     from pfungst.study import StudySettings, new_study
 
     own_modules()
@@ -81,9 +82,6 @@ def workers(
     as_json: Json = False,
 ) -> None:
     """List the workers with their links; invite new ones."""
-    import secrets
-
-    from pfungst.cli.show import print_json, print_table
     from pfungst.study import open_study
 
     study = open_study(folder, database)
@@ -125,7 +123,6 @@ def results(
     as_json: Json = False,
 ) -> None:
     """What people said: tables, agreement, workers; with --out also the files."""
-    from pfungst.cli.show import print_json, show_table
     from pfungst.study import export_study, open_study, study_results
 
     study = open_study(folder, database)
@@ -153,7 +150,6 @@ def backup(
     as_json: Json = False,
 ) -> None:
     """Write the whole study into one file, while it is running. Keep the file safe: it holds the keys."""
-    from pfungst.cli.show import tell
     from pfungst.study import back_up, open_study
 
     study = open_study(folder, database)
@@ -171,7 +167,6 @@ def restore(
     as_json: Json = False,
 ) -> None:
     """Make a study from its backup. Links that workers have stay valid."""
-    from pfungst.cli.show import tell
     from pfungst.study import restore as run
 
     run(file, out, database).close()
@@ -186,7 +181,6 @@ def forget(
     as_json: Json = False,
 ) -> None:
     """Delete a worker and everything they answered or wrote."""
-    from pfungst.cli.show import tell
     from pfungst.study import open_study
 
     study = open_study(folder, database)
@@ -206,7 +200,6 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Play a small game on the built-in world, and serve the study that asks people about its scenes."""
-    from pfungst.cli.show import progress_bar
     from pfungst.study import make_demo
 
     with progress_bar() as progress:
@@ -215,10 +208,6 @@ def demo(
 
 
 def _serve(study: Study, host: str, port: int, public: str, as_json: bool, invite: bool = False) -> None:
-    import secrets
-    import sys
-
-    from pfungst.cli.show import tell
     from pfungst.study import serve as run
 
     worker = study.book.join(f"you-{secrets.token_hex(2)}") if invite else None

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from pfungst.cli.examine import DryRun, Images, Json, SkipBad, data_options
+from pfungst.cli.plan import print_work, told_beside
+from pfungst.cli.show import print_json, progress_bar, tell
+from pfungst.core import UsageError, settings
+from pfungst.core.settings import parse_settings, read_settings, split_settings
 
 
 def train(
@@ -89,10 +96,6 @@ def train(
             )
         train_encoder(corpus, out, setting or [], seed, device, as_json)
         return
-    from functools import partial
-
-    from pfungst.cli.plan import print_work, told_beside
-    from pfungst.cli.show import print_json, progress_bar
     from pfungst.models import MODELS, Inputs
     from pfungst.training import Prepared
     from pfungst.training import train as run
@@ -182,9 +185,6 @@ def train_encoder(
     corpus: Path | None, out: Path | None, words: list[str], seed: int, device: str, as_json: bool
 ) -> None:
     """Learn a sentence encoder from a text file: one sentence per line, an empty line between sequences."""
-    from pfungst.cli.show import progress_bar, tell
-    from pfungst.core import UsageError
-    from pfungst.core.settings import parse_settings, split_settings
     from pfungst.text.encoders import SkipThoughtsConfig, read_corpus, train_skip_thoughts
 
     if corpus is None:
@@ -207,10 +207,7 @@ def train_encoder(
 
 def in_parallel(on: str, workers: int | None, device: str) -> int:
     """The same command as a team of processes; returns its exit code."""
-    import sys
-
     from pfungst.compute.devices import every_gpu
-    from pfungst.core import UsageError
     from pfungst.core.threads import available_cores
     from pfungst.training.parallel import launch
 
@@ -227,8 +224,6 @@ def cycle_of(
     wanted: bool, gating: bool, a_consistency: bool, attended: bool, start: float | None, words: list[str]
 ) -> Any:
     """The settings of cycle training; None without --cycle, whose options then must not be given."""
-    from pfungst.core import UsageError
-    from pfungst.core.settings import read_settings
     from pfungst.training.cycle import CycleConfig
 
     if not wanted:
@@ -242,9 +237,6 @@ def cycle_of(
 
 def settings_of(kind: Any, preset: str, words: list[str], fit: dict[str, Any]) -> tuple[Any, Any]:
     """Split key=value settings into those of the training and those of the model; both checked."""
-    import dataclasses
-
-    from pfungst.core import UsageError, settings
     from pfungst.training import FitConfig
 
     if preset not in kind.PRESETS:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from pfungst.core import Place
+from pfungst.core import Place, UsageError
 
 On = Annotated[
     str, typer.Option("--on", help="Where work runs: local, processes, ray, or the address of a Ray cluster.")
@@ -25,7 +24,6 @@ Replicas = Annotated[
 def place(on: str, workers: int | None, device: str | None = None) -> Place:
     """Where it runs. Several devices (`cuda:0,cuda:1`) share the work, in a process each."""
     from pfungst.compute.devices import every_gpu, kind, read_devices
-    from pfungst.core import Place, UsageError
 
     devices = read_devices(device)
     if on == "local" and len(devices) > 1:

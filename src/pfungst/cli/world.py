@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pfungst.cli.examine import DryRun, Json
+from pfungst.cli.plan import print_work, told_beside
+from pfungst.cli.show import print_json, print_table, progress_bar
 from pfungst.cli.where import On, Workers
 
 app: typer.Typer = typer.Typer(help="Make CLEVR worlds and look at them.", no_args_is_help=True)
@@ -37,10 +40,6 @@ def make(
 
     The same seed gives the same bytes. A stopped run picks up where it left off.
     """
-    from functools import partial
-
-    from pfungst.cli.plan import print_work, told_beside
-    from pfungst.cli.show import print_json, print_table, progress_bar
     from pfungst.world import make as make_world
 
     making = partial(
