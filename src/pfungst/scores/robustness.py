@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
-from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
 
 from pfungst.core import PfungstError
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
 
 TOLERANCE = 0.05
 LIMIT = 20.0
@@ -79,8 +77,6 @@ def consensus_of(correct: Sequence[Sequence[bool]] | npt.NDArray[np.bool_], k: i
 
 def _kinds(correct: Sequence[Sequence[bool]] | npt.NDArray[np.bool_]) -> dict[tuple[int, int], int]:
     """(members, correct members) -> how many groups are of that kind."""
-    import numpy as np
-
     try:
         sizes = np.fromiter(map(len, correct), np.int64, len(correct))
         right = _flat(correct, int(sizes.sum()))
@@ -98,8 +94,6 @@ def _kinds(correct: Sequence[Sequence[bool]] | npt.NDArray[np.bool_]) -> dict[tu
 
 def _flat(correct: Sequence[Sequence[bool]] | npt.NDArray[np.bool_], members: int) -> npt.NDArray[np.bool_]:
     """All groups one after the other."""
-    import numpy as np
-
     try:
         # Booleans are bytes: ten times as fast as through numbers, but anything else must take the other way.
         packed = b"".join(map(bytes, correct))

@@ -10,15 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
 
 from pfungst.core import PfungstError
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
+from pfungst.core.stats import Floats
 
 RISKS = (0.01, 0.05, 0.1)
 """At which risks coverage is told."""
@@ -42,8 +39,6 @@ class RiskCoverage:
         Lower is better; the mean risk of silent failures. Equals (1 - AUROC) a (1 - a) + (1 - a)^2 / 2 for right/wrong
         scores with accuracy a.
         """
-        import numpy as np
-
         x = np.concatenate([[0.0], self.coverage])
         y = np.concatenate([[0.0], self.coverage * self.risk])
         return float(((x[1:] - x[:-1]) * (y[1:] + y[:-1]) / 2).sum()) if len(self.coverage) else math.nan
@@ -60,8 +55,6 @@ class RiskCoverage:
 
 def risk_coverage(confidence: Sequence[float] | Floats, correct: Sequence[float] | Floats) -> RiskCoverage:
     """The curve of answers with a confidence and a score in [0, 1] each; NaN in either is left out."""
-    import numpy as np
-
     sure, right, last = _surest_first(confidence, correct)
     accepted = last + 1.0
     return RiskCoverage(sure[last], accepted / max(1, len(sure)), np.cumsum(1.0 - right)[last] / accepted)
@@ -84,8 +77,6 @@ def calibration_error(
 
     Bins are equally wide over [0, 1]; `even` makes them equally full instead (answers of equal confidence stay in one).
     """
-    import numpy as np
-
     sure, right = _pairs(confidence, correct)
     if not len(sure):
         return math.nan
@@ -117,8 +108,6 @@ def failure_scores(believed: Sequence[bool], correct: Sequence[float], *, failur
 
     failures : take the wrong answers as the positive class instead: how many failures were foreseen
     """
-    import numpy as np
-
     said, true = np.asarray(believed, bool), np.asarray(correct, np.float64) > 0
     if said.shape != true.shape:
         raise PfungstError(f"{len(said)} predictions but {len(true)} answers.")
@@ -136,8 +125,6 @@ def best_threshold(confidence: Sequence[float] | Floats, correct: Sequence[float
 
     Choose it on other data than it is judged on.
     """
-    import numpy as np
-
     sure, right, last = _surest_first(confidence, correct)
     if not len(sure):
         return math.nan
@@ -150,8 +137,6 @@ def _surest_first(
     confidence: Sequence[float] | Floats, correct: Sequence[float] | Floats
 ) -> tuple[Floats, Floats, npt.NDArray[np.int64]]:
     """Confidences and scores, the surest answers first, and the place of the last answer of each confidence."""
-    import numpy as np
-
     sure, right = _pairs(confidence, correct)
     order = np.argsort(-sure, kind="stable")
     sure, right = sure[order], right[order]
@@ -160,8 +145,6 @@ def _surest_first(
 
 
 def _pairs(confidence: Sequence[float] | Floats, correct: Sequence[float] | Floats) -> tuple[Floats, Floats]:
-    import numpy as np
-
     sure, right = np.asarray(confidence, np.float64), np.asarray(correct, np.float64)
     if sure.shape != right.shape or sure.ndim != 1:
         raise PfungstError(f"There must be one confidence per answer: {sure.shape} confidences, {right.shape} scores.")

@@ -27,3 +27,15 @@ def ones(value: Bits) -> Bits:
     value = (value & np.uint64(0x3333333333333333)) + ((value >> np.uint64(2)) & np.uint64(0x3333333333333333))
     value = (value + (value >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
     return np.int64((value * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+"""Step of the counter that splitmix64 stirs."""
+
+
+@compiled
+def stir(x: Bits) -> Bits:
+    """The finaliser of splitmix64: a random-looking number of 64 bits, the same on every machine."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

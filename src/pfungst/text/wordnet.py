@@ -79,13 +79,9 @@ def wup_many(pairs: Iterable[tuple[str, str]], pos: str = "n") -> npt.NDArray[np
 
 def wup_matrix(ones: Sequence[str], others: Sequence[str], pos: str = "n") -> npt.NDArray[np.float64]:
     """`wup` of every one against every other, compiled: an array (ones, others)."""
-    from pfungst.text import wordnet_kernels as kernels
-
-    number, keys = _numbered(chain(ones, others))
-    rows = np.fromiter(map(number.__getitem__, ones), np.int64, len(ones))
-    columns = np.fromiter(map(number.__getitem__, others), np.int64, len(others))
-    result: npt.NDArray[np.float64] = kernels.term_matrix(_net(), _terms(keys, pos), rows, columns)
-    return result
+    index = WupIndex(chain(ones, others), pos)
+    left, right = np.meshgrid(index.numbers(ones), index.numbers(others), indexing="ij")
+    return index.wup(left, right)
 
 
 class WupIndex:
@@ -285,12 +281,14 @@ def _pairs(terms: tuple[npt.NDArray[Any], ...], ones: Longs, others: Longs) -> n
     """Similarities of terms by number, on all cores where there are many."""
     from pfungst.text import wordnet_kernels as kernels
 
+    known = wordnet()
+    net = known.above, known.min_depth, known.max_depth, known.to_root, known.nouns
     result = np.empty(len(ones))
     size = max(_CHUNK // 4, -(-len(ones) // (4 * (os.cpu_count() or 1))))
 
     def work(at: int) -> None:
         part = slice(at, at + size)
-        kernels.term_pairs(_net(), terms, ones[part], others[part], result[part])
+        kernels.term_pairs(net, terms, ones[part], others[part], result[part])
 
     if len(ones) <= size:
         work(0)
@@ -298,8 +296,3 @@ def _pairs(terms: tuple[npt.NDArray[Any], ...], ones: Longs, others: Longs) -> n
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(work, range(0, len(ones), size)))
     return result
-
-
-def _net() -> tuple[Any, ...]:
-    net = wordnet()
-    return net.starts, net.above, net.min_depth, net.max_depth, net.to_root, net.nouns

@@ -1,6 +1,6 @@
 """Wu-Palmer over many pairs at once, compiled. Imported only by the batch functions, because compilers load slowly.
 
-Arguments of all kernels: `net` is (starts, above, min_depth, max_depth, to_root, nouns) over synset numbers, `terms`
+Arguments of all kernels: `net` is (above, min_depth, max_depth, to_root, nouns) over synset numbers, `terms`
 is (starts, senses, is_word) over the terms compared, a sense being (synset, where its ancestors start and stop, minimal
 depth): what a pair needs lies side by side, because waiting for memory takes most of the time. They are unpacked once a
 kernel and handed on one by one: counting references to all these arrays for every pair took five times as long as the
@@ -28,7 +28,7 @@ def term_pairs(net: Any, terms: Any, ones: Any, others: Any, result: Any) -> Non
     Equal words are 1, whether WordNet knows them or not. Ancestors are sorted, so two lists are walked side by side
     until they meet; the steps have no branch that could be guessed wrongly.
     """
-    _, above, min_depth, max_depth, to_root, nouns = net
+    above, min_depth, max_depth, to_root, nouns = net
     first, senses, is_word = terms
     for k in range(len(ones)):
         left, right = ones[k], others[k]
@@ -53,37 +53,6 @@ def term_pairs(net: Any, terms: Any, ones: Any, others: Any, result: Any) -> Non
                 )
                 best = max(best, value)
         result[k] = best
-
-
-@compiled
-def term_matrix(net: Any, terms: Any, ones: Any, others: Any) -> npt.NDArray[np.float64]:
-    """Similarity of every term of `ones` to every term of `others`: (ones, others)."""
-    starts, above, min_depth, max_depth, to_root, nouns = net
-    first, senses, is_word = terms
-    up = np.full(len(min_depth), -1, np.int8)
-    result = np.zeros((len(ones), len(others)))
-    for k in range(len(ones)):
-        for a in range(first[ones[k]], first[ones[k] + 1]):
-            one = senses[a, 0]
-            for at in range(starts[one], starts[one + 1]):
-                up[above[at] >> 8] = above[at] & 255
-            for m in range(len(others)):
-                for b in range(first[others[m]], first[others[m] + 1]):
-                    other = senses[b, 0]
-                    at, stop, far = starts[other], starts[other + 1], -1
-                    while at < stop:
-                        far = up[above[at] >> 8]
-                        if far >= 0:
-                            break
-                        at += 1
-                    value = _rule(one, other, far, at, stop, above, senses[a, 3], min_depth, max_depth, to_root, nouns)
-                    result[k, m] = max(result[k, m], value)
-            for at in range(starts[one], starts[one + 1]):
-                up[above[at] >> 8] = -1
-        for m in range(len(others)):
-            if others[m] == ones[k] and is_word[ones[k]]:
-                result[k, m] = 1.0
-    return result
 
 
 @compiled

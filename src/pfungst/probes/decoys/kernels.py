@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.text.compiled import compiled
+from pfungst.text.compiled import GOLDEN, Bits, compiled, stir
 
 
 @compiled
@@ -34,15 +34,9 @@ def contained_pairs(letters: Any, starts: Any, ones: Any, others: Any) -> npt.ND
 
 
 @compiled
-def mix(seed: int, one: int, other: int) -> np.uint64:
-    """A well-stirred number of three: the same on every machine (the finaliser of splitmix64, twice)."""
-    x = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(one)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    x = (x ^ (x >> np.uint64(31))) + np.uint64(other) * np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+def mix(seed: int, one: int, other: int) -> Bits:
+    """A well-stirred number of three."""
+    return stir(stir(np.uint64(seed) * GOLDEN + np.uint64(one)) + np.uint64(other) * GOLDEN)
 
 
 @compiled
@@ -127,21 +121,6 @@ def collect(
 
 
 @compiled
-def shares_group(
-    triplets: Any, group: Any, groups: Any, targets: Any, classes: Any, wanted: Any
-) -> npt.NDArray[np.bool_]:
-    """Whether another triplet of the same group (of the same image) has a target of the class `wanted`: (triplets,)."""
-    starts, members = groups
-    result = np.zeros(len(triplets), np.bool_)
-    for k in range(len(triplets)):
-        here = group[triplets[k]]
-        for at in range(starts[here], starts[here + 1]):
-            if members[at] != triplets[k] and classes[targets[members[at]]] == wanted[k]:
-                result[k] = True
-    return result
-
-
-@compiled
 def scan(similarities: Any, highest: Any, offset: int, keep: int, kept: Any) -> None:
     """Remember the `keep` largest similarities of each query, seen block by block.
 
@@ -168,34 +147,9 @@ def scan(similarities: Any, highest: Any, offset: int, keep: int, kept: Any) -> 
 
 
 @compiled
-def _bar(values: Any, keep: int) -> Any:
-    """The `keep`-th largest value (Hoare's selection; `values` is reordered)."""
-    low, high, wanted = 0, len(values) - 1, len(values) - keep
-    while low < high:
-        pivot = values[(low + high) // 2]
-        left, right = low, high
-        while left <= right:
-            while values[left] < pivot:
-                left += 1
-            while values[right] > pivot:
-                right -= 1
-            if left <= right:
-                values[left], values[right] = values[right], values[left]
-                left += 1
-                right -= 1
-        if wanted <= right:
-            high = right
-        elif wanted >= left:
-            low = left
-        else:
-            break
-    return values[wanted]
-
-
-@compiled
 def _thin(values: Any, ids: Any, count: int, keep: int) -> Any:
     """Move the `keep` largest to the front (the earlier of equal ones); returns the smallest of them."""
-    bar = _bar(values[:count].copy(), keep)
+    bar = np.partition(values[:count], count - keep)[count - keep]
     above = 0
     for at in range(count):
         above += values[at] > bar

@@ -105,17 +105,12 @@ class Maker:
 
         IoU alone needs it as much; the decoy that gives way stays for QoU+IoU, which needs the opposite only once.
         """
-        from pfungst.probes.decoys import kernels
-
         book, opposite = self.split.book, self.split.opposite[triplets]
         classes = np.where(answers >= 0, book.classes[answers], -1)
         rows = np.flatnonzero((opposite >= 0) & ~(classes == book.classes[opposite][:, None]).any(1))
         reserve = np.full(len(triplets), -1, np.int32)
         reserve[rows] = answers[rows, -1]
-        of_image = kernels.shares_group(
-            triplets[rows], self.split.image, self.split.by_image.arrays, self.split.targets, book.classes,
-            book.classes[opposite[rows]],
-        )  # fmt: skip
+        of_image = self.split.right_about(self.split.image[triplets[rows]], book.classes[opposite[rows]])
         for array, first in (
             (answers, opposite[rows]),
             (ranks, np.where(of_image, 1, -1)),

@@ -78,13 +78,8 @@ def rules(decoys: DecoySet, variant: str, *, sample: int = SAMPLE, seed: int = 0
 
 
 def _image_fit(decoys: DecoySet, classes: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
-    split = decoys.split
-    own = split.book.classes[split.targets]
-    width = int(own.max()) + 2
-    pairs = np.unique(split.image.astype(np.int64) * width + own)
-    asked = split.image.astype(np.int64)[:, None] * width + classes
     real = classes >= 0
-    inside = np.isin(asked, pairs) & real & (classes < width - 1)
+    inside = decoys.split.right_about(decoys.split.image[:, None], classes) & real
     counts = real.sum(1)
     return np.asarray(np.divide(inside.sum(1), counts, out=np.full(len(counts), np.nan), where=counts > 0))
 

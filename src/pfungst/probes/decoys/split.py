@@ -154,6 +154,15 @@ class Split:
     def __len__(self) -> int:
         return len(self.targets)
 
+    def right_about(self, images: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Whether a question about the image has a target of this class, of each pair."""
+        return np.isin(images.astype(np.int64) * len(self.book) + classes, self._right)
+
+    @cached_property
+    def _right(self) -> Longs:
+        """The pairs of image and class that are right somewhere, each as one number."""
+        return np.unique(self.image.astype(np.int64) * len(self.book) + self.book.classes[self.targets])
+
     @classmethod
     def of(cls, examples: Sequence[Example], seed: int, mined: Mapping[str, Sequence[str]] | None = None) -> Split:
         kept = [one for one in examples if one.target is not None and one.target.strip()]

@@ -7,9 +7,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.text.compiled import compiled
+from pfungst.text.compiled import GOLDEN, compiled, stir
 
 Pixels: TypeAlias = npt.NDArray[np.uint8]
+Square: TypeAlias = npt.NDArray[np.int64]
 
 
 @compiled
@@ -24,10 +25,8 @@ def draw(key: np.uint64, out: Pixels) -> None:
     """Random bytes, by splitmix64 of the key and the place."""
     state = key
     for i in range(out.size):
-        state += np.uint64(0x9E3779B97F4A7C15)
-        z = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        out[i] = (z ^ (z >> np.uint64(31))) >> np.uint64(56)
+        state += GOLDEN
+        out[i] = stir(state) >> np.uint64(56)
 
 
 @compiled
@@ -37,10 +36,8 @@ def add_noise(pixels: Pixels, key: np.uint64, sigma: int, out: Pixels) -> None:
     state = key
     low = np.uint64(0xFFFF)
     for i in range(pixels.size):
-        state += np.uint64(0x9E3779B97F4A7C15)
-        z = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        z = z ^ (z >> np.uint64(31))
+        state += GOLDEN
+        z = stir(state)
         total = (z & low) + (z >> np.uint64(16) & low) + (z >> np.uint64(32) & low) + (z >> np.uint64(48))
         value = np.int64(pixels[i]) + (((np.int64(total) - 131070) * sigma * 113511 + (1 << 31)) >> 32)
         out[i] = byte(value)
@@ -176,7 +173,18 @@ def join_colors(luma: Pixels, chroma: Pixels, out: Pixels) -> None:
 
 
 @compiled
-def quantize(plane: Pixels, table: npt.NDArray[np.int64], basis: npt.NDArray[np.int64]) -> None:
+def multiply(one: Square, other: Square, out: Square) -> None:
+    """The product of two matrices (8, 8)."""
+    for i in range(8):
+        for j in range(8):
+            total = np.int64(0)
+            for k in range(8):
+                total += one[i, k] * other[k, j]
+            out[i, j] = total
+
+
+@compiled
+def quantize(plane: Pixels, table: Square, basis: Square) -> None:
     """What JPEG loses: every block of 8 x 8 of every channel is rounded to multiples of the table, in place.
 
     `basis` (8, 8) is the cosine transform in units of 1/8,192; `table` (8, 8) the quantisation steps.
@@ -185,32 +193,17 @@ def quantize(plane: Pixels, table: npt.NDArray[np.int64], basis: npt.NDArray[np.
     for k in range(plane.shape[2]):
         for top in range(0, plane.shape[0], 8):
             for left in range(0, plane.shape[1], 8):
-                for i in range(8):  # along the rows
-                    for v in range(8):
-                        total = np.int64(0)
-                        for j in range(8):
-                            total += (np.int64(plane[top + i, left + j, k]) - 128) * basis[v, j]
-                        half[i, v] = total
-                for u in range(8):  # along the columns, then to the nearest step
-                    for v in range(8):
-                        total = np.int64(0)
-                        for i in range(8):
-                            total += half[i, v] * basis[u, i]
-                        step = table[u, v] << 26
-                        if total >= 0:
-                            block[u, v] = (total + (step >> 1)) // step * table[u, v]
-                        else:
-                            block[u, v] = -((-total + (step >> 1)) // step) * table[u, v]
-                for u in range(8):
-                    for j in range(8):
-                        total = np.int64(0)
-                        for v in range(8):
-                            total += block[u, v] * basis[v, j]
-                        half[u, j] = total
                 for i in range(8):
                     for j in range(8):
-                        total = np.int64(0)
-                        for u in range(8):
-                            total += half[u, j] * basis[u, i]
-                        value = ((total + (1 << 25)) >> 26) + 128
-                        plane[top + i, left + j, k] = byte(value)
+                        block[i, j] = np.int64(plane[top + i, left + j, k]) - 128
+                multiply(block, basis.T, half)
+                multiply(basis, half, block)
+                for u in range(8):  # to the nearest step
+                    for v in range(8):
+                        step, size = table[u, v] << 26, abs(block[u, v])
+                        block[u, v] = (size + (step >> 1)) // step * table[u, v] * (1 if block[u, v] >= 0 else -1)
+                multiply(block, basis, half)
+                multiply(basis.T, half, block)
+                for i in range(8):
+                    for j in range(8):
+                        plane[top + i, left + j, k] = byte(((block[i, j] + (1 << 25)) >> 26) + 128)

@@ -21,14 +21,9 @@ MODULE_AT, WORD_AT = 43, 46
 
 @compiled
 def _is_synonym(one: int, two: int, starts: Array, words: Array) -> bool:
-    low, high = starts[one], starts[one + 1]
-    while low < high:
-        middle = (low + high) // 2
-        if words[middle] < two:
-            low = middle + 1
-        else:
-            high = middle
-    return bool(low < starts[one + 1] and words[low] == two)
+    near = words[starts[one] : starts[one + 1]]
+    at = np.searchsorted(near, two)
+    return bool(at < len(near) and near[at] == two)
 
 
 @compiled
@@ -39,22 +34,6 @@ def _push(keys: Array, size: int, key: int) -> Array:
         keys = grown
     keys[size] = key
     return keys
-
-
-@compiled
-def shell_sort(keys: Array, size: int, payload: Array) -> None:
-    """Sort the first keys in increasing order, and the payload along with them. Equal keys in any order."""
-    gap = 1
-    while gap < size // 3:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for place in range(gap, size):
-            key, carried = keys[place], payload[place]
-            while place >= gap and keys[place - gap] > key:
-                keys[place], payload[place] = keys[place - gap], payload[place - gap]
-                place -= gap
-            keys[place], payload[place] = key, carried
-        gap //= 3
 
 
 @compiled
@@ -102,7 +81,7 @@ def find_matches(
                 keys = _push(keys, size, (entry[row, 1] << WORD_AT) | body)
                 size += 1
                 row = entry[row, 0]
-    shell_sort(keys, size, keys)
+    keys[:size].sort()
     return keys, size
 
 

@@ -8,7 +8,7 @@ from pfungst.text.compiled import Array, compiled
 from pfungst.text.meteor.align import align
 from pfungst.text.meteor.bounds import Opened, bound_all, open_main, tighten
 from pfungst.text.meteor.index import MASK, Links, Sentences, Words
-from pfungst.text.meteor.matches import find_matches, shell_sort
+from pfungst.text.meteor.matches import find_matches
 
 BUCKETS = 1024
 """Bounds are counted in as many classes to find the first candidates without sorting the pool."""
@@ -113,8 +113,7 @@ def top_rows(
                     tight = tighten(bounds[j], row, j, main, pool, links, opened, work)
                     chosen[many], below[many] = j, -tight
                     many += 1
-            shell_sort(below, many, chosen)
-            for c in range(many):
+            for c in np.argsort(below[:many]):
                 j = chosen[c]
                 if size == k and -below[c] < scores[row, k - 1]:
                     break
