@@ -39,6 +39,11 @@ def test_an_assignment_needs_as_many_columns_as_rows() -> None:
         assign(np.zeros((1, 3, 2)))
 
 
+def test_a_network_that_says_nan_is_matched_all_the_same() -> None:
+    columns = assign(np.full((2, 3, 4), np.nan))
+    assert [sorted(row) for row in columns.tolist()] == [[0, 1, 2]] * 2
+
+
 def test_right_objects_in_any_order_cost_almost_nothing() -> None:
     scene = tiny_batch(3).scene
     order = torch.randperm(10, generator=torch.Generator().manual_seed(0))

@@ -39,11 +39,11 @@ class Model(nn.Module):
 
     def losses(self, batch: Batch, output: Output) -> dict[str, Tensor]:
         """Scalars to be summed and minimised."""
-        return {"answer": answer_loss(output.logits, _answer(batch), self.objective)}
+        return {"answer": answer_loss(output.logits, batch.answered, self.objective)}
 
     def correct(self, batch: Batch, output: Output) -> Tensor:
         """(B,) in [0, 1]: the score of what it would answer."""
-        answer = _answer(batch)
+        answer = batch.answered
         chosen = output.logits.argmax(-1)
         if answer.ndim == 2:
             return answer.gather(1, chosen[:, None]).squeeze(1)
@@ -59,34 +59,30 @@ class Model(nn.Module):
         return sum(p.numel() for p in self.parameters() if p.requires_grad)
 
 
-def answer_loss(logits: Tensor, answer: Tensor, objective: str) -> Tensor:
-    """The mean loss of a batch.
+def answer_loss(logits: Tensor, answer: Tensor, objective: str, keep: Tensor | None = None) -> Tensor:
+    """The mean loss of a batch, or of the rows (B,) that `keep` names, 0 where these are none.
 
     logits (B, A); answer (B,) numbers with -1 for unknown, or (B, A) scores. `sigmoid` sums the binary losses over the
-    answers, as in the models that predict VQA's soft scores; `choice` averages them over the choices that are there.
+    answers, as in the models that predict VQA's soft scores; `choice` averages them over the choices that are there,
+    of all rows.
     """
-    if objective == "softmax":
-        if answer.ndim == 2:
-            share = answer / answer.sum(-1, keepdim=True).clamp(min=1e-6)
-            return -(share * F.log_softmax(logits.float(), -1)).sum(-1).mean()
-        known = answer >= 0
-        total = F.cross_entropy(logits.float(), answer.clamp(min=0), reduction="none") * known
-        return total.sum() / known.sum().clamp(min=1)
-    there = torch.isfinite(logits)
-    wanted = answer
-    if answer.ndim == 1:
-        wanted = F.one_hot(answer.clamp(min=0), logits.shape[1]).to(logits.dtype) * (answer >= 0)[:, None]
-    each = F.binary_cross_entropy_with_logits(logits.masked_fill(~there, 0.0).float(), wanted.float(), reduction="none")
-    each = each.masked_fill(~there, 0.0)
-    if objective == "sigmoid":
-        return each.sum(-1).mean()
-    return each.sum() / there.sum().clamp(min=1)
-
-
-def _answer(batch: Batch) -> Tensor:
-    if batch.answer is None:
-        raise ValueError("This batch has no answers.")
-    return batch.answer
+    if objective == "softmax" and answer.ndim == 1:
+        keep = answer >= 0 if keep is None else keep & (answer >= 0)
+        each = F.cross_entropy(logits.float(), answer.clamp(min=0), reduction="none")
+    elif objective == "softmax":
+        share = answer / answer.sum(-1, keepdim=True).clamp(min=1e-6)
+        each = -(share * F.log_softmax(logits.float(), -1)).sum(-1)
+    else:
+        there = torch.isfinite(logits)
+        wanted = answer
+        if answer.ndim == 1:
+            wanted = F.one_hot(answer.clamp(min=0), logits.shape[1]).to(logits.dtype) * (answer >= 0)[:, None]
+        finite = logits.masked_fill(~there, 0.0).float()
+        losses = F.binary_cross_entropy_with_logits(finite, wanted.float(), reduction="none").masked_fill(~there, 0.0)
+        if objective == "choice":
+            return losses.sum() / there.sum().clamp(min=1)
+        each = losses.sum(-1)
+    return each.mean() if keep is None else (each * keep).sum() / keep.sum().clamp(min=1)
 
 
 def start_bias(answers: int) -> float:

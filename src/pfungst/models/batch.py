@@ -67,6 +67,13 @@ class Batch(_Tensors):
         return int(self.question.shape[0])
 
     @property
+    def answered(self) -> Tensor:
+        """`answer`, where it must be known."""
+        if self.answer is None:
+            raise ValueError("This batch has no answers.")
+        return self.answer
+
+    @property
     def choice_mask(self) -> Tensor:
         """(B, K) bool: which choices are there."""
         if self.choices is None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from pfungst.models.programs import Group, Integers, Plan
+from pfungst.models.base import Model
+from pfungst.models.batch import Batch, Output, Sizes
+from pfungst.models.generator import ProgramGenerator
+from pfungst.models.layers import ConvClassifier, Grid
+from pfungst.models.programs import Group, Integers, Plan, tokens
 
 Apply: TypeAlias = Callable[[Group, Tensor, Tensor, Tensor], Tensor]
 """`apply(group, inputs, examples, which)` -> the n values (n, ...) of a group.
@@ -17,6 +21,44 @@ Apply: TypeAlias = Callable[[Group, Tensor, Tensor, Tensor], Tensor]
 inputs (n, inputs of the kind, ...); examples (n,) the questions' numbers; which (n,) the number of each node's token
 among the tokens of its kind.
 """
+
+
+class ModuleNetwork(Model):
+    """What IEP and TbD share: a generator writes the program, modules run it, and the root is classified."""
+
+    learns_from: frozenset[str] = frozenset({"answer", "program"})
+
+    def __init__(self, sizes: Sizes, config: Any) -> None:
+        super().__init__(sizes, config)
+        self.grid = Grid(sizes, config.stem)
+        self.generator = ProgramGenerator(sizes.words, config.word_size, config.hidden, config.layers, len(tokens()))
+        channels = config.channels
+        first, second = (nn.Conv2d(before, channels, 3, padding=1) for before in (self.grid.channels, channels))
+        self.enter = nn.Sequential(first, nn.ReLU(), second, nn.ReLU())
+        self.functions = nn.ModuleDict(self.make_modules())
+        shape = (channels, self.grid.height, self.grid.width)
+        self.answers = ConvClassifier(shape, config.projection, config.classifier, sizes.answers, pool="window")
+
+    def make_modules(self) -> dict[str, nn.Module]:
+        """By kind of token."""
+        raise NotImplementedError
+
+    def run(self, picture: Tensor, program: Tensor) -> tuple[Plan, list[Tensor], Tensor]:
+        """The plan of programs (B, P), what every group of its steps gives, and the roots (B, C, H, W)."""
+        raise NotImplementedError
+
+    def forward(self, batch: Batch) -> Output:
+        program, to_run, learnt = self.generator.programs(batch, self.training)
+        steps, values, root = self.run(self.enter(self.grid(batch)), to_run)
+        return Output(
+            self.answers(root), {"program": program}, {**learnt, "steps": steps, "values": values, "root": root}
+        )
+
+    def losses(self, batch: Batch, output: Output) -> dict[str, Tensor]:
+        losses = super().losses(batch, output)
+        if batch.program is not None and "program" in output.extra:
+            losses["program"] = self.generator.loss(output.extra["program"], batch.program)
+        return losses
 
 
 def execute(steps: Plan, apply: Apply, scenes: Tensor) -> tuple[list[Tensor], Tensor]:

@@ -20,13 +20,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from pfungst.models.base import Model
-from pfungst.models.batch import Batch, Output, Sizes
+from pfungst.models.batch import Batch, Output
 from pfungst.models.each import ConvBank
-from pfungst.models.execute import execute
-from pfungst.models.generator import ProgramGenerator
-from pfungst.models.layers import ConvClassifier, Grid, TwoConvolutions
-from pfungst.models.programs import Group, Plan, by_inputs, kinds, plan, tokens
+from pfungst.models.execute import ModuleNetwork, execute
+from pfungst.models.programs import Group, Plan, by_inputs, kinds, plan
 
 
 @dataclass(frozen=True)
@@ -84,7 +81,7 @@ class Binary(nn.Module):
         return joined
 
 
-class Iep(Model):
+class Iep(ModuleNetwork):
     """question, image -> answers. Maps: `program` (B, P) token numbers, `picture` the activity at the root."""
 
     Config = IepConfig
@@ -94,28 +91,16 @@ class Iep(Model):
         "features": IepConfig(64, 144, 1, 40, 20, 128, (), (1, 3, 9), True),
         "tiny": IepConfig(8, 16, 1, 8, 8, 16, (8, 8)),
     }
-    learns_from: frozenset[str] = frozenset({"answer", "program"})
 
-    def __init__(self, sizes: Sizes, config: IepConfig) -> None:
-        super().__init__(sizes, config)
-        self.grid = Grid(sizes, config.stem)
-        self.generator = ProgramGenerator(sizes.words, config.word_size, config.hidden, config.layers, len(tokens()))
-        channels = config.channels
-        self.enter = TwoConvolutions(self.grid.channels, channels)
-        self.functions = nn.ModuleDict(
-            {
-                "unary": Unary(len(kinds(by_inputs)["unary"]), channels, config.dilations, config.tells),
-                "binary": Binary(len(kinds(by_inputs)["binary"]), channels, config.dilations, config.tells),
-            }
-        )
-        shape = (channels, self.grid.height, self.grid.width)
-        self.answers = ConvClassifier(shape, config.projection, config.classifier, sizes.answers, pool="window")
+    def make_modules(self) -> dict[str, nn.Module]:
+        count = {kind: len(numbers) for kind, numbers in kinds(by_inputs).items()}
+        sizes = (self.config.channels, self.config.dilations, self.config.tells)
+        return {"unary": Unary(count["unary"], *sizes), "binary": Binary(count["binary"], *sizes)}
 
     def forward(self, batch: Batch) -> Output:
-        program, to_run, learnt = self.generator.programs(batch, self.training)
-        steps, values, root = self.run(self.enter(self.grid(batch)), to_run)
-        extra: dict[str, Any] = {**learnt, "steps": steps, "values": values}
-        return Output(self.answers(root), {"program": program, "picture": root.mean(1)}, extra)
+        output = super().forward(batch)
+        output.maps["picture"] = output.extra["root"].mean(1)
+        return output
 
     def run(self, picture: Tensor, program: Tensor) -> tuple[Plan, list[Tensor], Tensor]:
         """What every group of steps gives (n, C, H, W), and the roots (B, C, H, W): program (B, P)."""
@@ -126,9 +111,3 @@ class Iep(Model):
 
         steps = plan(program.cpu().numpy())
         return steps, *execute(steps, apply, picture)
-
-    def losses(self, batch: Batch, output: Output) -> dict[str, Tensor]:
-        losses = super().losses(batch, output)
-        if batch.program is not None and "program" in output.extra:
-            losses["program"] = self.generator.loss(output.extra["program"], batch.program)
-        return losses

@@ -175,14 +175,6 @@ def normed(before: int, after: int) -> nn.Linear:
     return layer
 
 
-class TwoConvolutions(nn.Sequential):
-    """3x3 convolution, ReLU, twice: how IEP and TbD begin. (B, before, H, W) -> (B, channels, H, W)"""
-
-    def __init__(self, before: int, channels: int) -> None:
-        first, second = nn.Conv2d(before, channels, 3, padding=1), nn.Conv2d(channels, channels, 3, padding=1)
-        super().__init__(first, nn.ReLU(), second, nn.ReLU())
-
-
 class NormedReLU(nn.Sequential):
     """Dropout, weight-normed linear, ReLU: the layer of Pythia and BAN."""
 

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
 
 from pfungst.models.batch import Scenes
@@ -32,52 +33,14 @@ class ObjectHead(nn.Module):
 
 
 def assign(cost: NDArray[Any]) -> NDArray[np.int64]:
-    """The cheapest way to give every row a column of its own, for many matrices at once.
-
-    cost (B, N, M) with N <= M -> columns (B, N). Shortest augmenting paths (the Hungarian method); all matrices walk
-    in step, so the loops run over N and M and never over B.
-    """
-    batch, rows, columns = cost.shape
+    """The cheapest way to give every row a column of its own: cost (B, N, M) with N <= M -> columns (B, N)."""
+    _, rows, columns = cost.shape
     if rows > columns:
         raise ValueError(f"{rows} rows cannot each have their own column among {columns}.")
-    cost = np.asarray(cost, np.float64)
-    every = np.arange(batch)
-    row_price = np.zeros((batch, rows + 1))
-    column_price = np.zeros((batch, columns + 1))
-    owner = np.zeros((batch, columns + 1), np.int64)  # row of a column, counted from 1; 0 is free
-    came_from = np.zeros((batch, columns + 1), np.int64)
-    for row in range(1, rows + 1):
-        owner[:, 0] = row
-        here = np.zeros(batch, np.int64)
-        best = np.full((batch, columns + 1), np.inf)
-        used = np.zeros((batch, columns + 1), bool)
-        walking = np.ones(batch, bool)
-        while walking.any():
-            used[every[walking], here[walking]] = True
-            current = owner[every, here]
-            reduced = cost[every, current - 1] - row_price[every, current][:, None] - column_price[:, 1:]
-            better = ~used[:, 1:] & (reduced < best[:, 1:]) & walking[:, None]
-            best[:, 1:][better] = reduced[better]
-            came_from[:, 1:][better] = np.broadcast_to(here[:, None], better.shape)[better]
-            free = np.where(used, np.inf, best)
-            free[:, 0] = np.inf
-            following = free.argmin(1)
-            step = np.where(walking, free[every, following], 0.0)
-            b, j = np.nonzero(used & walking[:, None])
-            row_price[b, owner[b, j]] += step[b]
-            column_price[b, j] -= step[b]
-            best = np.where(used | ~walking[:, None], best, best - step[:, None])
-            here = np.where(walking, following, here)
-            walking = walking & (owner[every, here] != 0)
-        while here.any():
-            before = came_from[every, here]
-            moving = here != 0
-            owner[every[moving], here[moving]] = owner[every[moving], before[moving]]
-            here = np.where(moving, before, 0)
-    result = np.zeros((batch, rows + 1), np.int64)
-    for column in range(1, columns + 1):
-        result[every, owner[:, column]] = column - 1
-    return result[:, 1:]
+    # What a diverged network says is NaN: the training loop tells, not the matching.
+    known = np.nan_to_num(cost)
+    found = [linear_sum_assignment(matrix)[1] for matrix in known]
+    return np.array(found, np.int64).reshape(cost.shape[:2])
 
 
 Matches = tuple[Tensor, Tensor, Tensor]

@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 
 from pfungst.core import DataError
 from pfungst.models.batch import END, PAD
-from pfungst.world.constants import ATTRIBUTES, RELATIONS
-from pfungst.world.programs import FUNCTIONS, Node, Program, Signature
+from pfungst.world.constants import ATTRIBUTES
+from pfungst.world.programs import FUNCTIONS, WORDS, Node, Program, Signature
 
 MAX_PROGRAM = 30
 """Tokens of the longest program that is read or written."""
 ANSWERS = frozenset({"bool", "integer", *ATTRIBUTES})
 """What a whole program may give."""
-_WORDS: Mapping[str, tuple[str, ...]] = {**ATTRIBUTES, "relation": RELATIONS}
 Integers: TypeAlias = NDArray[np.int64]
 
 
@@ -48,7 +47,7 @@ def tokens() -> tuple[Token | None, ...]:
     """Every token by its number; the first four numbers are no functions (padding, unknown, start, end)."""
     listed: list[Token | None] = [None] * 4
     for function, signature in FUNCTIONS.items():
-        words = _WORDS[signature.values[0]] if signature.values else ("",)
+        words = WORDS[signature.values[0]] if signature.values else ("",)
         listed += [Token(function, word) for word in words]
     return tuple(listed)
 

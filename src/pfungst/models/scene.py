@@ -11,16 +11,12 @@ from torch import Tensor, nn
 
 from pfungst.core import DataError
 from pfungst.models.batch import Scenes
-from pfungst.world.constants import ATTRIBUTES, BOUND, MAX_OBJECTS
+from pfungst.world.constants import ATTRIBUTES, BOUND, MAX_OBJECTS, RELEASED_SIZE
 
 KINDS = ("x", "y", "size", "shape", "material", "color")
 """The six tokens of an object."""
 ORDER = tuple(ATTRIBUTES)
 """The order of `Scenes.attributes`: colour, shape, size, material."""
-
-
-RELEASED_SIZE = (480, 320)
-"""Width and height of the released images; scenes made here say theirs."""
 
 
 class SceneTokens(nn.Module):

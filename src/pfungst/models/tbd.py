@@ -25,13 +25,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pfungst.models.base import Model
-from pfungst.models.batch import Batch, Output, Sizes
+from pfungst.models.batch import Batch, Output
 from pfungst.models.each import ConvBank
-from pfungst.models.execute import execute
-from pfungst.models.generator import ProgramGenerator
-from pfungst.models.layers import ConvClassifier, Grid, TwoConvolutions
-from pfungst.models.programs import Group, Plan, Token, kinds, plan, tokens
+from pfungst.models.execute import ModuleNetwork, execute
+from pfungst.models.programs import Group, Plan, Token, kinds, plan
 
 
 @dataclass(frozen=True)
@@ -131,7 +128,7 @@ def kind_of(token: Token) -> str:
     return function.split("_")[0]
 
 
-class Tbd(Model):
+class Tbd(ModuleNetwork):
     """question, image -> answers.
 
     Maps: `program` (B, P) token numbers. `drawings` adds `masks` (B, P, H, W), the mask of every token that gives one,
@@ -145,37 +142,25 @@ class Tbd(Model):
         "features": TbdConfig(64, 144, 1, 40, (1, 2, 4, 8, 1), 20, 128, 2.5e-7),
         "tiny": TbdConfig(8, 16, 1, 8, (1, 2, 1), 8, 16, 2.5e-7, (8, 8)),
     }
-    learns_from: frozenset[str] = frozenset({"answer", "program"})
 
-    def __init__(self, sizes: Sizes, config: TbdConfig) -> None:
-        super().__init__(sizes, config)
-        self.grid = Grid(sizes, config.stem)
-        self.generator = ProgramGenerator(sizes.words, config.word_size, config.hidden, config.layers, len(tokens()))
-        channels = config.channels
-        self.enter = TwoConvolutions(self.grid.channels, channels)
+    def make_modules(self) -> dict[str, nn.Module]:
+        channels = self.config.channels
         count = {kind: len(numbers) for kind, numbers in kinds(kind_of, SKIP).items()}
-        self.functions = nn.ModuleDict(
-            {
-                "filter": Attend(count["filter"], channels),
-                "relate": Attend(count["relate"], channels, config.dilations),
-                "same": Same(count["same"], channels),
-                "query": QueryModule(count["query"], channels),
-                "equal_object": QueryModule(count["equal_object"], channels),
-                "compare": Compare(count["compare"], channels),
-            }
-        )
-        shape = (channels, self.grid.height, self.grid.width)
-        self.answers = ConvClassifier(shape, config.projection, config.classifier, sizes.answers, pool="window")
+        return {
+            "filter": Attend(count["filter"], channels),
+            "relate": Attend(count["relate"], channels, self.config.dilations),
+            "same": Same(count["same"], channels),
+            "query": QueryModule(count["query"], channels),
+            "equal_object": QueryModule(count["equal_object"], channels),
+            "compare": Compare(count["compare"], channels),
+        }
 
     def forward(self, batch: Batch) -> Output:
-        program, to_run, learnt = self.generator.programs(batch, self.training)
-        extra: dict[str, Any] = {**learnt}
-        picture = self.enter(self.grid(batch))
-        steps, values, root = self.run(picture, to_run)
+        output = super().forward(batch)
+        masks = _masks(output.extra["steps"], output.extra["values"])
         # The sum of many masks is beyond what half precision counts to.
-        extra["mask_sum"] = torch.cat(_masks(steps, values)).sum(dtype=torch.float32)
-        extra |= {"steps": steps, "values": values}
-        return Output(self.answers(root), {"program": program}, extra)
+        output.extra["mask_sum"] = torch.cat(masks).sum(dtype=torch.float32)
+        return output
 
     def drawings(self, batch: Batch, output: Output) -> dict[str, Tensor]:
         return {**output.maps, "masks": _drawn(output.extra["steps"], output.extra["values"])}
@@ -199,10 +184,8 @@ class Tbd(Model):
 
     def losses(self, batch: Batch, output: Output) -> dict[str, Tensor]:
         losses = super().losses(batch, output)
-        losses["masks"] = self.config.mask_penalty * output.extra["mask_sum"]
-        if batch.program is not None and "program" in output.extra:
-            losses["program"] = self.generator.loss(output.extra["program"], batch.program)
-        return losses
+        masks = self.config.mask_penalty * output.extra["mask_sum"]
+        return {"answer": losses.pop("answer"), "masks": masks, **losses}
 
 
 def _masks(steps: Plan, values: list[Tensor]) -> list[Tensor]:

@@ -79,9 +79,7 @@ class FailurePredictor(Model):
 
     def correct(self, batch: Batch, output: Output) -> Tensor:
         """(B,) whether it told right answers from wrong ones."""
-        if batch.answer is None:
-            raise ValueError("This batch has no answers.")
-        return ((output.logits[:, 0] > 0) == (batch.answer[:, 0] > 0)).float()
+        return ((output.logits[:, 0] > 0) == (batch.answered[:, 0] > 0)).float()
 
     @torch.no_grad()
     def believe(self, seen: Seen) -> NDArray[np.float64]:

@@ -139,19 +139,16 @@ class Paraphraser(Model):
         return logits
 
     def forward(self, batch: Batch) -> Output:
-        if batch.answer is None:
-            raise ValueError("A paraphraser learns from pairs, and this batch has no second sentences.")
-        start = torch.full_like(batch.answer[:, :1], START)
-        return Output(self.next_words(*self.read(batch.question), torch.cat([start, batch.answer], 1)))
+        start = torch.full_like(batch.answered[:, :1], START)
+        return Output(self.next_words(*self.read(batch.question), torch.cat([start, batch.answered], 1)))
 
     def losses(self, batch: Batch, output: Output) -> dict[str, Tensor]:
-        return {
-            "words": F.cross_entropy(output.logits.float().flatten(0, 1), _wanted(batch).flatten(), ignore_index=PAD)
-        }
+        wanted = targets(batch.answered).flatten()
+        return {"words": F.cross_entropy(output.logits.float().flatten(0, 1), wanted, ignore_index=PAD)}
 
     def correct(self, batch: Batch, output: Output) -> Tensor:
         """(B,) share of the words that come first where they should."""
-        wanted = _wanted(batch)
+        wanted = targets(batch.answered)
         there = wanted != PAD
         return ((output.logits.argmax(-1) == wanted) & there).sum(-1) / there.sum(-1)
 
@@ -180,11 +177,6 @@ class Paraphraser(Model):
     def _embedded(self, numbers: Tensor) -> Tensor:
         embedded: Tensor = self.words(numbers) * self.config.size**0.5 + self.places[: numbers.shape[1]]
         return embedded
-
-
-def _wanted(batch: Batch) -> Tensor:
-    assert batch.answer is not None
-    return targets(batch.answer)
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pfungst.core import DataError
-from pfungst.world.constants import CAMERA, DEFAULT_HEIGHT, DEFAULT_WIDTH, FOCAL, Vector
+from pfungst.world.constants import CAMERA, DEFAULT_HEIGHT, DEFAULT_WIDTH, FOCAL, RELEASED_SIZE, Vector
 from pfungst.world.scene import Floats, Scene
-
-_RELEASED_SIZE = (480, 320)
 
 
 class Basis(NamedTuple):
@@ -106,7 +104,7 @@ def estimate_camera(scene: Scene | Mapping[str, Any], width: int | None = None, 
     if len(pixels) < len(scene) or len(scene) < 2:
         raise DataError("A camera can be recovered only from two or more objects that all list pixel_coords.")
     seen = np.array(pixels, dtype=np.float64)
-    sizes = [(width, height)] if width and height else [_RELEASED_SIZE, (DEFAULT_WIDTH, DEFAULT_HEIGHT)]
+    sizes = [(width, height)] if width and height else [RELEASED_SIZE, (DEFAULT_WIDTH, DEFAULT_HEIGHT)]
     fits = []
     for size in sizes:
         fits.append(_fit(scene.coords, seen, *size))

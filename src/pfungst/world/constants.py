@@ -54,7 +54,9 @@ GRID_BINS = 7
 """Cells per axis of the game's grid (N = 7, section 4 of the paper)."""
 
 DEFAULT_WIDTH, DEFAULT_HEIGHT = 320, 240
-"""What the published generator draws. The released images are 480x320."""
+"""What the published generator draws."""
+RELEASED_SIZE = (480, 320)
+"""Width and height of the released images; scenes made here say theirs."""
 FOCAL = 35.0 / 32.0
 """Lens 35 mm on a 32 mm sensor: focal length in units of the picture's width."""
 

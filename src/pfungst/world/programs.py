@@ -66,7 +66,8 @@ def _signatures() -> dict[str, Signature]:
 FUNCTIONS: Mapping[str, Signature] = _signatures()
 """Every function of the published engine."""
 
-_WORDS: Mapping[str, tuple[str, ...]] = {**ATTRIBUTES, "relation": RELATIONS}
+WORDS: Mapping[str, tuple[str, ...]] = {**ATTRIBUTES, "relation": RELATIONS}
+"""What a function's value input may say, by its kind."""
 
 
 class Node(NamedTuple):
@@ -211,8 +212,8 @@ def _node(record: object, before: Sequence[Node], where: str, index: int) -> Nod
                 f"{where}: {function} needs {_a(kind)}, but node {i} ({before[i].function}) gives {_a(got)}."
             )
     for place, kind in enumerate(signature.values):
-        if values[place] not in _WORDS[kind]:
-            raise DataError(f"{where}: {function} takes one of {', '.join(_WORDS[kind])}, not {values[place]!r}.")
+        if values[place] not in WORDS[kind]:
+            raise DataError(f"{where}: {function} takes one of {', '.join(WORDS[kind])}, not {values[place]!r}.")
     return Node(str(function), tuple(inputs), tuple(values))
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pfungst.core import DataError, PfungstError
 from pfungst.models import Batch, Model, Output, Scenes, Sizes, build
+from pfungst.models.base import answer_loss
 from pfungst.models.batch import END, PAD
 from pfungst.training import ArrayData, FitConfig, Moment, evaluate, fit, model_losses, read_curves
 from pfungst.training.cycle import (
@@ -27,7 +28,6 @@ from pfungst.training.cycle import (
     save_generator,
 )
 from pfungst.training.cycle.generator import targets
-from pfungst.training.cycle.loss import masked_answer_loss
 from tests.training.tiny_data import ANSWERS, SIZES, WORDS, colours
 from tests.training.tiny_data import model as tiny
 
@@ -192,14 +192,12 @@ def test_the_gate_keeps_what_is_right_or_alike() -> None:
 @pytest.mark.parametrize("objective", ["softmax", "sigmoid"])
 @pytest.mark.parametrize("soft", [False, True])
 def test_the_cycle_loss_is_the_models_own_loss_of_what_is_kept(objective: str, soft: bool) -> None:
-    from pfungst.models.base import answer_loss
-
     logits, answer = torch.randn(5, 3), torch.tensor([0, 2, 1, 1, 0])
     wanted = torch.rand(5, 3) if soft else answer
     keep = torch.tensor([True, False, True, True, False])
     expected = answer_loss(logits[keep], wanted[keep], objective)
-    assert float(masked_answer_loss(logits, wanted, objective, keep)) == pytest.approx(float(expected), rel=1e-5)
-    assert float(masked_answer_loss(logits, wanted, objective, torch.zeros(5, dtype=torch.bool))) == 0
+    assert float(answer_loss(logits, wanted, objective, keep)) == pytest.approx(float(expected), rel=1e-5)
+    assert float(answer_loss(logits, wanted, objective, torch.zeros(5, dtype=torch.bool))) == 0
 
 
 def test_the_cycle_starts_late() -> None:

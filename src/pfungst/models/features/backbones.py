@@ -92,13 +92,8 @@ class Network:
         device: str = "cpu",
         method: str = "forward",
     ) -> None:
-        self.name, self._model, self._size, self._device, self._method = (
-            name,
-            model.eval().to(device),
-            size,
-            device,
-            method,
-        )
+        self.name, self._size, self._device, self._method = name, size, device, method
+        self._model = model.eval().to(device)
         self._mean = torch.tensor(mean, dtype=torch.float32, device=device)[:, None, None]
         self._spread = torch.tensor(spread, dtype=torch.float32, device=device)[:, None, None]
         digest = hashlib.sha256(f"{name} {size} {list(mean)} {list(spread)} 1".encode())

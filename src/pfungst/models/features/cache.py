@@ -134,15 +134,12 @@ class FeatureCache:
     def _read_index(self) -> None:
         text = self._index.read_text(encoding="utf-8", errors="replace") if self._index.exists() else ""
         lines = [line.split(" ") for line in text[: text.rfind("\n") + 1].splitlines()]
-        if any(len(line) != 2 for line in lines):
-            raise DataError.at(
-                self.folder, "", "the feature cache is damaged.", "Delete the folder; it will be made again."
-            )
-        self._rows = {digest: i for i, (digest, _) in enumerate(lines)}
-        self._sums = [known for _, known in lines]
         size = int(np.prod(self.backbone.shape)) * self._dtype.itemsize
         there = self._data.stat().st_size if self._data.exists() else 0
-        if len(self._rows) != len(lines) or there < len(lines) * size:
+        whole = all(len(line) == 2 for line in lines) and there >= len(lines) * size
+        self._rows = {line[0]: i for i, line in enumerate(lines)}
+        self._sums = [line[-1] for line in lines]
+        if not whole or len(self._rows) != len(lines):
             raise DataError.at(
                 self.folder, "", "the feature cache is damaged.", "Delete the folder; it will be made again."
             )

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from pfungst.core import PfungstError
 from pfungst.models import Batch, Model, Output
+from pfungst.models.base import answer_loss
 from pfungst.models.batch import END, PAD, UNKNOWN
 from pfungst.training.cycle.config import CycleConfig
 from pfungst.training.cycle.generator import QuestionGenerator, save_generator
@@ -122,7 +123,7 @@ class Cycle:
         if config.gating:
             keep = gate(moment.model, other, output, encoding, self.tap.encoding, config.t_sim)
         self.kept.add(keep)
-        return masked_answer_loss(output.logits, _answer(batch), moment.model.objective, keep)
+        return answer_loss(output.logits, batch.answered, moment.model.objective, keep)
 
     def gate_rate(self) -> float:
         """Share of the generated questions that passed the gate; NaN where none was generated."""
@@ -185,24 +186,6 @@ def gate(
     return keep.detach()
 
 
-def masked_answer_loss(logits: Tensor, answer: Tensor, objective: str, keep: Tensor) -> Tensor:
-    """The model's answer loss over the kept rows; 0 where none is."""
-    weight = keep.to(logits.dtype)
-    if objective == "softmax" and answer.ndim == 1:
-        weight = weight * (answer >= 0)
-        each = F.cross_entropy(logits.float(), answer.clamp(min=0), reduction="none")
-    elif objective == "softmax":
-        share = answer / answer.sum(-1, keepdim=True).clamp(min=1e-6)
-        each = -(share * F.log_softmax(logits.float(), -1)).sum(-1)
-    else:
-        wanted = answer
-        if answer.ndim == 1:
-            wanted = F.one_hot(answer.clamp(min=0), logits.shape[1]) * (answer >= 0)[:, None]
-        each = F.binary_cross_entropy_with_logits(logits.float(), wanted.float(), reduction="none").sum(-1)
-    total: Tensor = (each * weight).sum() / weight.sum().clamp(min=1)
-    return total
-
-
 def hide_words(question: Tensor, share: float, generator: torch.Generator | None = None) -> Tensor:
     """Words replaced by the unknown one, each with a chance of `share`."""
     draws = torch.rand(question.shape, generator=generator, device="cpu" if generator else question.device)
@@ -229,9 +212,3 @@ def trimmed(question: Tensor) -> Tensor:
 def padded(question: Tensor, length: int) -> Tensor:
     """As long as the model is used to."""
     return F.pad(question, (0, length - question.shape[1]), value=PAD)
-
-
-def _answer(batch: Batch) -> Tensor:
-    if batch.answer is None:
-        raise ValueError("This batch has no answers.")
-    return batch.answer
