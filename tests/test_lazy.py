@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from pfungst._lazy import lazy
+from pfungst._lazy import declared, lazy
 
 
 def test_a_name_is_imported_once_from_its_home_and_listed_before(tmp_path, monkeypatch) -> None:
@@ -22,6 +22,19 @@ def test_a_name_is_imported_once_from_its_home_and_listed_before(tmp_path, monke
     first = latecomer.answer
     assert "latecomer._home" in sys.modules
     assert vars(latecomer)["answer"] is first
+
+
+def test_names_are_read_from_the_imports_for_type_checkers(tmp_path, monkeypatch) -> None:
+    folder = tmp_path / "declaring"
+    folder.mkdir()
+    (folder / "__init__.py").write_text(
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n"
+        "    from declaring.inner.home import answer as answer\n    from declaring.other import A, B\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import declaring  # type: ignore[import-not-found]
+
+    assert declared(declaring.__name__) == {"answer": "inner.home", "A": "other", "B": "other"}
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

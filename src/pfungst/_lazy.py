@@ -26,3 +26,14 @@ def lazy(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], 
         return sorted({*vars(sys.modules[package]), *homes})
 
     return get, names
+
+
+def declared(package: str) -> dict[str, str]:
+    """`homes` of `lazy`: what the package imports for type checkers alone, below `if TYPE_CHECKING:`."""
+    import ast
+    import inspect
+
+    tree = ast.parse(inspect.getsource(sys.modules[package]))
+    (block,) = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    return {one.name: str(node.module).removeprefix(f"{package}.") for node in imports for one in node.names}

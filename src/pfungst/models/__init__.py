@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pfungst._lazy import lazy
+from pfungst._lazy import declared, lazy
 
 if TYPE_CHECKING:
     from pfungst.models.base import Model as Model
@@ -33,26 +33,6 @@ if TYPE_CHECKING:
     from pfungst.models.trained import shipped as shipped
     from pfungst.models.vocabulary import Vocabulary as Vocabulary
 
-# name -> module below pfungst.models that defines it
-_HOMES = {
-    "Model": "base",
-    "Batch": "batch",
-    "Output": "batch",
-    "Scenes": "batch",
-    "Sizes": "batch",
-    "same_objects": "objects",
-    "MODELS": "registry",
-    "build": "registry",
-    "get_config": "registry",
-    "load_tensors": "tensors",
-    "save_tensors": "tensors",
-    "Inputs": "trained",
-    "Trained": "trained",
-    "load_shipped": "trained",
-    "shipped": "trained",
-    "Vocabulary": "vocabulary",
-}
-
+_HOMES = declared(__name__)
 __all__ = sorted(_HOMES)
-
 __getattr__, __dir__ = lazy(__name__, _HOMES)

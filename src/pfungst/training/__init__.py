@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pfungst._lazy import lazy
+from pfungst._lazy import declared, lazy
 
 if TYPE_CHECKING:
     from pfungst.training.augment import shift as shift
@@ -30,25 +30,6 @@ if TYPE_CHECKING:
     from pfungst.training.preparing import prepare as prepare
     from pfungst.training.trainer import train as train
 
-# name -> module below pfungst.training that defines it
-_HOMES = {
-    "FitConfig": "config",
-    "read_curves": "curves",
-    "ArrayData": "data",
-    "Data": "data",
-    "Prepared": "data",
-    "Evaluation": "evaluation",
-    "Fitted": "loop",
-    "Loss": "loop",
-    "Moment": "loop",
-    "evaluate": "evaluation",
-    "fit": "loop",
-    "model_losses": "loop",
-    "prepare": "preparing",
-    "train": "trainer",
-    "shift": "augment",
-}
-
+_HOMES = declared(__name__)
 __all__ = sorted(_HOMES)
-
 __getattr__, __dir__ = lazy(__name__, _HOMES)

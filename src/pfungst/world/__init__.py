@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pfungst._lazy import lazy
+from pfungst._lazy import declared, lazy
 
 if TYPE_CHECKING:
     from pfungst.world.builtin import embedded as embedded
@@ -54,35 +54,6 @@ if TYPE_CHECKING:
     from pfungst.world.scene import SceneObject as SceneObject
     from pfungst.world.scene import relationships as relationships
 
-# module below pfungst.world -> the names it defines
-_NAMES = {
-    "builtin": ("embedded",),
-    "making": ("Manifest", "make"),
-    "camera": ("camera_basis", "camera_directions", "estimate_camera", "pixel_coords"),
-    "grid": ("GridMasks", "grid_places", "step_places"),
-    "images": ("RenderedImage", "SceneImage"),
-    "legal": ("PRESETS", "Rules", "is_legal", "why_illegal"),
-    "moved": ("AnswerCodes", "MovedProgram", "answer_codes", "answer_moved"),
-    "programs": ("FUNCTIONS", "Node", "Program", "ProgramRun", "answer", "answer_text", "run"),
-    "renderers": (
-        "Blender",
-        "Renderer",
-        "before_after",
-        "check_renderer",
-        "plan_picture",
-        "plan_view",
-        "render_batch",
-        "renderer",
-        "renderer_names",
-        "render",
-        "visible_pixels",
-        "visible_pixels_many",
-    ),
-    "sampling": ("sample_scene",),
-    "scene": ("Scene", "SceneObject", "relationships"),
-}
-_HOMES = {name: home for home, names in _NAMES.items() for name in names}
-
+_HOMES = declared(__name__)
 __all__ = sorted(_HOMES)
-
 __getattr__, __dir__ = lazy(__name__, _HOMES)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pfungst._lazy import lazy
+from pfungst._lazy import declared, lazy
 from pfungst.training.cycle.config import A_ITER, LAMBDA_C, LAMBDA_G, T_SIM, CycleConfig
 
 if TYPE_CHECKING:
@@ -28,19 +28,6 @@ if TYPE_CHECKING:
     from pfungst.training.cycle.rephrase import Writer as Writer
     from pfungst.training.cycle.tap import Tap as Tap
 
-_HOMES = {
-    "Cycle": "loss",
-    "QuestionGenerator": "generator",
-    "Tap": "tap",
-    "Writer": "rephrase",
-    "gate": "loss",
-    "hide_words": "loss",
-    "hiding": "loss",
-    "load_generator": "generator",
-    "make_generator": "loss",
-    "save_generator": "generator",
-}
-
+_HOMES = declared(__name__)
 __all__ = ["A_ITER", "LAMBDA_C", "LAMBDA_G", "T_SIM", "CycleConfig", *sorted(_HOMES)]
-
 __getattr__, __dir__ = lazy(__name__, _HOMES)
