@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
+from pfungst import __version__
 from pfungst.core import (
     Dataset,
     Exam,
@@ -27,6 +30,7 @@ from pfungst.core import (
 )
 from pfungst.core.estimate import compared
 from pfungst.core.exam import Examined, labelled
+from pfungst.core.files import jsonable
 from pfungst.core.files import reading as reading_file
 from pfungst.core.finished import note
 from pfungst.core.progress import shown_in
@@ -61,9 +65,6 @@ class Run:
 
     def _repr_html_(self) -> str:
         """The report card, for notebooks."""
-        from html import escape
-
-        from pfungst.core.files import jsonable
         from pfungst.report.card import CARD_COLUMNS, card_rows
 
         def row(cells: Sequence[str], tag: str) -> str:
@@ -179,8 +180,6 @@ def examine(
 
 def run_config(matcher: str, data: str | None, **about: Any) -> dict[str, Any]:
     """What a run folder notes about how it was made: by default for answers that somebody gave to a whole data set."""
-    from pfungst import __version__
-
     return {
         "pfungst": __version__,
         "python": platform.python_version(),
@@ -362,9 +361,6 @@ def _load(data: Dataset | Sequence[Example] | str | Path, options: Mapping[str, 
 
 
 def _fingerprint(data: Sequence[Example]) -> str:
-    import hashlib
-    import json
-
     digest = hashlib.sha256()
     for e in data:
         digest.update(json.dumps([e.id, e.question, e.image_id, e.answers, e.target, e.choices]).encode())

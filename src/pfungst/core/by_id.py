@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -66,6 +67,4 @@ class ById(Mapping[str, Example]):
 
 
 def _key(name: str) -> bytes:
-    import hashlib
-
     return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -361,6 +362,4 @@ def count_flips(
 
 
 def _z(probability: float) -> float:
-    from statistics import NormalDist
-
     return NormalDist().inv_cdf(probability)

@@ -14,7 +14,7 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from pfungst.core import Figure, Table, UsageError, files
+from pfungst.core import Figure, Place, Table, UsageError, files
 from pfungst.core.files import jsonable, read_json, write_atomic, write_json
 from pfungst.core.registry import Registry
 from pfungst.core.settings import REQUIRED, settings_of
@@ -209,7 +209,6 @@ def run_cells(
     cells : name of the output file -> what the cell is, as JSON holds it
     """
     from pfungst.compute import Shard, place_of_work, run_shards, working
-    from pfungst.core import Place
 
     place = Place("processes", jobs) if jobs > 1 else place_of_work()
     # All have the index 0: more models or seeds, added later, must not make finished cells look like other ones.

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pfungst.core import AnsweredTrial, DataError, Dataset, Example, FileImage, Findings, Table, Trial, Variant
+from pfungst.core import AnsweredTrial, DataError, Dataset, Exam, Example, FileImage, Findings, Table, Trial, Variant
+from pfungst.core.fingerprint import fingerprint
 from pfungst.core.types import Progress
 from pfungst.experiments.base import Experiment, argument, claim, option
 
@@ -101,7 +102,6 @@ class Compared:
 
 def run(config: ClevrStudy, out: Path, *, progress: Progress) -> Compared:
     """Ask every player, then play; each player's run folders stay in OUT."""
-    from pfungst.core import Exam
     from pfungst.players import resolve
     from pfungst.probes.game.probe import Game
     from pfungst.scores import get_metric
@@ -147,7 +147,6 @@ def tables(result: Compared) -> list[Table]:
 
 def questions(config: ClevrStudy) -> Dataset:
     """Questions about the original images, each with its scene and the camera recovered from it."""
-    from pfungst.core.fingerprint import fingerprint
     from pfungst.world import Scene, estimate_camera
     from pfungst.world.questions import generate
 

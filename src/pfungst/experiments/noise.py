@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pfungst.core import Dataset, Figure, Findings, Player, Table, UsageError
+from pfungst.core import Dataset, Exam, Figure, Findings, Player, Table, UsageError
 from pfungst.core.types import Progress, matcher_of
 from pfungst.experiments.base import Experiment, claim, option
 from pfungst.experiments.noise_data import POOLS, Made, make, pool_of
@@ -94,7 +94,6 @@ class Noised:
 
 def run(config: NoiseStudy, out: Path, *, progress: Progress) -> Noised:
     """Rank, then ask every player; the rankings and each player's run folder stay in OUT."""
-    from pfungst.core import Exam
     from pfungst.players import resolve
     from pfungst.scores import get_metric
     from pfungst.scores.matchers import get_matcher

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pfungst.core import Dataset, Table
+from pfungst.core.estimate import peak_memory
+from pfungst.core.files import file_digest
 from pfungst.core.types import Progress
 from pfungst.experiments.base import Experiment, argument, check_known, claim, kept, option
 
@@ -92,8 +94,6 @@ def make(
     """Rank, unless FOLDER has it already, and write FOLDER/NAME.parquet and, where wanted, FOLDER/NAME.json."""
 
     def ranked() -> Made:
-        from pfungst.core.estimate import peak_memory
-        from pfungst.core.files import file_digest
         from pfungst.probes.noise.bqd import BasicQuestions
         from pfungst.probes.noise.build import build
 

@@ -32,6 +32,7 @@ from pfungst.core import (
     Table,
     UsageError,
 )
+from pfungst.core.code import own_modules
 from pfungst.core.files import jsonable, read_json, write_json
 from pfungst.core.stats import bootstrap
 from pfungst.core.store import AnswerStore
@@ -164,7 +165,6 @@ class UniversalResult:
 
 def run(config: UniversalConfig, out: Path, *, progress: Progress = no_progress) -> UniversalResult:
     """Make player and data, then `play_universal`."""
-    from pfungst.core.code import own_modules
     from pfungst.data import load
     from pfungst.players import resolve
 

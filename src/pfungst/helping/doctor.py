@@ -12,9 +12,11 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Literal
 
+from pfungst import __version__
 from pfungst.compute.devices import visible_gpus
 from pfungst.core.errors import PfungstError
 from pfungst.core.files import cache_root
+from pfungst.core.seal import SUMS, check_sum
 from pfungst.core.threads import available_cores
 from pfungst.helping.cache import kept, sized
 from pfungst.helping.extras import EXTRAS, installed, missing
@@ -70,8 +72,6 @@ def _python() -> Iterator[Checked]:
 
 
 def _package() -> Iterator[Checked]:
-    from pfungst import __version__
-
     where = Path(__file__).parents[1]
     try:
         lacking = missing()
@@ -91,8 +91,6 @@ def _package() -> Iterator[Checked]:
 
 
 def _weights() -> Iterator[Checked]:
-    from pfungst.core.seal import SUMS, check_sum
-
     folder = Path(__file__).parents[1] / "models" / "weights"
     sums = folder / SUMS
     named = [line.split()[-1] for line in sums.read_text("utf-8").splitlines()] if sums.exists() else []

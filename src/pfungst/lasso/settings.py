@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pfungst.core.threads import Workers
 from pfungst.lasso.certificate import Check
-from pfungst.lasso.problem import Dictionary, Questions
+from pfungst.lasso.problem import Dictionary
 
 Array = np.ndarray[Any, Any]
 
@@ -41,11 +41,16 @@ class Answers:
     iterations: Array
 
     @classmethod
+    def zero(cls, gaps: Array, objectives: Array, theta: Array) -> Answers:
+        """No coefficients."""
+        count = len(gaps)
+        columns, values = [np.zeros(0, np.int64)] * count, [np.zeros(0)] * count
+        return cls(columns, values, gaps, objectives, theta, np.zeros(count, np.int64))
+
+    @classmethod
     def none(cls, count: int, d: int) -> Answers:
         """No coefficients and no certificate yet."""
-        columns, values = [np.zeros(0, np.int64)] * count, [np.zeros(0)] * count
-        theta, iterations = np.zeros((count, d)), np.zeros(count, np.int64)
-        return cls(columns, values, np.full(count, np.inf), np.zeros(count), theta, iterations)
+        return cls.zero(np.full(count, np.inf), np.zeros(count), np.zeros((count, d)))
 
     def put(self, where: Array, part: Answers) -> None:
         """Take over the answers to the questions at the positions `where`."""
@@ -82,10 +87,3 @@ def sparse_rows(dictionary: Dictionary, where: Any, x: Any, keep: int | None) ->
         columns.append(place[used].astype(np.int64))
         values.append(row[used].astype(np.float64))
     return columns, values
-
-
-def zeros(dictionary: Dictionary, asked: Questions, lam: float) -> Answers:
-    """The answer zero, which is optimal with theta = b / lam where lam is at least max |A'b|."""
-    b = dictionary.arrays.host(asked.b)
-    none = Answers.none(asked.count, dictionary.d)
-    return replace(none, gaps=np.zeros(asked.count), objectives=(b * b).sum(axis=1) / (2 * lam), theta=b / lam)

@@ -12,7 +12,7 @@ from pfungst.core.threads import threads
 from pfungst.lasso.certificate import constraints
 from pfungst.lasso.first_order import first_order
 from pfungst.lasso.problem import Dictionary, Exclude, Questions, questions
-from pfungst.lasso.settings import Answers, SolverSettings, zeros
+from pfungst.lasso.settings import Answers, SolverSettings
 from pfungst.lasso.solution import Solution
 from pfungst.lasso.splitting import step_size
 from pfungst.lasso.working_set import working_set
@@ -112,23 +112,21 @@ def _in_batches(dictionary: Dictionary, asked: Questions, settings: SolverSettin
     a = dictionary.arrays
     most = (4096 if dictionary.d <= INTERIOR_DIMENSION else 2560) if a.is_cuda else QUESTIONS_AT_ONCE
     size = max(1, min(most, int(0.5 * a.free_bytes() / (BYTES_A_COLUMN * dictionary.n))))
-    batches = [np.arange(i, min(i + size, asked.count)) for i in range(0, asked.count, size)]
-    if len(batches) == 1:
-        return [_solve_batch(dictionary, asked, settings, how)]
+    batches = (np.arange(i, min(i + size, asked.count)) for i in range(0, asked.count, size))
     return [_solve_batch(dictionary, asked.some(batch, a), settings, how) for batch in batches]
 
 
 def _solve_batch(dictionary: Dictionary, asked: Questions, settings: SolverSettings, how: How) -> Answers:
-    """Questions for which lam is so large that zero is optimal are answered at once, the others by `how`."""
+    """Questions for which lam is so large that zero is optimal, with theta = b / lam, are answered at once, the others
+    by `how`."""
     a = dictionary.arrays
     largest = a.xp.amax(constraints(dictionary, asked, asked.b @ dictionary.rows.T, settings.nonnegative), axis=1)
     # Equality counts as zero, also where the caller's own max |A'b| was rounded differently.
     trivial = a.host(largest) <= settings.lam * (1 + 1e-13)
-    zero, rest = np.flatnonzero(trivial), np.flatnonzero(~trivial)
-    if not len(zero):
+    if not trivial.any():
         return how(dictionary, asked, settings)
-    answers = Answers.none(asked.count, dictionary.d)
-    answers.put(zero, zeros(dictionary, asked.some(zero, a), settings.lam))
+    b, lam, rest = a.host(asked.b), settings.lam, np.flatnonzero(~trivial)
+    answers = Answers.zero(np.zeros(asked.count), (b * b).sum(axis=1) / (2 * lam), b / lam)
     if len(rest):
         answers.put(rest, how(dictionary, asked.some(rest, a), settings))
     return answers

@@ -14,6 +14,8 @@ from pfungst.data.fields import Bad, name, shown
 _LETTER = re.compile(r"\s*\(?([A-Za-z])\)?[.:]?\s*")
 identifier = name
 """An id as text: 42, 42.0 and "42" are the same id."""
+_EMPTY_AT_END = 2
+"""Empty options behind the last filled one that an answer may name; a letter further away is none."""
 _OPTION = re.compile(r"^\s*\(?([A-Z])[.):]\s*(\S.*?)\s*$", re.MULTILINE)
 
 
@@ -75,8 +77,10 @@ def option_columns(row: Mapping[str, Any], answer: Any = None) -> tuple[str, ...
     filled = [letter for letter in ascii_uppercase if known(row.get(letter)) and row[letter] != ""]
     if not filled:
         return ()
+    last = filled[-1]
     letter = _LETTER.fullmatch(answer) if isinstance(answer, str) else None
-    last = max(filled[-1], letter[1].upper() if letter else "A")
+    if letter and ascii_uppercase.index(letter[1].upper()) <= ascii_uppercase.index(last) + _EMPTY_AT_END:
+        last = max(last, letter[1].upper())
     options = [
         text(row[one], f"the option {one}") if one in filled else f"(empty option {one})"
         for one in ascii_uppercase[: ascii_uppercase.index(last) + 1]

@@ -13,6 +13,7 @@ from pfungst.core import Answer, PfungstError, read_config
 from pfungst.core.exam import labelled
 from pfungst.core.files import reading
 from pfungst.core.parquet import READING
+from pfungst.core.store import AnswerStore
 from pfungst.report.kinds import KINDS, kind_of
 
 COLUMNS = (
@@ -119,8 +120,6 @@ def trials_file(run: Path, probe: str, label: str = "") -> Iterator[Path]:
 
 def stored(run: Path, keys: Iterable[str]) -> dict[str, Answer]:
     """By key, what the answer store of a run knows beyond its trials: scores of the choices, thinking, tokens ..."""
-    from pfungst.core.store import AnswerStore
-
     path = run / "answers.sqlite"
     if not path.exists():
         return {}

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import PIL.Image
+import PIL.ImageDraw
 from numpy.typing import NDArray
 
 from pfungst.core import Asker, Example, PfungstError, Query
@@ -122,8 +124,6 @@ def draw_attention(
 
 def overlay(image: PIL.Image.Image, weights: NDArray[np.float64] | None) -> PIL.Image.Image:
     """The image, dark where nothing is looked at and reddened where much is."""
-    import PIL.Image
-
     if weights is None:
         return image
     mask = PIL.Image.fromarray((255 * weights).astype(np.uint8)).resize(image.size, PIL.Image.Resampling.BICUBIC)
@@ -168,9 +168,6 @@ def _encoded(image: PIL.Image.Image) -> bytes:
 
 
 def _png(image: PIL.Image.Image, shown: Mapping[str, Sequence[Look]], target: str) -> PIL.Image.Image:
-    import PIL.Image
-    import PIL.ImageDraw
-
     columns = max(len(row) for row in shown.values())
     cell, high = _WIDTH + 10, image.height + _TEXT + 26
     whole = PIL.Image.new("RGB", (90 + columns * cell, 20 + len(shown) * high), "white")

@@ -16,13 +16,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import PIL.Image
+from markupsafe import Markup
 
 from pfungst.core import Dataset, Example, Image, PfungstError, Query, read_config
 from pfungst.core.registry import Registry
 from pfungst.core.types import PreparingProbe, SearchingProbe
+from pfungst.probes import PROBES
+from pfungst.probes.game.board import Board
+from pfungst.probes.game.rows import fooled_rows, read_moves, scene_after
+from pfungst.probes.game.rules import GameRules
+from pfungst.probes.rephrase.validated import NOTE
 from pfungst.report.cases import Case
 from pfungst.report.page import environment
 from pfungst.report.thumbnails import Thumbnail, Thumbnails
+from pfungst.scores.exact import normalise
+from pfungst.world import render
+from pfungst.world.renderers.plan import STILL, plan_view
 
 DRAWINGS = Registry(
     "drawing",
@@ -87,8 +97,6 @@ class Tools:
     def queries(self, probe: str, cases: Sequence[Case]) -> Iterator[Query]:
         """The queries of a probe's cases, made anew; none of a probe that would rank again, and of a game those that
         fooled the player."""
-        from pfungst.probes import PROBES
-
         if probe == "game":
             yield from self._moved(cases)
             return
@@ -111,9 +119,6 @@ class Tools:
             return  # a probe of another version, or data that are no longer there: the page does without
 
     def _moved(self, cases: Sequence[Case]) -> Iterator[Query]:
-        from pfungst.probes.game.board import Board
-        from pfungst.probes.game.rules import GameRules
-
         for case in cases:
             row, example = self.moves.get(case.example_id), self.examples.get(case.example_id)
             if row is not None and example is not None:
@@ -123,8 +128,6 @@ class Tools:
     def moves(self) -> dict[str, dict[str, Any]]:
         """Example id -> the row of game/moves.parquet that fooled the player."""
         import pyarrow.compute as pc
-
-        from pfungst.probes.game.rows import fooled_rows, read_moves
 
         try:
             return {row["example_id"]: row for row in fooled_rows(read_moves(self.run).filter(pc.field("fooled")))}
@@ -160,16 +163,12 @@ def draw_noise(case: Case, tools: Tools) -> Any:
 
 def draw_rephrase(case: Case, tools: Tools) -> Any:
     """A group of wordings with its answers, and with what people say about the rephrasings where they were asked."""
-    from pfungst.probes.rephrase.validated import NOTE
-
     notes = json.loads(case.clean.get("notes") or "{}").get(NOTE, ())
     return _macros().rephrase(case, notes if any(notes) else ())
 
 
 def draw_decoys(case: Case, tools: Tools) -> Any:
     """The choice sets side by side."""
-    from pfungst.scores.exact import normalise
-
     sets, turns = [], []
     for row in case.rows:
         if _TURN.fullmatch(row["variant"]):
@@ -186,11 +185,6 @@ def draw_decoys(case: Case, tools: Tools) -> Any:
 
 def draw_game(case: Case, tools: Tools) -> Any:
     """The scene before and after, and from above with an arrow for each moved object."""
-    from markupsafe import Markup
-
-    from pfungst.probes.game.rows import scene_after
-    from pfungst.world.renderers.plan import STILL, plan_view
-
     row = tools.moves.get(case.example_id)
     if row is None:
         return draw_variants(case, tools)
@@ -210,10 +204,6 @@ def _places(numbers: Sequence[float]) -> list[tuple[float, float]]:
 
 
 def _rendered(tools: Tools, key: str, scene: Mapping[str, Any]) -> Any:
-    import PIL.Image
-
-    from pfungst.world import render
-
     if tools.images.room <= 0:
         return None
     return tools.images.of(key, PIL.Image.fromarray(render(scene, 320, 240)))

@@ -18,6 +18,7 @@ from pfungst.core import Asker, Dataset, Image, Player, Query
 from pfungst.core.files import write_json
 from pfungst.core.images import as_rgb
 from pfungst.core.types import LookingPlayer, PromptedPlayer, reads_scenes
+from pfungst.report.attention import overlay, picture_weights
 from pfungst.report.cases import MOST_WORDS, Case, sample_of
 from pfungst.report.drawings import Tools
 from pfungst.report.thumbnails import Thumbnail
@@ -33,8 +34,6 @@ _LOGGER = logging.getLogger("pfungst")
 
 def add_looks(run: Path, player: object, data: Dataset) -> None:
     """Note where a player that can tell looks, for cases that its report will show. Others have no such file."""
-    from pfungst.report.attention import picture_weights
-
     if not isinstance(player, LookingPlayer):
         return
     sample = sample_of(run)
@@ -67,8 +66,6 @@ def draw_looks(
     case: Case, looks: Mapping[str, Any], tools: Tools, cases: Sequence[Case]
 ) -> list[tuple[str, Thumbnail]]:
     """The images of a case under the player's attention, before and after."""
-    from pfungst.report.attention import overlay
-
     found: dict[str, tuple[str, Thumbnail]] = {}
     for row in (case.clean, case.disturbed):
         if row["key"] not in looks or row["key"] in found or tools.images.room <= 0:

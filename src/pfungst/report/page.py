@@ -15,6 +15,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from markupsafe import Markup
+
 from pfungst.report.card import format_cell, format_p, number
 from pfungst.report.exports.latex import UNICHAR, cell_text
 from pfungst.report.exports.latex import table as latex_table
@@ -29,8 +31,6 @@ _P = re.compile(r"p( \(|$)")
 
 def render(template: str, **values: Any) -> bytes:
     """A page from a template of ours, as UTF-8."""
-    from markupsafe import Markup
-
     style, script = static("style.css"), static("report.js")
     policy = (
         f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
@@ -129,8 +129,6 @@ def drawn_block(
     note: str = "",
 ) -> FigureBlock:  # fmt: skip
     """A drawing with the numbers behind it."""
-    from markupsafe import Markup
-
     name = f"{stem}-{slug(title)}"[:90]
     found = [Download("CSV", f"{name}.csv", data_url("text/csv;charset=utf-8", csv_bytes(columns, rows)))]
     if drawings[0] != EMPTY:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import os
 import secrets
 from dataclasses import dataclass
@@ -35,8 +36,6 @@ class Keys:
 
     @classmethod
     def make(cls, folder: Path) -> Keys:
-        import json
-
         made = {"secret": secrets.token_hex(32), "admin": secrets.token_urlsafe(24), "join": secrets.token_urlsafe(12)}
         path = folder / KEYS
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:

@@ -11,8 +11,19 @@ import numpy.typing as npt
 from pfungst.text.ptb import tokenize
 
 Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
 ORDERS = 4
 """BLEU and CIDEr look at n-grams of one to four words."""
+
+
+def starts_of(counts: npt.ArrayLike) -> Longs:
+    """Where each of several lists begins that stand one after the other, and where the last ends."""
+    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+
+
+def group(keys: npt.NDArray[np.integer], size: int) -> tuple[Longs, Ints]:
+    """Places of every key from 0 to size - 1, as starts and values."""
+    return starts_of(np.bincount(keys, minlength=size)), np.argsort(keys, kind="stable").astype(np.int32)
 
 
 @dataclass(frozen=True)
@@ -20,7 +31,7 @@ class Corpus:
     """Tokenised sentences, one after the other: sentence i is `words[starts[i]:starts[i + 1]]`."""
 
     words: Ints
-    starts: npt.NDArray[np.int64]
+    starts: Longs
 
     @classmethod
     def of(cls, sentences: Sequence[str], vocabulary: dict[str, int]) -> Corpus:
@@ -34,7 +45,7 @@ class Corpus:
         return cls(np.asarray(numbers, dtype=np.int32), starts)
 
     @property
-    def lengths(self) -> npt.NDArray[np.int64]:
+    def lengths(self) -> Longs:
         return np.diff(self.starts)
 
     def __len__(self) -> int:
@@ -51,7 +62,7 @@ class Grams:
     number: Ints
     count: Ints
     order: Ints
-    starts: npt.NDArray[np.int64]
+    starts: Longs
 
 
 def count_grams(corpus: Corpus, numbers: dict[tuple[int, ...], int], orders: int = ORDERS) -> Grams:
@@ -82,13 +93,11 @@ class Postings:
 
     sentence: Ints
     count: Ints
-    starts: npt.NDArray[np.int64]
+    starts: Longs
 
     @classmethod
     def of(cls, grams: Grams, size: int) -> Postings:
         """Invert; size: how many n-grams are numbered."""
         sentence = np.repeat(np.arange(len(grams.starts) - 1, dtype=np.int32), np.diff(grams.starts))
-        order = np.argsort(grams.number, kind="stable")
-        starts = np.zeros(size + 1, dtype=np.int64)
-        np.cumsum(np.bincount(grams.number, minlength=size), out=starts[1:])
+        starts, order = group(grams.number, size)
         return cls(sentence[order], grams.count[order], starts)

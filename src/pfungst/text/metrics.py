@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from pfungst.core import PfungstError, Progress
 from pfungst.core.types import no_progress
-from pfungst.text.index import ORDERS, Corpus, Postings, count_grams
+from pfungst.text.index import ORDERS, Corpus, Postings, count_grams, starts_of
 
 Floats = npt.NDArray[np.float64]
 Rows = Callable[[int, int], Floats]
@@ -183,8 +183,7 @@ def _rouge(references: Corpus, hypotheses: Corpus, vocabulary: int) -> Rows:
             common += 1
         shared[place] = common
     counts = hypotheses.lengths[order]
-    new_starts = np.zeros(len(order) + 1, dtype=np.int64)
-    np.cumsum(counts - shared, out=new_starts[1:])
+    new_starts = starts_of(counts - shared)
     new_words = np.asarray(
         [word for place, kept in zip(order, shared) for word in sentences[place][kept:]], dtype=np.int32
     )

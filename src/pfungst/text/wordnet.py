@@ -27,7 +27,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pfungst.core import PfungstError
-from pfungst.text.wordnet_tables import POS, starts_of, wordnet, wu_palmer
+from pfungst.text.index import starts_of
+from pfungst.text.wordnet_tables import POS, wordnet, wu_palmer
 
 __all__ = ["WupIndex", "WupsIndex", "base_forms", "senses", "wup", "wup_many", "wup_matrix", "wups"]
 

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pfungst.core import PfungstError
+from pfungst.text.index import starts_of
 
 POS = "nv"
 
@@ -171,11 +172,6 @@ def _lexicon(pos: str, columns: dict[str, npt.NDArray[Any]], shift: int) -> Lexi
         senses=columns[f"{pos}_senses"] + np.int32(shift),
         exceptions={form: bases for form, *bases in exceptions},
     )
-
-
-def starts_of(counts: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Where each of several lists begins that stand one after the other, and where the last ends."""
-    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
 
 
 def wu_palmer(

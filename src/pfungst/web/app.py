@@ -13,9 +13,10 @@ from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from pfungst.core import Dataset, Image, PfungstError
-from pfungst.web import views
+from pfungst.web import ask_pages, game_pages, live, note_pages, views
 from pfungst.web.desk import Desk
 from pfungst.web.forms import Actions, Form
+from pfungst.web.moves import moved_scene
 from pfungst.web.pictures import LARGE, SMALL
 from pfungst.web.routing import router, static_route
 from pfungst.web.runs import NotHere, RunFolder
@@ -53,8 +54,6 @@ class Explorer:
 
     def app(self) -> App:
         """The application, guarded."""
-        from pfungst.web import ask_pages, game_pages, live, note_pages
-
         routes = [
             Route("/", self._runs),
             Route("/run", self._run),
@@ -126,8 +125,6 @@ class Explorer:
         return self.image(request, image, SMALL if request.query_params.get("size") == "small" else LARGE)
 
     def _moved(self, request: Request) -> Response:
-        from pfungst.web.moves import moved_scene
-
         found = moved_scene(self._named(request), request.query_params.get("id", ""))
         if found is None:
             raise NotHere("There is no such image.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
@@ -87,8 +88,6 @@ class AskPages:
         return self._html(form, found)
 
     def _example(self, form: Form, data: Dataset, given: Mapping[str, str], id_: str) -> Example:
-        from dataclasses import replace
-
         if not given["question"]:
             raise PfungstError("Type a question.")
         choices = tuple(dict.fromkeys(one.strip() for one in given["choices"].split(",") if one.strip()))

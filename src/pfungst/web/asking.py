@@ -12,7 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pfungst.core import Answer, Dataset, Example, PfungstError, Probe, Query, Trial
+from pfungst.probes.decoys.probe import Decoys
 from pfungst.probes.measure import clean_query
+from pfungst.probes.noise.probe import Noise
+from pfungst.probes.rephrase.probe import Rephrase
 from pfungst.scores import get_metric, same_answer
 from pfungst.web.desk import Desk, Seat
 
@@ -77,9 +80,6 @@ def ask(desk: Desk, seat: Seat, example: Example, data: Dataset) -> Asked:
 
 
 def _probes(example: Example) -> list[tuple[str, str, Probe]]:
-    from pfungst.probes.noise.probe import Noise
-    from pfungst.probes.rephrase.probe import Rephrase
-
     writer = "world" if example.program is not None else "rules"
     return [
         (
@@ -92,8 +92,6 @@ def _probes(example: Example) -> list[tuple[str, str, Probe]]:
 
 
 def _decoys(desk: Desk, seat: Seat, example: Example, data: Dataset, clean: Answer) -> Part:
-    from pfungst.probes.decoys.probe import Decoys
-
     about = "The answer among wrong choices that fit the question (QoU), the image (IoU), or both."
     probe = Decoys(circular="none")
     part = _part(desk, seat, example, data, clean, "Decoys", about, probe)

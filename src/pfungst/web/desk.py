@@ -9,6 +9,9 @@ from dataclasses import dataclass, field, replace
 
 from pfungst.core import Answer, Asker, Dataset, Example, PfungstError, Player, Query
 from pfungst.core.types import Matcher, matcher_of
+from pfungst.data import load
+from pfungst.players import resolve
+from pfungst.scores.matchers import get_matcher
 from pfungst.web.security import Refused
 from pfungst.web.settings import WebSettings
 
@@ -43,8 +46,6 @@ class Desk:
     @property
     def data(self) -> Dataset:
         """The data set of the game and of the questions."""
-        from pfungst.data import load
-
         with self._lock:
             if self._data is None:
                 self._data = load(self.settings.data)
@@ -52,9 +53,6 @@ class Desk:
 
     def seat(self, spec: str, data: Dataset) -> Seat:
         """The player of this spec: one of those the server was started with, no other."""
-        from pfungst.players import resolve
-        from pfungst.scores.matchers import get_matcher
-
         if spec not in self.settings.players:
             raise Refused(400, "This player is not offered here. Start the server with --player to add it.")
         key = (spec, data.fingerprint or data.name)

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import PIL.Image
+
 from pfungst.api import load_again, part_again
 from pfungst.core import BytesImage, DataError, Dataset, Example, Image, PfungstError
 from pfungst.core.images import as_rgb
@@ -113,8 +115,6 @@ def checked_image(data: bytes, max_bytes: int, max_pixels: int) -> BytesImage:
 
     The size stands in the header: what is too large is never decoded.
     """
-    import PIL.Image
-
     if not data:
         raise DataError("The uploaded file is empty.")
     if len(data) > max_bytes:

@@ -9,14 +9,18 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pfungst.api import run_config, slug
 from pfungst.core import Answer, Exam, Example, Query
 from pfungst.core.files import jsonable, write_atomic
+from pfungst.data import load
+from pfungst.players.recorded import LoggedPlayer
 from pfungst.probes.conditions import Conditions, member_id
+from pfungst.report import write_report
+from pfungst.scores import get_metric
 
 QUESTIONS, SAID, IMAGES = "questions.jsonl", "said.jsonl", "images"
 _SPEC = f"table:{{run}}/{QUESTIONS}"
@@ -36,13 +40,6 @@ class Row:
 
 def save(home: Path, player: str, rows: Sequence[Row]) -> Path:
     """Add the variants of one question to the run of saved questions of a player; returns the run folder."""
-    from dataclasses import replace
-
-    from pfungst.data import load
-    from pfungst.players.recorded import LoggedPlayer
-    from pfungst.report import write_report
-    from pfungst.scores import get_metric
-
     folder = home / f"saved-{slug(player)}"
     with _lock:
         questions, said = _lines(folder / QUESTIONS), _lines(folder / SAID)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from pfungst.core import MissingExtra, PfungstError
@@ -23,8 +24,6 @@ def serve(settings: WebSettings, ready: Callable[[str], None] = lambda address: 
         if (error.name or "").startswith("pfungst"):
             raise
         raise MissingExtra("pfungst serve", "web") from None
-    from dataclasses import replace
-
     run_app(lambda port: make_app(replace(settings, port=port)), settings.host, settings.port, ready)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pfungst.core import Image, PfungstError
+from pfungst.probes import PROBES
 from pfungst.report.page import data_url
 from pfungst.web.moves import moved_scene
 from pfungst.web.notes import Note
@@ -78,8 +79,6 @@ def shown_image(site: Site, run: RunFolder, row: dict[str, Any]) -> tuple[Image 
 
 def _variant_image(site: Site, run: RunFolder, row: dict[str, Any]) -> Image | None:
     """The image of a variant, made again by its probe: trials are a pure function of data and seed."""
-    from pfungst.probes import PROBES
-
     try:
         config = run.config()
         about = next(one for one in config["probes"] if one["name"] == row["probe"])

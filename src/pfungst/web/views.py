@@ -9,10 +9,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from pfungst.core import PfungstError
+from pfungst.report.answers import removing_probes
 from pfungst.report.plots import draw
 from pfungst.report.summary import draw_narrow, draw_wide, summary_rows, verdict
 from pfungst.web.cards import RunCard, card_of
+from pfungst.web.moves import moved_scene
 from pfungst.web.narrow import CODED
 from pfungst.web.reading import FLIPS, LOST
 from pfungst.web.runs import NotHere, RunFolder
@@ -43,8 +47,6 @@ def runs_page(site: Site) -> dict[str, Any]:
 
 
 def run_page(site: Site, run: RunFolder) -> dict[str, Any]:
-    from markupsafe import Markup
-
     card = card_of(site, run)
     facets = site.index.facets(run)
     summary, told = [], ""
@@ -65,8 +67,6 @@ def run_page(site: Site, run: RunFolder) -> dict[str, Any]:
 
 
 def _removing(run: RunFolder, card: RunCard) -> frozenset[str]:
-    from pfungst.report.answers import removing_probes
-
     try:
         return removing_probes(run.path, [one["probe"] for one in card.findings])
     except PfungstError:
@@ -74,8 +74,6 @@ def _removing(run: RunFolder, card: RunCard) -> frozenset[str]:
 
 
 def _section(one: Mapping[str, Any], facets: Sequence[Any]) -> dict[str, Any]:
-    from markupsafe import Markup
-
     probe = one["probe"]
     variants = list(dict.fromkeys(facet.variant for facet in facets if facet.probe == probe))
     flips: dict[str, dict[str, int]] = {}
@@ -252,10 +250,6 @@ def _same_data(site: Site, card: RunCard, other: RunFolder) -> bool:
 
 def _moved(site: Site, run: RunFolder, example_id: str) -> dict[str, Any]:
     """The scene that fooled the player, before and after, where a game has one."""
-    from markupsafe import Markup
-
-    from pfungst.web.moves import moved_scene
-
     found = moved_scene(run, example_id)
     if found is None:
         return {}

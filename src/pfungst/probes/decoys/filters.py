@@ -146,8 +146,8 @@ class EmbeddingFilter:
 
 class _Embedding:
     def __init__(self, book: AnswerBook, settings: EmbeddingFilter) -> None:
-        from pfungst.probes.decoys.neighbours import unit_rows
         from pfungst.text import encode
+        from pfungst.text.encoders.base import unit_rows
 
         self._vectors = unit_rows(encode(book.texts, settings.encoder))
         self._settings, self._classes = settings, book.classes

@@ -34,7 +34,7 @@ ROUNDS = 6
 """Rounds over those that are still alone; each finds mates for most of them."""
 _TRIES = 300
 """Strangers that are tried before a group stays small."""
-Round = tuple[list[list[int]], list[list[int]]]
+Parted = tuple[list[list[int]], list[list[int]]]
 """The groups that became complete, and the units that are left."""
 
 
@@ -52,11 +52,8 @@ class Groups:
         self.polar: Any = (split.opposite >= 0).tolist()
 
     def kind(self, kind: str, vectors: Any, progress: Progress) -> Kind:
-        units = [[one] for one in self.rng.permutation(len(self.split)).tolist()]
-        done: list[list[int]] = []
-        rounds = self._by_image(units) if kind == "iou" else self._by_question(units, vectors, progress)
-        for found, left in rounds:
-            done, units = [*done, *found], left
+        alone = self.rng.permutation(len(self.split)).tolist()
+        done, units = self._by_image(alone) if kind == "iou" else self._by_question(alone, vectors, progress)
         unit_of = {one: number for number, unit in enumerate([*done, *units]) for one in unit}
         # Who is left over when every "no" has its "yes" is asked among the same two, not among strangers.
         left = [unit for unit in units if kind == "qou" and self.polar[unit[0]]]
@@ -78,10 +75,10 @@ class Groups:
                 return False
         return True
 
-    def _by_image(self, units: list[list[int]]) -> Iterator[Round]:
-        images = measure.grouped((one for (one,) in units), lambda one: int(self.split.image[one]))
+    def _by_image(self, alone: list[int]) -> Parted:
+        images = measure.grouped(alone, lambda one: int(self.split.image[one]))
         groups = [group for members in images.values() for group in self._partition(members)]
-        yield [g for g in groups if len(g) == self.size], [g for g in groups if len(g) < self.size]
+        return [g for g in groups if len(g) == self.size], [g for g in groups if len(g) < self.size]
 
     def _partition(self, members: list[int]) -> list[list[int]]:
         groups: list[list[int]] = []
@@ -93,14 +90,15 @@ class Groups:
                 home.append(one)
         return groups
 
-    def _by_question(self, units: list[list[int]], vectors: Any, progress: Progress) -> Iterator[Round]:
+    def _by_question(self, alone: list[int], vectors: Any, progress: Progress) -> Parted:
+        done: list[list[int]] = []
         for number in range(ROUNDS):
-            groups, rest = self._round([unit[0] for unit in units], vectors)
-            units = [[one] for one in rest]
-            yield groups, units
+            groups, alone = self._round(alone, vectors)
+            done += groups
             progress("grouping questions", number + 1, ROUNDS)
-            if not groups or len(rest) < self.size:
+            if not groups or len(alone) < self.size:
                 break
+        return done, [[one] for one in alone]
 
     def _round(self, alone: list[int], vectors: Any) -> tuple[list[list[int]], list[int]]:
         """Groups of similar questions among those alone, and who stays alone. "Yes" is paired with "no" only."""

@@ -24,16 +24,6 @@ _DEEP_BYTES = 64 << 20
 """Bound on the buffers of a block of deep searches."""
 
 
-def unit_rows(vectors: npt.NDArray[np.float32]) -> Floats:
-    """Rows of length 1, contiguous float32; rows of zeros stay."""
-    rows = np.array(vectors, np.float32, order="C")
-    for start in range(0, len(rows), 1 << 16):
-        part = rows[start : start + (1 << 16)]
-        length = np.linalg.norm(part, axis=1, keepdims=True)
-        np.divide(part, length, out=part, where=length > 0)
-    return rows
-
-
 def nearest(vectors: Floats, queries: npt.NDArray[np.int64], count: int) -> tuple[Ints, Floats]:
     """The `count` rows of `vectors` with the largest cosine to each query row, itself included.
 

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,7 @@ import numpy.typing as npt
 
 from pfungst.core import DataError, Example
 from pfungst.scores.exact import normalise
-
-Ints = npt.NDArray[np.int32]
-Longs = npt.NDArray[np.int64]
+from pfungst.text.index import Ints, Longs, group, starts_of
 
 FREQUENT = 10
 """Fallback of data sets without decoys of their own: one of so many most frequent targets (Sect. 5.1)."""
@@ -50,9 +49,7 @@ class AnswerBook:
         known: dict[str, int] = {}
         classes = np.fromiter((known.setdefault(normalise(text), len(known)) for text in texts), np.int32, len(texts))
         spelled = [letters(text).encode("utf-8", "surrogatepass") for text in texts]
-        starts = np.zeros(len(texts) + 1, np.int64)
-        np.cumsum([len(one) for one in spelled], out=starts[1:])
-        return cls(texts, classes, np.frombuffer(b"".join(spelled), np.uint8), starts)
+        return cls(texts, classes, np.frombuffer(b"".join(spelled), np.uint8), starts_of([len(one) for one in spelled]))
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -93,11 +90,8 @@ class Lists:
 
     @classmethod
     def of(cls, lists: Iterable[Sequence[int]]) -> Lists:
-        starts, values = [0], list[int]()
-        for one in lists:
-            values.extend(one)
-            starts.append(len(values))
-        return cls(np.asarray(starts, np.int64), np.asarray(values, np.int32))
+        rows = list(lists)
+        return cls(starts_of([len(row) for row in rows]), np.array(list(chain.from_iterable(rows)), np.int32))
 
     @classmethod
     def none(cls) -> Lists:
@@ -245,7 +239,5 @@ def _coded(names: Iterable[str]) -> tuple[Ints, list[str]]:
 
 def _grouped(codes: Ints, groups: int, rng: np.random.Generator) -> Lists:
     shuffled = rng.permutation(len(codes))
-    members = shuffled[np.argsort(codes[shuffled], kind="stable")]
-    starts = np.zeros(groups + 1, np.int64)
-    np.cumsum(np.bincount(codes, minlength=groups), out=starts[1:])
-    return Lists(starts, members.astype(np.int32))
+    starts, order = group(codes[shuffled], groups)
+    return Lists(starts, shuffled[order].astype(np.int32))

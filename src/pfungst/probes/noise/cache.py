@@ -185,7 +185,7 @@ def _encoder_name(ranker: str, encoder: str) -> str:
         return ""
     from pfungst.text.encoders import get_encoder
 
-    return str((get_encoder(encoder) if encoder else get_encoder()).fingerprint)
+    return str(get_encoder(encoder).fingerprint)
 
 
 def _read(path: Path, main: int, k: int, pool: int) -> Ranking | None:

@@ -156,7 +156,7 @@ def _encoder_on(name: str | None, device: str | None) -> Encoder:
     from pfungst.text.encoders import get_encoder
     from pfungst.text.encoders.skip_thoughts import SkipThoughts
 
-    encoder = get_encoder(name) if name else get_encoder()
+    encoder = get_encoder(name)
     return encoder.to(device) if device and device.startswith("cuda") and isinstance(encoder, SkipThoughts) else encoder
 
 

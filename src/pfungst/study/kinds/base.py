@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pfungst.core import Dataset, Example, Image, NamedImage, Table, UsageError
+from pfungst.data import load
 from pfungst.study.items import TRAINING, Content, Field, Item, instructed
 from pfungst.study.settings import StudySettings
 
@@ -92,8 +93,6 @@ def named(data: str, what: str) -> str:
 
 
 def load_data(data: str, options: Mapping[str, Any], what: str) -> Dataset:
-    from pfungst.data import load
-
     return load(named(data, what), **options)
 
 

@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from pfungst.api import load_again, part_again
 from pfungst.core import Example, Image, PfungstError, Table, read_config
 from pfungst.probes.measure import mean
+from pfungst.report.answers import Chosen, answers
+from pfungst.report.exports.tables import csv_bytes
 from pfungst.study.items import Content, Field, Item
 from pfungst.study.kinds.base import Kind, Made, Outcome, by_item, checks, named, practised, sample, shown_image
 from pfungst.study.settings import StudySettings
@@ -38,9 +41,6 @@ class Judge(Kind):
     data: ClassVar[str] = "a run folder"
 
     def make(self, data: str, options: Mapping[str, Any], limit: int | None, settings: StudySettings) -> Made:
-        from pfungst.api import load_again, part_again
-        from pfungst.report.answers import Chosen, answers
-
         run = Path(named(data, self.data))
         config = read_config(run)
         examples = {one.id: one for one in part_again(load_again(config, run), config)}
@@ -78,8 +78,6 @@ class Judge(Kind):
             "Labels", ("answers labelled", "people agree on a majority", "right"), ((len(labels), len(shares), share),),
             "The majority of the people who labelled an answer; ties have no label. 95% interval over images.",
         )  # fmt: skip
-        from pfungst.report.exports.tables import csv_bytes
-
         columns = ("id", "probe", "condition", "reply", "right", "people_right", "people_wrong", "people_unsure")
         files = {"labels.csv": csv_bytes(columns, labels)} if labels else {}
         return Outcome((table,), "right", {"right": share}, files)

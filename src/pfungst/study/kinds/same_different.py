@@ -13,19 +13,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pfungst.core import Example, Image, PfungstError, Table
+from pfungst.probes.game import fooled_rows, read_moves, read_result
+from pfungst.probes.game.board import Board
+from pfungst.probes.game.enforcers import Enforcers
+from pfungst.probes.game.layouts import fair_layouts
+from pfungst.probes.game.rows import image_of, scene_after
+from pfungst.probes.game.rules import GameRules
 from pfungst.probes.measure import mean
 from pfungst.study.items import TRAINING, BadAnswer, Content, Field, Item
 from pfungst.study.kinds.base import Kind, Made, Outcome, checks, named, practised, sample
 from pfungst.study.settings import StudySettings
-
-if TYPE_CHECKING:
-    from pfungst.probes.game.board import Board
-    from pfungst.probes.game.rules import GameRules
+from pfungst.world.constants import ATTRIBUTES
+from pfungst.world.programs import answer_text
+from pfungst.world.questions.balance import possible_answers
 
 FOOLED, CONTROL, CHANGED = "fooled", "control", "changed"
 SAME = (("same", "The same"), ("different", "Different"), ("unsure", "I cannot tell"))
@@ -54,9 +59,6 @@ class SameDifferent(Kind):
     data: ClassVar[str] = "the folder of a run with a game"
 
     def make(self, data: str, options: Mapping[str, Any], limit: int | None, settings: StudySettings) -> Made:
-        from pfungst.probes.game import fooled_rows, read_moves
-        from pfungst.probes.game.rows import scene_after
-
         run = Path(named(data, self.data))
         count = self.per_condition if limit is None else limit
         moves = read_moves(run)
@@ -143,10 +145,6 @@ def _fields(options: Sequence[str]) -> tuple[Field, ...]:
 
 
 def _item(condition: str, row: Mapping[str, Any], after: Mapping[str, Any], images: dict[str, Image]) -> Item:
-    from pfungst.probes.game.rows import image_of
-    from pfungst.probes.game.rules import GameRules
-    from pfungst.world.programs import answer_text
-
     before = _scene(row)
     board = _board(row, before, GameRules())
     moved = np.array([[one["3d_coords"][:2] for one in after["objects"]]])
@@ -171,16 +169,11 @@ def _scene(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _board(row: Mapping[str, Any], scene: Mapping[str, Any], rules: GameRules) -> Board:
-    from pfungst.probes.game.board import Board
-
     return Board.of(Example(row["example_id"], row["question"], scene=scene, program=json.loads(row["program"])), rules)
 
 
 def _possible(truth: str) -> tuple[str, ...]:
     """All answers of the kind of this one."""
-    from pfungst.world.constants import ATTRIBUTES
-    from pfungst.world.questions.balance import possible_answers
-
     for kind in ("bool", "integer", *ATTRIBUTES):
         options = possible_answers(kind)
         if truth in options:
@@ -190,10 +183,6 @@ def _possible(truth: str) -> tuple[str, ...]:
 
 def _changed(run: Any, rows: Sequence[Mapping[str, Any]], rng: np.random.Generator) -> Iterator[tuple[Any, Any]]:
     """Rows with a legal scene in which the question has another answer, one of the nearest to the scene before."""
-    from pfungst.probes.game import read_result
-    from pfungst.probes.game.enforcers import Enforcers
-    from pfungst.probes.game.layouts import fair_layouts
-
     rules = read_result(run).settings.rules
     enforcers = Enforcers.of(rules).without("relevance")
     for row in rows:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from pfungst.core import Dataset, Example, Image, Table, UsageError
 from pfungst.probes.measure import mean
+from pfungst.probes.rephrase.generators import with_rephrasings
 from pfungst.probes.rephrase.validated import FILE as VALIDATED
 from pfungst.study.items import Content, Field, Item
 from pfungst.study.kinds.base import (
@@ -99,8 +100,6 @@ class Validate(Kind):
     data: ClassVar[str] = "a data set with rephrasings, or any with validate:generator=rules"
 
     def make(self, data: str, options: Mapping[str, Any], limit: int | None, settings: StudySettings) -> Made:
-        from pfungst.probes.rephrase.generators import with_rephrasings
-
         loaded: Dataset = load_data(data, options, self.data)
         if self.generator:
             if limit is not None:  # some questions get fewer rephrasings than wanted, or none

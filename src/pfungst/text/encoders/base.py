@@ -60,9 +60,12 @@ def _short(value: Any) -> str:
 
 
 def unit_rows(rows: FloatArray) -> FloatArray:
-    """Rows scaled to length 1; rows of zeros stay."""
-    length = np.linalg.norm(rows, axis=1, keepdims=True)
-    scaled: FloatArray = np.divide(rows, length, out=np.zeros_like(rows), where=length > 0)
+    """Rows scaled to length 1, contiguous; rows of zeros stay."""
+    scaled = np.array(rows, np.float32, order="C")
+    for start in range(0, len(scaled), 1 << 16):  # bounds the memory of the squares
+        part = scaled[start : start + (1 << 16)]
+        length = np.linalg.norm(part, axis=1, keepdims=True)
+        np.divide(part, length, out=part, where=length > 0)
     return scaled
 
 

@@ -69,8 +69,8 @@ _BUILTIN: dict[str, Callable[[str], Encoder]] = {
 ENCODERS = Registry("encoder", "pfungst.encoders", _BUILTIN, EncoderError)
 
 
-def get_encoder(name: str = DEFAULT) -> Encoder:
-    """An encoder by name.
+def get_encoder(name: str | None = DEFAULT) -> Encoder:
+    """An encoder by name; the default where the name is empty or None.
 
     | name | what |
     |---|---|
@@ -85,6 +85,7 @@ def get_encoder(name: str = DEFAULT) -> Encoder:
     Other packages add theirs as entry points of the group `pfungst.encoders`: a callable that takes what follows the
     colon and returns an `Encoder`.
     """
+    name = name or DEFAULT
     argument = name.partition(":")[2]
     stamp = None
     with contextlib.suppress(OSError, ValueError):

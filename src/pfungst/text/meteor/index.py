@@ -9,13 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pfungst.core import PfungstError
+from pfungst.text.index import Ints, Longs, group, starts_of
 from pfungst.text.meteor.resources import Lists, Paraphrases
 from pfungst.text.meteor.stem import stem
 from pfungst.text.meteor.text import java_hash, words_of
 from pfungst.text.ptb import tokenize
 
-Ints = npt.NDArray[np.int32]
-Longs = npt.NDArray[np.int64]
 LONGEST = (1 << 14) - 1
 """Words of a sentence; places are packed into 14 bits."""
 MASK = 64
@@ -109,13 +108,6 @@ def _number(sentences: Sequence[str], vocabulary: dict[str, int], lists: Lists, 
         numbers.extend([vocabulary.setdefault(word, len(vocabulary)) for word in words])
         starts[place + 1] = len(numbers)
     return np.asarray(numbers, dtype=np.int32), starts
-
-
-def group(keys: npt.NDArray[np.integer], size: int) -> tuple[Longs, Ints]:
-    """Places of every key, as starts and values."""
-    starts = np.zeros(size + 1, dtype=np.int64)
-    np.cumsum(np.bincount(keys, minlength=size), out=starts[1:])
-    return starts, np.argsort(keys, kind="stable").astype(np.int32)
 
 
 def _words(vocabulary: dict[str, int], lists: Lists, phrase: Ints) -> Words:
@@ -243,8 +235,7 @@ def _sentences(
 ) -> Sentences:
     kept = phrase >= 0
     kept[kept] = length[phrase[kept]] > 1
-    phrase_starts = np.zeros(len(starts), dtype=np.int64)
-    np.cumsum(np.bincount(sentence[kept], minlength=len(starts) - 1), out=phrase_starts[1:])
+    phrase_starts = starts_of(np.bincount(sentence[kept], minlength=len(starts) - 1))
     at = np.arange(len(words)) - np.repeat(starts[:-1], np.diff(starts))
     bits = np.uint64(1) << np.minimum(at, MASK - 1).astype(np.uint64)
     bits[~function[words] | (at >= MASK)] = 0
