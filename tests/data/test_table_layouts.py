@@ -358,3 +358,30 @@ def test_a_saved_data_set_may_have_several_columns_and_lists_of_pictures(tmp_pat
     many = {"question": "a?", "image": [stored(3), stored(4)]}
     data = load(saved(tmp_path / "list", [many], {"question": text, "image": datasets.Sequence(datasets.Image())}))
     assert pictures(data) == [encoded(3)]
+
+
+def test_a_list_of_pictures_in_a_saved_data_set_may_be_empty_and_several_are_counted(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    rows = [{"question": "a?", "images": [stored(3), stored(4)]}, {"question": "b?", "images": []}]
+    columns = {"question": datasets.Value("string"), "images": datasets.Sequence(datasets.Image())}
+    data = load(saved(tmp_path / "s", rows, columns))
+    assert [one.image is not None for one in data] == [True, False]
+    assert [value for note, value in data.notes.items() if "several images" in note] == [1]
+
+
+def test_mathvista_of_the_hub(tmp_path: Path) -> None:
+    """The column `image` is a path of the authors; the image itself is in another."""
+    row = {"pid": "7", "question": "Which?", "image": "images/7.jpg", "decoded_image": stored(7), "answer": "blue"}
+    row |= {"choices": ["red", "blue"], "unit": None, "precision": 1.0}
+    (example,) = load(parquet(tmp_path / "testmini.parquet", [row]))
+    assert (example.id, example.target, example.choices) == ("7", "blue", ("red", "blue"))
+    assert example.image is not None and example.image.read() == encoded(7)
+
+
+def test_chartqa_and_infographicvqa_of_the_hub(tmp_path: Path) -> None:
+    chart = {"image": stored(1), "query": "Which year?", "label": ["2014"], "human_or_machine": 0}
+    (example,) = load(parquet(tmp_path / "chart" / "test.parquet", [chart]))
+    assert (example.answers, example.target) == (("2014",), "2014")
+    row = {"questionId": "9", "question": "How long?", "answers": ["4 weeks"], "answer_type": ["single span"]}
+    (example,) = load(parquet(tmp_path / "info" / "val.parquet", [row | {"image": stored(2)}]))
+    assert (example.id, example.target, example.answer_type) == ("9", "4 weeks", "single span")

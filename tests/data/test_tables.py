@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pfungst.core import DataError, Example, UsageError
-from pfungst.data import load
+from pfungst.data import check, load
 from tests.data import published_formats as make
 
 FULL = {
@@ -101,6 +101,55 @@ def test_an_answer_that_is_a_number_names_a_choice(tmp_path: Path) -> None:
         load(tmp_path)
     lines(tmp_path, {"question": "How many?", "answer": 2})
     assert load(tmp_path)[0].target == "2"
+
+
+def test_in_a_table_of_texts_a_number_names_a_choice_too(tmp_path: Path) -> None:
+    make.write(tmp_path / "mine.csv", 'question,choices,answer\nWhich?,cat|dog,1\nHow many?,"[""2"", ""1""]",1\n')
+    assert [example.target for example in load(tmp_path)] == ["dog", "1"], "the text of an option comes first"
+    make.write(tmp_path / "mine.csv", "question,choices,answer\nWhich?,cat|dog,2\n")
+    with pytest.raises(DataError, match="counted from 0"):
+        load(tmp_path)
+
+
+def test_an_answer_that_is_no_choice_is_told_with_the_choices(tmp_path: Path) -> None:
+    make.write(tmp_path / "mine.csv", 'question,choices,answer\nWhich?,"cat, dog",dog\n')
+    with pytest.raises(DataError, match=r"'dog' is not among its choices \['cat, dog'\]"):
+        load(tmp_path)
+
+
+def test_the_text_of_an_option_is_not_a_letter_of_an_option_far_behind(tmp_path: Path) -> None:
+    make.write(tmp_path / "mine.csv", "question,A,B,C,D,answer\nWhich?,x,y,z,,y\nWhich one?,x,y,z,,D\n")
+    assert [(e.target, len(e.choices)) for e in load(tmp_path)] == [("y", 3), ("(empty option D)", 4)]
+    make.write(tmp_path / "mine.csv", "question,A,B,C,D,answer\nWhich?,x,y,z,,w\n")
+    with pytest.raises(DataError, match="'w' is not among its choices"):
+        load(tmp_path)
+
+
+def test_a_list_in_the_column_answer_holds_the_answers(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [{"question": "a?", "answer": ["x", "y", "y"]}, {"question": "b?", "answer": [2]}]
+    rows += [{"question": "c?", "answer": []}, {"question": "d?", "answer": float("nan")}]
+    data = load(lines(tmp_path, *rows))
+    assert [(e.answers, e.target) for e in data] == [(("x", "y", "y"), "y"), (("2",), "2"), ((), None), ((), None)]
+
+
+def test_several_images_of_a_question_are_counted(tmp_path: Path) -> None:
+    picture = make.picture(tmp_path / "a.jpg")
+    one, two = {"bytes": picture, "path": None}, {"bytes": b"", "path": None}
+    rows = [{"question": "a?", "images": [one, two]}, {"question": "b?", "images": [one]}, {"question": "c?"}]
+    columns = [{"question": "a?", "image_1": one, "image_2": two}, {"question": "b?", "image_1": one, "image_2": None}]
+    for table in (rows, columns):
+        data = load(parquet(tmp_path / "mine.parquet", table))
+        assert [e.image.read() for e in data if e.image] == [picture, picture]
+        assert [value for note, value in data.notes.items() if "several images" in note] == [1]
+
+
+def test_a_column_that_holds_images_and_is_not_understood_is_named(tmp_path: Path) -> None:
+    stored = {"bytes": make.picture(tmp_path / "a.jpg"), "path": None}
+    rows = [{"question": "a?", "image_kind": "photo", "shown": stored}]
+    report = check(parquet(tmp_path / "mine.parquet", rows))
+    assert not report.ok and "?image=shown" in str(report)
+    listed = check(lines(tmp_path / "lines", {"question": "a?", "picture_files": ["a.jpg"]}))
+    assert not listed.ok and "?image=picture_files" in str(listed)
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,8 @@ def _examples(job: Job, rows: Rows, data: Any, prefix: str) -> Iterator[Found]:
             stored = StoredImage(partial(_fetch, job.place, images, name, index)) if there[name][index] else None
             if name == column:
                 picture = stored
+                if there[name][index] > 1:
+                    rows.note_several()
             else:
                 given[name] = stored
         yield from rows.found(None, f"row {index + 1}", given, prefix, picture)
@@ -127,8 +129,14 @@ def _undecoded(feature: Any) -> Any:
 
 
 def _filled(images: Any, column: str) -> Any:
-    """Which rows hold an image, found without reading any."""
-    return images.data[column].is_valid().to_numpy()
+    """How many images each row holds, found without reading any."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    cells = images.data[column]
+    if pa.types.is_list(cells.type) or pa.types.is_large_list(cells.type):
+        return pc.fill_null(pc.list_value_length(cells), 0).to_numpy()
+    return cells.is_valid().to_numpy()
 
 
 def _fetch(place: str, pictures: Any, column: str, index: int) -> bytes:

@@ -13,7 +13,19 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "question": ("question", "query", "sent", "Question", "text"),
     "hint": ("hint",),
     "id": ("id", "question_id", "qa_id", "questionId", "uid", "qid", "index", "Index", "lndex"),
-    "image": ("image", "image_path", "image_file", "file_name", "img", "Image", "image_name", "img_name", "filename"),
+    "image": (
+        "image",
+        "image_path",
+        "image_file",
+        "file_name",
+        "img",
+        "Image",
+        "image_name",
+        "img_name",
+        "filename",
+        "images",
+        "image_1",
+    ),
     "image_id": ("image_id", "imageId", "img_id", "image_source"),
     "answers": ("answers", "direct_answers"),
     "answer": ("answer", "label", "correct_choice_idx", "Answer"),
@@ -142,6 +154,11 @@ LAYOUTS = (
         "MMStar",
         frozenset({"index", "question", "answer", "l2_category", "meta_info"}),
         options_in_question=True,
+    ),
+    Layout(
+        "MathVista",
+        frozenset({"pid", "question", "answer", "unit", "precision"}),
+        columns={"id": ("pid",), "image": ("decoded_image", "image")},
     ),
     Layout(
         "ScienceQA", frozenset({"id", "question", "choices", "image", "split", "lecture"}), image="{split}/{id}/{image}"

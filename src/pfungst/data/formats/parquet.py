@@ -34,7 +34,10 @@ def parquet_rows(file: File, rows: Rows) -> Iterator[tuple[int, Any, Image | Non
             column = rows.column(dict.fromkeys(schema.names, True), "image")
             kept = [name for name in schema.names if _holds_bytes(schema.field(name).type)]
             columns = [name for name in schema.names if name not in kept]
-            columns += [f"{name}.path" for name in kept if pa.types.is_struct(schema.field(name).type)]
+            nested = {name for name in kept if pa.types.is_nested(schema.field(name).type)}
+            leaves = [table.schema.column(leaf).path for leaf in range(len(table.schema))]
+            # enough to know which rows hold an image, and how many
+            columns += [leaf for leaf in leaves if leaf.partition(".")[0] in nested and leaf.endswith(".path")]
             for group in range(table.num_row_groups):
                 within = 0
                 for batch in table.iter_batches(batch_size=BATCH, row_groups=[group], columns=columns):
@@ -42,10 +45,12 @@ def parquet_rows(file: File, rows: Rows) -> Iterator[tuple[int, Any, Image | Non
                         number += 1
                         picture = None
                         for name in kept:
-                            struct = pa.types.is_struct(schema.field(name).type)
-                            stored = _stored(source, name, group, within, row, struct)
+                            several = isinstance(there := row.get(name), list) and len(there) > 1
+                            stored = _stored(source, name, group, within, row, name in nested)
                             if name == column:
                                 picture = stored
+                                if several:
+                                    rows.note_several()
                             else:
                                 row[name] = stored
                         within += 1
@@ -91,7 +96,7 @@ def _stored(
 ) -> StoredImage | None:
     """The image of a row, which stays in the file; None where the row has none."""
     nested = row.pop(column, None)
-    if struct and nested is None:
+    if struct and not nested:
         return None
     if isinstance(nested, dict) and nested.get("path"):
         row.setdefault("image_id", nested["path"])

@@ -95,11 +95,19 @@ class _Shape:
         return candidates[0]
 
 
+def _type(row: Mapping[str, Any], column: str) -> str:
+    """An answer type, or a list of them as InfographicVQA has it."""
+    value = row.get(column)
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return checked(", ".join(value), f'"{column}"')
+    return optional_text(row, column)
+
+
 def _question_type(row: Mapping[str, Any], column: str) -> str:
     """The kind of a question. A column of another name may hold anything: only words and numbers count."""
     value = row.get(column)
     if column in ("question_type", "type") or isinstance(value, str):
-        return optional_text(row, column)
+        return _type(row, column)
     return str(value) if isinstance(value, int) else ""
 
 
@@ -164,7 +172,8 @@ class Rows:
         layout = shape.layout
 
         def get(field: str) -> Any:
-            return row.get(shape.column(row, field))
+            value = row.get(shape.column(row, field))
+            return value if cells.known(value) else None
 
         question = self._question(row, shape.column(row, "question"))
         answers = self._list(get("answers"), "answers")
@@ -183,20 +192,23 @@ class Rows:
         if target is not None:
             target = answer_text(target, '"target"')
         elif answer is not None and (choices or not answers):
-            target = self._answer(answer, choices, lettered)
-            if not choices and (said := self._said_by_several(answer)):
+            if not choices and (said := self._said_by_several(answer)) is not None:
                 answers, target = said, most_frequent(said)
+            else:
+                target = self._answer(answer, choices, lettered)
         else:
             target = most_frequent(answers)
         if target is not None and not answers:
             answers = (target,)
         if choices and target is not None and target not in choices:
-            raise Bad(f"the right answer {shown(target)} is not among its choices.")
+            raise Bad(f"the right answer {shown(target)} is not among its choices {shown(list(choices))}.")
         image, image_name = picture, ""
         if image is None and get("image") is not None:
             self._job.image_column = shape.column(row, "image")
             path = layout.image.format_map({**row, "image": get("image")}) if layout.image else get("image")
             image, image_name = self._image(path)
+        if image is not None and cells.known(row.get("image_2")):
+            self.note_several()
         image_id = name(get("image_id"), '"image_id"') if get("image_id") is not None else image_name
         if image is None and image_id in self.pictures:
             image = self.pictures[image_id]
@@ -229,7 +241,7 @@ class Rows:
             image_id=self._job.share(image_id),
             answers=tuple(map(self._job.share, answers)),
             target=target if target is None else self._job.share(target),
-            answer_type=self._job.share(optional_text(row, shape.column(row, "answer_type"))),
+            answer_type=self._job.share(_type(row, shape.column(row, "answer_type"))),
             question_type=self._job.share(_question_type(row, shape.column(row, "question_type"))),
             choices=choices,
             scene=None if scene is None else checked_scene(scene),
@@ -271,11 +283,20 @@ class Rows:
             raise Bad(f'"{column}" is missing; the columns are {names}. Name the one that asks: ?question=COLUMN.')
         return text(row, column)
 
+    def note_several(self) -> None:
+        """Count a question with several images."""
+        self._job.count(SEVERAL)
+
     def _note_unread(self, row: Mapping[str, Any]) -> None:
-        """Remember a column that speaks of images and was not understood."""
-        for column, value in row.items():
-            if _OF_IMAGES.search(column) and isinstance(value, str | bytes | Mapping) and value:
-                self._job.notes.setdefault(UNREAD, column)
+        """Remember a column that holds images, or else speaks of them, and was not understood."""
+        holding = [column for column, value in row.items() if isinstance(value, StoredImage | bytes)]
+        speaking = [
+            column
+            for column, value in row.items()
+            if _OF_IMAGES.search(column) and isinstance(value, str | Mapping | Sequence) and value
+        ]
+        if holding or speaking:
+            self._job.notes.setdefault(UNREAD, (holding or speaking)[0])
 
     def _choices(
         self, row: Mapping[str, Any], value: object, columns: Sequence[str], answer: Any
@@ -297,15 +318,16 @@ class Rows:
             if not 0 <= answer < len(choices):
                 raise Bad(f"the answer is choice {answer}, but there are {len(choices)} choices, counted from 0.")
             return choices[answer]
-        return cells.right_answer(answer_text(answer, '"answer"'), choices, "the answer", lettered)
+        said = cells.right_answer(answer_text(answer, '"answer"'), choices, "the answer", lettered)
+        # in a table of texts a number is text, too
+        is_number = said not in choices and not lettered and re.fullmatch(r"[0-9]{1,3}", said.strip())
+        return self._answer(int(said), choices, lettered) if is_number else said
 
-    def _said_by_several(self, answer: object) -> tuple[str, ...]:
+    def _said_by_several(self, answer: object) -> tuple[str, ...] | None:
         """Answers that stand in one cell as a list of texts; `[Asia, Europe]` and `[2, 5]` are one answer."""
-        if not isinstance(answer, str) or not answer.lstrip().startswith("["):
-            return ()
-        found = cells.literal(answer)
-        if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-            return ()
+        found = cells.literal(answer) if isinstance(answer, str) else answer
+        if not isinstance(found, list) or (isinstance(answer, str) and not all(isinstance(one, str) for one in found)):
+            return None
         return self._list(found, "answer")
 
     def _list(self, value: object, what: str) -> tuple[str, ...]:
@@ -342,7 +364,7 @@ class Rows:
             return value, ""
         if isinstance(value, Sequence) and not isinstance(value, str | bytes) and value:
             if len(value) > 1:
-                self._job.count(SEVERAL)
+                self.note_several()
             value = value[0]
         if isinstance(value, Mapping):
             data, path = value.get("bytes"), value.get("path")
