@@ -26,8 +26,9 @@ import numpy as np
 from pfungst.core import Example
 from pfungst.data import load
 from pfungst.probes.decoys import build
-from pfungst.probes.decoys.neighbours import nearest, unit_rows
+from pfungst.probes.decoys.neighbours import nearest
 from pfungst.text import encode, get_encoder
+from pfungst.text.encoders.base import unit_rows
 
 TRIPLETS = 1_445_322
 SPLITS = (0.5, 0.2, 0.3)

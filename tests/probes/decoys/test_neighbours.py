@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from pfungst.probes.decoys import kernels
-from pfungst.probes.decoys.neighbours import nearest, unit_rows
+from pfungst.probes.decoys.neighbours import nearest
+from pfungst.text.encoders.base import unit_rows
 
 
 @pytest.fixture(scope="module")

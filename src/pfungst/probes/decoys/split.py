@@ -15,7 +15,10 @@ import numpy.typing as npt
 
 from pfungst.core import DataError, Example
 from pfungst.scores.exact import normalise
-from pfungst.text.index import Ints, Longs, group, starts_of
+from pfungst.text.index import group, starts_of
+
+Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
 
 FREQUENT = 10
 """Fallback of data sets without decoys of their own: one of so many most frequent targets (Sect. 5.1)."""
