@@ -160,7 +160,10 @@ def test_a_damaged_manifest_is_named(tmp_path, parts_of_four):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"scenes": 0}, {"questions_per_scene": 0}, {"split": "a/b"}, {"seed": -1}, {"width": 0}, {"rephrasings": -1}],
+    [
+        *({"scenes": 0}, {"questions_per_scene": 0}, {"split": "a/b"}, {"seed": -1}, {"width": 0}, {"rephrasings": -1}),
+        {"width": 10**5, "height": 10**5, "images": True},
+    ],
 )
 def test_settings_that_make_no_sense_are_refused(tmp_path, wrong):
     with pytest.raises(Exception, match=r"\.$"):

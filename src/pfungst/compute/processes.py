@@ -163,8 +163,12 @@ def _serve(pipe: Connection) -> None:
             pipe.send(attempt(work, shard, path))
 
 
-def leave_with_parent() -> None:
+def leave_with_parent(group: bool = False) -> None:
+    """Wait for the parent's end, and end too; group: with all that this process started."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait([parent.sentinel])
+        with contextlib.suppress(OSError, AttributeError):  # Windows has no groups
+            if group:
+                os.killpg(os.getpid(), signal.SIGKILL)
         os._exit(1)

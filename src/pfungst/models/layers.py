@@ -115,18 +115,13 @@ class WordReader(nn.Module):
 
     def states(self, question: Tensor, embedded: Tensor | None = None) -> tuple[Tensor, Tensor | tuple[Tensor, Tensor]]:
         """Outputs, and the state of every layer: (layers, B, H), a pair of them for an LSTM."""
-        lengths = word_counts(question).clamp(min=1).cpu()
+        places = torch.arange(1, question.shape[-1] + 1, device=question.device)
+        lengths = (places * (question != PAD)).amax(-1).clamp(min=1).cpu()
         vectors = self.words(question) if embedded is None else embedded
         packed = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
         outputs, state = self.network(packed)
         padded, _ = pad_packed_sequence(outputs, batch_first=True, total_length=question.shape[1])
         return padded, state
-
-
-def word_counts(question: Tensor) -> Tensor:
-    """(B,) places up to the last word."""
-    places = torch.arange(1, question.shape[-1] + 1, device=question.device)
-    return (places * (question != PAD)).amax(-1)
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:

@@ -107,27 +107,22 @@ def found_objects(
         same = (chosen[:, :, None] == chosen[:, None]).all(-1)
         same &= ((places[:, :, None] - places[:, None]).abs() < places.new_tensor(near)).all(-1)
         there &= ~(same & there[:, None]).tril(-1).any(-1)
-    return [
-        [{name: ATTRIBUTES[name][n - 1] for name, n in zip(ORDER, slot, strict=True)} for slot in slots[found].tolist()]
-        for slots, found in zip(chosen, there, strict=True)
-    ]
+    return [_in_words(slots[found].tolist()) for slots, found in zip(chosen, there, strict=True)]
 
 
 def same_objects(one: list[dict[str, str]], other: list[dict[str, str]]) -> bool:
     """Whether two images show the same objects, wherever they stand: the fairness check of the game (B.6)."""
-    return Counter(_key(x) for x in one) == Counter(_key(x) for x in other)
-
-
-def _key(found: dict[str, str]) -> tuple[str, ...]:
-    return tuple(found[name] for name in ORDER)
+    first, second = (Counter(tuple(found[name] for name in ORDER) for found in objects) for objects in (one, other))
+    return first == second
 
 
 def true_objects(scene: Scenes) -> list[list[dict[str, str]]]:
     """The objects of every scene, in words."""
-    rows = scene.attributes.tolist()
-    return [
-        [{name: ATTRIBUTES[name][n - 1] for name, n in zip(ORDER, o, strict=True)} for o in one if o[0]] for one in rows
-    ]
+    return [_in_words([row for row in rows if row[0]]) for rows in scene.attributes.tolist()]
+
+
+def _in_words(rows: list[list[int]]) -> list[dict[str, str]]:
+    return [{name: ATTRIBUTES[name][n - 1] for name, n in zip(ORDER, row, strict=True)} for row in rows]
 
 
 def all_found(found: list[list[dict[str, str]]], scene: Scenes | None) -> Tensor:

@@ -16,7 +16,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from pfungst.compute.packing import pack
-from pfungst.compute.processes import ONE_THREAD, told
+from pfungst.compute.processes import ONE_THREAD, leave_with_parent, told
 from pfungst.compute.shards import ComputeError
 from pfungst.core import PlayerError, Query
 from pfungst.players.replica_host import Host, Made, carried
@@ -110,7 +110,7 @@ def _serve(pipe: Connection) -> None:
     with contextlib.suppress(OSError, AttributeError):
         os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    threading.Thread(target=leave_with_parent, args=(True,), daemon=True).start()
     here = os.getpid()
     with contextlib.suppress(EOFError, OSError):
         pipe.send(("born", None))
@@ -133,12 +133,3 @@ def _receive(pipe: Connection, inbox: SimpleQueue[Any]) -> None:
         while True:
             inbox.put(pipe.recv())
     inbox.put(None)
-
-
-def _leave_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        with contextlib.suppress(OSError, AttributeError):
-            os.killpg(os.getpid(), signal.SIGKILL)
-        os._exit(1)

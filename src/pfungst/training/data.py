@@ -55,6 +55,13 @@ PARTS = {
 """Arrays with one row per question, and the type they have in a batch."""
 PICTURES = ("pictures", "attributes", "positions", "pixels", "regions", "camera")
 """Arrays with one row per image."""
+_HELD = {
+    "image": ("pictures", "regions"),
+    "scene": ("attributes", "positions", "pixels", "sets"),
+    "choices": ("choices",),
+    "program": ("program",),
+}
+"""Arrays that a part of a batch is made of."""
 NO_SET = 1 << 15
 """Stands in `sets` where there is none."""
 
@@ -116,11 +123,8 @@ class ArrayData:
     def to(self, device: torch.device | str) -> ArrayData:
         """What the batches hold, as tensors on a device: no copying during training, if it fits."""
         wanted = {"question", "answer", "picture", "soft_answers", "soft_scores"}
-        wanted |= {"pictures", "regions"} if "image" in self.parts else set()
-        wanted |= {"attributes", "positions", "pixels", "sets"} if "scene" in self.parts else set()
-        wanted |= {"choices"} if "choices" in self.parts else set()
         wanted |= {"right_choice"} if self.choosing else set()
-        wanted |= {"program"} if "program" in self.parts else set()
+        wanted |= {name for part in self.parts for name in _HELD.get(part, ())}
         kept = {name: _tensor(array).to(device) for name, array in self.arrays.items() if name in wanted}
         return dataclasses.replace(self, arrays=kept)
 
@@ -146,37 +150,34 @@ class ArrayData:
         return self.rows(np.flatnonzero(~held)), self.rows(np.flatnonzero(held))
 
     def batch(self, rows: NDArray[np.int64]) -> Batch:
-        def part(name: str, wanted: str) -> Tensor | None:
-            if wanted not in self.parts or name not in self.arrays:
-                return None
-            return _tensor(_take(self.arrays[name], rows), PARTS[name])
-
         picture = _take(self.arrays["picture"], rows)
-        question = _tensor(_take(self.arrays["question"], rows), np.int64)
         return Batch(
-            question,
+            self._row("question", rows),
             image=self._pictures("pictures", picture),
             regions=self._pictures("regions", picture),
-            scene=self._scenes(picture, rows) if "scene" in self.parts and "attributes" in self.arrays else None,
-            choices=part("choices", "choices"),
-            program=part("program", "program"),
-            answer=self._answer(rows, question.device),
+            scene=self._scenes(picture, rows) if self._holds("scene", "attributes") else None,
+            choices=self._row("choices", rows) if self._holds("choices", "choices") else None,
+            program=self._row("program", rows) if self._holds("program", "program") else None,
+            answer=self._answer(rows),
         )
 
-    def _answer(self, rows: NDArray[np.int64], device: torch.device) -> Tensor:
-        if self.choosing:
-            return _tensor(_take(self.arrays["right_choice"], rows), np.int64)
-        if "soft_answers" not in self.arrays:
-            return _tensor(_take(self.arrays["answer"], rows), np.int64)
-        numbers = _tensor(_take(self.arrays["soft_answers"], rows), np.int64)
-        scores = _tensor(_take(self.arrays["soft_scores"], rows), np.float32)
-        dense = torch.zeros(len(numbers), self.answers + 1, device=device)
+    def _holds(self, part: str, array: str) -> bool:
+        return part in self.parts and array in self.arrays
+
+    def _row(self, name: str, rows: NDArray[np.int64]) -> Tensor:
+        return _tensor(_take(self.arrays[name], rows), PARTS[name])
+
+    def _answer(self, rows: NDArray[np.int64]) -> Tensor:
+        if self.choosing or "soft_answers" not in self.arrays:
+            return self._row("right_choice" if self.choosing else "answer", rows)
+        numbers, scores = self._row("soft_answers", rows), self._row("soft_scores", rows)
+        dense = torch.zeros(len(numbers), self.answers + 1, device=numbers.device)
         # -1 is padding; it lands in a column that is cut off.
         dense.scatter_(1, torch.where(numbers < 0, self.answers, numbers), scores)
         return dense[:, :-1]
 
     def _pictures(self, name: str, picture: Any) -> Tensor | None:
-        if "image" not in self.parts or name not in self.arrays:
+        if not self._holds("image", name):
             return None
         chosen = _tensor(_take(self.arrays[name], picture))
         return chosen if chosen.dtype == torch.uint8 else chosen.float()
@@ -186,7 +187,7 @@ class ArrayData:
         pixels = _tensor(_take(self.arrays["pixels"], picture)) if "pixels" in self.arrays else None
         members = None
         if "sets" in self.arrays:
-            sets = _tensor(_take(self.arrays["sets"], rows), np.int64)[:, None]
+            sets = self._row("sets", rows)[:, None]
             bits = torch.arange(attributes.shape[1], device=sets.device)[None, :, None]
             members = (sets >> bits & 1).masked_fill(sets >= NO_SET, -1).to(torch.int8)
         return Scenes(attributes.long(), positions.float(), None if pixels is None else pixels.float(), members)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,18 +37,13 @@ def evaluate(
 ) -> Evaluation:
     """Ask the model everything. An answer the model cannot give counts as wrong."""
     model.eval()
-    if model._compiled_call_impl is None:
-        return _evaluate(model, data, batch, device, precision)
     # It would be compiled anew to be asked, and again for the last, shorter batch: that takes longer than it saves.
-    with torch.compiler.set_stance("force_eager"):
-        return _evaluate(model, data, batch, device, precision)
-
-
-def _evaluate(model: Model, data: Data, batch: int, device: torch.device | str, precision: str) -> Evaluation:
+    compiled = model._compiled_call_impl is not None
     scores = []
-    for part in batches(data, batch, device):
-        with autocast(device, precision, [model]):
-            output = model(part)
-        scores.append(model.correct(part, output).float())
+    with torch.compiler.set_stance("force_eager") if compiled else nullcontext():
+        for part in batches(data, batch, device):
+            with autocast(device, precision, [model]):
+                output = model(part)
+            scores.append(model.correct(part, output).float())
     correct = torch.cat(scores).cpu().double().numpy() if scores else np.zeros(0)
     return Evaluation(float(correct.mean()) if len(correct) else math.nan, correct)

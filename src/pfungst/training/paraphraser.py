@@ -11,7 +11,7 @@ import dataclasses
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -62,21 +62,16 @@ class Slots:
 
     def read(self, sentence: Sequence[str], order: Sequence[int] = tuple(range(SLOTS))) -> tuple[list[int], list[str]]:
         """Word numbers, and the words in the slots; `order` says which slot the first unknown word takes."""
-        known = self._known
-        slots: dict[str, int] = {}
-        for word in sentence:
-            if word not in known and word not in slots and len(slots) < SLOTS:
-                slots[word] = order[len(slots)]
-        numbers = [known[word] if word in known else self._slot(word, slots) for word in sentence]
         filled = [""] * SLOTS
-        for word, slot in slots.items():
+        unknown = dict.fromkeys(word for word in sentence if word not in self._known)
+        for word, slot in zip(unknown, order, strict=False):
             filled[slot] = word
-        return numbers, filled
+        return self.follow(sentence, filled), filled
 
     def follow(self, sentence: Sequence[str], filled: Sequence[str]) -> list[int]:
         """Word numbers of another sentence, with the slots of the first."""
-        slots = {word: i for i, word in enumerate(filled) if word}
-        return [self._known[word] if word in self._known else self._slot(word, slots) for word in sentence]
+        slots = {word: 4 + i for i, word in enumerate(filled) if word}
+        return [self._known.get(word) or slots.get(word, UNKNOWN) for word in sentence]
 
     def write(self, numbers: Sequence[int], filled: Sequence[str]) -> str:
         """A question from word numbers; empty where a slot is used that nothing is in."""
@@ -87,10 +82,6 @@ class Slots:
     @cached_property
     def _known(self) -> dict[str, int]:
         return {word: FIRST + i for i, word in enumerate(self.words)}
-
-    @staticmethod
-    def _slot(word: str, slots: Mapping[str, int]) -> int:
-        return 4 + slots[word] if word in slots else UNKNOWN
 
 
 @dataclass(frozen=True)

@@ -47,10 +47,10 @@ class RenderedImage(ABC):
 
         return draw(self.packed(), *self.size)
 
-    def read(self) -> bytes:
+    def read(self, compress_level: int = 1) -> bytes:
         """A PNG file."""
         buffer = io.BytesIO()
-        self.pil().save(buffer, format="PNG", compress_level=1)
+        self.pil().save(buffer, format="PNG", compress_level=compress_level)
         return buffer.getvalue()
 
     def pil(self) -> PIL.Image.Image:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
-from pfungst.core.files import publish
+from pfungst.core.files import file_digest, publish
 
 
 def compact(value: Any) -> str:
@@ -47,10 +46,8 @@ def json_list(path: Path, name: str, info: Mapping[str, Any]) -> Iterator[Callab
 
 
 def intact(path: Path, digest: str) -> bool:
-    return bool(digest) and path.is_file() and checksum(path)["sha256"] == digest
+    return bool(digest) and path.is_file() and file_digest(path) == digest
 
 
 def checksum(path: Path) -> dict[str, Any]:
-    with open(path, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return {"bytes": path.stat().st_size, "sha256": digest}
+    return {"bytes": path.stat().st_size, "sha256": file_digest(path)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import shutil
 from collections.abc import Iterable
 from itertools import islice
@@ -10,9 +9,10 @@ from pathlib import Path
 
 from pfungst.compute import Shard, run_shards
 from pfungst.core import Progress
-from pfungst.core.files import write_atomic
+from pfungst.core.files import file_digest, write_atomic
 from pfungst.core.types import shifted
-from pfungst.world.made_files import checksum, intact, records
+from pfungst.world.images import SceneImage
+from pfungst.world.made_files import intact, records
 
 _BLOCK = 2000
 """Pictures whose scenes are held in memory at once."""
@@ -61,7 +61,7 @@ class Pictures:
                     draw_picture, waiting, self.place, on=on, workers=workers, version=self.renderer, what="world",
                     progress=shifted(progress, there, total),
                 )  # fmt: skip
-            digests = [checksum(self.place / one.name)["sha256"] for one in shards]
+            digests = [file_digest(self.place / one.name) for one in shards]
             lines += [f"{digest}  {self.split}/{one.name}\n" for digest, one in zip(digests, shards, strict=True)]
         write_atomic(self.listing, "".join(lines).encode())
         # What run_shards remembers is in the list now, and a folder of images should hold images.
@@ -72,11 +72,4 @@ class Pictures:
 
 def draw_picture(shard: Shard) -> bytes:
     """One scene as a PNG file."""
-    import PIL.Image
-
-    from pfungst.world import render
-
-    pixels = render(shard.payload["scene"], shard.payload["width"], shard.payload["height"])
-    buffer = io.BytesIO()
-    PIL.Image.fromarray(pixels).save(buffer, format="PNG", compress_level=6)
-    return buffer.getvalue()
+    return SceneImage(**shard.payload).read(compress_level=6)

@@ -40,6 +40,7 @@ from pfungst.world.questions.loading import load_templates
 from pfungst.world.questions.reporting import report
 from pfungst.world.questions.template import TRAIN, TemplateSet
 from pfungst.world.questions.wording import MIXED
+from pfungst.world.renderers.pack import check_size
 from pfungst.world.sampling import sample_scene
 from pfungst.world.scene import Scene
 
@@ -185,6 +186,8 @@ def _check(settings: WorldSettings, families: TemplateSet) -> None:
     for name, least in (("scenes", 1), ("questions_per_scene", 1), ("width", 1), ("height", 1), ("seed", 0)):
         if getattr(settings, name) < least:
             raise DataError(f"{name} must be at least {least}, not {getattr(settings, name)}.")
+    if settings.images:
+        check_size(settings.width, settings.height)
     check_phrasings(families, settings.phrasings, settings.rephrasings)
 
 
@@ -193,8 +196,7 @@ def _finished(folder: Path, settings: WorldSettings) -> Manifest | None:
     path = folder / f"manifest_{settings.split}.json"
     if not path.exists():
         return None
-    _compare(path, settings)
-    record = json.loads(path.read_bytes())
+    record = _compare(path, settings)
     manifest = Manifest(path, settings, record["files"], record["statistics"])
     if any(not intact(folder / name, one["sha256"]) for name, one in manifest.files.items()):
         return None
@@ -205,9 +207,10 @@ def _pictures(folder: Path, settings: WorldSettings) -> Pictures:
     return Pictures(folder, settings.split, settings.width, settings.height, settings.renderer)
 
 
-def _compare(path: Path, settings: WorldSettings) -> None:
+def _compare(path: Path, settings: WorldSettings) -> dict[str, Any]:
+    """What the file says, or a sentence where it is about other settings."""
     try:
-        record = json.loads(path.read_bytes())
+        record: dict[str, Any] = json.loads(path.read_bytes())
         before = record["settings"]
         differing = [name for name, value in asdict(settings).items() if before.get(name) != value]
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
@@ -221,6 +224,7 @@ def _compare(path: Path, settings: WorldSettings) -> None:
             f"now it is {getattr(settings, name)!r}).",
             "Choose another folder or another split, or delete this one.",
         )
+    return record
 
 
 def _claim(path: Path, settings: WorldSettings) -> None:

@@ -57,19 +57,13 @@ def image_batch(images: Sequence[Image], width: int, height: int, device: str = 
 
 def rendered_batch(packed: Sequence[Packed], size: tuple[int, int], width: int, height: int, device: str) -> Tensor:
     """Scenes rendered in a size, then resized, all on a device: uint8 (N, 3, height, width)."""
-    parts: list[Tensor] = []
+    drawn = (torch.from_numpy(draw(scene, *size))[None] for scene in packed)
     if on_gpu(device):
         from pfungst.world.renderers.cuda import at_once, draw_on_device
 
-        step = at_once(*size)
-        for start in range(0, len(packed), step):
-            drawn = draw_on_device(packed[start : start + step], *size, torch.device(device))
-            parts.append(resize_batch(drawn.permute(0, 3, 1, 2), width, height))
-    else:
-        for scene in packed:
-            drawn = torch.from_numpy(draw(scene, *size))[None]
-            parts.append(resize_batch(drawn.permute(0, 3, 1, 2), width, height))
-    return torch.cat(parts)
+        step, place = at_once(*size), torch.device(device)
+        drawn = (draw_on_device(packed[at : at + step], *size, place) for at in range(0, len(packed), step))
+    return torch.cat([resize_batch(part.permute(0, 3, 1, 2), width, height) for part in drawn])
 
 
 def image_array(image: Image, width: int, height: int) -> NDArray[np.uint8]:

@@ -124,16 +124,15 @@ class QuestionGenerator(nn.Module):
         return words.masked_fill((words == END).cumsum(1) > 0, PAD)
 
     @torch.no_grad()
-    def substitute(self, logits: Tensor, question: Tensor, *, temperature: float | None = None) -> Tensor:
+    def substitute(self, logits: Tensor, question: Tensor) -> Tensor:
         """A word for every place, drawn given the original words before it: as long as the original, (B, T)."""
-        heat = self.config.temperature if temperature is None else temperature
         logits = logits[:, : question.shape[1]].float().clone()
         logits[..., [PAD, UNKNOWN, START, END]] = -torch.inf
         if self.length:
             logits[..., ~self.allowed] = -torch.inf
         # Drawn by the Gumbel trick: no look at the device, as a multinomial takes.
         noise = -torch.log(-torch.log(torch.rand_like(logits).clamp(1e-20, 1 - 1e-7)))
-        return (logits / heat + noise).argmax(-1).masked_fill(question == PAD, PAD)
+        return (logits / self.config.temperature + noise).argmax(-1).masked_fill(question == PAD, PAD)
 
 
 def targets(question: Tensor) -> Tensor:

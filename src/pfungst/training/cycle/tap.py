@@ -63,15 +63,13 @@ class Tap:
             raise PfungstError("The model has not been asked anything yet.")
         cells, there = self.cells, self.there
         weights = self.attention(output) if attended else None
-        if weights is not None and cells.ndim == 4:
+        if cells.ndim == 4:
             # Scene tokens: weights over all of them, or over whole objects.
-            if weights.shape[-1] == cells.shape[1]:
+            if weights is None or weights.shape[-1] == cells.shape[1]:
                 cells = cells.sum(2)
             else:
                 there = there[:, :, None].expand(cells.shape[:3]).flatten(1)
                 cells = cells.flatten(1, 2)
-        elif cells.ndim == 4:
-            cells = cells.sum(2)
         if weights is None:
             weights = there[:, None].to(cells.dtype)
         weights = weights.clamp(min=0) * there[:, None]
