@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
@@ -30,7 +29,7 @@ from pfungst.core import (
 )
 from pfungst.core.estimate import compared
 from pfungst.core.exam import Examined, labelled
-from pfungst.core.files import jsonable
+from pfungst.core.files import file_name, jsonable
 from pfungst.core.files import reading as reading_file
 from pfungst.core.finished import note
 from pfungst.core.progress import shown_in
@@ -369,4 +368,4 @@ def _fingerprint(data: Sequence[Example]) -> str:
 
 def slug(name: str) -> str:
     """A name as part of a folder's name."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60] or "run"
+    return file_name(name)[:60] or "run"

@@ -14,9 +14,9 @@ from pfungst.api import Run, reading_notes, run_config, slug
 from pfungst.core import Answer, DataError, Dataset, Exam, Example, PfungstError, Probe, Progress, UsageError
 from pfungst.core.files import write_atomic
 from pfungst.core.types import no_progress
+from pfungst.data.files import File
 from pfungst.logs.grouping import Grouped, contrasts, group
 from pfungst.logs.records import Record
-from pfungst.logs.source import stem
 
 QUESTIONS = "questions.jsonl"
 """The data set of an imported run, in its folder."""
@@ -197,7 +197,7 @@ def _model(grouped: Grouped) -> str:
         )
     if models:
         return models[0]
-    stems = [stem(Path(log.path)) for log in grouped.logs]
+    stems = [File(Path(log.path)).stem for log in grouped.logs]
     same = takewhile(lambda letters: len(set(letters)) == 1, zip(*stems, strict=False))
     common = "".join(letters[0] for letters in same).rstrip("_-. ")
     return common if len(common) > 3 else Path(grouped.logs[0].path).resolve().parent.name

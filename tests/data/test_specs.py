@@ -30,6 +30,7 @@ from tests.data import published_formats as make
         ("hf:org/name#test", Spec("org/name", "hf", "test")),
         ("world", Spec("", "world")),
         ("world?seed=3", Spec("", "world", None, {"seed": "3"})),
+        ("x.csv?images=a+b&question=what%20is", Spec("x.csv", "", None, {"images": "a+b", "question": "what is"})),
         (r"C:\data\vqa", Spec(r"C:\data\vqa")),
         ("./vqa", Spec("./vqa")),
     ],

@@ -153,10 +153,8 @@ def data_options(images: Path | None, skip_bad: bool) -> dict[str, Any]:
 
 def data_of(run: Path, config: Mapping[str, Any], lost: str) -> Dataset | None:
     """The examples of a run; None, and a line that says what is lost by it, where they cannot be had."""
-    from pfungst.api import load_again, part_again
-
     try:
-        return part_again(load_again(config, run), config)
+        return api.part_again(api.load_again(config, run), config)
     except PfungstError as error:
         print(f"pfungst: {lost}: {error}", file=sys.stderr)
         return None

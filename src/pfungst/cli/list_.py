@@ -82,19 +82,15 @@ def parts() -> dict[str, list[tuple[str, ...]]]:
     from pfungst.logs import LOGS
     from pfungst.players import available
     from pfungst.players.judging import Judge, ReplyReader
-    from pfungst.probes import PROBES
-    from pfungst.probes.game.adversaries import ADVERSARIES
-    from pfungst.probes.noise import RANKERS
-    from pfungst.probes.rephrase.generators import REPHRASERS
     from pfungst.report.exports import EXPORTS
     from pfungst.scores import METRICS
     from pfungst.scores.matchers import MATCHERS
-    from pfungst.study.kinds import KINDS
     from pfungst.text.encoders import list_encoders
     from pfungst.world.renderers.registry import renderer_names
 
+    known = _registries()
     return {
-        "probes": _of(PROBES),
+        "probes": _of(known["probes"]),
         "players": list(available().items()),
         "models": _models(),
         "data": _of(FORMATS),
@@ -102,29 +98,32 @@ def parts() -> dict[str, list[tuple[str, ...]]]:
         "metrics": [*_told(METRICS), ("judge", _line(Judge))],
         "logs": _of(LOGS),
         "exports": _of(EXPORTS),
-        "rankers": _of(RANKERS),
-        "rephrasers": _told(REPHRASERS.names()),
-        "adversaries": _told(ADVERSARIES.names()),
+        "rankers": _of(known["rankers"]),
+        "rephrasers": _told(known["rephrasers"].names()),
+        "adversaries": _told(known["adversaries"].names()),
         "encoders": _told(list_encoders()),
         "renderers": _told(renderer_names()),
-        "studies": _of(KINDS),
+        "studies": _of(known["studies"]),
         "experiments": [(name, _line(EXPERIMENTS.get(name).config)) for name in EXPERIMENTS.names()],
     }
 
 
-def settings(kind: str, name: str) -> list[Setting]:
-    """What can be set of a part, with a line about each."""
-    from pfungst.data.formats import get_format
-    from pfungst.players.registry import options_of
+def _registries() -> dict[str, Registry]:
+    """The kinds whose parts say themselves what can be set."""
     from pfungst.probes import PROBES
     from pfungst.probes.game.adversaries import ADVERSARIES
     from pfungst.probes.noise import RANKERS
     from pfungst.probes.rephrase.generators import REPHRASERS
     from pfungst.study.kinds import KINDS
 
-    registries = {
+    return {
         "probes": PROBES, "adversaries": ADVERSARIES, "rankers": RANKERS, "rephrasers": REPHRASERS, "studies": KINDS
     }  # fmt: skip
+
+
+def settings(kind: str, name: str) -> list[Setting]:
+    """What can be set of a part, with a line about each."""
+    registries = _registries()
     if kind in registries:
         return describe_settings(registries[kind].get(name), ("argument", "name"))
     if name == "judge" and kind in ("metrics", "matchers"):
@@ -132,8 +131,12 @@ def settings(kind: str, name: str) -> list[Setting]:
 
         return describe_settings(JudgeSettings if kind == "metrics" else ReaderSettings)
     if kind == "players":
+        from pfungst.players.registry import options_of
+
         return options_of(name)
     if kind == "data":
+        from pfungst.data.formats import get_format
+
         return describe_settings(get_format(name).options, ("place", "split"))
     if kind == "experiments":
         from pfungst.experiments import get_experiment

@@ -150,14 +150,11 @@ def games(
 ) -> None:
     """Put games side by side: the tables of the paper, success by budget, and what transfers."""
 
-    from pfungst.probes.game import read_result, table_2, table_4, table_b1, table_b3
-    from pfungst.probes.game.tables import apart, budget_table
+    from pfungst.experiments.games import tables as games_tables
+    from pfungst.probes.game import read_result
 
     own_modules()
-    results = apart([read_result(run) for run in runs])
-    tables: list[Table] = [table_2(results)]
-    tables += [table_4(results, name) for name in dict.fromkeys(one.adversary for one in results)]
-    tables += [table_b1(results), table_b3(results), budget_table(results)]
+    tables = games_tables([read_result(run) for run in runs])
     if transfer:
         tables.append(_matrix(runs))
     if as_json:

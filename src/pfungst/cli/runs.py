@@ -105,14 +105,13 @@ def show(
 
 def _files(run: Path, rows: list[dict[str, Any]]) -> list[Path | None]:
     """The image of each answer; none where the data set is not at hand."""
-    from pfungst.api import load_again
     from pfungst.report.image_files import image_files
 
     config = read_config(run)
     if config["data"].get("spec") is None:
         return [None] * len(rows)
     try:
-        return image_files(rows, load_again(config, run))
+        return image_files(rows, api.load_again(config, run))
     except PfungstError as error:
         print(f"pfungst: without links to images: {error}", file=sys.stderr)
         return [None] * len(rows)

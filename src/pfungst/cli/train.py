@@ -96,6 +96,7 @@ def train(
             )
         train_encoder(corpus, out, setting or [], seed, device, as_json)
         return
+    from pfungst.experiments.cycle import is_prepared
     from pfungst.models import MODELS, Inputs
     from pfungst.training import Prepared
     from pfungst.training import train as run
@@ -139,7 +140,7 @@ def train(
     if dry_run:
         from pfungst.planning import plan_train
 
-        if _is_prepared(data):
+        if is_prepared(data):
             raise typer.BadParameter(f"{data} is prepared already: name the data set itself.", param_hint="--data")
         sets = _load(data, validation, options)
         planned = plan_train(
@@ -153,7 +154,7 @@ def train(
         return
     with told_beside(folder if team.leads else None, as_json), progress_bar(quiet=not team.leads) as progress:
         with team.leader_first():
-            if _is_prepared(data):
+            if is_prepared(data):
                 prepared = Prepared.load(data)
             else:
                 prepared = preparing(_load(data, validation, options), folder / "data", progress=progress)
@@ -250,10 +251,6 @@ def settings_of(kind: Any, preset: str, words: list[str], fit: dict[str, Any]) -
     chosen = settings.read_settings(kind.Config, {k: v for k, v in given.items() if k in of_model}, what="model")
     changes = settings.read_settings(FitConfig, {k: v for k, v in given.items() if k not in of_model}, what="training")
     return FitConfig(**{**fit, **changes}), dataclasses.replace(kind.PRESETS[preset], **chosen)
-
-
-def _is_prepared(data: str) -> bool:
-    return (Path(data) / "prepared.json").exists()
 
 
 def _load(data: str, validation: str | None, options: dict[str, Any]) -> dict[str, Any]:

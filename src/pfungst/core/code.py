@@ -8,12 +8,11 @@ import importlib.util
 import sys
 import sysconfig
 import traceback
-from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pfungst.core.errors import PfungstError
+from pfungst.core.errors import PfungstError, did_you_mean
 from pfungst.core.files import at_home, exists
 
 
@@ -27,9 +26,7 @@ def load_code(spec: str, default: str = "", error: type[PfungstError] = PfungstE
             found = getattr(found, part)
         except AttributeError:
             names = [name for name in vars(module) if not name.startswith("_")]
-            close = get_close_matches(part, names, 3)
-            hint = f" Did you mean {' or '.join(close)}?" if close else ""
-            raise error(f"{place} has nothing called '{part}'.{hint}") from None
+            raise error(f"{place} has nothing called '{part}'.{did_you_mean(part, names)}") from None
     return found
 
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from os import PathLike
 
 LONGEST = 4_000
 """Characters of a message. What it quotes (a setting, a reply) may be far longer."""
+
+
+def did_you_mean(name: str, names: Iterable[str], cutoff: float = 0.6) -> str:
+    """` Did you mean noise or noisy?`; empty where no name is close."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, list(names), n=3, cutoff=cutoff)
+    return f" Did you mean {' or '.join(near)}?" if near else ""
 
 
 class PfungstError(Exception):

@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import secrets
 import sys
 import tokenize
@@ -30,6 +31,11 @@ NumPy lets through where the head of an array, which is Python, is damaged."""
 def is_plain_name(name: str) -> bool:
     """Whether this can be the name of a file on any system, and cannot lead out of its folder."""
     return 0 < len(name) <= 200 and name[0] != "." and name.isprintable() and not set(name) & set('/\\:<>"|?*')
+
+
+def file_name(text: str) -> str:
+    """A text such as `hf:owner/model` as a part of a file's name; empty where nothing of it can be."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")
 
 
 def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:

@@ -54,6 +54,7 @@ _ORIENTATION = 0x0112
 _ON_ITS_SIDE = 5
 """EXIF orientations from here to 8 swap width and height."""
 _DEEP = frozenset({"I", "I;16", "I;16L", "I;16B", "I;16N", "F"})
+"""Grey with more than 8 bits, which most programs clip to white."""
 _DEPTHS = (8, 10, 12, 14, 16)
 _FEWEST_GREYS = 64
 
@@ -90,11 +91,6 @@ def upright(picture: PIL.Image.Image) -> PIL.Image.Image:
     return PIL.ImageOps.exif_transpose(picture)
 
 
-def is_deep(picture: PIL.Image.Image) -> bool:
-    """Whether the image is grey with more than 8 bits, which most programs clip to white."""
-    return picture.mode in _DEEP
-
-
 def _orientation(picture: PIL.Image.Image) -> int:
     try:
         value = picture.getexif().get(_ORIENTATION, 1)
@@ -106,7 +102,7 @@ def _orientation(picture: PIL.Image.Image) -> int:
 def _rgb(picture: PIL.Image.Image) -> PIL.Image.Image:
     import PIL.Image
 
-    if is_deep(picture):
+    if picture.mode in _DEEP:
         return PIL.Image.fromarray(_eight_bits(picture)).convert("RGB")
     if picture.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in picture.info:
         over = picture.convert("LA").convert("RGBA") if picture.mode == "La" else picture.convert("RGBA")

@@ -8,13 +8,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from pfungst.core.errors import PfungstError, UsageError
+from pfungst.core.errors import PfungstError, UsageError, did_you_mean
 
 
 @cache
@@ -72,9 +71,8 @@ class Registry:
 
     def unknown(self, name: str, asked: str = "") -> PfungstError:
         """The sentence for a name that nobody has; `asked` is what the user wrote, if more than the name."""
-        near = get_close_matches(name, self.names(), n=3, cutoff=0.5)
-        hint = f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(self.names())}."
+        hint = did_you_mean(name, self.names(), cutoff=0.5) or f" There are: {', '.join(self.names())}."
         # A wrong name is wrong usage, and still the error that this kind of part raises.
         kinds = (UsageError,) if issubclass(UsageError, self.error) else (UsageError, self.error)
         unknown: type[PfungstError] = type("UnknownPart", kinds, {})
-        return unknown(f"There is no {self.kind} called {(asked or name)!r}. {hint}")
+        return unknown(f"There is no {self.kind} called {(asked or name)!r}.{hint}")

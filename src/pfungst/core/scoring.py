@@ -87,12 +87,17 @@ class Scoring:
             text = cast(AskingMatcher, matcher).read(asked, answer)
         else:
             text = matcher(answer.reply, asked.choices, asked.answer_type)
-        if text is None:
-            return replace(answer, text=answer.reply, raw=answer.reply, unread=True)
-        return answer if text == answer.text else replace(answer, text=text, raw=answer.reply)
+        return read_as(answer, text)
 
     def notes(self) -> tuple[str, ...]:
         """What the players that judge and read used."""
         asking: tuple[object, ...] = (self.score, self.matcher)
         players = [part.player for part in asking if isinstance(part, AskingPart)]
         return tuple(f"{player.name}, the judge: {note}" for player in players for note in notes_of(player))
+
+
+def read_as(answer: Answer, text: str | None) -> Answer:
+    """The answer that a matcher found in a reply; None where it found none."""
+    if text is None:
+        return replace(answer, text=answer.reply, raw=answer.reply, unread=True)
+    return answer if text == answer.text else replace(answer, text=text, raw=answer.reply)

@@ -14,11 +14,11 @@ import textwrap
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any, TypeVar
+from urllib.parse import parse_qsl
 
-from pfungst.core.errors import UsageError
+from pfungst.core.errors import DataError, UsageError, did_you_mean
 from pfungst.core.words import REQUIRED, fit, in_words
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Setting",
     "describe_settings",
     "parse_settings",
+    "read_query",
     "read_settings",
     "settings_of",
     "split_settings",
@@ -123,6 +124,17 @@ def split_spec(spec: str) -> tuple[str, list[str]]:
     return name, [word for word in re.split(r",+(?=\s*\w+\s*=)", text.strip(",")) if word]
 
 
+def read_query(spec: str, query: str) -> dict[str, str]:
+    """`name=value&name=value`, which stands behind the question mark of a specification. A plus is a plus: it joins
+    columns and values here as elsewhere."""
+    try:
+        return dict(parse_qsl(query.replace("+", "%2B"), keep_blank_values=True, strict_parsing=True)) if query else {}
+    except ValueError as error:
+        raise DataError(
+            f"The options of {spec!r} cannot be read ({error}); write them as ?name=value&name=value."
+        ) from error
+
+
 def describe_settings(kind: Callable[..., Any], hidden: Collection[str] = ()) -> list[Setting]:
     """Name, type, default and the line below each field, for lists and help."""
     lines = _lines(kind)
@@ -143,8 +155,7 @@ def settings_of(kind: Callable[..., Any], hidden: Collection[str] = ()) -> list[
 def unknown_setting(name: str, known: Iterable[Setting], *, what: str, noun: str = "setting") -> UsageError:
     """The sentence for a name that nobody has."""
     known = list(known)
-    close = get_close_matches(name, [one.name for one in known], 3)
-    hint = f" Did you mean {' or '.join(close)}?" if close else ""
+    hint = did_you_mean(name, [one.name for one in known])
     return UsageError(f"The {what} has no {noun} {name!r}.{hint}{_listed(known, noun)}")
 
 

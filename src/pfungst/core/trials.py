@@ -24,13 +24,12 @@ ROW_GROUP = 1 << 17
 @contextmanager
 def trials_file(path: Path) -> Iterator[TrialsWriter]:
     """A trials file that is there as a whole in the end, or not at all."""
-    with replacing(path) as temporary:
-        writer = TrialsWriter(temporary)
-        try:
-            yield writer
-            writer.close()
-        finally:
-            writer.abandon()
+    import pyarrow.parquet as pq
+
+    with replacing(path) as temporary, pq.ParquetWriter(temporary, _schema(), **WRITING) as file:
+        writer = TrialsWriter(file)
+        yield writer
+        writer.write()
 
 
 class TrialsWriter:
@@ -39,12 +38,10 @@ class TrialsWriter:
     One row per variant, with the answer and its score: the way back from a number to what was asked.
     """
 
-    def __init__(self, path: Path) -> None:
-        import pyarrow.parquet as pq
-
+    def __init__(self, file: Any) -> None:
+        self._file = file
         self._waiting: list[pa.Table] = []
         self._rows = 0
-        self._file = pq.ParquetWriter(path, _schema(), **WRITING)
 
     def add(self, trials: Sequence[AnsweredTrial], keys: Sequence[Row]) -> None:
         if not trials:
@@ -52,21 +49,14 @@ class TrialsWriter:
         self._waiting.append(_table(_columns(trials, keys)))
         self._rows += len(self._waiting[-1])
         if self._rows >= ROW_GROUP:
-            self._write()
+            self.write()
 
-    def close(self) -> None:
-        if self._rows:
-            self._write()
-        self._file.close()
-
-    def abandon(self) -> None:
-        if self._file.is_open:
-            self._file.close()
-
-    def _write(self) -> None:
+    def write(self) -> None:
+        """What waits, as a row group."""
         import pyarrow as pa
 
-        self._file.write_table(pa.concat_tables(self._waiting).combine_chunks())
+        if self._rows:
+            self._file.write_table(pa.concat_tables(self._waiting).combine_chunks())
         self._waiting, self._rows = [], 0
 
 

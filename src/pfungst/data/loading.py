@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
 
 from pfungst.core import DataError, Dataset, Example, PfungstError
 from pfungst.core.files import exists
 from pfungst.core.fingerprint import Fingerprint
-from pfungst.core.settings import read_settings
+from pfungst.core.settings import read_query, read_settings
 from pfungst.data.files import Listing, list_around, list_place
 from pfungst.data.formats import FORMATS, get_format
 from pfungst.data.images import ImageFinder, NoImages
@@ -56,17 +55,11 @@ def parse(spec: str | os.PathLike[str]) -> Spec:
         return Spec(rest, known)
     if colon and not known and len(head) > 1 and "/" not in head and os.sep not in head:
         FORMATS.get(head)  # says which formats there are, and which was probably meant
-    place, question, query = rest.partition("?")
+    place, _, query = rest.partition("?")
     place, mark, split = place.partition("#")
     if "#" in query:
         query, mark, split = query.partition("#")
-    try:
-        options = dict(parse_qsl(query, keep_blank_values=True, strict_parsing=True)) if question and query else {}
-    except ValueError as error:
-        raise DataError(
-            f"The options of {text!r} cannot be read ({error}); write them as ?name=value&name=value."
-        ) from error
-    return Spec(place, known, split if mark else None, options)
+    return Spec(place, known, split if mark else None, read_query(text, query))
 
 
 def load(

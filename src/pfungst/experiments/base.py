@@ -8,14 +8,13 @@ function `run(config, out, *, progress)` and a function `tables(result)`, named 
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from pfungst.core import Figure, Place, Table, UsageError, files
-from pfungst.core.files import jsonable, read_json, write_atomic, write_json
+from pfungst.core.files import file_name, jsonable, read_json, write_atomic, write_json
 from pfungst.core.registry import Registry
 from pfungst.core.settings import REQUIRED, settings_of
 from pfungst.core.types import Progress, no_progress
@@ -80,11 +79,6 @@ class Experiment(Generic[C, R]):
         """Where the results go if nobody says otherwise."""
         fields = {name: file_name(str(value)) for name, value in vars(config).items()}
         return Path((self.out or f"runs/{self.name}").format(**fields))
-
-
-def file_name(text: str) -> str:
-    """A text such as `hf:owner/model` as a part of a file's name."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")
 
 
 def get_experiment(name: str) -> Experiment[Any, Any]:

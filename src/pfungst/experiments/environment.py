@@ -7,7 +7,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
 
@@ -33,7 +34,7 @@ def noted(folder: Path, *, device: str = "cpu") -> Iterator[None]:
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
         "device": _gpu(device) or _processor(),
-        "packages": {name: found for name in PACKAGES if (found := _version(name))},
+        "packages": {name: version(name) for name in PACKAGES if find_spec(name) is not None},
     }
     write_json(file, {**made_with, "started": first, "seconds": round(seconds, 1)})
 
@@ -52,10 +53,3 @@ def _processor() -> str:
         lines = []
     named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(named, "") or platform.processor() or platform.machine()
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pfungst.core import Place, StoredPlayer, Table
+from pfungst.core.files import file_name
 from pfungst.core.settings import split_settings
 from pfungst.core.types import Progress, reads_scenes
-from pfungst.experiments.base import Experiment, argument, claim, file_name, option
+from pfungst.experiments.base import Experiment, argument, claim, option
 
 if TYPE_CHECKING:
     from pfungst.compute import Shard

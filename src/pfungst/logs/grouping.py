@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pfungst.core import DataError, Dataset, Example, UsageError
+from pfungst.data.files import File
 from pfungst.logs.pairing import pair
 from pfungst.logs.reading import parse, read_log
 from pfungst.logs.records import Log, Record
-from pfungst.logs.source import stem
 from pfungst.scores import same_answer
 
 RULES = ("file", "folder", "circular", "epoch", "variant")
@@ -132,7 +132,7 @@ def _places(by: str, names: Sequence[str], paths: Sequence[Path]) -> list[str]:
     """The condition of each file, as far as its name or folder says."""
     if len(paths) == 1 and by == "file":
         return [names[0] or "clean"]
-    found = [path.resolve().parent.name if by == "folder" else stem(path) for path in paths]
+    found = [path.resolve().parent.name if by == "folder" else File(path).stem for path in paths]
     if len(set(found)) < len(found) and by == "file":
         found = [f"{path.resolve().parent.name}/{name}" for path, name in zip(paths, found, strict=True)]
     short = _distinct(found) if len(set(found)) == len(found) else found
@@ -248,7 +248,7 @@ def contrasts(log: Log) -> Mapping[str, str]:
         return {id_: "_".join(match.groups()) for id_ in ids if (match := _HALLUSION.fullmatch(id_))}
     if log.format != "vlmevalkit":
         return {}
-    name = (log.about.data or stem(Path(log.path)).rpartition("_")[2]).casefold()
+    name = (log.about.data or File(Path(log.path)).stem.rpartition("_")[2]).casefold()
     if name == "mme":
         return {record.id: f"{record.question_type}/{record.image_id}" for record in log.records if record.image_id}
     if name in _IN_ORDER and all(id_.isdecimal() for id_ in ids):

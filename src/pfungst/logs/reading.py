@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
 
 from pfungst.core import DataError
 from pfungst.core.files import exists
 from pfungst.core.registry import Registry
-from pfungst.core.settings import read_settings
+from pfungst.core.settings import read_query, read_settings
 from pfungst.data.fields import Bad
 from pfungst.logs import cells
 from pfungst.logs.records import Log, LogFormat, Record
@@ -69,13 +68,7 @@ def parse(spec: str | os.PathLike[str]) -> tuple[str, Path, dict[str, str]]:
     if exists(rest):
         return named, Path(rest), {}
     place, _, query = rest.partition("?")
-    try:
-        options = (
-            dict(parse_qsl(query.replace("+", "%2B"), keep_blank_values=True, strict_parsing=True)) if query else {}
-        )
-    except ValueError as error:
-        raise DataError(f"The options of {text!r} cannot be read ({error}); write ?name=value&name=value.") from error
-    return named, Path(place), options
+    return named, Path(place), read_query(text, query)
 
 
 def _format(named: str, options: Mapping[str, Any], source: Source) -> LogFormat:

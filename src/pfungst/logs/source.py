@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import DataError
-from pfungst.data.files import BOMB_FLOOR, BOMB_RATIO
+from pfungst.data.files import BOMB_FLOOR, BOMB_RATIO, File
 from pfungst.data.lines import delimiter
 
 Row = tuple[str, Mapping[str, Any]]
@@ -47,13 +47,7 @@ class Source:
     @property
     def stem(self) -> str:
         """The name of the file without its endings."""
-        return stem(self.path)
-
-
-def stem(path: Path) -> str:
-    """`base.jsonl.gz` -> `base`, but `gpt-4.1_x.xlsx` -> `gpt-4.1_x`."""
-    bare = path.name[:-3] if path.name.lower().endswith(".gz") else path.name
-    return bare.rpartition(".")[0] or bare
+        return File(self.path).stem
 
 
 def open_source(path: Path) -> Source:
@@ -74,19 +68,13 @@ def open_source(path: Path) -> Source:
         header, rows = _zip(path, raw)
     else:
         text = _text(path, raw)
-        if path_suffix(path) in (".csv", ".tsv") or text.lstrip()[:1] not in ("[", "{", ""):
+        if File(path).suffix in (".csv", ".tsv") or text.lstrip()[:1] not in ("[", "{", ""):
             rows = list(_cells(path, text))
         else:
             header, rows = _json(path, text)
     if not rows:
         raise DataError.at(path, "", "there are no answers in this file.")
     return Source(path, rows, fingerprint, header)
-
-
-def path_suffix(path: Path) -> str:
-    """The ending below `.gz`."""
-    name = path.name.lower().removesuffix(".gz")
-    return f".{name.rpartition('.')[2]}" if "." in name else ""
 
 
 def _read(path: Path) -> bytes:
@@ -191,7 +179,7 @@ def _row(path: Path, where: str, value: Any) -> Row:
 
 
 def _cells(path: Path, text: str) -> Iterator[Row]:
-    between = delimiter(text.partition("\n")[0], path_suffix(path))
+    between = delimiter(text.partition("\n")[0], File(path).suffix)
     csv.field_size_limit(MAX_CELL)  # a prediction or a picture in base64 may be megabytes long
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=between)
     try:

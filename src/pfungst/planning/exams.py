@@ -193,6 +193,7 @@ class _Counting:
         seen = typical(self._run, self._asker.fingerprint)
         tokens_in, how_in = self._tokens.expected(to_ask, seen)
         tokens_out, how_out = _output(to_ask, terms, seen)
+        seconds, how_long = _timed(to_ask, seen, terms, trial, self._seconds)
         priced = bool(terms.price_in or terms.price_out) and tokens_out is not None
         return Plan(
             player=self._player.name,
@@ -206,17 +207,12 @@ class _Counting:
             input_tokens=tokens_in,
             output_tokens=tokens_out,
             cost=(tokens_in * terms.price_in + (tokens_out or 0) * terms.price_out) / 1e6 if priced else None,
-            seconds=self._time(to_ask, seen, terms, trial),
+            seconds=seconds,
             memory=None if tried is None else peak_memory() + READING,
             disk=self._disk(to_ask),
             tried=trial.asked,
-            how=(*how_in, *how_out, *_timed(seen, terms, trial, self._seconds), *_sized(tried)),
+            how=(*how_in, *how_out, how_long, *_sized(tried)),
         )
-
-    def _time(self, to_ask: int, seen: Typical, terms: Terms, trial: Trial) -> float | None:
-        if trial.seconds is not None:
-            return to_ask * trial.seconds + self._seconds
-        return to_ask * seen.seconds / terms.at_once if seen.seconds is not None else None
 
     def _disk(self, to_ask: int) -> int:
         """Answers by the bytes of a sample; the trials beside them hold the same once more, packed."""
@@ -283,17 +279,18 @@ def _output(queries: int, terms: Terms, seen: Typical) -> tuple[int | None, list
     return None, []
 
 
-def _timed(seen: Typical, terms: Terms, trial: Trial, making: float) -> list[str]:
+def _timed(queries: int, seen: Typical, terms: Terms, trial: Trial, making: float) -> tuple[float | None, str]:
     if trial.seconds is not None:
-        return [
+        return queries * trial.seconds + making, (
             f"Time: {trial.seconds * 1000:,.1f} ms a query, the mean of {trial.asked} trial queries, whose answers "
             f"are kept, and {making:.1f} s to make the queries. A search also takes the time of its adversary."
-        ]
+        )
+    seconds = None if seen.seconds is None else queries * seen.seconds / terms.at_once
     if trial.problem:
-        return [f"Time: unknown, because the trial queries failed. {trial.problem}"]
+        return seconds, f"Time: unknown, because the trial queries failed. {trial.problem}"
     if seen.seconds is None:
-        return ["Time: unknown until some replies are stored; `pfungst plan` asks a few."]
-    return [f"Time: {seen.seconds:.2f} s a reply, the mean of those stored, {terms.at_once} at once."]
+        return None, "Time: unknown until some replies are stored; `pfungst plan` asks a few."
+    return seconds, f"Time: {seen.seconds:.2f} s a reply, the mean of those stored, {terms.at_once} at once."
 
 
 def _sized(tried: Trial | None) -> list[str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pfungst.core import Dataset, Example
 from pfungst.core.estimate import peak_memory, shown_seconds, size_of
 from pfungst.core.files import read_json
+from pfungst.core.threads import available_cores
 
 if TYPE_CHECKING:
     from pfungst.experiments import Experiment
@@ -93,14 +94,34 @@ def plan_rank(main: Sequence[MainQuestion], pool: Sequence[str], settings: RankS
     )
 
 
-def plan_decoys(data: Dataset, make: Callable[[Sequence[Example], Path | None], int]) -> WorkPlan:
+def plan_decoys(data: Dataset, make: Callable[[Sequence[Example], Path], int]) -> WorkPlan:
     """Decoys: made for a part of the split, twice, which tells how the time grows.
 
-    make: makes decoys for some examples, writes them where a path is given and returns the bytes.
+    make: makes decoys for some examples, writes them to a file and returns its bytes.
     """
-    count = len(data)
-    seconds, disk, how = _grown(list(data), lambda some, place: make(some, place / "decoys.parquet"))
-    return WorkPlan("decoys", {"examples": count}, seconds, peak_memory(), disk, how)
+    large = _spread(list(data), EXAMPLES)
+    small = large[: max(1, len(large) // 2)]
+    times = []
+    with tempfile.TemporaryDirectory() as place:
+        file = Path(place) / "decoys.parquet"
+        with _own_cache():
+            make(small[:50], file)
+        for some in (small, large):
+            with _own_cache():
+                began = perf_counter()
+                size = make(some, file)
+                times.append(perf_counter() - began)
+    # Time is a n + b n^2, with a and b from both parts.
+    n, m, count = len(small), len(large), len(data)
+    square = max(0.0, (times[1] - times[0] * m / n) / (m * m - n * m)) if m > n else 0.0
+    linear = max(0.0, times[1] / m - square * m)
+    how = (
+        f"Time: {n:,} examples took {times[0]:.1f} s and {m:,} took {times[1]:.1f} s; {linear * 1e3:.2f} ms an example "
+        f"and {square * 1e9:.1f} ns a pair of examples.",
+        *_busy(),
+    )
+    seconds = linear * count + square * count * count
+    return WorkPlan("decoys", {"examples": count}, seconds, peak_memory(), round(size / m * count), how)
 
 
 def plan_audit(
@@ -226,33 +247,9 @@ def _runs(protocol: str, name: str) -> bool:
     return f'experiment = "{name}"' in protocol or f"reproduce {name} " in protocol
 
 
-def _grown(examples: list[Example], do: Callable[[Sequence[Example], Path], int]) -> tuple[float, int, tuple[str, ...]]:
-    """Seconds and bytes for all examples, from two parts: time is a n + b n^2, with a and b from both."""
-    large = _spread(examples, EXAMPLES)
-    small = large[: max(1, len(large) // 2)]
-    times = []
-    with tempfile.TemporaryDirectory() as place:
-        with _own_cache():
-            do(small[:50], Path(place))
-        for some in (small, large):
-            with _own_cache():
-                began = perf_counter()
-                size = do(some, Path(place))
-                times.append(perf_counter() - began)
-    n, m, count = len(small), len(large), len(examples)
-    square = max(0.0, (times[1] - times[0] * m / n) / (m * m - n * m)) if m > n else 0.0
-    linear = max(0.0, times[1] / m - square * m)
-    how = (
-        f"Time: {n:,} examples took {times[0]:.1f} s and {m:,} took {times[1]:.1f} s; {linear * 1e3:.2f} ms an example "
-        f"and {square * 1e9:.1f} ns a pair of examples.",
-        *_busy(),
-    )
-    return linear * count + square * count * count, round(size / m * count), how
-
-
 def _busy() -> list[str]:
     """What a measurement on a machine that others use is worth."""
-    load, cores = os.getloadavg()[0], len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    load, cores = os.getloadavg()[0], available_cores()
     if load <= cores + 1:
         return []
     return [

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from pfungst.core import Answer, Asker, Dataset, Example, PfungstError, Player, Query
+from pfungst.core.scoring import read_as
 from pfungst.core.types import Matcher, matcher_of
 from pfungst.data import load
 from pfungst.players import resolve
@@ -89,10 +90,7 @@ def _read(seat: Seat, answer: Answer, query: Query) -> Answer:
     """The answer in a reply, as an exam reads it."""
     if seat.matcher is None or answer.scores is not None:
         return answer
-    text = seat.matcher(answer.reply, query.choices, "")
-    if text is None:
-        return replace(answer, raw=answer.reply, unread=True)
-    return answer if text == answer.text else replace(answer, text=text, raw=answer.reply)
+    return read_as(answer, seat.matcher(answer.reply, query.choices, ""))
 
 
 def find_example(data: Dataset, example_id: str) -> Example:

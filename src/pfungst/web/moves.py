@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,11 +9,10 @@ from typing import Any
 
 from pfungst.core import PfungstError
 from pfungst.core.parquet import READING
-from pfungst.probes.game.rows import fooled_rows, image_of
+from pfungst.probes.game.rows import fooled_rows, image_of, scenes_of
 from pfungst.web.runs import RunFolder
 from pfungst.world.images import SceneImage
 from pfungst.world.renderers.plan import plan_view
-from pfungst.world.scene import Scene
 
 
 @dataclass(frozen=True)
@@ -57,14 +55,6 @@ def _all(run: RunFolder, size: int, modified: int) -> dict[str, MovedScene]:
 
 
 def _scene(row: Mapping[str, Any]) -> MovedScene:
-    before = json.loads(row["scene"])
-    if row["camera"]:
-        before.setdefault("camera", list(row["camera"]))
-    places = list(zip(row["after"][::2], row["after"][1::2], strict=True))
-    objects = [
-        {**thing, "3d_coords": [x, y, thing["3d_coords"][2]]}
-        for thing, (x, y) in zip(before["objects"], places, strict=True)
-    ]
-    after = {name: value for name, value in before.items() if name != "relationships"} | {"objects": objects}
-    Scene.of(before), Scene.of(after)
+    before, after = scenes_of(row)
+    before.setdefault("camera", after["camera"])
     return MovedScene(before, after)

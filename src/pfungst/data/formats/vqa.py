@@ -111,22 +111,21 @@ class Vqa(Format):
             return None
         labels = Labels(part.annotations.label)
         share = job.shared.setdefault
-        reader = JsonRecords(part.annotations)
-        for value in reader.list("annotations"):
-            try:
-                answers = _answers(value, share)
-                label = Label(
-                    job.label(value, "image_id", identifier) if value.get("image_id") is not None else "",
-                    answers,
-                    job.label(value, "multiple_choice_answer", optional_text) or most_frequent(answers),
-                    job.label(value, "answer_type", optional_text),
-                    job.label(value, "question_type", optional_text),
-                )
-                id_ = identifier(value, "question_id")
-                labels.add(id_, label)
-            except Bad as problem:
-                job.bad(reader.file, reader.where, problem)
-                continue
+
+        def add(value: Any) -> str:
+            answers = _answers(value, share)
+            label = Label(
+                job.label(value, "image_id", identifier) if value.get("image_id") is not None else "",
+                answers,
+                job.label(value, "multiple_choice_answer", optional_text) or most_frequent(answers),
+                job.label(value, "answer_type", optional_text),
+                job.label(value, "question_type", optional_text),
+            )
+            id_ = identifier(value, "question_id")
+            labels.add(id_, label)
+            return id_
+
+        for id_ in job.each(JsonRecords(part.annotations), "annotations", add):
             if wanted is not None:
                 wanted.discard(id_)
                 if not wanted:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 from typing import Any
 
-from pfungst.core.files import jsonable
+from pfungst.core.files import file_name, jsonable
 from pfungst.report.exports.source import LEVEL, Row, Source
 
 SCHEMA = "0.3.0"
@@ -190,4 +190,4 @@ def _sample(row: Row, source: Source, known: set[str]) -> dict[str, Any]:
 
 def _part(name: str) -> str:
     """A folder name that every system can hold."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-. ") or "unknown"
+    return file_name(name) or "unknown"
