@@ -82,3 +82,16 @@ def test_players_of_one_process_look_at_an_image_once(queries: list[Query], monk
         load(name).answer(queries)
     _, recent = encode.shared_eyes("world", 192, 144, "cpu")
     assert recent.looked == len({query.image.digest for query in queries if query.image is not None})
+
+
+def test_room_for_more_images_keeps_those_that_were_seen(queries: list[Query]) -> None:
+    images = list({query.image.digest: query.image for query in queries if query.image is not None}.values())
+    backbone = Pixels(8, 6)
+    recent = RecentImages(backbone, 3)
+    recent.get(images[:4])
+    recent.grow(100)
+    recent.grow(50)
+    assert torch.equal(recent.get(images), backbone.look(images))
+    assert recent.looked == 4 + len(images) - 3
+    recent.get(images)
+    assert recent.looked == 4 + len(images) - 3

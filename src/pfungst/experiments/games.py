@@ -76,7 +76,7 @@ class GamesConfig:
 
 def run(config: GamesConfig, out: Path, *, progress: Progress) -> tuple[Result, ...]:
     """Play what is not played yet."""
-    from pfungst.probes.game.playing import GameJob, play, play_ahead
+    from pfungst.probes.game.playing import TOGETHER, GameJob, play, play_ahead
     from pfungst.probes.game.tables import read_result
 
     claim(out, config)
@@ -94,7 +94,9 @@ def run(config: GamesConfig, out: Path, *, progress: Progress) -> tuple[Result, 
     finished: set[str] = set()
     if config.on != "local":
         place = Place(config.on, config.workers)
-        play_ahead(list(jobs.values()), place, out / ".rounds", progress=progress)
+        # Without a GPU, to render an image takes longer than to ask all players about it.
+        together = len(jobs) if config.device == "cpu" else TOGETHER
+        play_ahead(list(jobs.values()), place, out / ".rounds", together=together, progress=progress)
         finished = _examine_all(list(jobs.values()), place, out / ".exams", progress)
     results: list[Result] = []
     for (player, _), job in jobs.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from pfungst.core import DataError, FileImage, Image, NamedImage, ZipImage
+from pfungst.core.threads import available_cores
 from pfungst.models.batch import Batch
 from pfungst.models.features import Backbone, FeatureCache, get_backbone
 from pfungst.models.features.backbones import LiveBackbone
@@ -135,11 +137,28 @@ def _eyes(name: str, width: int, height: int, device: str) -> tuple[Backbone, Re
     return backbone, RecentImages(backbone) if isinstance(backbone, LiveBackbone) else None
 
 
+_shared: list[RecentImages] = []
+_wanted = 0
+
+
+def remember(images: int) -> None:
+    """Let the players of this process remember so many images of the world, where they run on the CPU: those that are
+    asked about the same images one after the other then look at each once. At most a quarter of the memory, divided
+    by the cores, is taken."""
+    global _wanted
+    _wanted = max(_wanted, images)
+    for recent in _shared:
+        recent.grow(_wanted)
+
+
 @lru_cache(maxsize=8)
 def shared_eyes(name: str, width: int, height: int, device: str) -> tuple[Backbone, RecentImages]:
     """What players of one process look through: the backbone, and the images it saw lately."""
     backbone: Any = get_backbone(name, width=width, height=height, device=device)
-    return backbone, RecentImages(backbone)
+    recent = RecentImages(backbone)
+    recent.grow(_wanted)
+    _shared.append(recent)
+    return backbone, recent
 
 
 def _name(image: Image) -> str:
@@ -174,6 +193,22 @@ class RecentImages:
         self._lock = threading.Lock()
         self.looked: int = 0
         """Images looked at so far."""
+
+    @torch.inference_mode(False)
+    def grow(self, room: int) -> None:
+        """Make room for more images; see `remember`."""
+        row = self._rows[0].nbytes
+        room = min(room, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (4 * available_cores() * row))
+        if room <= self._room or self._rows.is_cuda:
+            return
+        with self._lock:
+            # Memory is taken when a row is written.
+            rows = torch.empty((room, *self._rows.shape[1:]), dtype=self._rows.dtype)
+            rows[: self._room] = self._rows
+            if len(self._where) == self._room:
+                self._next = self._room
+            self._names += [None] * (room - self._room)
+            self._rows, self._room = rows, room
 
     @torch.inference_mode(False)
     @torch.no_grad()

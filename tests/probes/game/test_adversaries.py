@@ -272,3 +272,31 @@ def test_odds_tell_layouts_apart_on_which_a_member_is_all_but_certain() -> None:
 def test_members_that_look_at_pictures_and_at_scenes_sit_together(small: list[Example]) -> None:
     game = attack("committee", small[:1], budget=2, candidates=3, members="san+rn-state")
     assert game.queries(0) == 2
+
+
+def test_the_next_player_on_a_board_is_shown_the_same_random_scenes_drawn_once(
+    small: list[Example], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pfungst.probes.game.layouts import Layouts
+
+    drawn = [0]
+    uniform = Layouts.uniform
+
+    def counted(self: Layouts, rng: np.random.Generator, count: int) -> Any:
+        drawn[0] += 1
+        return uniform(self, rng, count)
+
+    monkeypatch.setattr(Layouts, "uniform", counted)
+    boards = boards_of(small, PAPER)[0]
+
+    def asked(weak: Callable[[Mapping[str, Any]], bool]) -> list[list[bytes]]:
+        game = MiniGame(boards, Asker(ScenePlayer(small, weak)), PAPER, budget=40)
+        get_adversary("rsg", batch=10).attack(game, np.random.default_rng(3))
+        return [[move.positions.tobytes() for move in game.moves() if move.board == n] for n in range(len(boards))]
+
+    whole = asked(lambda scene: False)
+    once = drawn[0]
+    short = asked(first_object_in(2.0, -3.0))
+    assert drawn[0] == once > 0
+    assert all(long[: len(part)] == part for long, part in zip(whole, short, strict=True))
+    assert sum(map(len, short)) < sum(map(len, whole))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -94,6 +94,11 @@ class Board:
 
     @cached_property
     def _sights(self) -> dict[tuple[int, int], Sight]:
+        return {}
+
+    @cached_property
+    def drawn(self) -> dict[str, Iterator[Floats]]:
+        """Layouts that an adversary drew at random, for the next player on this board."""
         return {}
 
     @cached_property

@@ -58,6 +58,7 @@ class Layouts:
     def __init__(self, board: Board) -> None:
         self.board = board
         self._masks = GridMasks(board.scene, board.places, board.rules.in_force)
+        self._hopeless = False
 
     def room(self, i: int, j: int) -> Bools:
         """(cells, cells): whether object i on its cell a leaves object j its cell b."""
@@ -81,12 +82,13 @@ class Layouts:
         """Up to `count` legal layouts, each of the legal ones as likely as any other.
 
         Where legal ones are so rare that 200,000 draws do not give enough, the rest is made by `sequential`, which
-        favours roomy layouts. Fewer, or none, come back where it finds none either.
+        favours roomy layouts; where they gave none at all, later calls do not draw them again. Fewer, or none, come
+        back where it finds none either.
         """
         n, cells = len(self.board), self.board.cells
         found: list[Ints] = []
         have = drawn = 0
-        while have < count and drawn < REJECTION_DRAWS:
+        while have < count and drawn < REJECTION_DRAWS and not self._hopeless:
             # A first small draw says how rare legal layouts are.
             size = min(REJECTION_DRAWS - drawn, max(256, int(1.2 * (count - have) * (drawn + 1) / (have + 1))))
             draw = rng.integers(0, cells, (size, n), dtype=np.uint8 if cells <= 256 else np.uint32)
@@ -94,6 +96,7 @@ class Layouts:
             found.append(legal)
             have, drawn = have + len(legal), drawn + size
         if have < count:
+            self._hopeless = have == 0
             weights = np.full((n, cells), 1.0 / cells)
             cells_found, _, good = self.sequential(rng, weights, count - have)
             found.append(cells_found[good])

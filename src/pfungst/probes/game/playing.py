@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import sys
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -32,10 +33,11 @@ from pfungst.probes.game.rows import MOVES, ROUNDS, Round, read_round, round_byt
 from pfungst.probes.game.rules import GameRules
 from pfungst.probes.game.settings import GameSettings, playable, sample_games
 
-VERSION = "game-4"
+VERSION = "game-5"
 """Changes when the same settings give another game."""
 TOGETHER = 3
-"""Players that play a mini-game in one piece of work: more share its boards, fewer leave no worker idle at the end."""
+"""Players on a GPU that play a mini-game in one piece of work: more share its boards, fewer leave no worker idle at the
+end."""
 
 
 def play(
@@ -173,12 +175,19 @@ class GameJob:
     """The run folder."""
 
 
-def play_ahead(jobs: Sequence[GameJob], place: Place, staging: Path, *, progress: Progress = no_progress) -> list[str]:
+def play_ahead(
+    jobs: Sequence[GameJob],
+    place: Place,
+    staging: Path,
+    *,
+    together: int = TOGETHER,
+    progress: Progress = no_progress,
+) -> list[str]:
     """Play the mini-games of many games at once in one set of worker processes, ahead of the exams.
 
-    A mini-game that several players play is one piece of work: its boards are prepared once, and scenes that all of
-    them are shown are rendered once. The finished mini-games lie in the run folders afterwards, where the exams find
-    them; the sentences returned say which could not be finished.
+    A mini-game that several players play is one piece of work for up to `together` of them: its boards are prepared
+    once, and scenes that all of them are shown are drawn and rendered once. The finished mini-games lie in the run
+    folders afterwards, where the exams find them; the sentences returned say which could not be finished.
     """
     stores, plans = [], []
     groups: dict[str, list[dict[str, Any]]] = {}
@@ -193,7 +202,7 @@ def play_ahead(jobs: Sequence[GameJob], place: Place, staging: Path, *, progress
         plans.append(plan)
         stores.append(store)
     # Those that ask most first: nothing is left to wait for in the end.
-    parts = [members[i : i + TOGETHER] for members in groups.values() for i in range(0, len(members), TOGETHER)]
+    parts = [members[i : i + together] for members in groups.values() for i in range(0, len(members), together)]
     order = sorted(parts, key=lambda members: -sum(plans[member["job"]].budget for member in members))
     shards = [
         Shard(0, f"{hashlib.sha256(json.dumps(members).encode()).hexdigest()[:16]}.zip", members) for members in order
@@ -251,6 +260,11 @@ def _work_ahead(shard: Shard, *, jobs: Sequence[GameJob], budgets: Sequence[int]
     with zipfile.ZipFile(buffer, "w") as archive:
         for member in shard.payload:
             job = jobs[member["job"]]
+            made_player(job.source)
+            if "torch" in sys.modules:
+                from pfungst.models.encode import remember
+
+                remember(budgets[member["job"]] * len(member["examples"]))
             own = Shard(member["run"], f"round-{member['run']:05d}.parquet", member, job.seed)
             name = zipfile.ZipInfo(str(member["job"]))  # without the time of day: the same work gives the same bytes
             archive.writestr(name, _work_there(own, job=job, budget=budgets[member["job"]]))
