@@ -166,6 +166,13 @@ def test_the_metric_follows_what_the_answers_are(tmp_path: Path, rows: list[Any]
     assert load(tmp_path, metric="wups").metric == "wups"
 
 
+def test_questions_with_too_few_answers_for_their_metric_are_counted(tmp_path: Path) -> None:
+    rows = [{"question": f"{n}?", "answers": ["x"] * n} for n in (1, 2, 3, 4, 10)]
+    assert "Questions with two or three answers, too few for full marks" in str(check(lines(tmp_path, *rows)))
+    assert 2 in load(tmp_path).notes.values()
+    assert "too few" not in str(check(tmp_path, metric="any"))
+
+
 def test_answers_in_the_manner_of_vqa_are_understood(tmp_path: Path) -> None:
     row = {"question": "a?", "answers": [{"answer": "x"}, {"answer": "y"}], "multiple_choice_answer": "y"}
     assert load(lines(tmp_path, row))[0].answers == ("x", "y")

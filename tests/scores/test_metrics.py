@@ -22,7 +22,7 @@ POLAR = Example("polar", "Is it?", target="no")
 
 def test_the_names_others_rely_on() -> None:
     older = ["vqa", "vqa-fixed", "vqa-paper", "exact", "choice", "wups0.9", "wups0.0"]
-    assert list(METRICS) == [*older, "yes/no", "f1", "recall", "anls", "contains", "relaxed"]
+    assert list(METRICS) == [*older, "yes/no", "f1", "recall", "anls", "contains", "relaxed", "any"]
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -53,6 +53,12 @@ def test_exact_takes_the_target_else_the_most_frequent_answer() -> None:
     assert METRICS["exact"](TEN, Answer("black")) == 0.0
     untold = Example("untold", "What colour?", answers=("black", "dark", "dark"))
     assert METRICS["exact"](untold, Answer("dark")) == 1.0
+
+
+def test_any_takes_each_of_the_right_answers() -> None:
+    document = Example("document", "Who?", answers=("J. Smith", "Smith"))
+    assert [METRICS["any"](document, Answer(said)) for said in ("smith.", "j. smith", "Jones")] == [1.0, 1.0, 0.0]
+    assert METRICS["vqa-fixed"](document, Answer("Smith")) == pytest.approx(1 / 6), "the official formula"
 
 
 def test_wups_of_several_humans_is_the_average_consensus() -> None:

@@ -222,6 +222,16 @@ def test_a_gap_below_two_points_is_not_told() -> None:
     assert spelling_gap(examples, answers, "exact").sentence == ""
 
 
+def test_questions_with_too_few_right_answers_for_the_rule_of_ten_people_are_told() -> None:
+    examples = [Example("q", "Who?", answers=("A. Smith", "Smith"), target="Smith"), one("red")]
+    answers = [Answer("Smith"), Answer("red")]
+    assert spelling_gap(examples, answers, "vqa").sentence == (
+        "1 of 2 questions have two or three right answers, too few for full marks by `vqa`, which is made for ten "
+        "people. Try --metric any: each of them is right."
+    )
+    assert spelling_gap(examples, answers, "any").sentence == ""
+
+
 def test_examples_without_truth_and_no_examples_make_no_gap() -> None:
     assert spelling_gap([Example("q", "What?")], [Answer("x")], "exact").n == 0
     empty = spelling_gap([], [], "vqa")

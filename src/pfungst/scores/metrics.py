@@ -45,6 +45,11 @@ def _exact(example: Example, answer: Answer) -> float:
     return math.nan if truth is None else exact_match(answer.text, truth)
 
 
+def _any(said: str, truths: Sequence[str]) -> float:
+    """1 if the answer is the same as one of the right ones."""
+    return max(exact_match(said, truth) for truth in truths)
+
+
 def _choice(example: Example, answer: Answer) -> float:
     truth = _target(example)
     if truth is None:
@@ -110,6 +115,7 @@ METRICS: dict[str, Metric] = {
     "anls": partial(_overlap, score=text_overlap.anls),
     "contains": partial(_overlap, score=text_overlap.contains),
     "relaxed": partial(_overlap, score=text_overlap.relaxed),
+    "any": partial(_overlap, score=_any),
 }
 """Name -> function of an example and an answer to a score in [0, 1]; NaN where the example has no known truth."""
 

@@ -1,4 +1,5 @@
-"""What a metric makes of case, punctuation and articles: a score may be low although the answers are right."""
+"""What a metric makes of case, punctuation and articles, and of few right answers: a score may be low although the
+answers are right."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from pfungst.core import Answer, Example
 from pfungst.scores.metrics import Metric, get_metric
+from pfungst.scores.vqa import ENOUGH
 
 WORTH_TELLING = 0.02
 """Two points: below that nothing is said."""
@@ -32,6 +34,8 @@ class Gap:
     n: int
     differ: int
     """Answers that score more when normalised."""
+    few: int = 0
+    """Questions with too few right answers for full marks by VQA accuracy."""
 
     @property
     def size(self) -> float:
@@ -39,7 +43,20 @@ class Gap:
 
     @property
     def sentence(self) -> str:
-        """For the end of a run; empty where the gap is not worth telling."""
+        """For the end of a run; empty where nothing is worth telling."""
+        return " ".join(filter(None, (self._few, self._spelling)))
+
+    @property
+    def _few(self) -> str:
+        if not self.few or self.few < WORTH_TELLING * self.n:
+            return ""
+        return (
+            f"{self.few:,} of {self.n:,} questions have two or three right answers, too few for full marks by "
+            f"`{self.metric}`, which is made for ten people. Try --metric any: each of them is right."
+        )
+
+    @property
+    def _spelling(self) -> str:
         if not self.n or not self.size >= WORTH_TELLING:
             return ""
         other = "--metric vqa-fixed or " if self.metric == "vqa" else ""
@@ -56,18 +73,19 @@ def spelling_gap(examples: Iterable[Example], answers: Iterable[Answer], metric:
     judge = get_metric(metric) if isinstance(metric, str) else metric
     name = metric if isinstance(metric, str) else getattr(metric, "__name__", type(metric).__name__)
     total = normalised = 0.0
-    n = differ = 0
+    n = differ = few = 0
     for example, answer in zip(examples, answers, strict=True):
         score = judge(example, answer)
         if math.isnan(score):
             continue
         bare = judge(bare_example(example), replace(answer, text=bare_text(answer.text)))
         n += 1
+        few += name.startswith("vqa") and 1 < len(example.answers) <= ENOUGH
         total += score
         # Normalising may make two human answers one, or none at all: never count that against an answer.
         normalised += max(score, bare)
         differ += bare > score
-    return Gap(name, total / n if n else math.nan, normalised / n if n else math.nan, n, differ)
+    return Gap(name, total / n if n else math.nan, normalised / n if n else math.nan, n, differ, few)
 
 
 def bare_example(example: Example) -> Example:

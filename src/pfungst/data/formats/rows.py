@@ -58,6 +58,7 @@ from pfungst.data.job import UNREAD, Found, Job
 from pfungst.logs import cells
 
 SEVERAL = "questions with several images, of which the first is shown"
+FEW = "questions with two or three answers, too few for full marks by `vqa` (`any` counts each of them as right)"
 _NAN = "nan"
 """An empty cell as MMBench on the hub spells it."""
 _MOST_NAMED = 30
@@ -272,6 +273,8 @@ class Rows:
         self._only_yes_no &= _is_yes_no(example.target) and not example.choices
         if not example.choices:
             self._humans = max(self._humans, len(example.answers))
+            if 1 < len(example.answers) < 4 and not self._job.options.get("metric"):
+                self._job.count(FEW)
         # several people answered: agreement with them is the measure
         fitting = "vqa" if self._humans > 1 else "yes/no" if self._only_yes_no else ""
         self._job.metric = self._job.options.get("metric", "") or fitting
