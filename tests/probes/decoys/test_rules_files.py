@@ -87,6 +87,16 @@ def test_a_written_set_says_how_many_decoys_of_a_question_come_from_the_fallback
     assert sum(sources["iou"][1] for _, _, sources in stored.values()) > 60
 
 
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_a_set_that_the_first_question_lacks_is_read_for_the_others(encoder, tmp_path, ending):
+    made = build(made_up(60), ("both", "qou"), encoder=encoder)
+    made.kinds["both"].answers[0] = -1
+    write(made, tmp_path / f"set.{ending}")
+    stored = read_sets(tmp_path / f"set.{ending}")
+    having = [made.examples[n].id for n, row in enumerate(made.kinds["both"].answers) if (row >= 0).any()]
+    assert having and having == [key for key, (_, choices, _) in stored.items() if "Both" in choices]
+
+
 def test_a_parquet_file_says_how_it_was_made(encoder, tmp_path):
     made = build(made_up(60, images=55), encoder=encoder, seed=4)
     write(made, tmp_path / "set.parquet")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Collection, Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -154,53 +154,37 @@ Stored = dict[str, tuple[str, dict[str, tuple[str, ...]], dict[str, tuple[int, i
 
 def read_sets(path: Path) -> Stored:
     """Example id -> (target, variant -> choices, kind -> (decoys, fallbacks)), from a file that `write` made."""
-    from pfungst.data import load
-
-    whole = load(path)
+    found: Stored = {}
     with reading(path, "Make it again with `pfungst decoys`."):
-        names = _names(path)
-    columns = _columns(names)
-    if not columns:
-        raise PfungstError(
-            f"{path} was not written by `pfungst decoys`: it has no columns choices_qou, choices_iou ..."
-        )
-    found: Stored = {one.id: (str(one.target), {}, {}) for one in whole}
-    for name, variant in columns.items():
-        for one in load(path, choices=name):
-            if one.choices:
-                found[one.id][1][variant] = one.choices
-    with reading(path, "Make it again with `pfungst decoys`."):
-        for row in _counted(path, names):
+        for number, row in enumerate(_stored(path), start=1):
+            sets = {variant: tuple(row[name]) for name, variant in _columns(row).items() if row[name]}
+            if not all(isinstance(text, str) for text in (row["target"], *chain.from_iterable(sets.values()))):
+                raise ValueError(f"row {number}: targets and choices are text")
+            sources = {}
             for name, count in row.items():
                 if name.startswith("decoys_") and isinstance(count, int):
                     kind = re.sub(r"_(\d+)$", r"@\1", name.removeprefix("decoys_"))
                     strange = row.get(name.replace("decoys_", "fallback_"))
-                    found[str(row["id"])][2][kind] = (count, strange if isinstance(strange, int) else 0)
+                    sources[kind] = (count, strange if isinstance(strange, int) else 0)
+            found[str(row["id"])] = (row["target"], sets, sources)
+    if not any(sets for _, sets, _ in found.values()):
+        raise PfungstError(
+            f"{path} was not written by `pfungst decoys`: it has no columns choices_qou, choices_iou ..."
+        )
     return found
 
 
-def _counted(path: Path, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """The rows, with their ids and counts at least."""
+def _stored(path: Path) -> Iterator[dict[str, Any]]:
     if path.suffix == ".parquet":
         import pyarrow.parquet as pq
 
-        columns = [name for name in names if name == "id" or name.startswith(("decoys_", "fallback_"))]
-        yield from pq.read_table(path, columns=columns, **READING).to_pylist()
+        yield from pq.read_table(path, **READING).to_pylist()
         return
     with open(path, encoding="utf-8") as file:
         yield from (json.loads(line) for line in file if line.strip())
 
 
-def _names(path: Path) -> list[str]:
-    if path.suffix == ".parquet":
-        import pyarrow.parquet as pq
-
-        return list(pq.read_schema(path).names)
-    with open(path, encoding="utf-8") as file:
-        return list(json.loads(file.readline()))
-
-
-def _columns(names: Sequence[str]) -> dict[str, str]:
+def _columns(names: Collection[str]) -> dict[str, str]:
     """Those with the choices of a variant, and its name."""
     order = ("Random", "Both", "Mined", "QoU", "IoU", "QoU+IoU", "All")
     known = {column(variant): variant for variant in order}

@@ -28,20 +28,16 @@ _NAMES = {
     ("numpy", "ndarray"): "ndarray",
     ("numpy", "dtype"): "dtype",
 }
-_FLOATS = {"f4": 4, "f8": 8}
+_FLOATS = ("<f4", ">f4", "<f8", ">f8")
 
 
 @dataclass(slots=True)
-class _Name:
-    """One of the three names a table needs; the reader knows what each would have made."""
+class _Named:
+    """One of the three names a table needs; with `arguments`, what it would have made of them, and its state."""
 
-    what: str
-
-
-@dataclass(slots=True)
-class _Type:
-    code: str
-    order: str = "<"
+    name: str
+    arguments: Any = None
+    state: Any = None
 
 
 @dataclass(slots=True)
@@ -50,13 +46,6 @@ class _Span:
 
     start: int
     length: int
-
-
-@dataclass(slots=True)
-class _Array:
-    shape: tuple[int, ...] = ()
-    kind: _Type | None = None
-    content: Any = None
 
 
 _MARK = object()
@@ -74,11 +63,13 @@ def read_table(path: Path, rows: int) -> FloatArray:
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             content.seek(file.tell())
             reader = _Reader(content, path)
-            outer = reader.read()
-            items = outer.content if isinstance(outer, _Array) else None
-            if not isinstance(items, list) or shape != (rows,) or len(items) != rows:
-                raise reader.refusal(f"it does not hold one vector for each of the {rows} words of the dictionary.")
-            return reader.stack(items)
+            try:
+                items = reader.array(reader.read())[2]
+                if not isinstance(items, list) or shape != (rows,) or len(items) != rows:
+                    raise reader.refusal(f"it does not hold one vector for each of the {rows} words of the dictionary.")
+                return reader.table(items)
+            except (AttributeError, IndexError, KeyError, ValueError, TypeError) as error:
+                raise reader.refusal(f"it is damaged ({type(error).__name__}: {error}).") from error
 
 
 class _Reader:
@@ -87,7 +78,7 @@ class _Reader:
     def __init__(self, content: mmap.mmap, path: Path) -> None:
         self.content = content
         self.path = path
-        self.stack_: list[Any] = []
+        self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
 
     def refusal(self, problem: str) -> DataError:
@@ -99,35 +90,37 @@ class _Reader:
             "[row.ravel() for row in numpy.load('utable.npy', allow_pickle=True)])).",
         )
 
-    def stack(self, items: list[Any]) -> FloatArray:
-        size = 0
-        table: FloatArray | None = None
-        for row, item in enumerate(items):
-            if not isinstance(item, _Array) or item.kind is None or not isinstance(item.content, _Span):
-                raise self.refusal(f"entry {row} is not an array of floats.")
-            span, kind = item.content, item.kind
-            count = math.prod(item.shape)
-            width = _FLOATS[kind.code]
-            if span.length != count * width or (table is not None and count != size):
-                raise self.refusal(f"entry {row} has {count} numbers in {span.length} bytes, unlike the first.")
-            if table is None:
-                size = count
-                table = np.zeros((len(items), size), np.float32)
-            table[row] = np.frombuffer(self.content, f"{kind.order}{kind.code}", count, span.start)
-        if table is None:
-            raise self.refusal("it is empty.")
-        return table
-
     def read(self) -> Any:
-        try:
-            for code, argument, _ in pickletools.genops(cast(IO[bytes], self.content)):
-                action = _ACTIONS.get(code.name)
-                if action is None:
-                    raise self.refusal(f"it holds the pickle instruction {code.name}, which no table of floats needs.")
-                action(self, argument)
-            return self.stack_.pop()
-        except (AttributeError, IndexError, KeyError, ValueError, TypeError) as error:
-            raise self.refusal(f"it is damaged ({type(error).__name__}: {error}).") from error
+        for code, argument, _ in pickletools.genops(cast(IO[bytes], self.content)):
+            action = _ACTIONS.get(code.name)
+            if action is None:
+                raise self.refusal(f"it holds the pickle instruction {code.name}, which no table of floats needs.")
+            action(self, argument)
+        return self.stack.pop()
+
+    def array(self, made: Any) -> tuple[str, int, Any]:
+        """Type, number of entries and content of an array."""
+        if not isinstance(made, _Named) or made.name != "reconstruct":
+            raise self.refusal("it holds something that is not an array.")
+        _, shape, kind, fortran, content = made.state
+        if not isinstance(kind, _Named) or kind.name != "dtype":
+            raise self.refusal("it holds an array that does not say of what.")
+        if fortran and len(shape) > 1 and sorted(shape)[-2] > 1:
+            raise self.refusal("it holds a matrix where a vector should be.")
+        return self.text(kind.state[1]) + self.text(kind.arguments[0]), math.prod(shape), content
+
+    def table(self, items: list[Any]) -> FloatArray:
+        table = np.zeros((0, 0), np.float32)
+        for row, item in enumerate(items):
+            kind, count, span = self.array(item)
+            if kind not in _FLOATS or not isinstance(span, _Span):
+                raise self.refusal(f"entry {row} is not an array of floats.")
+            if span.length != count * int(kind[2]) or (row and count != table.shape[1]):
+                raise self.refusal(f"entry {row} has {count} numbers in {span.length} bytes, unlike the first.")
+            if not row:
+                table = np.zeros((len(items), count), np.float32)
+            table[row] = np.frombuffer(self.content, kind, count, span.start)
+        return table
 
     def text(self, value: str | _Span) -> str:
         if isinstance(value, str):
@@ -135,110 +128,74 @@ class _Reader:
         return self.content[value.start : value.start + value.length].decode("latin-1")
 
     def since_mark(self) -> list[Any]:
-        position = len(self.stack_) - 1
-        while self.stack_[position] is not _MARK:
-            position -= 1
-            if position < 0:
-                raise ValueError("no mark")
-        found = self.stack_[position + 1 :]
-        del self.stack_[position:]
-        return found
+        found = []
+        while (item := self.stack.pop()) is not _MARK:
+            found.append(item)
+        return found[::-1]
 
     def tuple_of(self, count: int) -> None:
-        found = tuple(self.stack_[-count:])
-        if len(found) < count:
-            raise ValueError("too short a stack")
-        del self.stack_[-count:]
-        self.stack_.append(found)
+        found = [self.stack.pop() for _ in range(count)]
+        self.stack.append(tuple(found[::-1]))
 
-    def name(self, module: str, name: str) -> None:
-        if (module, name) not in _NAMES:
-            raise self.refusal(f"it wants to call {module}.{name}, which no table of floats needs.")
-        self.stack_.append(_Name(_NAMES[module, name]))
+    def extend(self, items: list[Any]) -> None:
+        self.stack[-1].extend(items)
 
-    def reduce(self) -> None:
-        arguments, function = self.stack_.pop(), self.stack_.pop()
-        if not isinstance(function, _Name):
-            raise self.refusal("it calls something that is not a numpy function.")
-        if function.what == "reconstruct":
-            self.stack_.append(_Array())
-        elif function.what == "dtype":
-            code = self.text(arguments[0])
-            self.stack_.append(_Type(code.lstrip("<>|="), code[0] if code[0] in "<>" else "<"))
-        else:
-            raise self.refusal("it calls a numpy function in a way no table of floats needs.")
+    def name(self, module: str | _Span, name: str | _Span) -> None:
+        named = self.text(module), self.text(name)
+        if named not in _NAMES:
+            raise self.refusal(f"it wants to call {'.'.join(named)}, which no table of floats needs.")
+        self.stack.append(_Named(_NAMES[named]))
 
-    def build(self) -> None:
-        state = self.stack_.pop()
-        target = self.stack_[-1]
-        if isinstance(target, _Type):
-            if state[1] is not None and self.text(state[1]) in ("<", ">"):
-                target.order = self.text(state[1])
-        elif isinstance(target, _Array):
-            _, shape, kind, fortran, content = state
-            if not isinstance(kind, _Type) or (kind.code not in _FLOATS and kind.code not in ("O", "O8")):
-                raise self.refusal(f"it holds an array of type {getattr(kind, 'code', '?')}, not of floats.")
-            target.shape, target.kind, target.content = tuple(int(n) for n in shape), kind, content
-            if fortran and len(shape) > 1 and sorted(shape)[-2] > 1:
-                raise self.refusal("it holds a matrix where a vector should be.")
-        else:
+    def reduce(self, arguments: Any, function: Any) -> None:
+        if not isinstance(function, _Named) or function.name == "ndarray" or function.arguments is not None:
+            raise self.refusal("it calls something that no table of floats needs.")
+        self.stack.append(_Named(function.name, arguments))
+
+    def build(self, state: Any) -> None:
+        made = self.stack[-1]
+        if not isinstance(made, _Named) or made.arguments is None:
             raise self.refusal("it sets the state of something that is not an array.")
+        made.state = state
 
 
 _Action = Callable[[_Reader, Any], None]
 
 
 def _push(value: Any) -> _Action:
-    return lambda r, _: r.stack_.append(value)
-
-
-def _push_argument(r: _Reader, argument: Any) -> None:
-    r.stack_.append(argument)
+    return lambda r, _: r.stack.append(value)
 
 
 def _push_span(r: _Reader, argument: str | bytes) -> None:
-    r.stack_.append(_Span(r.content.tell() - len(argument), len(argument)))
-
-
-def _append(r: _Reader, _: None) -> None:
-    item = r.stack_.pop()
-    r.stack_[-1].append(item)
-
-
-def _extend(r: _Reader, _: None) -> None:
-    items = r.since_mark()
-    r.stack_[-1].extend(items)
-
-
-def _stack_global(r: _Reader, _: None) -> None:
-    name, module = r.stack_.pop(), r.stack_.pop()
-    r.name(r.text(module), r.text(name))
+    r.stack.append(_Span(r.content.tell() - len(argument), len(argument)))
 
 
 def _put(r: _Reader, place: int | None) -> None:
-    r.memo[len(r.memo) if place is None else place] = r.stack_[-1]
+    r.memo[len(r.memo) if place is None else place] = r.stack[-1]
 
 
 _ACTIONS: dict[str, _Action] = {
     **dict.fromkeys(("PROTO", "FRAME", "STOP"), lambda r, _: None),
     "GLOBAL": lambda r, names: r.name(*names.split(" ")),
-    "STACK_GLOBAL": _stack_global,
-    "REDUCE": lambda r, _: r.reduce(),
-    "BUILD": lambda r, _: r.build(),
+    "STACK_GLOBAL": lambda r, _: r.name(r.stack.pop(-2), r.stack.pop()),
+    "REDUCE": lambda r, _: r.reduce(r.stack.pop(), r.stack.pop()),
+    "BUILD": lambda r, _: r.build(r.stack.pop()),
     "MARK": _push(_MARK),
-    "TUPLE": lambda r, _: r.stack_.append(tuple(r.since_mark())),
+    "TUPLE": lambda r, _: r.stack.append(tuple(r.since_mark())),
     "EMPTY_TUPLE": _push(()),
     "TUPLE1": lambda r, _: r.tuple_of(1),
     "TUPLE2": lambda r, _: r.tuple_of(2),
     "TUPLE3": lambda r, _: r.tuple_of(3),
-    "EMPTY_LIST": lambda r, _: r.stack_.append([]),
-    "APPEND": _append,
-    "APPENDS": _extend,
+    "EMPTY_LIST": lambda r, _: r.stack.append([]),
+    "APPEND": lambda r, _: r.extend([r.stack.pop()]),
+    "APPENDS": lambda r, _: r.extend(r.since_mark()),
     "NONE": _push(None),
     "NEWTRUE": _push(True),
     "NEWFALSE": _push(False),
-    **dict.fromkeys(("BININT", "BININT1", "BININT2", "LONG1", "BINUNICODE", "SHORT_BINUNICODE"), _push_argument),
+    **dict.fromkeys(
+        ("BININT", "BININT1", "BININT2", "LONG1", "BINUNICODE", "SHORT_BINUNICODE"),
+        lambda r, argument: r.stack.append(argument),
+    ),
     **dict.fromkeys(("BINSTRING", "SHORT_BINSTRING", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8"), _push_span),
     **dict.fromkeys(("BINPUT", "LONG_BINPUT", "MEMOIZE"), _put),
-    **dict.fromkeys(("BINGET", "LONG_BINGET"), lambda r, place: r.stack_.append(r.memo[place])),
+    **dict.fromkeys(("BINGET", "LONG_BINGET"), lambda r, place: r.stack.append(r.memo[place])),
 }
