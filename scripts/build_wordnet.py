@@ -19,6 +19,7 @@ import argparse
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -105,7 +106,9 @@ def tables(folder: Path, pos: str) -> dict[str, np.ndarray]:
     lemmas = sorted(index)
     lemma_number = {lemma: rank for rank, lemma in enumerate(lemmas)}
 
-    ancestors, distances, counts = [], [], []
+    ancestors: list[int] = []
+    distances: list[int] = []
+    counts = []
     for offset in order:
         synset = synsets[offset]
         above = sorted(synset.distances, key=number.__getitem__)
@@ -113,7 +116,7 @@ def tables(folder: Path, pos: str) -> dict[str, np.ndarray]:
         ancestors.extend(number[one] for one in above)
         distances.extend(connecting_distance(synsets, synset, one) for one in above)
     names = [synsets[offset].name.rsplit(".", 2) for offset in order]
-    columns = {
+    columns: dict[str, np.ndarray] = {
         "ancestor_counts": np.array(counts, np.uint8),
         "ancestors": np.array(ancestors, np.int32),
         "distances": np.array(distances, np.uint8),
@@ -142,7 +145,7 @@ def main() -> None:
     parser.add_argument("--exceptions", type=Path, help="folder with noun.exc and verb.exc (default: --dict)")
     parser.add_argument("--out", type=Path, default=DEFAULT_OUT)
     arguments = parser.parse_args()
-    columns: dict[str, np.ndarray] = {}
+    columns: dict[str, Any] = {}
     for pos in POS:
         columns |= tables(arguments.dict, pos)
         columns[f"{pos}_exceptions"] = exceptions(arguments.exceptions or arguments.dict, pos)

@@ -14,6 +14,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
+from typing import Any
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -172,7 +173,7 @@ def packages() -> list[Package]:
 
 def licence(name: str) -> str:
     """What a package says about its licence, as an SPDX identifier where it is clear which."""
-    about = metadata(name)
+    about: Any = metadata(name)
     expression = about.get("License-Expression")
     if expression:
         return str(expression)
@@ -180,7 +181,7 @@ def licence(name: str) -> str:
     kinds = [line.rpartition(" :: ")[2] for line in about.get_all("Classifier") or () if line.startswith("License ::")]
     for said in (first, *kinds):
         if said and said != "UNKNOWN" and not said.startswith("Copyright"):
-            return SPDX.get(said, said)
+            return SPDX.get(said, str(said))
     return SAID_ELSEWHERE.get(name, "not stated")
 
 

@@ -25,9 +25,10 @@ from typing import Any
 
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import torch
-from zoo_begin import WRITERS, begin, write_programs
+from scripts.zoo_begin import WRITERS, begin, write_programs
 
 from pfungst.core import Dataset
 from pfungst.data import load
@@ -247,12 +248,13 @@ def one(name: str, given: argparse.Namespace) -> None:
     kind = MODELS.get(name)
     place, kept = _place(name, given), folder.parent / f"{name}-begin.safetensors"
     written = given.out / f"{GENERATOR}.safetensors"
-    started = begin(name, place, kept, given.start, written, given.device, given.seed)
+    sizes = get_config(name, "features" if "features" in kind.PRESETS else "compact", **SIZES.get(name, {}))
+    started = begin(name, sizes, place, kept, given.start, written, given.device, given.seed)
     trained = train(
         name,
         Prepared.load(place),
         folder,
-        config=get_config(name, "features" if "features" in kind.PRESETS else "compact", **SIZES.get(name, {})),
+        config=sizes,
         fit_config=config,
         validation="val",
         test="val",

@@ -21,22 +21,23 @@ WRITERS = ("iep", "tbd")
 """They run programs, which the generator writes."""
 
 
-def begin(name: str, data: Path, kept: Path, start: Path | None, generator: Path, device: str, seed: int) -> Any:
+def begin(
+    name: str, config: Any, data: Path, kept: Path, start: Path | None, generator: Path, device: str, seed: int
+) -> Any:
     """Weights to begin with (`Trained`) or None; once chosen they lie in the file `kept` and stay the same.
 
     `start`: a folder of weights. Those of the same model and sizes are taken; RN can begin with rn-state's.
     """
     if kept.exists():
         return Trained.load(kept)
-    prepared, kind = Prepared.load(data), MODELS.get(name)
-    model: Any = build(
-        name, prepared.sizes(), kind.PRESETS["features" if "features" in kind.PRESETS else "compact"], seed=seed
-    )
-    before = start / f"{name}.safetensors" if start is not None else None
-    trained = Trained.load(before).model if before is not None and before.exists() else None
-    begun = trained is not None and (trained.config, trained.sizes) == (model.config, model.sizes)
-    if trained is not None and begun:
-        model.load_state_dict(trained.state_dict())
+    prepared = Prepared.load(data)
+    model: Any = build(name, prepared.sizes(), config, seed=seed)
+    begun = False
+    if start is not None and (start / f"{name}.safetensors").exists():
+        trained = Trained.load(start / f"{name}.safetensors").model
+        begun = (trained.config, trained.sizes) == (model.config, model.sizes)
+        if begun:
+            model.load_state_dict(trained.state_dict())
     if name in WRITERS and generator.exists():
         model.generator.load_state_dict(load_tensors(generator)[0])
         begun = True

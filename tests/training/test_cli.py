@@ -62,3 +62,22 @@ def test_the_zoo_trains_the_generator_that_two_models_share(tmp_path: Path) -> N
     prepare({"train": data, "val": data}, tmp_path / "scenes", inputs=Inputs(picture="none"))
     write_programs(tmp_path / "scenes", out, None, FitConfig(steps=2, batch=4), 4, "cpu", no_progress)
     assert load_tensors(out)[0]
+
+
+def test_the_zoo_begins_with_weights_of_the_sizes_it_trains(tmp_path: Path) -> None:
+    from scripts.zoo_begin import begin
+
+    from pfungst.models import Inputs, Trained, build, get_config
+    from pfungst.training import prepare
+    from pfungst.world import embedded
+
+    prepared = prepare({"train": embedded(2, rephrasings=0)}, tmp_path / "data", inputs=Inputs(picture="none"))
+    small = get_config("lstm-qi", "tiny", hidden=6)  # as in SIZES: other sizes than those of the preset
+    model = build("lstm-qi", prepared.sizes(), small, seed=1)
+    before = tmp_path / "before"
+    before.mkdir()
+    Trained("lstm-qi", model, prepared.vocabulary, prepared.inputs, {}).save(before / "lstm-qi.safetensors")
+    where = (tmp_path / "data", tmp_path / "kept.safetensors", before, tmp_path / "none", "cpu", 0)
+    begun = begin("lstm-qi", small, *where)
+    assert begun.model.config.hidden == 6
+    assert all((value == model.state_dict()[name]).all() for name, value in begun.model.state_dict().items())
