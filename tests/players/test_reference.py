@@ -1,10 +1,12 @@
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pfungst.core import Answer, Dataset, Example, PlayerError, Query
+from pfungst.core.types import matcher_of, may_sample, reads_ids
 from pfungst.players import FlakyPlayer, OraclePlayer, PriorPlayer, RandomPlayer, check_player, resolve
 from tests.conftest import png, squares
 
@@ -142,6 +144,18 @@ def test_flaky_wraps_any_player_by_its_spec() -> None:
     player = resolve("flaky:1:prior", data=zoo())
     assert player.name == "flaky:1:prior"
     assert texts(player, Query("What color is the cat?", RED))[0] != "blue"
+
+
+def test_flaky_is_read_and_asked_as_the_player_it_wraps() -> None:
+    class Talker:
+        name = fingerprint = "talker"
+        matcher, samples, reads_ids = "lenient", True, True
+
+        def answer(self, queries: Sequence[Query]) -> list[Answer]:
+            return [Answer("The answer is red.") for _ in queries]
+
+    player = FlakyPlayer(zoo(), 0.0, Talker())
+    assert (matcher_of(player), may_sample(player), reads_ids(player)) == ("lenient", True, True)
 
 
 def test_flaky_refuses_what_is_no_probability() -> None:

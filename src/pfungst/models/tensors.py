@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import safetensors
@@ -31,3 +32,14 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     except safetensors.SafetensorError as error:
         problem = f"this is not a safetensors file, or a damaged one: {error}."
         raise DataError.at(path, "", problem, "Download or train it again.") from error
+
+
+@contextmanager
+def reading_record(path: Path, what: str, hint: str = "", part: str = "") -> Iterator[None]:
+    """A DataError where there is no `what` at the path, or the part of it that is read is damaged."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError.at(path, "", f"there is no {what} here.", hint) from error
+    except (ValueError, KeyError, TypeError, RuntimeError) as error:
+        raise DataError.at(path, "", f"the {part or what} is damaged ({error!r:.80}).") from error

@@ -18,7 +18,7 @@ from pfungst.models.base import Model
 from pfungst.models.batch import Sizes
 from pfungst.models.names import SHIPPED
 from pfungst.models.registry import MODELS, build
-from pfungst.models.tensors import load_tensors, save_tensors
+from pfungst.models.tensors import load_tensors, reading_record, save_tensors
 from pfungst.models.vocabulary import Vocabulary
 
 FORMAT = 1
@@ -77,19 +77,13 @@ class Trained:
     def load(cls, place: str | Path) -> Trained:
         """Read a folder, or `NAME.safetensors`. fp16 becomes fp32."""
         weights, path = places(Path(place))
-        try:
+        with reading_record(path, "trained model", "Train one: pfungst train MODEL.", "description of the model"):
             text = path.read_bytes()
             record = json.loads(text)
             name, vocabulary = record["model"], Vocabulary.from_json(record["vocabulary"], str(path))
             sizes = Sizes(**{**record["sizes"], "image": tuple(record["sizes"]["image"])})
             inputs = Inputs(**record["inputs"])
             config, card = record["config"], record.get("card", {})
-        except OSError as error:
-            raise DataError.at(
-                path, "", "there is no trained model here.", "Train one: pfungst train MODEL."
-            ) from error
-        except (ValueError, KeyError, TypeError) as error:
-            raise DataError.at(path, "", f"the description of the model is damaged ({error!r}).") from error
         if record.get("format") != FORMAT:
             raise DataError.at(path, "", f"this is format {record.get('format')}; this version reads {FORMAT}.")
         with reading(path, "Train it again."):

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pfungst.core import Answer, Dataset, Player, PlayerError, Query
-from pfungst.core.types import batch_size, reads_images, reads_scenes
+from pfungst.core.types import batch_size, matcher_of, may_sample, reads_ids, reads_images, reads_scenes
 from pfungst.players.hashing import digest, pick, unit
 from pfungst.players.lookup import Lookup, beginnings, content_digest, required, truth
 
@@ -131,7 +131,20 @@ class RandomPlayer:
         return self._answers
 
 
-class FlakyPlayer:
+class PlayerAround:
+    """A player that asks another one; what is optional about that one stays visible."""
+
+    def __init__(self, inner: Player) -> None:
+        self._inner = inner
+        self.reads_scenes: bool = reads_scenes(inner)
+        self.reads_images: bool = reads_images(inner)
+        self.reads_ids: bool = reads_ids(inner)
+        self.batch_size: int = batch_size(inner)
+        self.samples: bool = may_sample(inner)
+        self.matcher: str = matcher_of(inner)
+
+
+class FlakyPlayer(PlayerAround):
     """Another player that changes its mind with probability p, by a draw that depends on (seed, query, take) alone.
 
     It then says the other of yes and no, another choice, or another answer of the data set. Because nothing else
@@ -143,15 +156,12 @@ class FlakyPlayer:
     ) -> None:
         if not 0.0 <= p <= 1.0:
             raise PlayerError(f"The player 'flaky' changes its mind with a probability between 0 and 1, not {p}.")
-        self._inner = player if player is not None else OraclePlayer(data)
+        super().__init__(player if player is not None else OraclePlayer(data))
         self._p = p
         self._seed = seed
         self._answers = sorted(_counts(truth(example) for example in data)) if data is not None else []
         self.name: str = f"flaky:{p:g}" + (f":{player.name}" if player is not None else "")
         self.fingerprint: str = f"flaky-1-{digest(p, seed, self._answers, self._inner.fingerprint)}"
-        self.reads_scenes: bool = reads_scenes(self._inner)
-        self.reads_images: bool = reads_images(self._inner)
-        self.batch_size: int = batch_size(self._inner)
 
     def answer(self, queries: Sequence[Query]) -> list[Answer]:
         return [self._second_thought(q, a) for q, a in zip(queries, self._inner.answer(queries), strict=True)]

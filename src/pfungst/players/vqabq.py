@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from pfungst.core import Answer, Dataset, Player, PlayerError, Query
-from pfungst.core.types import batch_size, matcher_of, may_sample, reads_ids, reads_images, reads_scenes
 from pfungst.players.hashing import digest
+from pfungst.players.reference import PlayerAround
 from pfungst.probes.noise.bqd import BasicQuestions
 from pfungst.probes.noise.cache import pool_questions
 from pfungst.probes.noise.partitions import append
@@ -22,7 +22,7 @@ APPENDED = 3
 """Most basic questions that Algorithm 1 appends."""
 
 
-class VqabqPlayer:
+class VqabqPlayer(PlayerAround):
     """Another player that is asked each question together with the basic questions whose scores pass the thresholds.
 
     settings : those of the probe `vqabq`: the pool or a ranked file, ranker and thresholds
@@ -30,7 +30,8 @@ class VqabqPlayer:
     """
 
     def __init__(self, player: Player, settings: Vqabq, data: Dataset | None = None) -> None:
-        self._inner, self._settings = player, settings
+        super().__init__(player)
+        self._settings = settings
         self._stored: BasicQuestions | None = None
         self._pool: list[str] = []
         if settings.ranked:
@@ -48,12 +49,6 @@ class VqabqPlayer:
         self.fingerprint: str = f"vqabq-1-{digest(replace(settings, ranked=''), rows, self._pool, ranked_by)} " + str(
             player.fingerprint
         )
-        self.reads_scenes: bool = reads_scenes(player)
-        self.reads_images: bool = reads_images(player)
-        self.reads_ids: bool = reads_ids(player)
-        self.batch_size: int = batch_size(player)
-        self.samples: bool = may_sample(player)
-        self.matcher: str = matcher_of(player)
 
     def answer(self, queries: Sequence[Query]) -> list[Answer]:
         new = list(dict.fromkeys(query.question for query in queries if query.question not in self._asked))

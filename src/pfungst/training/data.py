@@ -18,6 +18,7 @@ from pfungst.core import DataError
 from pfungst.core.files import write_json
 from pfungst.models import Batch, Inputs, Model, Scenes, Sizes, Vocabulary
 from pfungst.models.programs import tokens
+from pfungst.models.tensors import reading_record
 
 FORMAT = 1
 RECORD = "prepared.json"
@@ -240,14 +241,10 @@ class Prepared:
     @classmethod
     def load(cls, folder: str | Path) -> Prepared:
         path = Path(folder) / RECORD
-        try:
+        with reading_record(path, "prepared data", part="description of the data"):
             record = json.loads(path.read_bytes())
             vocabulary = Vocabulary.from_json(record["vocabulary"], str(path))
             found = cls(Path(folder), vocabulary, Inputs(**record["inputs"]), record["splits"], record["notes"])
-        except OSError as error:
-            raise DataError.at(path, "", "there is no prepared data here.") from error
-        except (ValueError, KeyError, TypeError) as error:
-            raise DataError.at(path, "", f"the description of the data is damaged ({error!r}).") from error
         if record.get("format") != FORMAT:
             raise DataError.at(path, "", f"this is format {record.get('format')}; this version reads {FORMAT}.")
         return found

@@ -27,6 +27,7 @@ from pfungst.core import DataError
 from pfungst.core.files import write_json
 from pfungst.models import Batch, Model, Output, Sizes, load_tensors, save_tensors
 from pfungst.models.batch import END, PAD, START, UNKNOWN
+from pfungst.models.tensors import reading_record
 from pfungst.training.cycle.generator import targets
 
 SLOTS = 8
@@ -221,15 +222,10 @@ def save_paraphraser(model: Paraphraser, words: Slots, folder: str | Path) -> No
 def load_paraphraser(folder: str | Path) -> tuple[Paraphraser, Slots]:
     """Read back what `save_paraphraser` wrote; DataError where there is none or it does not fit."""
     path = Path(folder) / RECORD
-    try:
+    with reading_record(path, "paraphraser", "Learn one: pfungst reproduce paraphraser."):
         record = json.loads(path.read_bytes())
         words = Slots(tuple(record["words"]))
         model = Paraphraser(Sizes(words.size, words.size), ParaphraserConfig(**record["config"]))
         model.load_state_dict(load_tensors(Path(folder) / WEIGHTS)[0])
-    except OSError as error:
-        problem = "there is no paraphraser here."
-        raise DataError.at(path, "", problem, "Learn one: pfungst reproduce paraphraser.") from error
-    except (ValueError, KeyError, TypeError, RuntimeError) as error:
-        raise DataError.at(path, "", f"the paraphraser is damaged ({error!r:.80}).") from error
     model.eval()
     return model, words

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pfungst.compute import Shard, run_shards
 from pfungst.core import Progress
@@ -14,6 +15,9 @@ from pfungst.core.types import shifted
 from pfungst.world.images import SceneImage
 from pfungst.world.made_files import intact, records
 
+if TYPE_CHECKING:
+    from pfungst.world.making import WorldSettings
+
 _BLOCK = 2000
 """Pictures whose scenes are held in memory at once."""
 
@@ -21,17 +25,10 @@ _BLOCK = 2000
 class Pictures:
     """The images of one split, and the list of their checksums."""
 
-    def __init__(self, folder: Path, split: str, width: int, height: int, renderer: str) -> None:
-        self.place: Path = folder / "images" / split
-        self.listing: Path = folder / "images" / f"CLEVR_{split}_images.sha256"
-        self.split: str = split
-        self.width: int = width
-        self.height: int = height
-        self.renderer: str = renderer
-
-    @property
-    def listing_name(self) -> str:
-        return f"images/{self.listing.name}"
+    def __init__(self, folder: Path, settings: WorldSettings) -> None:
+        self.settings = settings
+        self.place: Path = folder / "images" / settings.split
+        self.listing: Path = folder / "images" / f"CLEVR_{settings.split}_images.sha256"
 
     def known(self) -> dict[str, str]:
         """File name -> checksum of the images an earlier run finished."""
@@ -52,17 +49,19 @@ class Pictures:
         known, lines = self.known(), list[str]()
         scenes = records(parts, "scene")
         while block := list(islice(scenes, _BLOCK)):
-            size = {"width": self.width, "height": self.height}
+            size = {"width": self.settings.width, "height": self.settings.height}
             shards = [Shard(one["image_index"], one["image_filename"], {"scene": one, **size}) for one in block]
             waiting = [one for one in shards if not intact(self.place / one.name, known.get(one.name, ""))]
             if waiting:
                 there = before + len(lines) + len(shards) - len(waiting)
                 run_shards(
-                    draw_picture, waiting, self.place, on=on, workers=workers, version=self.renderer, what="world",
-                    progress=shifted(progress, there, total),
+                    draw_picture, waiting, self.place, on=on, workers=workers, version=self.settings.renderer,
+                    what="world", progress=shifted(progress, there, total),
                 )  # fmt: skip
             digests = [file_digest(self.place / one.name) for one in shards]
-            lines += [f"{digest}  {self.split}/{one.name}\n" for digest, one in zip(digests, shards, strict=True)]
+            lines += [
+                f"{digest}  {self.settings.split}/{one.name}\n" for digest, one in zip(digests, shards, strict=True)
+            ]
         write_atomic(self.listing, "".join(lines).encode())
         # What run_shards remembers is in the list now, and a folder of images should hold images.
         for left in (self.place / ".done", self.place / ".tmp"):

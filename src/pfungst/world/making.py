@@ -150,9 +150,9 @@ def make(
     parts = run_shards(_make_part, shards, work / "parts", on=on, workers=workers, progress=told, what="world")
     files, statistics = _assemble(parts, folder, settings)
     if images:
-        pictures = _pictures(folder, settings)
+        pictures = Pictures(folder, settings)
         pictures.draw(parts, on, workers, progress, len(shards), total)
-        files[pictures.listing_name] = checksum(pictures.listing)
+        files[f"images/{pictures.listing.name}"] = checksum(pictures.listing)
     manifest = Manifest(folder / f"manifest_{split}.json", settings, files, statistics)
     write_json(manifest.path, manifest.to_json())
     shutil.rmtree(work)
@@ -200,11 +200,7 @@ def _finished(folder: Path, settings: WorldSettings) -> Manifest | None:
     manifest = Manifest(path, settings, record["files"], record["statistics"])
     if any(not intact(folder / name, one["sha256"]) for name, one in manifest.files.items()):
         return None
-    return manifest if not settings.images or _pictures(folder, settings).complete() else None
-
-
-def _pictures(folder: Path, settings: WorldSettings) -> Pictures:
-    return Pictures(folder, settings.split, settings.width, settings.height, settings.renderer)
+    return manifest if not settings.images or Pictures(folder, settings).complete() else None
 
 
 def _compare(path: Path, settings: WorldSettings) -> dict[str, Any]:

@@ -226,19 +226,6 @@ def _a(kind: str) -> str:
     return {"objects": "a set of objects", "object": "a single object", "integer": "an integer"}.get(kind, f"a {kind}")
 
 
-def _scene(columns: Columns, relations: Any, outputs: list[Any], first: int, second: int, value: str) -> list[int]:
-    return list(range(len(columns["color"])))
-
-
-def _unique(columns: Columns, relations: Any, outputs: list[Any], first: int, second: int, value: str) -> int | None:
-    only: list[int] = outputs[first]
-    return only[0] if len(only) == 1 else None
-
-
-def _relate(columns: Columns, relations: Any, outputs: list[Any], first: int, second: int, value: str) -> list[int]:
-    return list(relations[value][outputs[first]])
-
-
 def _filter(attribute: str) -> _Handler:
     def handler(columns: Columns, relations: Any, outputs: list[Any], first: int, second: int, value: str) -> list[int]:
         column = columns[attribute]
@@ -285,9 +272,9 @@ ON_MASKS: Mapping[str, Callable[..., Any]] = {
 """The functions that take neither scene nor words, where a set of objects is a bit mask; None makes it invalid."""
 
 _HANDLERS: Mapping[str, _Handler] = {
-    "scene": _scene,
-    "unique": _unique,
-    "relate": _relate,
+    "scene": lambda columns, relations, outputs, first, second, value: list(range(len(columns["color"]))),
+    "relate": lambda columns, relations, outputs, first, second, value: list(relations[value][outputs[first]]),
+    "unique": _one(lambda objects: objects[0] if len(objects) == 1 else None),
     "union": _two(lambda one, other: sorted({*one, *other})),
     "intersect": _two(lambda one, other: sorted({*one} & {*other})),
     "count": _one(len),

@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pfungst.core import DataError
 from pfungst.core.files import write_json
 from pfungst.models import load_tensors, save_tensors
 from pfungst.models.batch import END, PAD, START, UNKNOWN
+from pfungst.models.tensors import reading_record
 from pfungst.training.cycle.config import CycleConfig
 
 
@@ -160,7 +160,7 @@ def save_generator(generator: QuestionGenerator, folder: str | Path) -> None:
 def load_generator(folder: str | Path) -> QuestionGenerator:
     """Read back what `save_generator` wrote; DataError where there is none or it does not fit."""
     path = Path(folder) / RECORD
-    try:
+    with reading_record(path, "question generator", "Train one: pfungst train MODEL --cycle."):
         record = json.loads(path.read_bytes())
         generator = QuestionGenerator(
             record["words"],
@@ -171,10 +171,4 @@ def load_generator(folder: str | Path) -> QuestionGenerator:
         )
         tensors, _ = load_tensors(Path(folder) / WEIGHTS)
         generator.load_state_dict(tensors)
-    except OSError as error:
-        raise DataError.at(
-            path, "", "there is no question generator here.", "Train one: pfungst train MODEL --cycle."
-        ) from error
-    except (ValueError, KeyError, TypeError, RuntimeError) as error:
-        raise DataError.at(path, "", f"the question generator is damaged ({error!r:.80}).") from error
     return generator.eval()

@@ -24,6 +24,8 @@ REPHRASINGS = 3
 """Rephrasings of every question, as in VQA-Rephrasings (Cycle-Consistency for Robust VQA)."""
 CHOICES = 4
 """Options where the kind of answer has that many: the target and three decoys, as in Visual7W."""
+_KEYS = {"index": "question_index", "kind": "template_kind", "family": "question_family_index"}
+"""Fields of a question that its dictionary calls otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +80,8 @@ class Question:
     def from_json(cls, record: Mapping[str, Any]) -> Question:
         """Read back what `to_json` wrote."""
         try:
-            return cls(
-                record["question_index"],
-                record["question"],
-                record["answer"],
-                tuple(record["program"]),
-                record["image_index"],
-                record["image_filename"],
-                record["split"],
-                record["template_kind"],
-                record["question_family_index"],
-                record["answer_kind"],
-                record["phrasing"],
-                record["phrasing_split"],
-                record["group"],
-                tuple(record["choices"]),
-            )
+            values = {name: record[_KEYS.get(name, name)] for name in cls.__slots__}
+            return cls(**values | {name: tuple(values[name]) for name in ("program", "choices")})
         except (KeyError, TypeError) as error:
             raise DataError(f"This is not a question made by pfungst: it lacks {error}.") from error
 
