@@ -67,7 +67,7 @@ class Blind:
             unseen = replace(query, image=None, scene=None)
             variants = [
                 Variant("clean", query),
-                Variant("blank image", replace(unseen, image=_blank(image_size(example.image)))),
+                Variant("blank image", replace(unseen, image=one_colour(image_size(example.image), GRAY))),
             ]
             if example.id in others:
                 other = others[example.id]
@@ -129,12 +129,12 @@ def _unmoved(trials: Sequence[AnsweredTrial]) -> tuple[Failure, ...]:
 
 
 @lru_cache(maxsize=64)
-def _blank(size: tuple[int, int]) -> BytesImage:
-    """A grey image of this size: only the content is missing."""
+def one_colour(size: tuple[int, int], colour: tuple[int, int, int]) -> BytesImage:
+    """An image of this width and height without any content."""
     import PIL.Image
 
     buffer = io.BytesIO()
-    PIL.Image.new("RGB", size, GRAY).save(buffer, format="PNG")
+    PIL.Image.new("RGB", size, colour).save(buffer, format="PNG")
     return BytesImage(buffer.getvalue())
 
 

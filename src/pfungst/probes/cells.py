@@ -143,6 +143,11 @@ def agreement(trial: AnsweredTrial) -> float:
     return mean_known(measure.alike(a, b) for a, b in combinations(trial.answers, 2))
 
 
+def known_right(scores: Sequence[float], rule: Callable[[Iterable[bool]], bool]) -> float:
+    """1 where all (or any) are right: a score above 0, as everywhere; NaN where one is unknown."""
+    return math.nan if any(map(math.isnan, scores)) else float(rule(score > 0 for score in scores))
+
+
 def worst_of_n(trials: Sequence[AnsweredTrial], seed: int) -> Finding:
     """Mean over trials of the least score of any variant, the clean one included."""
     least = [math.nan if any(math.isnan(score) for score in one.scores) else min(one.scores) for one in trials]

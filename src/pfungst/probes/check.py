@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from collections.abc import Mapping, Sequence
 
-from pfungst.core import Answer, AnsweredTrial, Asker, BytesImage, Dataset, Example, Findings, Probe, ProbeError, Query
+from pfungst.core import Answer, AnsweredTrial, Asker, Dataset, Example, Findings, Probe, ProbeError, Query
 from pfungst.core.files import jsonable
 from pfungst.core.types import SearchingProbe, Trial, Variant
+from pfungst.probes.blind import one_colour
 from pfungst.scores import same_answer
 
 KEEPS_NOTHING = "nothing"
@@ -186,13 +186,6 @@ class _Reference:
 
 
 def _squares() -> Dataset:
-    import PIL.Image
-
-    def image(shade: int) -> BytesImage:
-        buffer = io.BytesIO()
-        PIL.Image.new("RGB", (2, 2), (shade, shade, shade)).save(buffer, format="PNG")
-        return BytesImage(buffer.getvalue())
-
     examples = []
     for index in range(48):
         first = index - index % 2  # two wordings per question, two questions per image
@@ -202,7 +195,7 @@ def _squares() -> Dataset:
             Example(
                 id=f"q{index}",
                 question=wording.format(first),
-                image=image(first * 5),
+                image=one_colour((2, 2), (first * 5,) * 3),
                 image_id=f"i{index // 4}",
                 answers=(target,),
                 target=target,

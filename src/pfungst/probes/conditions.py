@@ -8,12 +8,12 @@ condition; the example `ID` itself is the clean one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pfungst.core import AnsweredTrial, Dataset, Example, Figure, Finding, Findings, ProbeError, Table, Trial, Variant
 from pfungst.probes import measure
-from pfungst.probes.cells import agreement, failures, worst_of_n
+from pfungst.probes.cells import agreement, failures, known_right, worst_of_n
 from pfungst.scores import same_answer
 
 KEEPS = "the right answer: it is the same under all conditions"
@@ -184,18 +184,11 @@ def _group_findings(trials: Sequence[AnsweredTrial], alike: Sequence[AnsweredTri
     )
     clusters = measure.clusters(whole)
     return [
-        measure.mean("all of group", [_share(trial, all) for trial in whole], clusters, seed),
-        measure.mean("none of group", [1 - _share(trial, any) for trial in whole], clusters, seed),
+        measure.mean("all of group", [known_right(trial.scores, all) for trial in whole], clusters, seed),
+        measure.mean("none of group", [1 - known_right(trial.scores, any) for trial in whole], clusters, seed),
         worst_of_n(whole, seed),
         measure.mean("agreement", [agreement(trial) for trial in same], measure.clusters(same), seed),
     ]
-
-
-def _share(trial: AnsweredTrial, rule: Callable[[Iterable[bool]], bool]) -> float:
-    """1 where all (or any) replies of the group are right: a score above 0, as everywhere."""
-    if any(math.isnan(score) for score in trial.scores):
-        return math.nan
-    return float(rule(score > 0 for score in trial.scores))
 
 
 def _by_category(trials: Sequence[AnsweredTrial], names: Sequence[str], seed: int) -> tuple[Table, ...]:

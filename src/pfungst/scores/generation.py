@@ -22,6 +22,7 @@ from pfungst.text.metrics import (
     length_penalty,
     ngram_precision,
 )
+from pfungst.text.ptb import tokenize
 
 COLUMNS = ("BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "ROUGE-L", "METEOR", "CIDEr")
 _METEOR_AT_ONCE = 64
@@ -44,20 +45,10 @@ def generation_scores(
             f"{len(written)} generated questions and {len(wanted)} lists of references: every question needs at least "
             "one reference."
         )
-    from pfungst.text import tokenize
-
-    known: dict[str, Words] = {}
-
-    def words(text: str) -> Words:
-        if text not in known:
-            known[text] = tokenize(text)
-        return known[text]
-
-    said = [words(text) for text in written]
-    refs = [[words(text) for text in texts] for texts in wanted]
-    bleu = corpus_bleu(said, refs)
+    said = [tokenize(text) for text in written]
+    refs = [[tokenize(text) for text in texts] for texts in wanted]
     return {
-        **{f"BLEU-{n + 1}": value for n, value in enumerate(bleu)},
+        **{f"BLEU-{n}": value for n, value in enumerate(corpus_bleu(said, refs), 1)},
         "ROUGE-L": sum(map(rouge_l, said, refs)) / len(said),
         "METEOR": _meteor(written, wanted) if meteor else math.nan,
         "CIDEr": corpus_cider(said, refs),

@@ -79,6 +79,12 @@ def test_bad_input_is_a_sentence(main, pool, k, message):
         rank(main, pool, k=k)
 
 
+@pytest.mark.parametrize("ranker", ["lasso", "cosine", "rouge"])
+def test_no_main_question_gives_an_empty_ranking(ranker):
+    found = rank([], POOL, ranker, k=3)
+    assert found.indices.shape == (0, 3) == found.scores.shape and found.gaps.shape == (0,)
+
+
 def test_odd_questions_are_ranked_like_any_other():
     odd = ["word " * 10_000, "Wie alt ist das Auto?", "这辆车多少岁?", "?!"]
     found = rank(odd, POOL, k=5)

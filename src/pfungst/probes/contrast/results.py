@@ -15,7 +15,7 @@ from itertools import combinations
 
 from pfungst.core import Answer, AnsweredTrial, Failure, Figure, Finding, Findings, Series, Table
 from pfungst.probes import measure
-from pfungst.probes.cells import mean_known
+from pfungst.probes.cells import known_right, mean_known
 from pfungst.probes.contrast.overlap import Units
 from pfungst.scores import same_answer
 
@@ -137,7 +137,11 @@ def _parts(groups: Sequence[Group], part: Callable[[Said], int]) -> list[Unit]:
     units = []
     for at, group in enumerate(groups):
         parts = measure.grouped(group.members, part).values()
-        units += [(_all_right(some), _chance(some), at) for some in parts if len(some) > 1]
+        units += [
+            (known_right([one.score for one in some], all), math.prod(one.chance for one in some), at)
+            for some in parts
+            if len(some) > 1
+        ]
     return units
 
 
@@ -168,17 +172,6 @@ def _idle(groups: Sequence[Group], units: Units, seed: int) -> list[Finding]:
     sees, p, test = some.difference(kept, moved, seed)
     stays = measure.finding("same answer", some.mean(kept, seed), IDLE)
     return [stays, measure.finding("sensitivity", sees, "", p, test)]
-
-
-def _all_right(members: Sequence[Said]) -> float:
-    """1 if all are right: a score above 0, as everywhere."""
-    if any(math.isnan(one.score) for one in members):
-        return math.nan
-    return float(all(one.score > 0 for one in members))
-
-
-def _chance(members: Sequence[Said]) -> float:
-    return math.prod(one.chance for one in members)
 
 
 # --- in words and tables ----------------------------------------------------------------------------------------------

@@ -68,8 +68,7 @@ def write(decoys: DecoySet, path: Path, variant: str = "") -> int:
 def _rows(decoys: DecoySet, variant: str) -> Iterator[dict[str, Any]]:
     names = list(decoys.variants)
     columns = [decoys.all_choices(name) for name in names]
-    found = {kind: ((made.answers >= 0).sum(1), made.fallbacks) for kind, made in decoys.kinds.items()}
-    for number, (example, *sets) in enumerate(zip(decoys.examples, *columns, strict=True)):
+    for example, found, *sets in zip(decoys.examples, decoys.of_each(), *columns, strict=True):
         by_name = dict(zip(names, sets, strict=True))
         yield {
             "id": storable(example.id),
@@ -84,13 +83,9 @@ def _rows(decoys: DecoySet, variant: str) -> Iterator[dict[str, Any]]:
             "contrast_group": storable(example.contrast) or None,
             "choices": [storable(one) for one in by_name[variant]],
             **{column(name): [storable(one) for one in by_name[name]] for name in names},
-            **{f"decoys_{_plain(kind)}": int(count[number]) for kind, (count, _) in found.items()},
-            **{f"fallback_{_plain(kind)}": int(strange[number]) for kind, (_, strange) in found.items()},
+            **{f"decoys_{kind.replace('@', '_')}": count for kind, (count, _) in found.items()},
+            **{f"fallback_{kind.replace('@', '_')}": strange for kind, (_, strange) in found.items()},
         }
-
-
-def _plain(kind: str) -> str:
-    return kind.replace("@", "_")
 
 
 def _image_name(example: Example) -> str | None:

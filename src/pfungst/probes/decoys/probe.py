@@ -125,14 +125,13 @@ class Decoys:
         names = [name for name in made.variants if name != "Orig"]
         asked = {example.id for example in data}
         numbers = [number for number, example in enumerate(made.examples) if example.id in asked]
+        keys = [made.examples[number].id for number in numbers]
         sets: dict[str, Sets] = {}
-        sources: dict[str, Sources] = {}
-        found = {kind: ((kept.answers >= 0).sum(1), kept.fallbacks) for kind, kept in made.kinds.items()}
-        for number, *choices in zip(numbers, *(made.all_choices(name, numbers) for name in names), strict=True):
-            key = made.examples[number].id
-            sets[key] = {name: options for name, options in zip(names, choices, strict=True) if options}
-            sources[key] = {kind: (int(all_[number]), int(of[number])) for kind, (all_, of) in found.items()}
-        return {key: value for key, value in sets.items() if value}, sources
+        for key, *choices in zip(keys, *(made.all_choices(name, numbers) for name in names), strict=True):
+            options = {name: some for name, some in zip(names, choices, strict=True) if some}
+            if options:
+                sets[key] = options
+        return sets, dict(zip(keys, made.of_each(numbers), strict=True))
 
     def _from_file(self, data: Dataset) -> tuple[dict[str, Sets], dict[str, Sources]]:
         from pfungst.probes.decoys.files import read_sets

@@ -119,9 +119,9 @@ def read(probe: str, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
     drops = _drops(columns, [name for name in ("Random", "clean") if name in columns], headline, labels, has_orig, seed)
     unread = [columns[name].not_read(seed, labels[name]) for name in sets if any(columns[name].options)]
     own = main.only([not one.trial.notes["fallbacks"] for one in main.trials])
-    fallen = _fallen(trials)
+    fallen, fallbacks = _fallbacks(trials, seed)
     circular, circular_table = _circular(columns, headline, seed)
-    rows = [*accuracies.values(), *drops, *unread, *circular, *_fallbacks(trials, seed)]
+    rows = [*accuracies.values(), *drops, *unread, *circular, *fallbacks]
     shown = [(columns[name], accuracies[name]) for name in sets]
     figures = _figures(shown)
     if 0 < len(own.trials) < len(main.trials):
@@ -140,33 +140,18 @@ def read(probe: str, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
     )  # fmt: skip
 
 
-def _sources(trials: Sequence[AnsweredTrial], kind: str) -> list[tuple[int, int]]:
-    """Of each trial: how many decoys of a kind it has, and how many of these come from the fallback."""
+def _fallbacks(trials: Sequence[AnsweredTrial], seed: int) -> tuple[dict[str, float], list[Finding]]:
+    """Kinds whose decoys mostly come from the fallback, with its share; and how much of each kind the fallback made."""
     notes = [one.trial.notes for one in trials]
-    return [(note.get("decoys", {}).get(kind, 0), note["fallbacks"].get(kind, 0)) for note in notes]
-
-
-def _kinds(trials: Sequence[AnsweredTrial]) -> list[str]:
-    return list(dict.fromkeys(kind for one in trials for kind in one.trial.notes.get("decoys", {})))
-
-
-def _fallen(trials: Sequence[AnsweredTrial]) -> dict[str, float]:
-    """Kinds whose decoys mostly come from the fallback, with its share."""
-    shares = {}
-    for kind in _kinds(trials):
-        found = _sources(trials, kind)
-        total = sum(count for count, _ in found)
-        shares[kind] = sum(strange for _, strange in found) / total if total else 0.0
-    return {kind: share for kind, share in shares.items() if share > MOSTLY}
-
-
-def _fallbacks(trials: Sequence[AnsweredTrial], seed: int) -> list[Finding]:
-    """How much of each kind the fallback made up."""
-    made = []
-    for kind in _kinds(trials):
-        share = [strange / count if count else float("nan") for count, strange in _sources(trials, kind)]
+    fallen, made = {}, []
+    for kind in dict.fromkeys(kind for note in notes for kind in note.get("decoys", {})):
+        counts = [note.get("decoys", {}).get(kind, 0) for note in notes]
+        strange = [note["fallbacks"].get(kind, 0) for note in notes]
+        if sum(strange) > MOSTLY * sum(counts):
+            fallen[kind] = sum(strange) / sum(counts)
+        share = [few / count if count else float("nan") for few, count in zip(strange, counts, strict=True)]
         made.append(measure.mean("decoys from the fallback", share, measure.clusters(trials), seed, kind_name(kind)))
-    return made
+    return fallen, made
 
 
 def _drops(

@@ -137,6 +137,12 @@ class DecoySet:
             "examples without any": int((origin == NONE).all(1).sum()),
         }
 
+    def of_each(self, numbers: Sequence[int] | slice = slice(None)) -> Iterator[dict[str, tuple[int, int]]]:
+        """Of these examples: kind -> how many decoys it has, and how many of these come from the fallback."""
+        counts = [((made.answers[numbers] >= 0).sum(1), made.fallbacks[numbers]) for made in self.kinds.values()]
+        for row in zip(*(zip(all_.tolist(), strange.tolist()) for all_, strange in counts), strict=True):
+            yield dict(zip(self.kinds, row, strict=True))
+
     def sources(self) -> dict[str, Any]:
         """Where the decoys of every kind came from, and which kinds are so in name only; part of the set's notes."""
         return {"counts": {kind: self.counts(kind) for kind in self.kinds}, "mostly fallback": self.fallen}

@@ -117,12 +117,8 @@ class Lasso(_Embedded):
     ) -> Top:
         from pfungst.lasso import top_k
 
-        indices, scores, gaps = [], [], []
-        for solution in self.solutions(main, pool, excluded, progress):
-            ranking = top_k(solution, k)
-            indices.append(ranking.indices)
-            scores.append(ranking.scores)
-            gaps.append(solution.gaps)
+        found = [top_k(solution, k) for solution in self.solutions(main, pool, excluded, progress)]
+        indices, scores, gaps = zip(*((one.indices, one.scores, one.gaps) for one in found), strict=True)
         return np.concatenate(indices), np.concatenate(scores), np.concatenate(gaps)
 
     def solutions(
@@ -135,7 +131,7 @@ class Lasso(_Embedded):
         questions = self.unit(main, progress).T
         size = GPU_BATCH if self.device is not None and self.device.startswith("cuda") else BATCH
         progress("ranking", 0, len(main))
-        for start in range(0, len(main), size):
+        for start in range(0, len(main) or 1, size):  # no question is a batch, too
             batch = slice(start, start + size)
             yield solve(dictionary, questions[:, batch], self.lam, self.tol, exclude=list(excluded[batch]))
             progress("ranking", min(start + size, len(main)), len(main))

@@ -100,8 +100,6 @@ def _number(sentences: Sequence[str], vocabulary: dict[str, int], lists: Lists, 
     numbers: list[int] = []
     starts = np.zeros(len(sentences) + 1, dtype=np.int64)
     for place, sentence in enumerate(sentences):
-        if not isinstance(sentence, str):
-            raise PfungstError(f"{name} question {place} is {type(sentence).__name__}, not text.")
         words = words_of(tokenize(sentence), lists.prefixes)
         if len(words) > LONGEST:
             raise PfungstError(f"{name} question {place} has {len(words)} words; METEOR takes at most {LONGEST}.")
