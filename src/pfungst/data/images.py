@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,9 @@ class ImageFinder:
         self._roots = tuple(roots)
         """Folders that relative paths of images start from."""
         self._index: dict[str, list[tuple[str, str]]] | None = None
-        self._known: dict[object, Image | None] = {}
+        # The questions about one image share it.
+        self._pick: Callable[..., Image | None] = cache(self._found)
+        self._at: Callable[[str], Image | None] = cache(self._resolve)
 
     @classmethod
     def under(cls, places: Sequence[str | os.PathLike[str]]) -> ImageFinder:
@@ -54,38 +57,26 @@ class ImageFinder:
 
     def named(self, stem: str, suffix: str = ".jpg", split: str = "") -> Image | None:
         """The image whose file is called `stem`; `suffix` and a folder called like `split` decide between several."""
-        key = (stem, suffix, split)
-        if key not in self._known:
-            self._known[key] = self._pick(stem, suffix, split)
-        return self._known[key]
+        return self._pick(stem, suffix, split)
 
     def within(self, stem: str, folder: str) -> Image | None:
         """The image called `stem` that lies in a folder of this name, at any depth; None where there is none."""
-        key = ("within", stem, folder)
-        if key not in self._known:
-            wanted = folder.lower()
-            self._known[key] = self._pick(stem, "", folder, lambda folders: wanted in folders)
-        return self._known[key]
+        return self._pick(stem, "", folder, folder.lower())
 
     def coco(self, image_id: int, subtype: str) -> Image | None:
         """An MS COCO image: `COCO_val2014_000000000042.jpg`, or `000000000042.jpg` as in the 2017 release.
 
         COCO numbers are unique over its splits, so an image of another split folder is still the right one.
         """
-        key = (image_id, subtype)
-        if key not in self._known:
-            number = f"{image_id:012d}"
-            stems = [f"COCO_{subtype}_{number}", number, f"coco:{number}"]
-            self._known[key] = next(filter(None, (self._pick(stem, ".jpg", subtype) for stem in stems)), None)
-        return self._known[key]
+        number = f"{image_id:012d}"
+        stems = (f"COCO_{subtype}_{number}", number, f"coco:{number}")
+        return next(filter(None, (self._pick(stem, ".jpg", subtype) for stem in stems)), None)
 
     def at(self, path: str) -> Image | None:
         """The image at a path relative to the image folder, as tables name it. Never outside that folder."""
         if path.startswith("data:"):
             return _data_url(path)
-        if path not in self._known:
-            self._known[path] = self._resolve(path)
-        return self._known[path]
+        return self._at(path)
 
     def _resolve(self, path: str) -> Image | None:
         if re.match(r"[a-z][a-z0-9+.-]+://", path, re.IGNORECASE):
@@ -105,12 +96,10 @@ class ImageFinder:
         stem, suffix = os.path.splitext(path.replace(_BACKSLASH, "/").rpartition("/")[2])  # noqa: PTH122
         return self._pick(stem, suffix, path.replace(_BACKSLASH, "/").rpartition("/")[0]) if stem else None
 
-    def _pick(
-        self, stem: str, suffix: str, split: str, wanted: Callable[[Sequence[str]], bool] = lambda folders: True
-    ) -> Image | None:
+    def _found(self, stem: str, suffix: str, split: str, within: str | None = None) -> Image | None:
         if self._index is None:
             self._index = _index(self._listing().pictures)
-        places = [place for place in self._index.get(stem.lower(), ()) if wanted(_folders(place))]
+        places = [place for place in self._index.get(stem.lower(), ()) if within is None or within in _folders(place)]
         if not places:
             return None
         ranked = sorted(places, key=lambda place: (*_rank(place, suffix, split), place))

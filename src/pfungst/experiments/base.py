@@ -124,10 +124,10 @@ def markdown(table: Table) -> str:
     return "\n".join([f"### {table.title}", "", *head, *rows, *note]) + "\n"
 
 
-def in_percent(one: Any, sign: str = "") -> str:
+def in_percent(one: Any, sign: str = "", unit: str = "") -> str:
     """`36.6 [35.1, 38.0]` of a mapping or an object with value, low and high. sign: `+` for a difference."""
     value, low, high = (100 * (one[end] if isinstance(one, Mapping) else getattr(one, end)) for end in ENDS)
-    return f"{value:{sign}.1f} [{low:.1f}, {high:.1f}]"
+    return f"{value:{sign}.1f}{unit} [{low:.1f}, {high:.1f}]"
 
 
 def check_known(names: Sequence[str], known: Collection[str], sentence: str) -> None:

@@ -237,6 +237,9 @@ def _ends(found: Interval) -> dict[str, float]:
     return {end: getattr(found, end) for end in ENDS}
 
 
+_percent = partial(in_percent, unit="%")
+
+
 def tables(result: Mapping[str, Any]) -> list[Table]:
     """Rules by candidates, sets of members, and players."""
     counts = [name for name in next(iter(result["rules"].values())) if name != "difference"]
@@ -274,10 +277,6 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
         Table("Players", ("player", "random legal scene", "first of the committee", "gain"), players,
               f"All others as members, mean log odds, {result['most']} candidates. Intervals over images."),
     ]  # fmt: skip
-
-
-def _percent(one: Mapping[str, float]) -> str:
-    return f"{100 * one['value']:.1f}% [{100 * one['low']:.1f}, {100 * one['high']:.1f}]"
 
 
 EXPERIMENT = Experiment("committee", CommitteeConfig, run, tables)

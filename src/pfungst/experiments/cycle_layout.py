@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pfungst.core import Table
+from pfungst.experiments.base import ENDS
 from pfungst.experiments.cycle import CONTROL, JUDGED, MEASURES, VARIANTS, CycleResult
 from pfungst.experiments.cycle_table import COLUMNS
 
@@ -135,9 +136,9 @@ def _failures(rows: Rows) -> Table:
 
 def signed(one: Mapping[str, float]) -> str:
     """A difference with its interval, in percent."""
-    return _points({name: 100 * one[name] for name in ("value", "low", "high")}, 2)
+    return _points(one, 2, 100)
 
 
-def _points(one: Mapping[str, float], digits: int) -> str:
-    value, low, high = (f"{one[name]:+.{digits}f}" for name in ("value", "low", "high"))
+def _points(one: Mapping[str, float], digits: int, scale: int = 1) -> str:
+    value, low, high = (f"{scale * one[end]:+.{digits}f}" for end in ENDS)
     return f"{value} [{low}, {high}]"

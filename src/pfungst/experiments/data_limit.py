@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 
 from pfungst.core import Figure, PfungstError, Series, Table, UsageError
 from pfungst.core.files import jsonable, read_json
+from pfungst.core.shapes import restored
 from pfungst.core.stats import bootstrap
 from pfungst.core.types import Progress, no_progress
 from pfungst.experiments.base import Experiment, check_known, claim, here, option, run_cells
@@ -128,10 +129,6 @@ class CellResult:
     layouts: int
     seconds: float
 
-    @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> CellResult:
-        return cls(**{**record, "cell": Cell(**record["cell"])})
-
 
 @dataclass(frozen=True)
 class DataLimitResult:
@@ -171,7 +168,7 @@ def run(config: DataLimitConfig, out: Path, *, progress: Progress = no_progress)
     names = [cell.file for cell in config.cells() if (folder / cell.file).exists()]
     if not names:
         raise PfungstError(f"{folder} has no finished training run of this plan yet.")
-    return DataLimitResult(tuple(CellResult.from_json(read_json(folder / name)) for name in names), config.models)
+    return DataLimitResult(tuple(restored(read_json(folder / name), CellResult) for name in names), config.models)
 
 
 def _work(config: DataLimitConfig, images: Path, shard: Any, progress: Progress = no_progress) -> bytes:

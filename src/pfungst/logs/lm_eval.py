@@ -70,9 +70,8 @@ def sample(row: Mapping[str, Any], where: str) -> Record:
     key = named or cells.identifier(row.get("doc_id"), "doc_id")
     if replies and all(isinstance(one, Sequence) and not isinstance(one, str) for one in replies):
         return _likelihoods(key, replies, _continuations(row) or choices, common)
-    if not replies or not isinstance(replies[0], str):
-        return Record(key, None, choices=choices, **common)
-    return Record(key, replies[0], choices=choices, **common)
+    said = replies[0] if replies and isinstance(replies[0], str) else None
+    return Record(key, said, choices=choices, **common)
 
 
 def _named(doc: Mapping[str, Any], metrics: Mapping[str, Any]) -> str:

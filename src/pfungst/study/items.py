@@ -11,6 +11,7 @@ from typing import Any
 
 from pfungst.core import PfungstError
 from pfungst.core.files import storable
+from pfungst.core.shapes import restored
 
 ITEM, TRAINING, CHECK = "item", "training", "check"
 """Roles: what counts, what is practised with feedback before, what shows whether somebody is reading."""
@@ -59,13 +60,8 @@ class Content:
 
     @classmethod
     def of(cls, text: str) -> Content:
-        found: dict[str, Any] = json.loads(text)
-        asked = tuple(
-            Field(**{**one, "options": tuple((str(v), str(w)) for v, w in one["options"])})
-            for one in found.pop("fields")
-        )
-        pairs = {name: tuple((str(a), str(b)) for a, b in found.pop(name)) for name in ("images", "facts")}
-        return cls(asked, images=pairs["images"], facts=pairs["facts"], **found)
+        found: Content = restored(json.loads(text), cls)
+        return found
 
 
 @dataclass(frozen=True)
