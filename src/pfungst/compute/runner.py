@@ -9,6 +9,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
+from pfungst.compute.processes import run_processes
+from pfungst.compute.ray import run_ray
 from pfungst.compute.shards import ComputeError, Shard, ShardFailure, ShardsFailed, Work, attempt, check_shards
 from pfungst.compute.store import Store
 from pfungst.core import Place
@@ -113,13 +115,9 @@ def _backend(on: str) -> Backend:
     if on == "local":
         return _run_local
     if on == "processes":
-        from pfungst.compute.processes import run_processes
-
         return run_processes
     host, _, port = on.rpartition(":")
     if on in ("ray", "auto") or on.startswith("ray:") or (host and port.isdecimal()):
-        from pfungst.compute.ray import run_ray
-
         return lambda job: run_ray(job, on)
     raise ComputeError(f"Work cannot run on {on!r}. Choose local, processes, ray, or the address of a Ray cluster.")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -9,15 +11,16 @@ from pfungst.core import Dataset, MissingExtra, Player, PlayerError
 from pfungst.core.registry import Registry
 from pfungst.core.settings import unknown_setting
 from pfungst.models.names import SHIPPED, TABLE
+from pfungst.players.huggingface import HuggingFacePlayer
+from pfungst.players.lmms_model import LmmsPlayer
 from pfungst.players.options import HuggingFaceOptions, InspectOptions, LmmsOptions, OpenAIOptions
 from pfungst.players.recorded import RecordedPlayer
 from pfungst.players.reference import FlakyPlayer, OraclePlayer, PriorPlayer, RandomPlayer
 from pfungst.players.registry import options_of, register
+from pfungst.players.resolving import resolve
 from pfungst.probes.noise.vqabq import THRESHOLDS
 from pfungst.probes.rephrase.generators import REPHRASERS
 from pfungst.scores import matchers, metrics
-from pfungst.scores.matchers import Matcher
-from pfungst.scores.metrics import Metric
 
 WRITERS = Registry(
     "rephraser",
@@ -32,20 +35,13 @@ WRITERS = Registry(
 REPHRASERS.extend(WRITERS)
 
 
-def _judge(argument: str) -> Metric:
-    from pfungst.players.judging import Judge
-
-    return Judge.of(argument)
-
-
-def _reader(argument: str) -> Matcher:
-    from pfungst.players.judging import ReplyReader
-
-    return ReplyReader.of(argument)
+def _judging(name: str) -> Callable[[str], Any]:
+    """What makes a class of `pfungst.players.judging`, which is loaded only where a judge is named."""
+    return lambda argument: getattr(import_module("pfungst.players.judging"), name).of(argument)
 
 
-metrics.JUDGES["judge"] = _judge
-matchers.JUDGES["judge"] = _reader
+metrics.JUDGES["judge"] = _judging("Judge")
+matchers.JUDGES["judge"] = _judging("ReplyReader")
 
 
 @register("oracle")
@@ -72,8 +68,6 @@ def _random(argument: str, *, data: Dataset | None = None, seed: int = 0) -> Pla
 @register("flaky")
 def _flaky(argument: str, *, data: Dataset | None = None, seed: int = 0, **options: Any) -> Player:
     """Changes its mind with probability p: flaky:0.2, or flaky:0.2:SPEC around a player other than the oracle."""
-    from pfungst.players.resolving import resolve
-
     share, _, inner = argument.partition(":")
     try:
         p = float(share or 0.1)
@@ -105,7 +99,6 @@ def _vqabq(
     """Another player, asked with the basic questions that pass the thresholds (Algorithm 1): vqabq:SPEC."""
     if not argument:
         raise PlayerError("Say which player is asked with basic questions: vqabq:hiecoatt, for example.")
-    from pfungst.players.resolving import resolve
     from pfungst.players.vqabq import VqabqPlayer
     from pfungst.probes.noise.vqabq_probe import Vqabq
 
@@ -128,9 +121,7 @@ def _hf(argument: str, *, data: Dataset | None = None, options: HuggingFaceOptio
     """A Hugging Face model: hf:MODEL or hf:FOLDER. Needs pip install 'pfungst[hf]'."""
     if not argument:
         raise PlayerError("Say which model: hf:dandelin/vilt-b32-finetuned-vqa, or hf:path/to/folder.")
-    from pfungst.players.huggingface import load
-
-    return load(argument, options)
+    return HuggingFacePlayer(argument, options)
 
 
 @register("openai", options=OpenAIOptions)
@@ -157,8 +148,6 @@ def _lmms(argument: str, *, data: Dataset | None = None, options: LmmsOptions) -
     """A model of lmms-eval: lmms:NAME, its arguments with --option args=... Needs pip install 'pfungst[lmms]'."""
     if not argument:
         raise PlayerError("Say which model of lmms-eval: lmms:qwen2_5_vl, lmms:llava_hf ...")
-    from pfungst.players.lmms_model import LmmsPlayer
-
     return LmmsPlayer(argument, options)
 
 

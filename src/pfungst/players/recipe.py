@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import Dataset, PfungstError, Player, read_config
+from pfungst.core.code import own_modules
+from pfungst.data import load
+from pfungst.data.selection import select
+from pfungst.players.resolving import resolve
 
 
 @lru_cache(maxsize=2)
 def _data(data: str, options: tuple[tuple[str, Any], ...], limit: int | None, open_questions: bool) -> Dataset:
     """Players that are asked the same share the data."""
-    from pfungst.data import load
-    from pfungst.data.selection import select
-
     return select(load(data, **dict(options)), limit, (), open_questions)
 
 
@@ -32,9 +33,6 @@ class Recipe:
     open_questions: bool = False
 
     def __call__(self) -> tuple[Player, Dataset]:
-        from pfungst.core.code import own_modules
-        from pfungst.players.resolving import resolve
-
         own_modules()
         part = self.examples()
         return resolve(self.player, data=part.whole, **dict(self.player_options)), part

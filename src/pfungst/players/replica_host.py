@@ -24,6 +24,9 @@ from pfungst.core.types import (
     reads_scenes,
     takes,
 )
+from pfungst.data import load
+from pfungst.players.resolving import resolve
+from pfungst.world.images import RenderedImage
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -43,8 +46,6 @@ class Made:
     data: Dataset | None = None
 
     def __call__(self) -> Player:
-        from pfungst.players.resolving import resolve
-
         own_modules()
         return resolve(self.spec, data=self.data, **self.options)
 
@@ -58,8 +59,6 @@ class LateExamples(Sequence[Example]):
 
     @cached_property
     def _examples(self) -> Sequence[Example]:
-        from pfungst.data import load
-
         return load(self.spec, **self.options).examples
 
     def __len__(self) -> int:
@@ -200,8 +199,6 @@ def carried(queries: Sequence[Query], files: bool) -> list[Query]:
 
 
 def _carried(image: Image, files: bool) -> Image:
-    from pfungst.world.images import RenderedImage
-
     if isinstance(image, BytesImage | NamedImage | RenderedImage) or (
         files and isinstance(image, FileImage | ZipImage)
     ):

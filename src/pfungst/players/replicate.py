@@ -13,6 +13,8 @@ from pfungst.core.settings import parse_settings, split_spec
 from pfungst.core.threads import available_cores
 from pfungst.players.registry import find
 from pfungst.players.replica_host import LateExamples, Made
+from pfungst.players.replica_processes import ProcessFleet
+from pfungst.players.replica_ray import RayFleet
 from pfungst.players.replicas import Fleet, ReplicatedPlayer
 from pfungst.players.resolving import load
 
@@ -84,15 +86,11 @@ def replicate(
     needs = Needs(needs.gpus if settings.gpus is None else settings.gpus, settings.memory or needs.memory)
     fleet: Fleet
     if on in ("local", "processes"):
-        from pfungst.players.replica_processes import ProcessFleet
-
         gpus = every_gpu() if needs.gpus and ":" not in str(options.get("device", "")) else ()
         count = settings.count or (max(1, int(len(gpus) / needs.gpus)) if gpus else available_cores())
         fleet = ProcessFleet(make, settings.threads, [environment(gpu) for gpu in gpus] or [{}])
         memory = needs.memory or SHARE * _machine_memory() / count
     else:
-        from pfungst.players.replica_ray import RayFleet
-
         fleet = RayFleet(make, on, settings.count, needs)
         count, memory = settings.count or fleet.most, needs.memory or 0.0
     return ReplicatedPlayer(fleet, count, timeout=settings.timeout, memory=memory or None)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -214,9 +216,6 @@ def _drawn(images: Sequence[Image], backbone: Backbone, workers: int) -> Iterato
     if workers <= 1:
         yield from (backbone.extract(part) for part in parts)
         return
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         yield from pool.map(backbone.extract, parts)
 

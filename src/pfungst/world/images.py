@@ -16,11 +16,11 @@ import numpy.typing as npt
 from pfungst.core import BytesImage
 from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH
 from pfungst.world.made_files import compact
+from pfungst.world.renderers.pack import Packed, pack
+from pfungst.world.renderers.raycast import VERSION, draw
 
 if TYPE_CHECKING:
     import PIL.Image
-
-    from pfungst.world.renderers.pack import Packed
 
 
 class RenderedImage(ABC):
@@ -43,8 +43,6 @@ class RenderedImage(ABC):
 
     def pixels(self) -> npt.NDArray[np.uint8]:
         """uint8 (height, width, 3)."""
-        from pfungst.world.renderers.raycast import draw
-
         return draw(self.packed(), *self.size)
 
     def read(self, compress_level: int = 1) -> bytes:
@@ -81,13 +79,9 @@ class SceneImage(RenderedImage):
         return self.width, self.height
 
     def packed(self) -> Packed:
-        from pfungst.world.renderers.pack import pack
-
         return pack(self.scene)
 
 
 def renderer_version() -> str:
     """What an image depends on besides its scene and size; goes into digests."""
-    from pfungst.world.renderers import VERSION
-
     return f"raycast {VERSION}"

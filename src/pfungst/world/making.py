@@ -41,6 +41,7 @@ from pfungst.world.questions.reporting import report
 from pfungst.world.questions.template import TRAIN, TemplateSet
 from pfungst.world.questions.wording import MIXED
 from pfungst.world.renderers.pack import check_size
+from pfungst.world.renderers.visible import visible_pixels
 from pfungst.world.sampling import sample_scene
 from pfungst.world.scene import Scene
 
@@ -167,8 +168,6 @@ def check_split(split: str) -> None:
 
 def draw_scene(index: int, *, split: str, seed: int, width: int = DEFAULT_WIDTH, height: int = DEFAULT_HEIGHT) -> Scene:
     """Scene number `index` of a split: the same whichever others are drawn. All its objects can be seen."""
-    from pfungst.world import visible_pixels
-
     name = int.from_bytes(hashlib.sha256(split.encode()).digest()[:8], "big")
     rng = np.random.default_rng(np.random.SeedSequence([seed, name], spawn_key=(index,)))
     return sample_scene(

@@ -18,7 +18,8 @@ from torch import Tensor
 from pfungst.core import Image, MissingExtra, PfungstError
 from pfungst.core.threads import available_cores
 from pfungst.models.features.decode import image_array, image_batch
-from pfungst.models.quick import full_precision
+from pfungst.models.quick import full_precision, quick
+from pfungst.models.trained import Trained, load_shipped
 
 
 @runtime_checkable
@@ -122,9 +123,6 @@ class World:
     """Features of the world's own CNN (`pfungst.models.world_cnn`), with the weights of the package or of a folder."""
 
     def __init__(self, name: str = "world", device: str = "cpu") -> None:
-        from pfungst.models.quick import quick
-        from pfungst.models.trained import Trained, load_shipped
-
         place = name.partition(":")[2]
         trained = Trained.load(place) if place else load_shipped("world-cnn")
         if not hasattr(trained.model, "features"):

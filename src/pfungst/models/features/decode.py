@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
+import PIL.Image
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -23,9 +23,6 @@ from pfungst.core.images import as_rgb
 from pfungst.world.images import RenderedImage
 from pfungst.world.renderers.pack import Packed
 from pfungst.world.renderers.raycast import draw, on_gpu
-
-if TYPE_CHECKING:
-    import PIL.Image
 
 _BITS = 32 - 8 - 2
 """Bits behind the point of Pillow's weights."""
@@ -89,9 +86,8 @@ def _factor(size: tuple[int, int], width: int, height: int) -> int:
 
 def resize_file(image: PIL.Image.Image, width: int, height: int) -> PIL.Image.Image:
     """One decoded image, on the CPU."""
-    from PIL.Image import Resampling
-
-    return image.resize((width, image.height), Resampling.BILINEAR).resize((width, height), Resampling.BILINEAR)
+    bilinear = PIL.Image.Resampling.BILINEAR
+    return image.resize((width, image.height), bilinear).resize((width, height), bilinear)
 
 
 def resize_batch(images: Tensor, width: int, height: int) -> Tensor:
