@@ -7,34 +7,12 @@ import io
 import math
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pfungst.core import Answer, BytesImage, PfungstError, Query
 from pfungst.core.code import describe
 from pfungst.core.types import DEFAULT_BATCH, BatchedPlayer, StreamingPlayer, may_sample, reads_scenes
-
-_SCENE = {
-    "image_index": 0,
-    "image_filename": "CLEVR_check_000000.png",
-    "objects": [
-        {
-            "shape": "cube",
-            "size": "large",
-            "color": "red",
-            "material": "rubber",
-            "3d_coords": [0.0, 0.0, 0.7],
-            "pixel_coords": [160, 120, 10.0],
-            "rotation": 0.0,
-        }
-    ],
-    "relationships": {"left": [[]], "right": [[]], "front": [[]], "behind": [[]]},
-    "directions": {
-        "left": [-1.0, 0.0, 0.0],
-        "right": [1.0, 0.0, 0.0],
-        "front": [0.0, -1.0, 0.0],
-        "behind": [0.0, 1.0, 0.0],
-    },
-}
 
 
 def check_player(player: Any, queries: Sequence[Query] | None = None) -> list[str]:
@@ -203,8 +181,7 @@ def _blame(player: Any, queries: Sequence[Query], problems: list[str]) -> None:
 
 
 def _built_in(scenes: bool) -> list[Query]:
-    # A copy: a player that changes its scene shall not spoil the check of the next one.
-    scene = copy.deepcopy(_SCENE) if scenes else None
+    scene = _scene() if scenes else None
     red, blue = _picture((200, 30, 30), (64, 48)), _picture((30, 30, 200), (40, 80))
     return [
         Query("What color is this?", red, scene=scene),
@@ -215,6 +192,15 @@ def _built_in(scenes: bool) -> list[Query]:
         Query("", red, ("yes", "no"), scene),
         Query("How many?", red, scene=scene, take=1),
     ]
+
+
+def _scene() -> dict[str, Any]:
+    """A published scene: one cube."""
+    from pfungst.world import Scene, SceneObject, relationships
+
+    cube = SceneObject("cube", "large", "rubber", "red", (0.0, 0.0, 0.7), 0.0, (160, 120, 10.0))
+    scene = Scene((cube,), extra={"image_index": 0, "image_filename": "CLEVR_check_000000.png"})
+    return replace(scene, relationships=relationships(scene)).to_json()
 
 
 def _picture(color: tuple[int, int, int], size: tuple[int, int]) -> BytesImage:

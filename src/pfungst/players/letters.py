@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from pfungst.core import Framing, Query, UsageError
+from pfungst.core import Answer, Framing, Query, UsageError
 
 SHORT_PROMPT = "{question}\nAnswer in one word or a short phrase."
 """Default template of an open question."""
@@ -53,6 +53,16 @@ def in_words(query: Query, prompt: str, choices_prompt: str) -> str:
     if query.choices:
         return lettered(query.question, query.choices, framing.template or choices_prompt, framing.options)
     return fill(framing.template or prompt, question=query.question)
+
+
+def best_choice(choices: Sequence[str], chances: Sequence[float | None]) -> Answer | None:
+    """The choice with the largest chance; one without scores 0. None where no choice has any."""
+    if all(chance is None for chance in chances):
+        return None
+    scores = tuple(chance or 0.0 for chance in chances)
+    best = max(range(len(scores)), key=lambda i: (chances[i] is not None, scores[i]))
+    total = sum(scores)
+    return Answer(choices[best], confidence=scores[best] / total if total else None, scores=scores)
 
 
 def check_prompts(prompt: str, choices_prompt: str) -> None:

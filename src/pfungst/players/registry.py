@@ -44,7 +44,9 @@ def register(name: str, maker: Maker | None = None, *, options: type | None = No
 
 def find(name: str) -> Maker | None:
     """The maker of that name, None if nobody has registered it."""
-    return PLAYERS.get(name) if name in PLAYERS.names() else None
+    # A path such as C:\player.py or ./oracle.py is never a registered name.
+    path = name.endswith(".py") or "/" in name
+    return PLAYERS.get(name) if not path and name in PLAYERS.names() else None
 
 
 def make(maker: Maker, name: str, argument: str, data: Dataset | None, options: dict[str, Any]) -> Player:

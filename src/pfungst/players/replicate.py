@@ -99,7 +99,7 @@ def replicate(
 def needs_of(spec: str, options: Mapping[str, Any]) -> Needs:
     """What a copy needs: what the player's class or maker says (`core.NeedingPlayer`), else what its options tell."""
     name = spec.partition(":")[0]
-    maker = None if name.endswith(".py") or "/" in name else find(name)
+    maker = find(name)
     said = getattr(maker if maker is not None else load(spec), "needs", None)
     if isinstance(said, Needs):
         return said

@@ -38,8 +38,7 @@ def resolve(spec: str | object, *, data: Dataset | None = None, **options: Any) 
     if not isinstance(spec, str):
         return _wrap(spec, str(getattr(spec, "name", "") or ""), data, options)
     name, _, argument = spec.partition(":")
-    # A path such as C:\player.py or ./oracle.py is never a registered name.
-    maker = None if name.endswith(".py") or "/" in name else registry.find(name)
+    maker = registry.find(name)
     if maker is not None:
         return registry.make(maker, name, argument, data, options)
     place, _ = split_code(spec, "answer")

@@ -21,6 +21,7 @@ from pfungst.models.features.regions import RegionFeatures
 from pfungst.models.programs import decode_program
 from pfungst.models.quick import full_precision, quick
 from pfungst.models.vocabulary import plain_answer
+from pfungst.players.letters import best_choice
 
 ON_CPU, ON_GPU = 64, 512
 """Questions asked at once."""
@@ -125,12 +126,8 @@ class ZooPlayer:
             scores = tuple(chances) if query.choices else None
             return Answer(offered[best], confidence=min(1.0, chances[best]), scores=scores)
         places = [self._numbers.get(plain_answer(choice)) for choice in query.choices]
-        if query.choices and any(place is not None for place in places):
-            scores = tuple(0.0 if place is None else chances[place] for place in places)
-            best = max(range(len(scores)), key=lambda i: (places[i] is not None, scores[i]))
-            total = sum(scores)
-            return Answer(query.choices[best], confidence=scores[best] / total if total else None, scores=scores)
-        return Answer(self.trained.vocabulary.answers[likeliest], confidence=min(1.0, chances[likeliest]))
+        chosen = best_choice(query.choices, [None if place is None else chances[place] for place in places])
+        return chosen or Answer(self.trained.vocabulary.answers[likeliest], confidence=min(1.0, chances[likeliest]))
 
 
 def load(

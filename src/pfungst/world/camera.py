@@ -52,20 +52,15 @@ def camera_directions(camera: Sequence[float] = CAMERA) -> dict[str, Vector]:
     Keys in the order of the published generator: behind, front, left, right, above, below.
     """
     basis = camera_basis(camera)
-    behind, left = _on_ground(basis.forward), _on_ground(-basis.right)
-
-    def opposite(vector: Vector) -> Vector:
-        return (-vector[0], -vector[1], -vector[2])
-
-    above = (0.0, 0.0, 1.0)
-    return {
-        "behind": behind,
-        "front": opposite(behind),
-        "left": left,
-        "right": opposite(left),
-        "above": above,
-        "below": opposite(above),
-    }
+    ways = (
+        ("behind", "front", _on_ground(basis.forward)),
+        ("left", "right", _on_ground(-basis.right)),
+        ("above", "below", (0.0, 0.0, 1.0)),
+    )
+    directions: dict[str, Vector] = {}
+    for name, opposite, (x, y, z) in ways:
+        directions |= {name: (x, y, z), opposite: (-x, -y, -z)}
+    return directions
 
 
 def pixel_coords(

@@ -198,8 +198,7 @@ class Scene:
         camera = self.camera
         pixels: Sequence[tuple[int, int, float] | None] = [None] * len(self)
         if camera is not None:
-            size = self.extra.get("image_size") or (None, None)
-            pixels = pixel_coords(coords, camera, *([] if size[0] is None else size))
+            pixels = pixel_coords(coords, camera, *(self.extra.get("image_size") or ()))
         objects = tuple(
             replace(one, coords=place, pixel_coords=pixel)
             for one, place, pixel in zip(self.objects, coords, pixels, strict=True)

@@ -10,7 +10,7 @@ import torch
 from pfungst.core import Answer, Query
 from pfungst.players.huggingface.decoding import seeded
 from pfungst.players.huggingface.loading import Loaded
-from pfungst.players.letters import fill
+from pfungst.players.letters import best_choice, fill
 from pfungst.players.options import HuggingFaceOptions
 
 
@@ -47,13 +47,9 @@ class Classifier:
 
     def _one(self, query: Query, chances: torch.Tensor) -> Answer:
         places = [self._index.get(_plain(choice)) for choice in query.choices]
-        if any(place is not None for place in places):
-            scores = tuple(0.0 if place is None else float(chances[place]) for place in places)
-            best = max(range(len(scores)), key=lambda i: (places[i] is not None, scores[i]))
-            total = sum(scores)
-            return Answer(query.choices[best], confidence=scores[best] / total if total else None, scores=scores)
+        chosen = best_choice(query.choices, [None if place is None else float(chances[place]) for place in places])
         best = int(chances.argmax())
-        return Answer(self._labels[best], confidence=min(1.0, float(chances[best])))
+        return chosen or Answer(self._labels[best], confidence=min(1.0, float(chances[best])))
 
 
 def _plain(text: str) -> str:

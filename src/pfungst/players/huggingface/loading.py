@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,7 +12,7 @@ import torch
 import transformers
 
 from pfungst.core import PfungstError, PlayerError
-from pfungst.core.files import at_home, exists
+from pfungst.core.files import at_home, exists, file_digest
 from pfungst.players.hashing import digest
 from pfungst.players.huggingface.processors import load_processor
 from pfungst.players.huggingface.refusals import cannot_load, check_dtype, check_files, check_packages
@@ -145,8 +144,7 @@ def folder_digest(folder: Path) -> str:
 
 @lru_cache(maxsize=4096)
 def _file_digest(path: str, size: int, modified_ns: int) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return file_digest(path)
 
 
 def _dtype(wanted: str, config: Any, device: torch.device) -> Any:
