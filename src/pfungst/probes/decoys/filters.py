@@ -22,7 +22,8 @@ from pfungst.scores.exact import normalise
 THRESHOLD = 0.9
 """WUP-based similarity from which a decoy is ambiguous (Sect. 4.1 of Being Negative but Constructively)."""
 
-_REMEMBERED = 1 << 22
+_REMEMBERED = (1 << 22) - 3
+"""Pairs of answers; a prime, which spreads them over their places."""
 _NUMBERS = frozenset(
     "eleven,twelve,thirteen,fourteen,fifteen,sixteen,seventeen,eighteen,nineteen,twenty,thirty,hundred".split(",")  # noqa: SIM905
 )
@@ -79,7 +80,7 @@ class _Wup:
 
     @cached_property
     def _table(self) -> tuple[npt.NDArray[np.int64], Bools]:
-        size = min(_REMEMBERED, max(1024, len(self._book) ** 2))
+        size = min(_REMEMBERED, len(self._book) ** 2)
         return np.full(size, -1, np.int64), np.zeros(size, np.bool_)
 
     @cached_property
@@ -89,20 +90,19 @@ class _Wup:
         return WupsIndex(self._book.texts)
 
     def similar(self, ones: npt.NDArray[Any], others: npt.NDArray[Any]) -> Bools:
-        from pfungst.probes.decoys import kernels
-
         # Many questions share target and candidate ("red", "blue"): a pair is seldom computed twice.
         size = len(self._book)
         pairs = np.minimum(ones, others).astype(np.int64) * size + np.maximum(ones, others)
-        result = np.zeros(len(pairs), np.bool_)
-        missing = kernels.recall(pairs, *self._table, result)
+        keys, values = self._table
+        slots = pairs % len(keys)
+        result = values[slots]
+        missing = np.flatnonzero(keys[slots] != pairs)
         if len(missing):
             distinct, back = np.unique(pairs[missing], return_inverse=True)
             one, other = distinct // size, distinct % size
             found = self._index.wups(one, other) >= self._threshold
-            found &= ~(self._number[one] & self._number[other])
-            kernels.remember(distinct, found, *self._table)
-            result[missing] = found[back]
+            result[missing] = (found & ~(self._number[one] & self._number[other]))[back]
+            keys[slots[missing]], values[slots[missing]] = pairs[missing], result[missing]
         return result
 
 

@@ -183,27 +183,3 @@ def finish(vectors: Any, queries: Any, keep: int, kept: Any, found: Any, cosines
                 total += np.float64(queries[row, part]) * np.float64(vectors[ids[row, at], part])
             found[row, at] = ids[row, at]
             cosines[row, at] = total
-
-
-@compiled
-def recall(pairs: Any, keys: Any, values: Any, result: Any) -> npt.NDArray[np.int64]:
-    """Look pairs up in a table with one place a slot; fills `result`, returns the positions that are not in it."""
-    missing = np.empty(len(pairs), np.int64)
-    count = 0
-    for at in range(len(pairs)):
-        slot = mix(0, pairs[at], 0) % np.uint64(len(keys))
-        if keys[slot] == pairs[at]:
-            result[at] = values[slot]
-        else:
-            missing[count] = at
-            count += 1
-    return missing[:count]
-
-
-@compiled
-def remember(pairs: Any, found: Any, keys: Any, values: Any) -> None:
-    """Put pairs into the table of `recall`; the last comer keeps the slot."""
-    for at in range(len(pairs)):
-        slot = mix(0, pairs[at], 0) % np.uint64(len(keys))
-        keys[slot] = pairs[at]
-        values[slot] = found[at]

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from pfungst.core import Dataset, Example, FileImage, PfungstError, Progress, ZipImage
 from pfungst.core.types import no_progress
 from pfungst.probes.noise.bqd import MainQuestion, write_bqd
-from pfungst.probes.noise.cache import is_text, pool_questions
+from pfungst.probes.noise.cache import chosen
 from pfungst.probes.noise.pool import Pool
 from pfungst.probes.noise.ranking import GAP, LAMBDA, TOP_K, Ranker, Ranking, SharingRanker, get_ranker, rank
 
@@ -68,22 +68,8 @@ class Source:
 
 def read_source(spec: str, kind: str = "all", limit: int | None = None) -> Source:
     """The questions of a data set, or of a text file with one per line; kind: `all` or `yes/no`."""
-    splits: dict[str, list[str]] = {}
-    if is_text(spec):
-        texts = pool_questions(spec, Dataset("", []), kind)
-        questions = [MainQuestion(text, str(number)) for number, text in enumerate(texts)]
-    else:
-        from pfungst.data import load
-
-        if kind not in ("all", "yes/no"):
-            raise PfungstError(f"The pool type is `all` or `yes/no`, not {kind!r}.")
-        data = load(spec)
-        splits = dict(data.notes.get("splits", {}))
-        chosen = [e for e in data if kind == "all" or e.answer_type == "yes/no"]
-        questions = [main_question(example) for example in chosen]
-    if not questions:
-        raise PfungstError(f"{spec} has no {'' if kind == 'all' else kind + ' '}questions.")
-    return Source(spec, questions[:limit], splits)
+    data, examples = chosen(spec, Dataset("", []), kind)
+    return Source(spec, [main_question(example) for example in examples[:limit]], dict(data.notes.get("splits", {})))
 
 
 def main_question(example: Example) -> MainQuestion:

@@ -41,26 +41,31 @@ def pool_questions(spec: str, data: Dataset, kind: str, limit: int = 0) -> list[
 
     kind: `all` or `yes/no`; limit: only the first so many, 0 for all.
     """
-    if kind not in ("all", "yes/no"):
-        raise ProbeError(f"The pool type is `all` or `yes/no`, not {kind!r}.")
     if limit < 0:
         raise ProbeError(f"pool_limit is {limit}, but a pool cannot have fewer than 0 questions; 0 means all of them.")
+    return [example.question for example in chosen(spec, data, kind)[1]][: limit or None]
+
+
+def chosen(spec: str, data: Dataset, kind: str) -> tuple[Dataset, list[Example]]:
+    """The data set or text file that `spec` names, else the whole examined data set; and its examples of this kind."""
+    if kind not in ("all", "yes/no"):
+        raise ProbeError(f"The pool type is `all` or `yes/no`, not {kind!r}.")
     if is_text(spec):
         if kind != "all":
             raise ProbeError(
                 f"{spec} is a plain list of questions: it does not say which of them are yes/no questions."
             )
-        questions = read_lines(Path(spec))
+        source = Dataset(spec, [Example(str(number), text) for number, text in enumerate(read_lines(Path(spec)))])
+    elif spec:
+        from pfungst.data import load
+
+        source = load(spec)
     else:
         source = data.whole
-        if spec:
-            from pfungst.data import load
-
-            source = load(spec)
-        questions = [e.question for e in source if kind == "all" or e.answer_type == "yes/no"]
-    if not questions:
-        raise ProbeError(f"The pool {spec or data.name} has no {'' if kind == 'all' else kind + ' '}questions.")
-    return questions[: limit or None]
+    examples = [example for example in source if kind == "all" or example.answer_type == "yes/no"]
+    if not examples:
+        raise ProbeError(f"{spec or data.name} has no {'' if kind == 'all' else kind + ' '}questions.")
+    return source, examples
 
 
 def is_text(spec: str) -> bool:
