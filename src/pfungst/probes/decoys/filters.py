@@ -95,7 +95,7 @@ class _Wup:
         pairs = np.minimum(ones, others).astype(np.int64) * size + np.maximum(ones, others)
         keys, values = self._table
         slots = pairs % len(keys)
-        result = values[slots]
+        result: Bools = values[slots]
         missing = np.flatnonzero(keys[slots] != pairs)
         if len(missing):
             distinct, back = np.unique(pairs[missing], return_inverse=True)
