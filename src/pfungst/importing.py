@@ -14,9 +14,17 @@ from pfungst.api import Run, reading_notes, run_config, slug
 from pfungst.core import Answer, DataError, Dataset, Exam, Example, PfungstError, Probe, Progress, UsageError
 from pfungst.core.files import write_atomic
 from pfungst.core.types import no_progress
+from pfungst.data import load
 from pfungst.data.files import File
 from pfungst.logs.grouping import Grouped, contrasts, group
 from pfungst.logs.records import Record
+from pfungst.players.hashing import digest
+from pfungst.players.recorded import LoggedPlayer
+from pfungst.probes.conditions import Conditions, member_id
+from pfungst.probes.contrast import Contrast
+from pfungst.report import write_report
+from pfungst.scores import get_metric
+from pfungst.scores.matchers import get_matcher
 
 QUESTIONS = "questions.jsonl"
 """The data set of an imported run, in its folder."""
@@ -50,15 +58,6 @@ def import_logs(
     matcher, metric: how replies are read and judged; by default `lenient`, and what fits the answers.
     name: of the model, where the logs do not say.
     """
-    from pfungst.data import load
-    from pfungst.players.hashing import digest
-    from pfungst.players.recorded import LoggedPlayer
-    from pfungst.probes.conditions import Conditions
-    from pfungst.probes.contrast import Contrast
-    from pfungst.report import write_report
-    from pfungst.scores import get_metric
-    from pfungst.scores.matchers import get_matcher
-
     specs = [logs] if isinstance(logs, str | os.PathLike) else list(logs)
     truth = load(data, **(data_options or {})) if isinstance(data, str | Path) else data
     progress("reading logs", 0, len(specs))
@@ -138,8 +137,6 @@ def _members(grouped: Grouped) -> Iterator[tuple[str, str, Record, Example | Non
     A question that was not asked under a condition stands there without a reply, except in a circular evaluation, where
     a question has as many rotations as options.
     """
-    from pfungst.probes.conditions import member_id
-
     for key, found in grouped.records.items():
         wanted = [name for name in grouped.conditions if name in found or grouped.by != "circular"]
         spare = next(iter(found.values()))

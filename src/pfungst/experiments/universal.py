@@ -38,6 +38,7 @@ from pfungst.core.stats import bootstrap
 from pfungst.core.store import AnswerStore
 from pfungst.core.types import Progress, no_progress
 from pfungst.experiments.base import ENDS, Experiment, argument, option
+from pfungst.probes.measure import finding, with_interval
 
 if TYPE_CHECKING:
     from pfungst.probes.game.probe import Game
@@ -152,8 +153,6 @@ class UniversalResult:
 
     @property
     def verdict(self) -> str:
-        from pfungst.probes.measure import with_interval
-
         best, chance = self.findings[UNIVERSAL].drop, self.findings[RANDOM].drop
         assert best is not None and chance is not None
         return (
@@ -315,7 +314,6 @@ def figures(result: UniversalResult) -> list[Figure]:
 
 def _within(boards: Sequence[BoardSummary], queries: int) -> Finding:
     from pfungst.probes.game.results import is_won
-    from pfungst.probes.measure import finding
 
     right = [board for board in boards if board.right]
     won = [float(is_won(board) and (board.fooled_after or 0) <= queries) for board in right]

@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
+import pfungst
 from pfungst.core import Image, PfungstError
 from pfungst.core.files import write_atomic
 from pfungst.core.types import Progress, no_progress
@@ -22,6 +23,7 @@ from pfungst.study.items import ITEM, Item
 from pfungst.study.kinds import get_kind
 from pfungst.study.schema import ITEM as ITEMS
 from pfungst.study.settings import FILE, StudySettings
+from pfungst.web.pictures import LARGE, encode
 
 ENDINGS = {"image/png": ".png", "image/jpeg": ".jpg"}
 PLAYER = "san"
@@ -83,8 +85,6 @@ def new_study(
 
 def make_demo(out: Path, progress: Progress = no_progress) -> Study:
     """Play a game on the built-in world and make a study of it, or open the one that is there."""
-    import pfungst
-
     if (out / FILE).exists():
         return open_study(out)
     run = out.with_name(f"{out.name}-game")
@@ -104,8 +104,6 @@ def _fewest(items: Sequence[Item], settings: StudySettings, follows: bool) -> in
 
 def _write_images(folder: Path, images: Mapping[str, Image], progress: Progress) -> dict[str, str]:
     """Name in the items -> name of the file. Files are named after what is in them, which tells a worker nothing."""
-    from pfungst.web.pictures import LARGE, encode
-
     folder.mkdir()
     names = {}
     for number, (name, image) in enumerate(images.items()):

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from pfungst.core import PfungstError
 from pfungst.core.parquet import READING
 from pfungst.probes.game.rows import fooled_rows, image_of, scenes_of
@@ -41,9 +44,6 @@ def moved_scene(run: RunFolder, example_id: str) -> MovedScene | None:
 
 @lru_cache(maxsize=16)
 def _all(run: RunFolder, size: int, modified: int) -> dict[str, MovedScene]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     columns = ["example_id", "scene", "after", "query", "camera", "fooled", "verified", "confirmed"]
     try:
         table = pq.read_table(

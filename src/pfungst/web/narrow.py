@@ -11,6 +11,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pfungst.web.reading import SEARCHED
@@ -118,9 +120,6 @@ class Gathering:
 
     def add(self, batch: Any, hashes: Mapping[str, NDArray[np.uint64]]) -> None:
         """batch: an Arrow table with the columns of SCHEMA; hashes: of its texts, by column of SEARCHED."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         made: dict[str, Any] = dict(hashes)
         for column, names in self._names.items():
             coded = pc.dictionary_encode(batch[column].combine_chunks())

@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from pfungst.core import PfungstError
 from pfungst.core.parquet import READING
@@ -42,9 +45,6 @@ def batches(run: RunFolder, file: Path, first: int) -> Iterator[Any]:
 
     first: number of the first row.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     probe = file.stem
     try:
         with pq.ParquetFile(file, **READING) as source:
@@ -75,9 +75,6 @@ class _Walk:
         self._alike: dict[tuple[str, str], bool] = {}
 
     def widened(self, columns: dict[str, Any], size: int) -> Any:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         def text(name: str) -> Any:
             known = columns.get(name)
             return pa.nulls(size, pa.string()) if known is None else known.cast(pa.string())
@@ -130,9 +127,6 @@ class _Walk:
     def _trials(self, ids: Any, variants: Any) -> tuple[Any, Any, Any]:
         """For each row where its clean row stands (0: in the batch before, else its number from 1), the number of its
         trial, and its place in it."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         self._first = variants[0].as_py() if self._first is None else self._first
         earlier = pa.concat_arrays([pa.array([self._id], pa.string()), ids.slice(0, len(ids) - 1)])
         # A trial begins with its clean variant, and one without it with another example.
@@ -163,8 +157,6 @@ class _Walk:
 
 
 def _arrow(kind: str) -> Any:
-    import pyarrow as pa
-
     return {
         "VARCHAR": pa.string(), "BIGINT": pa.int64(), "INTEGER": pa.int32(), "DOUBLE": pa.float64(),
         "BOOLEAN": pa.bool_(), "VARCHAR[]": pa.list_(pa.string()),
