@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from pfungst.cli.app import app
 from pfungst.compute import Shard
 from pfungst.core import DataError, Dataset, Example, PfungstError
-from pfungst.experiments.cycle import HIDDEN, TABLE_2, CycleResult, CycleStudy, run, tables
+from pfungst.experiments.cycle import HIDDEN, TABLE_2, CycleResult, CycleStudy, run
 from pfungst.experiments.cycle_data import (
     known_words,
     load_study,
@@ -27,6 +27,7 @@ from pfungst.experiments.cycle_data import (
     with_objects,
     write_study,
 )
+from pfungst.experiments.cycle_layout import study_tables as tables
 from pfungst.experiments.cycle_runs import Runs, looks, make_model, run_one
 from pfungst.experiments.cycle_table import consensus_by_group, interval, read_run
 from pfungst.models import Inputs, Vocabulary

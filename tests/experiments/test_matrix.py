@@ -15,8 +15,8 @@ pytest.importorskip("torch")
 from pfungst.core import DataError, PfungstError, UsageError
 from pfungst.data import load
 from pfungst.experiments import perform
-from pfungst.experiments.matrix import BEFORE, BLOCKS_FILE, EXPERIMENT, NONE, WAYS, MatrixConfig, exists, kit
-from pfungst.experiments.matrix_table import MEASURES, matrix_tables, measured, summarise
+from pfungst.experiments.matrix import BEFORE, BLOCKS_FILE, NONE, WAYS, MatrixConfig, exists, kit
+from pfungst.experiments.matrix_table import EXPERIMENT, MEASURES, matrix_tables, measured, summarise
 from pfungst.training.config import FitConfig
 
 SMALL: dict[str, Any] = {

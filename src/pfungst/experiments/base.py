@@ -1,8 +1,9 @@
 """What every experiment has, and what keeps its finished parts.
 
 An experiment is a file with a frozen configuration (a doc line under each field: it is the help of the option), a
-function `run(config, out, *, progress)` and a function `tables(result)`, named in one `Experiment` at its end and in
-`EXPERIMENTS` below. The top of the file imports nothing heavy: `pfungst reproduce --help` reads it.
+function `run(config, out, *, progress)` and a function `tables(result)`, which may have a file of its own. The last of
+them ends with the `Experiment` that names all three, and is named in `EXPERIMENTS` below. The top of these files
+imports nothing heavy: `pfungst reproduce --help` reads it.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ EXPERIMENTS = Registry(
         "basic-questions": "pfungst.experiments.noise_data:EXPERIMENT",
         "clevr": "pfungst.experiments.clevr:EXPERIMENT",
         "committee": "pfungst.experiments.committee:EXPERIMENT",
-        "cycle": "pfungst.experiments.cycle:EXPERIMENT",
+        "cycle": "pfungst.experiments.cycle_layout:EXPERIMENT",
         "daquar": "pfungst.experiments.daquar:EXPERIMENT",
         "failure": "pfungst.experiments.failure:EXPERIMENT",
         "games": "pfungst.experiments.games:EXPERIMENT",
         "harden": "pfungst.experiments.harden:EXPERIMENT",
-        "matrix": "pfungst.experiments.matrix:EXPERIMENT",
-        "noise": "pfungst.experiments.noise:EXPERIMENT",
+        "matrix": "pfungst.experiments.matrix_table:EXPERIMENT",
+        "noise": "pfungst.experiments.noise_table:EXPERIMENT",
         "paraphraser": "pfungst.experiments.paraphraser:EXPERIMENT",
         "photographs": "pfungst.experiments.photographs:EXPERIMENT",
         "questions": "pfungst.experiments.questions:EXPERIMENT",

@@ -14,9 +14,9 @@ from dataclasses import MISSING, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pfungst.core import PfungstError, Table, UsageError
+from pfungst.core import PfungstError, UsageError
 from pfungst.core.types import Progress
-from pfungst.experiments.base import Experiment, check_known, claim, here, lifted, option, run_cells
+from pfungst.experiments.base import check_known, claim, here, lifted, option, run_cells
 from pfungst.training.config import FitConfig
 from pfungst.training.cycle.config import CycleConfig
 
@@ -57,6 +57,8 @@ JUDGED = ("base", "gating")
 """The variants of Table 4."""
 WRITING = ("gating", "gating-unattended")
 """The variants of Table 3."""
+BEST = "_best"
+"""Ending of what was measured with the weights of the best step instead of the last."""
 PHOTOGRAPHS = "photographs"
 """Preset with the sizes, the dropout and the start of `pfungst reproduce photographs`."""
 
@@ -232,13 +234,3 @@ def run(config: CycleStudy, out: Path, *, progress: Progress) -> CycleResult:
 def is_prepared(data: str) -> bool:
     """Whether this is a folder of prepared arrays."""
     return (Path(data) / "prepared.json").exists()
-
-
-def tables(result: CycleResult) -> list[Table]:
-    """The papers' tables, in percent."""
-    from pfungst.experiments.cycle_layout import study_tables
-
-    return study_tables(result)
-
-
-EXPERIMENT = Experiment("cycle", CycleStudy, run, tables)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pfungst.core import Table
-from pfungst.experiments.base import ENDS
-from pfungst.experiments.cycle import CONTROL, JUDGED, MEASURES, VARIANTS, CycleResult
+from pfungst.experiments.base import ENDS, Experiment
+from pfungst.experiments.cycle import CONTROL, JUDGED, MEASURES, VARIANTS, CycleResult, CycleStudy, run
 from pfungst.experiments.cycle_table import COLUMNS
 
 Rows = Sequence[Mapping[str, Any]]
@@ -142,3 +142,6 @@ def signed(one: Mapping[str, float]) -> str:
 def _points(one: Mapping[str, float], digits: int, scale: int = 1) -> str:
     value, low, high = (f"{scale * one[end]:+.{digits}f}" for end in ENDS)
     return f"{value} [{low}, {high}]"
+
+
+EXPERIMENT = Experiment("cycle", CycleStudy, run, study_tables)

@@ -20,7 +20,7 @@ from pfungst.compute import Shard
 from pfungst.core.files import jsonable
 from pfungst.core.types import Progress
 from pfungst.experiments.base import check_known
-from pfungst.experiments.cycle import JUDGED, PHOTOGRAPHS, VARIANTS, WRITING, CycleStudy
+from pfungst.experiments.cycle import BEST, JUDGED, PHOTOGRAPHS, VARIANTS, WRITING, CycleStudy
 from pfungst.experiments.cycle_data import StudyData, load_study
 from pfungst.experiments.failure import failure_table
 from pfungst.experiments.photographs import ROWS
@@ -40,8 +40,6 @@ DROPOUT = 0.4
 """As `pfungst reproduce photographs` has it."""
 FAILURE_FIT = FitConfig(epochs=30, batch=256, rate=2e-3, weight_decay=1e-3)
 """How FP is trained."""
-BEST = "_best"
-"""Ending of what was measured with the weights of the best step instead of the last."""
 _AT_ONCE = 512
 
 

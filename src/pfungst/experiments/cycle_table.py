@@ -7,16 +7,17 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pfungst.core.types import Progress
 from pfungst.experiments.base import kept
-from pfungst.experiments.cycle import CONTROL, JUDGED, MEASURES, VARIANTS, WRITING
-from pfungst.experiments.cycle_runs import BEST
-from pfungst.models import Vocabulary
+from pfungst.experiments.cycle import BEST, CONTROL, JUDGED, MEASURES, VARIANTS, WRITING
+
+if TYPE_CHECKING:
+    from pfungst.models import Vocabulary
 
 DRAWS = 2000
 COLUMNS = ("precision", "recall", "f1", "augrc", "ece")

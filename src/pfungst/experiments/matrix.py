@@ -9,16 +9,15 @@ OUT/cells holds a file for every finished training, OUT/exams its run folder, OU
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pfungst.core import Figure, PfungstError, Table, UsageError
+from pfungst.core import PfungstError, UsageError
 from pfungst.core.files import read_json
 from pfungst.core.types import Progress
-from pfungst.experiments.base import Experiment, argument, check_known, claim, lifted, option, run_cells
+from pfungst.experiments.base import argument, check_known, claim, lifted, option, run_cells
 from pfungst.training.config import FitConfig
 from pfungst.training.cycle.config import CycleConfig
 
@@ -151,18 +150,3 @@ def exists(way: str, model: str, out: Path) -> bool:
     """Whether a model can be hardened in this way: a model on photographs has no scenes to move."""
     path = kit(model, out) / BLOCKS_FILE
     return not path.exists() or bool(read_json(path).get(way, True))
-
-
-def tables(result: Mapping[str, Any]) -> list[Table]:
-    from pfungst.experiments.matrix_table import matrix_tables
-
-    return matrix_tables(result)
-
-
-def figures(result: Mapping[str, Any]) -> list[Figure]:
-    from pfungst.experiments.matrix_table import matrix_figures
-
-    return matrix_figures(result)
-
-
-EXPERIMENT = Experiment("matrix", MatrixConfig, run, tables, figures)

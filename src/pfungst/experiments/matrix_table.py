@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from pfungst.core import DataError, Figure, Series, Table
 from pfungst.core.parquet import READING
-from pfungst.experiments.base import ENDS, in_percent
+from pfungst.experiments.base import ENDS, Experiment, in_percent
 from pfungst.experiments.cycle_table import by_seed, interval
-from pfungst.experiments.matrix import AGAINST, BEFORE, NONE, WAYS
+from pfungst.experiments.matrix import AGAINST, BEFORE, NONE, WAYS, MatrixConfig, run
 
 LEAST = 10
 """Questions below which a probe says nothing about a model."""
@@ -227,3 +227,6 @@ def _points(one: Mapping[str, float] | None) -> str:
     if one["value"] == one["low"] == one["high"] == 0:
         return "0.0 (all the same)"
     return in_percent(one, "+")
+
+
+EXPERIMENT = Experiment("matrix", MatrixConfig, run, matrix_tables, matrix_figures)

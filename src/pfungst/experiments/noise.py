@@ -9,14 +9,14 @@ What is asked is one run folder for each player, so every number can be walked b
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pfungst.core import Dataset, Exam, Figure, Findings, Player, Table, UsageError
+from pfungst.core import Dataset, Exam, Findings, Player, UsageError
 from pfungst.core.types import Progress, matcher_of
-from pfungst.experiments.base import Experiment, claim, option
+from pfungst.experiments.base import claim, option
 from pfungst.experiments.noise_data import POOLS, Made, make, pool_of
 
 if TYPE_CHECKING:
@@ -207,31 +207,3 @@ def _overlap(made: Mapping[str, Made], folder: Path) -> dict[str, float]:
         first = rows[next(other for other in rows if other.split("-")[0] == name.split("-")[0])]
         common[name] = sum(len({*basic} & {*first[main][0]}) for main, (basic, *_) in mine.items()) / len(mine)
     return common
-
-
-def tables(result: Noised) -> Sequence[Table]:
-    from pfungst.experiments.noise_table import noise_tables
-
-    return noise_tables(result)
-
-
-def figures(result: Noised) -> Sequence[Figure]:
-    from pfungst.experiments.noise_table import noise_figures
-
-    return noise_figures(result)
-
-
-def record(result: Noised) -> dict[str, Any]:
-    """Everything but the failures, which quote the data, and what tables and figures say anyway."""
-    players = {
-        name: {
-            probe: {"verdict": one.verdict, "rows": one.rows}
-            for probe, one in found.items()
-            if probe.endswith("-lasso")
-        }
-        for name, found in result.players.items()
-    }
-    return {**vars(result), "players": players}
-
-
-EXPERIMENT = Experiment("noise", NoiseStudy, run, tables, figures, record)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import Figure, Finding, Findings, Series, Table
-from pfungst.experiments.base import ENDS, in_percent
-from pfungst.experiments.noise import CUT, UNPREPARED, VQABQ, Noised
+from pfungst.experiments.base import ENDS, Experiment, in_percent
+from pfungst.experiments.noise import CUT, UNPREPARED, VQABQ, Noised, NoiseStudy, run
 from pfungst.experiments.noise_data import POOLS
 from pfungst.probes.noise.partitions import partition_names
 from pfungst.probes.noise.probe import TYPES
@@ -284,3 +284,19 @@ def noise_figures(result: Noised) -> list[Figure]:
             lines.append(Series(_label(probe), tuple(partition_names(len(means))), means))
         drawn.append(Figure(f"Rankers over {pool}, mean over players", "line", tuple(lines), "partition", "accuracy"))
     return drawn
+
+
+def record(result: Noised) -> dict[str, Any]:
+    """Everything but the failures, which quote the data, and what tables and figures say anyway."""
+    players = {
+        name: {
+            probe: {"verdict": one.verdict, "rows": one.rows}
+            for probe, one in found.items()
+            if probe.endswith("-lasso")
+        }
+        for name, found in result.players.items()
+    }
+    return {**vars(result), "players": players}
+
+
+EXPERIMENT = Experiment("noise", NoiseStudy, run, noise_tables, noise_figures, record)

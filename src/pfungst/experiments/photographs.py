@@ -20,10 +20,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pfungst.core import Table, UsageError
+from pfungst.core import UsageError
 from pfungst.core.files import read_json
 from pfungst.core.types import Progress
 from pfungst.experiments.base import Experiment, argument, check_known, claim, lifted, option, run_cells
+from pfungst.experiments.photographs_table import judge, score_tables
 from pfungst.training.config import FitConfig
 
 
@@ -121,7 +122,6 @@ class PhotographsConfig:
 def run(config: PhotographsConfig, out: Path, *, progress: Progress) -> dict[str, Any]:
     """Train what is not finished, choose, train the other seeds, and judge."""
     from pfungst.data import load
-    from pfungst.experiments.photographs_table import judge
     from pfungst.experiments.photographs_training import learn, prepare_for, splits, vocabulary_of
 
     train, test = (load(f"vqa:{config.folder}#{split}") for split in ("train", "val"))
@@ -190,10 +190,4 @@ def _ship(row: str, cell: str, result: Mapping[str, Any], out: Path) -> None:
     dataclasses.replace(trained, card=card).save(out / f"{row}{SUFFIX}.safetensors", half=True)
 
 
-def tables(result: Mapping[str, Any]) -> list[Table]:
-    from pfungst.experiments.photographs_table import score_tables
-
-    return score_tables(result)
-
-
-EXPERIMENT = Experiment("photographs", PhotographsConfig, run, tables)
+EXPERIMENT = Experiment("photographs", PhotographsConfig, run, score_tables)
