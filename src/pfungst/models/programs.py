@@ -73,10 +73,8 @@ def least_lengths() -> dict[str, int]:
     return shortest
 
 
-def encode_program(
-    program: Program | Sequence[Mapping[str, Any]], length: int = MAX_PROGRAM, where: str = "The program"
-) -> NDArray[np.uint8]:
-    """Token numbers (length,) in prefix order, then END, then PAD."""
+def encode_program(program: Program | Sequence[Mapping[str, Any]], where: str = "The program") -> NDArray[np.uint8]:
+    """Token numbers (MAX_PROGRAM,) in prefix order, then END, then PAD."""
     checked = program if isinstance(program, Program) else Program.from_json(program, where)
     numbers: list[int] = []
 
@@ -87,9 +85,9 @@ def encode_program(
             write(one)
 
     write(len(checked.nodes) - 1)
-    if len(numbers) >= length:
-        raise DataError(f"{where}: it has {len(numbers)} steps; programs of at most {length - 1} can be learnt.")
-    row = np.zeros(length, np.uint8)
+    if len(numbers) >= MAX_PROGRAM:
+        raise DataError(f"{where}: it has {len(numbers)} steps; programs of at most {MAX_PROGRAM - 1} can be learnt.")
+    row = np.zeros(MAX_PROGRAM, np.uint8)
     row[: len(numbers)] = numbers
     row[len(numbers)] = END
     return row

@@ -86,7 +86,8 @@ class Cycle:
     def __call__(self, moment: Moment) -> Mapping[str, Tensor]:
         """lambda_G L_G, and lambda_C L_cycle from the step A_iter on."""
         config, batch = self.config, moment.batch
-        question = trimmed(batch.question)
+        # Without the columns that are padding in every row.
+        question = batch.question[:, : max(1, int((batch.question != PAD).any(0).sum()))]
         chances = answer_chances(moment.model, moment.output)
         condition = self.generator.condition(self.tap.features(moment.output, config.attended).float(), chances)
         logits = self.generator(condition, question)
@@ -107,14 +108,13 @@ class Cycle:
         drawn = written
         if config.unknown:
             written = hide_words(written, config.unknown)
-        again = padded(written, batch.question.shape[1])
+        missing = batch.question.shape[1] - written.shape[1]
+        again = F.pad(written, (0, missing), value=PAD)
         # The program of the original would tell a module network what to do; it must read the generated question.
         other = dataclasses.replace(batch, question=again, program=None)
         if config.through:
             steady = logits if config.feedback == "forced" else self.generator(condition, drawn)
-            soft = F.pad(
-                steady[:, : written.shape[1]].float().softmax(-1), (0, 0, 0, again.shape[1] - written.shape[1])
-            )
+            soft = F.pad(steady[:, : written.shape[1]].float().softmax(-1), (0, 0, 0, missing))
             with self.tap.soft_words(soft):
                 output = moment.model(other)
         else:
@@ -201,14 +201,3 @@ def hiding(share: float) -> Callable[[Batch, int], Batch]:
         )
 
     return apply
-
-
-def trimmed(question: Tensor) -> Tensor:
-    """Without the columns that are padding in every row."""
-    used = int((question != PAD).any(0).sum())
-    return question[:, : max(1, used)]
-
-
-def padded(question: Tensor, length: int) -> Tensor:
-    """As long as the model is used to."""
-    return F.pad(question, (0, length - question.shape[1]), value=PAD)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,19 +42,14 @@ class Writer:
         trained.model.to(device).eval()
         return cls(trained, generator.to(device).eval(), device)
 
-    def batches(self, examples: Sequence[Example]) -> Iterator[tuple[Sequence[Example], Batch]]:
-        encoder = Encoder(self.trained, self.device)
-        for start in range(0, len(examples), _AT_ONCE):
-            part = examples[start : start + _AT_ONCE]
-            yield (
-                part,
-                encoder.batch(
-                    [one.question for one in part],
-                    [one.image for one in part],
-                    [one.scene for one in part],
-                    [()] * len(part),
-                ),
-            )
+    @cached_property
+    def _encoder(self) -> Encoder:
+        return Encoder(self.trained, self.device)
+
+    def batch(self, examples: Sequence[Example], questions: Sequence[str]) -> Batch:
+        """These questions about the images and scenes of the examples."""
+        images, scenes = [one.image for one in examples], [one.scene for one in examples]
+        return self._encoder.batch(questions, images, scenes, [()] * len(questions))
 
     @torch.no_grad()
     def write(
@@ -68,7 +63,9 @@ class Writer:
         found: list[list[str]] = []
         with closing(Tap(self.trained.model)) as tap, torch.random.fork_rng():
             torch.manual_seed(seed)
-            for part, batch in self.batches(examples):
+            for start in range(0, len(examples), _AT_ONCE):
+                part = examples[start : start + _AT_ONCE]
+                batch = self.batch(part, [one.question for one in part])
                 condition = self._condition(part, batch, tap, true_answer, 0.0)
                 rows = [self.generator.write(condition, batch.question.shape[1], greedy=True)]
                 for _ in range(count - 1):
@@ -134,9 +131,7 @@ class RoundTrip:
             return [False] * len(texts)
         model, words = self.writer.trained.model, self.writer.trained.vocabulary
         asked = [example.question, *texts]
-        batch = Encoder(self.writer.trained, self.device).batch(
-            asked, [example.image] * len(asked), [example.scene] * len(asked), [()] * len(asked)
-        )
+        batch = self.writer.batch([example] * len(asked), asked)
         with closing(Tap(model)) as tap:
             output = model(batch)
             encoding: Any = tap.encoding
