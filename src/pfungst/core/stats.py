@@ -33,6 +33,7 @@ BOOTSTRAP_DRAWS = 2000
 PERMUTATION_DRAWS = 10_000
 MANY_CLUSTERS = 100_000
 """From here on clusters are drawn by their looks, where there are few enough of these."""
+_z = NormalDist().inv_cdf
 _CHUNK = 4_000_000  # random integers held at once
 _PIECE = 1 << 18  # clusters looked at together
 _LOOKS = 50  # clusters of one look, on average, that make it worth while
@@ -359,7 +360,3 @@ def count_flips(
     lost, won = int((before & ~after).sum()), int((~before & after).sum())
     other = int((~before & ~after & ~alike).sum())
     return Flips(lost, won, other, len(before) - lost - won - other)
-
-
-def _z(probability: float) -> float:
-    return NormalDist().inv_cdf(probability)

@@ -135,6 +135,7 @@ def harden(
     progress: Progress = no_progress,
 ) -> Hardened:
     """Train a model of the zoo further on the questions `clean` and on scenes that fooled it; write it to `out`."""
+    from pfungst.data.selection import select
     from pfungst.models import Trained
     from pfungst.players.zoo import ZooPlayer
     from pfungst.training import evaluate, fit, prepare
@@ -150,11 +151,12 @@ def harden(
             "The runs have fooling scenes of fewer than two images, too few to learn from some and check with others. "
             "Play more mini-games first."
         )
-    asked = _plain(clean)
+    # Found scenes have no choices, and all rows must be alike.
+    asked = list(select(clean, open_questions=True))
     sets = {
         "train": _named("train", [*asked, *learnt]),
         "held": _named("held", held),
-        "test": _named("test", _plain(test)),
+        "test": _named("test", select(test, open_questions=True)),
     }
     claim(out, config, model=trained.fingerprint, **{name: data.fingerprint for name, data in sets.items()})
     prepared = prepare(
@@ -231,11 +233,6 @@ def split_images(examples: Sequence[Example], share: float, seed: int) -> tuple[
     count = min(max(1, round(share * len(names))), len(names) - 1) if len(names) > 1 else 0
     held = set(np.random.default_rng([seed, 0xAD]).permutation(names)[:count].tolist())
     return [x for x in examples if x.image_id not in held], [x for x in examples if x.image_id in held]
-
-
-def _plain(data: Sequence[Example]) -> list[Example]:
-    """Questions without their choices: found scenes have none, and all rows must be alike."""
-    return [dataclasses.replace(example, choices=()) if example.choices else example for example in data]
 
 
 def _named(name: str, examples: Sequence[Example]) -> Dataset:

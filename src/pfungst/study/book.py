@@ -85,19 +85,18 @@ class Book:
         return self.database.write(lambda connection: self._add(connection, items))
 
     def _add(self, connection: Connection, items: Iterable[Item]) -> int:
-        rows = []
         draws = np.random.default_rng([self.settings.seed, connection.execute(queries.LAST_ITEM).scalar() or 0])
-        for item in items:
-            rows.append(
-                {
-                    "name": storable(item.name), "role": item.role, "stage": item.stage, "author": item.author,
-                    "condition": storable(item.condition), "source": storable(item.source),
-                    "content": item.content.to_json(), "about": storable(json.dumps(dict(item.about))),
-                    "gold": storable(json.dumps(dict(item.gold))), "answered": 0,
-                    "wanted": self.settings.wanted if item.wanted is None else item.wanted,
-                    "shuffle": int(draws.integers(queries.SHUFFLED)),
-                }
-            )  # fmt: skip
+        rows = [
+            {
+                "name": storable(item.name), "role": item.role, "stage": item.stage, "author": item.author,
+                "condition": storable(item.condition), "source": storable(item.source),
+                "content": item.content.to_json(), "about": storable(json.dumps(dict(item.about))),
+                "gold": storable(json.dumps(dict(item.gold))), "answered": 0,
+                "wanted": self.settings.wanted if item.wanted is None else item.wanted,
+                "shuffle": int(draws.integers(queries.SHUFFLED)),
+            }
+            for item in items
+        ]  # fmt: skip
         if rows:
             connection.execute(queries.ADD, rows)
         return len(rows)

@@ -166,8 +166,7 @@ def scenes(path: str | os.PathLike[str], *, split: str | None = None, skip_bad: 
     job = Job(str(place), [], [], ImageFinder(Listing, []), split=split, skip_bad=skip_bad)
     found: dict[str, Scene] = {}
     for chosen in job.choose(list(files)):
-        for image, scene in read_scenes(job, files[chosen]):
-            found[image] = scene
+        found.update(read_scenes(job, files[chosen]))
     return found
 
 
