@@ -5,13 +5,16 @@ Those that hang, leak or die in a process of their own are in tests/players/test
 
 from __future__ import annotations
 
+import enum
 import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import pfungst
@@ -70,6 +73,60 @@ def test_odd_text_is_an_answer_and_comes_back_as_it_was_said(text: str, tmp_path
     (tmp_path / "findings.json").unlink()
     pfungst.examine(again, DATA, ["control"], tmp_path)
     assert "<script>alert(1)" not in (tmp_path / "report.html").read_text("utf-8")
+
+
+class Said(str, enum.Enum):  # noqa: UP042 - str() of it is not what it holds
+    YES = "yes"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(np.str_("yes")),
+        Answer(Said.YES),
+        Answer("yes", np.float32(0.5), tuple(np.zeros(2, np.float32))),  # type: ignore[arg-type]
+        Answer("yes", scores=np.zeros(2, np.float32)),  # type: ignore[arg-type]
+        Answer("yes", thinking=None, stop=None, input_tokens=np.int64(3)),  # type: ignore[arg-type]
+    ],
+)
+def test_numbers_and_texts_of_numpy_are_stored_as_pythons(answer: Answer, tmp_path: Path) -> None:
+    data = Dataset("two", [replace(one, choices=("yes", "no")) for one in DATA], metric="exact")
+    pfungst.examine(Once(lambda queries: [answer for _ in queries]), data, ["control"], tmp_path)
+    again = Once(lambda queries: pytest.fail("asked again"))
+    (tmp_path / "findings.json").unlink()
+    run = pfungst.examine(again, data, ["control"], tmp_path)
+    assert run.findings[0].clean is not None and run.findings[0].clean.value == 1.0
+
+
+def test_what_cannot_be_stored_is_named_and_costs_its_query(tmp_path: Path) -> None:
+    player = saying(Answer("yes", confidence="high"))  # type: ignore[arg-type]
+    run = pfungst.examine(player, DATA, ["control"], tmp_path, max_errors=5)
+    assert any("cannot be stored (could not convert string to float: 'high')" in note for note in run.notes)
+
+
+@pytest.mark.parametrize("code", [0, "I leave"])
+def test_a_player_that_exits_fails_on_that_question_and_does_not_end_the_command(code: Any, tmp_path: Path) -> None:
+    def leave(question: str) -> str:
+        return sys.exit(code) if question == BAD else "yes"
+
+    run = pfungst.examine(leave, DATA, ["control"], tmp_path / "function")
+    assert any("2 queries got no answer" in note and "SystemExit" in note for note in run.notes)
+    player = Once(lambda queries: [sys.exit(code) if q.question == BAD else Answer("yes") for q in queries])
+    assert any("SystemExit" in note for note in pfungst.examine(player, DATA, ["control"], tmp_path / "object").notes)
+
+
+def test_a_run_that_ended_without_some_answers_ends_the_same_way_again(tmp_path: Path) -> None:
+    bad = {DATA[number].question for number in (1, 6, 11, 16)}
+
+    def answer(question: str) -> str:
+        if question in bad:
+            raise ValueError("too hard")
+        return "yes"
+
+    first = pfungst.examine(answer, DATA, ["control"], tmp_path)
+    again = pfungst.examine(answer, DATA, ["control"], tmp_path)
+    assert any("8 queries got no answer, so 4 trials are left out" in note for note in again.notes)
+    assert first.notes == again.notes and first.findings == again.findings
 
 
 def test_too_few_answers_cost_nothing_where_the_queries_can_be_asked_alone(tmp_path: Path) -> None:

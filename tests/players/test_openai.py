@@ -14,7 +14,8 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from pfungst.core import Answer, BytesImage, DataError, PlayerError, Query, UsageError
+from pfungst.core import Answer, BytesImage, DataError, PlayerDied, PlayerError, Query, UsageError
+from pfungst.core.errors import QueriesFailed
 from pfungst.players import OpenAIOptions, OpenAIPlayer, PartialAnswers, check_player, resolve
 from pfungst.players.openai import split_address
 from tests.players.api_server import Exchange, serving
@@ -363,26 +364,104 @@ def test_redirects_are_not_followed() -> None:
         assert server.count == 1
 
 
-def test_answers_under_way_are_kept_when_another_question_is_refused() -> None:
+def refusing_first(status: int, **error: Any) -> Any:
     refused = threading.Event()
 
     def behave(x: Exchange) -> None:
-        if "question 0" in x.prompt:
+        if x.prompt.startswith("question 0"):
             time.sleep(0.1)
             refused.set()
-            x.fail(400)
+            x.fail(status, **error)
         else:
             refused.wait(5)
             time.sleep(0.1)
             echo(x)
 
-    with serving(behave) as server:
+    return behave
+
+
+def test_answers_under_way_are_kept_when_the_server_asks_for_too_long_a_wait() -> None:
+    with serving(refusing_first(429, headers={"Retry-After": "3600"})) as server:
         received = []
-        with pytest.raises(PlayerError, match="400"):
+        with pytest.raises(PlayerError, match="429|asks to wait"):
             for pair in asking(server.url, concurrency=4).answer_iter(questions(40)):
                 received.append(pair)
         assert sorted(index for index, _ in received) == [1, 2, 3]
         assert server.count == 4
+
+
+def test_a_question_that_is_refused_costs_no_other_where_others_are_answered() -> None:
+    with serving(refusing_first(400)) as server:
+        received = []
+        with pytest.raises(QueriesFailed, match="400") as caught:
+            for pair in asking(server.url, concurrency=4).answer_iter(questions(40)):
+                received.append(pair)
+        assert sorted(index for index, _ in received) == list(range(1, 40))
+        assert list(caught.value.failed) == [0] and server.count == 40
+
+
+def test_where_all_that_is_under_way_is_refused_nothing_more_is_asked() -> None:
+    with serving(lambda x: x.fail(400, "because")) as server:
+        with pytest.raises(PlayerDied, match="400: because"):
+            asking(server.url, concurrency=4).answer(questions(40))
+        assert server.count <= 4
+
+
+@pytest.mark.parametrize("code", ["content_filter", "content_policy_violation"])
+def test_a_question_that_a_filter_keeps_from_the_model_is_an_empty_answer(code: str) -> None:
+    with serving(lambda x: x.fail(400, "filtered", code=code) if "question 1" in x.prompt else echo(x)) as server:
+        answers = asking(server.url).answer(questions(3))
+        assert [(answer.text != "", answer.stop) for answer in answers] == [
+            (True, "stop"),
+            (False, "content_filter"),
+            (True, "stop"),
+        ]
+        assert server.count == 3
+
+
+def test_questions_that_always_fail_do_not_bring_down_a_server_that_answers_all_others() -> None:
+    def behave(x: Exchange) -> None:
+        number = int(x.prompt.split()[1])
+        if number % 10 == 3:
+            x.fail(500, "broken") if number % 20 == 3 else x.say(None)
+        else:
+            echo(x)
+
+    with serving(behave) as server:
+        player, received = asking(server.url, retries=4), []
+        with pytest.raises(QueriesFailed, match="broken|without text") as caught:
+            for pair in player.answer_iter(questions(40)):
+                received.append(pair)
+        assert len(received) == 36 and sorted(caught.value.failed) == [3, 13, 23, 33]
+        before = server.count
+        with pytest.raises(QueriesFailed):  # and not where nothing else is left to ask
+            player.answer([questions(40)[index] for index in (3, 13, 23, 33)])
+        assert server.count - before <= 4 * 5
+
+
+def test_an_answer_that_never_began_is_empty_where_others_did() -> None:
+    def behave(x: Exchange) -> None:
+        x.say("", finish_reason="length") if x.prompt.startswith("question 5") else echo(x)
+
+    with serving(behave) as server:
+        player = asking(server.url, concurrency=1)
+        answers = player.answer(questions(10))
+    assert [answer.text for answer in answers].count("") == 1 and answers[5].stop == "length"
+    assert player.notes == (
+        "1 reply reached max_tokens before an answer began. To let the model finish, raise the option max_tokens.",
+    )
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        lambda x: x.send(b'\xef\xbb\xbf{"choices": [{"message": {"content": "red"}}]}'),
+        lambda x: x.json({"choices": [{"message": {"content": "red"}}]}, status=201),
+    ],
+)
+def test_a_byte_order_mark_and_other_kinds_of_success_are_no_failures(reply: Any) -> None:
+    with serving(reply) as server:
+        assert asking(server.url).answer([Query("what?")]) == [Answer("red")]
 
 
 def test_a_dead_server_stops_the_run_soon_and_says_so() -> None:

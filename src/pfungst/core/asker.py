@@ -8,6 +8,7 @@ tells how far it is.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -184,8 +185,14 @@ class Asker:
                 told = time.monotonic()
                 self.progress(self._with_usage(what), before + len(known), total)
 
-        # What a search before this gave up does not count.
-        self._put(open_queries, known, tell, tolerate and self.failed + tolerate)
+        patience = self._patience
+        if len(open_queries) <= min(tolerate, len(known)):  # those that failed before, it may be, and may fail again
+            self._patience = sys.maxsize
+        try:
+            # What a search before this gave up does not count.
+            self._put(open_queries, known, tell, tolerate and self.failed + tolerate)
+        finally:
+            self._patience = patience
         if self._last_failure is not None and not known:
             raise self._last_failure
         if len(known) < len(queries):
@@ -359,19 +366,44 @@ def _valid(player: Player, answer: Answer, query: Query) -> Answer:
     if not isinstance(answer, Answer) or not isinstance(answer.text, str):
         raise PlayerError(
             f"{player.name} must answer with pfungst.core.Answer(text), but gave {type(answer).__name__} "
-            f"to {query.question!r:.80}."
+            f"to {query.question[:80]!r}."
         )
     if len(answer.text) > LONGEST_ANSWER:
         raise PlayerError(
-            f"{player.name} answered {query.question!r:.80} with {len(answer.text):,} characters. At most "
+            f"{player.name} answered {query.question[:80]!r} with {len(answer.text):,} characters. At most "
             f"{LONGEST_ANSWER:,} are accepted as an answer."
         )
     if answer.scores is not None and len(answer.scores) != len(query.choices):
         raise PlayerError(
             f"{player.name} gave {len(answer.scores)} scores for {len(query.choices)} choices "
-            f"to {query.question!r:.80}."
+            f"to {query.question[:80]!r}."
         )
-    return answer
+    try:
+        return _plain(answer)
+    except (TypeError, ValueError) as error:
+        raise PlayerError(
+            f"{player.name} gave an answer to {query.question[:80]!r} that cannot be stored ({error})."
+        ) from None
+
+
+def _plain(answer: Answer) -> Answer:
+    """With the numbers and texts of Python itself: those of numpy or torch would be read back as others."""
+
+    def text(value: str | None) -> str:
+        return str.__str__(value or "")
+
+    return Answer(
+        text(answer.text),
+        None if answer.confidence is None else float(answer.confidence),
+        None if answer.scores is None else tuple(float(score) for score in answer.scores),
+        None if answer.raw is None else text(answer.raw),
+        text(answer.thinking),
+        text(answer.stop),
+        None if answer.input_tokens is None else int(answer.input_tokens),
+        None if answer.output_tokens is None else int(answer.output_tokens),
+        None if answer.seconds is None else float(answer.seconds),
+        answer.unread,
+    )
 
 
 @contextmanager
@@ -380,7 +412,7 @@ def _explained(player: Player, query: Query) -> Iterator[None]:
         yield
     except PfungstError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a model that leaves must not end the command as if all were done
         raise PlayerError(
             f"{player.name} failed near the question {query.question[:80]!r}: {type(error).__name__}: {error}. "
             "The answers before it are kept; run the same command again to resume."

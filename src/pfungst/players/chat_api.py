@@ -8,13 +8,17 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from pfungst.core import Answer, BudgetSpent, PlayerDied, Query
+from pfungst.core import Answer, BudgetSpent, PlayerDied, PlayerError, Query
 from pfungst.players.options import OpenAIOptions
 from pfungst.players.patience import retry_after
 from pfungst.players.png import DataURLs
 
 _PASSING = frozenset({408, 409, 425, 429})
 _LASTING_5XX = frozenset({501, 505})
+_GATEWAYS = frozenset({502, 503, 504})
+_FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "moderation_blocked"})
+_FILTERED = b'{"choices": [{"finish_reason": "content_filter"}]}'
+"""What other servers reply where their filter kept a question or an image from the model."""
 
 Body = tuple[bytes, ...]
 """A request in pieces: the image, which many requests share, is a piece of its own."""
@@ -24,8 +28,16 @@ class Fatal(PlayerDied):
     """Asking on is no use: the same would happen to every question."""
 
 
+class AllFailing(Fatal):
+    """The servers reply, but with errors, to one question after the other."""
+
+
 class Spent(Fatal, BudgetSpent):
     """The money is spent."""
+
+
+class Unfit(PlayerError):
+    """A request that the server does not take. Where it takes others, the question or its image is why."""
 
 
 class Refused(Exception):
@@ -38,13 +50,17 @@ class Passing(Exception):
     wait: seconds that the server asks for.
     alive: the server is up, it just does not want to answer now.
     pushed: it asks for less, or could not keep up.
+    replied: it said something, so the question itself may be why.
     """
 
-    def __init__(self, reason: str, wait: float | None = None, alive: bool = False, pushed: bool = False) -> None:
+    def __init__(
+        self, reason: str, wait: float | None = None, alive: bool = False, pushed: bool = False, replied: bool = False
+    ) -> None:
         super().__init__(reason)
         self.wait = wait
         self.alive = alive
         self.pushed = pushed
+        self.replied = replied
 
 
 class Chat:
@@ -87,32 +103,37 @@ class Chat:
 
     def parse(self, payload: bytes) -> dict[str, Any]:
         """The object that a reply holds."""
-        text = payload.decode("utf-8", "replace")
+        text = payload.decode("utf-8-sig", "replace")
         try:
             parsed = json.loads(text)
         except (ValueError, RecursionError):
-            raise Passing(f"a reply that is not JSON: '{one_line(text)}'") from None
+            raise Passing(f"a reply that is not JSON: '{one_line(text)}'", replied=True) from None
         if not isinstance(parsed, dict):
-            raise Passing(f"a reply that is not an object: '{one_line(text)}'")
+            raise Passing(f"a reply that is not an object: '{one_line(text)}'", replied=True)
         return parsed
 
-    def read(self, reply: Mapping[str, Any], used: tuple[int | None, int | None], seconds: float) -> Answer:
-        """The reply as it was said; a matcher reads the answer in it. `used`: tokens in and out."""
+    def read(
+        self, reply: Mapping[str, Any], used: tuple[int | None, int | None], seconds: float, others: bool = False
+    ) -> Answer:
+        """The reply as it was said; a matcher reads the answer in it. `used`: tokens in and out. `others`: whether the
+        model has answered other questions."""
         choices = reply.get("choices")
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-            raise Passing(f"a reply without choices: '{one_line(json.dumps(reply))}'")
+            raise Passing(f"a reply without choices: '{one_line(json.dumps(reply))}'", replied=True)
         choice = choices[0]
         message = choice.get("message")
         text = _text(message if isinstance(message, dict) else {})
         if text is None and choice.get("finish_reason") == "content_filter":
             text = ""
         if not text and choice.get("finish_reason") == "length":
-            raise Fatal(
-                f"The model '{self._model}' reached max_tokens ({self._options.max_tokens}) before its answer began. "
-                f"Raise the option max_tokens."
-            )
+            text = ""
+            if not others:
+                raise Fatal(
+                    f"The model '{self._model}' reached max_tokens ({self._options.max_tokens}) before its answer "
+                    f"began. Raise the option max_tokens."
+                )
         if text is None:
-            raise Passing(f"a reply without text: '{one_line(json.dumps(choice))}'")
+            raise Passing(f"a reply without text: '{one_line(json.dumps(choice))}'", replied=True)
         plain, stop = text.strip(), choice.get("finish_reason")
         return Answer(
             plain,
@@ -125,32 +146,35 @@ class Chat:
             seconds=seconds,
         )
 
-    def refuse(self, status: int, headers: Mapping[str, str], payload: bytes, query: Query, server: str) -> Exception:
-        """What a reply with another status than 200 means."""
+    def refuse(self, status: int, headers: Mapping[str, str], payload: bytes, query: Query, server: str) -> bytes:
+        """What a reply without success means: raised, or returned as the reply that it stands for."""
         message, code = _error(payload.decode("utf-8", "replace"))
+        if status in (400, 403) and code in _FILTER_CODES:
+            return _FILTERED
         said = f"{status}: {one_line(message)}" if message else str(status)
         passing = status in _PASSING or (status >= 500 and status not in _LASTING_5XX)
         if passing and code != "insufficient_quota":
             wait = retry_after(headers)
             asks_for_less = status == 429 or wait is not None
-            return Passing(said, wait, alive=asks_for_less, pushed=asks_for_less)
+            replied = status >= 500 and status not in _GATEWAYS
+            raise Passing(said, wait, alive=asks_for_less, pushed=asks_for_less, replied=replied)
         begins = f"The server at {server} refused the request ({said})."
         if status in (401, 403):
-            return Refused(
+            raise Refused(
                 f"{begins} It refused the key: name the environment variable that holds it with the option api_key_env."
             )
         if status == 404:
-            return Refused(
+            raise Refused(
                 f"{begins} Check that it serves the model '{self._model}' and that the address ends as it should "
                 "(often /v1)."
             )
         if 300 <= status < 400:
-            return Refused(
+            raise Refused(
                 f"{begins} It redirects to '{one_line(headers.get('location', ''))}': use that address if it is right."
             )
         if status in (402, 429):
-            return Refused(f"{begins} The account has no quota left.")
-        return Fatal(
+            raise Refused(f"{begins} The account has no quota left.")
+        raise Unfit(
             f"{begins} It happened with the question '{query.question:.80}'. Check the options this model may not "
             "accept (max_tokens, seed, temperature, logprobs, detail, extra) and the size of the image."
         )

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from itertools import count
 
 from pfungst.core import Answer, PfungstError, PlayerError, Query
+from pfungst.core.errors import QueriesFailed
 from pfungst.players.background import Background
-from pfungst.players.chat_api import Body, Chat, Fatal, Passing, Refused
+from pfungst.players.chat_api import AllFailing, Body, Chat, Fatal, Passing, Refused, Unfit
 from pfungst.players.options import OpenAIOptions
 from pfungst.players.ordering import by_image
 from pfungst.players.patience import backoff
@@ -39,6 +40,8 @@ class _Asked:
     """Why it could not be put into words and pixels."""
     tries: int = 0
     failed_at: Server | None = None
+    failure: str = ""
+    """What went wrong the last time."""
 
 
 class Dispatcher:
@@ -61,17 +64,24 @@ class Dispatcher:
         the last answer there is."""
         call = _Call(self, queries)
         self.background.call(call.begin)
-        failures: list[Exception] = []
+        failed: dict[int, PfungstError] = {}
+        fatal: Exception | None = None
         try:
             while (came := call.done.get()) is not None:
                 if isinstance(came, Exception):
-                    failures.append(came)
+                    fatal = fatal or came
+                elif isinstance(came, tuple):
+                    failed[came[0]] = came[1]
                 else:
                     yield came
         finally:
             self.background.call(call.end)
-        if failures:
-            raise next((error for error in failures if isinstance(error, Fatal)), failures[0])
+        if fatal is not None:
+            raise fatal
+        if failed and not any(isinstance(error, PlayerError) for error in failed.values()):
+            raise next(iter(failed.values()))  # an image that cannot be read: no server was asked
+        if failed:
+            raise QueriesFailed({index: str(error) for index, error in failed.items()})
 
     @property
     def threads(self) -> ThreadPoolExecutor:
@@ -85,7 +95,10 @@ class _Call:
     """One call of `ask`. Its methods run in the loop's thread."""
 
     def __init__(self, dispatcher: Dispatcher, queries: Sequence[Query]) -> None:
-        self.done: queue.SimpleQueue[list[tuple[int, Answer]] | Exception | None] = queue.SimpleQueue()
+        self.done: queue.SimpleQueue[list[tuple[int, Answer]] | tuple[int, PfungstError] | Exception | None] = (
+            queue.SimpleQueue()
+        )
+        """Answers, a question that failed with the reason, why nothing more is asked, the end."""
         self._came: list[tuple[int, Answer]] = []
         self._home = dispatcher
         self._queries = queries
@@ -100,6 +113,8 @@ class _Call:
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = float("inf")
+        self._refused: list[tuple[int, Unfit]] = []
+        """Questions that were refused before any other was answered: this may happen to all of them."""
         self._stopping = False
         self._ended = False
 
@@ -127,8 +142,10 @@ class _Call:
                 self._wait_no_more(heapq.heappop(self._later)[2])
             try:
                 self._send_all(now)
+            except AllFailing as error:
+                self._give_up(error)
             except Fatal as error:
-                self._fail(error)
+                self._end_with(error)
         if not self._stopping:
             self._prepare()
             self._set_timer(now)
@@ -147,6 +164,15 @@ class _Call:
 
     def _send_all(self, now: float) -> None:
         home = self._home
+        if self._refused:
+            if home.meter.answers or not (self._tasks or self._preparing or self._open):
+                while self._refused:
+                    index, error = self._refused.pop()
+                    self._fail(index, error)
+            elif self._tasks:  # their replies will tell
+                return
+            else:
+                raise Fatal(str(self._refused[0][1]))
         if self._open:
             home.servers.check()
         for line in (self._again, self._ready):
@@ -170,13 +196,16 @@ class _Call:
         except Passing as failure:
             asked.failed_at = server
             asked.tries += 1
-            self._try_again(asked, failure, server)
+            asked.failure = str(failure)
+            self._try_again(asked, server)
         except Refused:
             asked.failed_at = server
             if not self._stopping:
                 self._again.append(asked)
+        except Unfit as error:
+            self._refused.append((asked.index, error))
         except Exception as error:
-            self._fail(error)
+            self._end_with(error)
         else:
             if not self._came:
                 asyncio.get_running_loop().call_later(_GATHER_SECONDS, self._hand_over)
@@ -187,21 +216,18 @@ class _Call:
             for call in list(home.calls):  # a place at a server is free: for another call as well
                 call._go_on()
 
-    def _try_again(self, asked: _Asked, failure: Passing, server: Server) -> None:
+    def _try_again(self, asked: _Asked, server: Server) -> None:
         if self._stopping:
             return
         if asked.tries > self._home.options.retries:
             try:
                 self._home.servers.check()
+            except AllFailing:
+                pass
             except Fatal as error:
-                self._fail(error)
+                self._end_with(error)
                 return
-            self._fail(
-                PlayerError(
-                    f"The question '{asked.query.question:.80}' failed {asked.tries} times at {server.name} "
-                    f"(last: {failure}). Run again: answers already received are kept."
-                )
-            )
+            self._fail_all([asked])
             return
         # It keeps its place at that server while it waits: a server that fails is asked less. A server that asks for
         # time is closed as long as it says; another may be asked before.
@@ -214,11 +240,37 @@ class _Call:
         asked.failed_at.under_way -= 1
         self._again.append(asked)
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, index: int, error: Exception) -> None:
         """A question that failed for good; the others go on, unless the same would happen to them."""
+        if isinstance(error, PfungstError):
+            self.done.put((index, error))
+        else:
+            self._end_with(error)
+
+    def _fail_all(self, all_asked: Sequence[_Asked]) -> None:
+        for asked in all_asked:
+            assert asked.failed_at is not None
+            sentence = (
+                f"The question '{asked.query.question:.80}' failed {asked.tries} times at {asked.failed_at.name} "
+                f"(last: {asked.failure}). Run again: answers already received are kept."
+            )
+            self.done.put((asked.index, PlayerError(sentence)))
+
+    def _give_up(self, error: AllFailing) -> None:
+        """Every question that is left has failed: so these do, or, where others were never asked, the server is
+        down."""
+        if self._ready or self._preparing or self._left:
+            self._end_with(error)
+            return
+        for _, _, asked in self._later:
+            self._wait_no_more(asked)
+        self._later.clear()
+        self._fail_all(self._again)
+        self._again.clear()
+
+    def _end_with(self, error: Exception) -> None:
         self.done.put(error)
-        if isinstance(error, Fatal) or not isinstance(error, PfungstError):
-            self._stop()
+        self._stop()
 
     def _stop(self) -> None:
         """Ask nothing more; replies under way are waited for."""
@@ -284,7 +336,7 @@ class _Call:
         self._preparing -= 1
         for one in asked:
             if one.error is not None:
-                self._fail(one.error)
+                self._fail(one.index, one.error)
             elif not self._stopping:
                 self._ready.append(one)
         self._go_on()

@@ -67,7 +67,7 @@ class FunctionPlayer:
                 said = self._call(image, query)
             except PfungstError:
                 raise
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 raise PlayerError(
                     f"{self.name} failed on the question '{query.question}': {describe(error)}"
                 ) from error

@@ -38,8 +38,8 @@ class OpenAIPlayer:
 
     Images travel as PNG data URLs with unchanged pixels. Failures that may pass (no connection, cut or unreadable
     replies, slow replies, 408, 409, 425, 429, 5xx) are tried again, `retries` times at most, with growing waits and as
-    long as the server asks (`Retry-After`); failures that will not pass (400, 401, 403, 404 ...) stop at once, and so
-    does a server that failed many times in a row. A multiple choice is asked with lettered options. Replies are kept as
+    long as the server asks (`Retry-After`); failures that will not pass (401, 403, 404 ...) stop at once, and so does a
+    server that failed many times in a row. A question that is refused (400 ...) fails alone where others are answered. A multiple choice is asked with lettered options. Replies are kept as
     they were said; the matcher `lenient` reads them unless the user names another.
 
     `answer_iter` yields answers as they come. When a question fails for good the others are still yielded before
@@ -88,8 +88,11 @@ class OpenAIPlayer:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What each server did, where there are several or one failed."""
-        return self._dispatcher.servers.notes
+        """What each server did, where there are several or one failed, and how many answers never began."""
+        cut = self._dispatcher.meter.cut
+        said = f"{'1 reply' if cut == 1 else f'{cut:,} replies'} reached max_tokens before an answer began."
+        more = [f"{said} To let the model finish, raise the option max_tokens."] if cut else []
+        return (*self._dispatcher.servers.notes, *more)
 
     def answer(self, queries: Sequence[Query]) -> list[Answer]:
         received: dict[int, Answer] = {}

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from pfungst.core import Answer, Query
-from pfungst.players.chat_api import Body, Chat, Fatal, Passing, Refused, Spent, one_line, tokens
+from pfungst.players.chat_api import AllFailing, Body, Chat, Fatal, Passing, Refused, Spent, Unfit, one_line, tokens
 from pfungst.players.http import Connections, HTTPFailure, NoConnection, NoReply, TooLong
 from pfungst.players.options import OpenAIOptions
 from pfungst.players.patience import Limit, Usage
@@ -41,6 +41,8 @@ class Server:
         self.under_way = 0
         self.down: str = ""
         """Why it is left, in a sentence; empty while it is up."""
+        self.replies_badly = False
+        """Its last failure was a reply, so the questions may be why."""
         self.open_at: float = 0.0
         """When it may be asked again (monotonic seconds)."""
         self.replies: int = 0
@@ -70,14 +72,15 @@ class Server:
             used = tokens(reply)
             usage.count(*used)
             now = time.monotonic()
-            answer = chat.read(reply, used, now - sent)
-        except (Passing, Refused, Fatal) as failure:
+            answer = chat.read(reply, used, now - sent, others=usage.answers > 0)
+        except (Passing, Refused, Fatal, Unfit) as failure:
             if self._key:  # some servers quote it back
                 failure.args = (str(failure).replace(self._key, "[key]"),)
             self._failed(failure, sent)
             raise
         self.replies += 1
         usage.answers += 1
+        usage.cut += not answer.text and answer.stop == "length"
         self._limit.answered(now - sent, now)
         if self._failures_in_a_row:
             self.start_afresh()
@@ -91,7 +94,7 @@ class Server:
         except NoReply:  # it is there, and has too much to do
             raise Passing(f"no whole reply within {self._options.timeout:g} s", pushed=True) from None
         except TooLong:
-            raise Passing("a reply of more than 16 MiB", alive=True) from None
+            raise Passing("a reply of more than 16 MiB", alive=True, replied=True) from None
         except ssl.SSLCertVerificationError as error:
             raise Refused(
                 f"The certificate of the server at {self.name} is not trusted ({one_line(error.verify_message)}). Name "
@@ -104,13 +107,13 @@ class Server:
         payload = reply.body
         if self._key:
             payload = payload.replace(self._key.encode(), b"[key]")
-        if reply.status != 200:
-            raise chat.refuse(reply.status, reply.headers, payload, query, self.name)
+        if not 200 <= reply.status < 300:
+            return chat.refuse(reply.status, reply.headers, payload, query, self.name)
         return payload
 
     def _failed(self, failure: Exception, sent: float) -> None:
         now = time.monotonic()
-        if isinstance(failure, Fatal):
+        if isinstance(failure, Fatal | Unfit):
             return
         if isinstance(failure, Refused):
             self._leave(str(failure), math.inf)
@@ -131,6 +134,7 @@ class Server:
             self.down = ""
         else:
             self._failures_in_a_row += 1
+            self.replies_badly = failure.replied
             if self.down or self._failures_in_a_row >= self._breaker:
                 self._leave(
                     f"The server at {self.name} failed {self._failures_in_a_row} times in a row and is considered down "
@@ -189,10 +193,11 @@ class Servers:
         return min((server.open_at for server in self._all if server.open_at > now), default=math.inf)
 
     def check(self) -> None:
-        """Raise Fatal where nobody is left to ask."""
+        """Raise Fatal where nobody is left to ask; AllFailing where this may be due to the questions."""
         if all(server.down for server in self._all):
             said = " ".join(server.down for server in self._all)
-            raise Fatal(said if len(self._all) == 1 else f"None of the {len(self._all)} servers answers. {said}")
+            kind = AllFailing if all(server.replies_badly for server in self._all) else Fatal
+            raise kind(said if len(self._all) == 1 else f"None of the {len(self._all)} servers answers. {said}")
 
     def start_afresh(self) -> None:
         """Whoever asks again after all were down, having mended them, is not refused for what was."""
@@ -213,6 +218,8 @@ class Meter:
     def __init__(self, options: OpenAIOptions) -> None:
         self._options = options
         self.requests = self.answers = self.retries = self._prompt = self._completion = 0
+        self.cut: int = 0
+        """Answers that never began, because the model reached max_tokens before."""
         self._spend = 0.0
 
     @property
