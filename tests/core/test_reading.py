@@ -81,6 +81,20 @@ def test_a_run_says_when_only_spelling_stands_between_answers_and_truth(tmp_path
     assert any("100.0% would be if case, punctuation and articles did not count" in note for note in run.notes)
 
 
+def test_a_refusal_that_is_the_right_answer_word_for_word_is_read(tmp_path: Path) -> None:
+    class Careful:
+        name, fingerprint, matcher = "careful", "1", "lenient"
+
+        def answer(self, queries):
+            return [Answer("unanswerable") for _ in queries]
+
+    people = [("unanswerable",) * 10, ("unanswerable",) * 2 + ("red",) * 8, ("red",) * 10]
+    examples = [Example(str(n), f"What {n}?", answers=said, answer_type="other") for n, said in enumerate(people)]
+    run = pfungst.examine(Careful(), Dataset("d", examples, "vqa", "d"), ["control"], tmp_path / "run")
+    assert run.findings[0].clean.value == pytest.approx((1 + 0.6 + 0) / 3)
+    assert any("2 of 6 replies could not be read" in note for note in run.notes)
+
+
 def test_a_run_is_at_hand_in_python(run) -> None:
     assert repr(run) == f"Run({str(run.path)!r}: control)"
     assert "<td>control</td>" in run._repr_html_() and "<script" not in run._repr_html_()

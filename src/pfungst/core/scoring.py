@@ -87,6 +87,8 @@ class Scoring:
             text = cast(AskingMatcher, matcher).read(asked, answer)
         else:
             text = matcher(answer.reply, asked.choices, asked.answer_type)
+        if text is None and not asked.choices and _is_right_as_it_is(answer.reply, asked):
+            text = answer.reply.strip()
         return read_as(answer, text)
 
     def notes(self) -> tuple[str, ...]:
@@ -94,6 +96,13 @@ class Scoring:
         asking: tuple[object, ...] = (self.score, self.matcher)
         players = [part.player for part in asking if isinstance(part, AskingPart)]
         return tuple(f"{player.name}, the judge: {note}" for player in players for note in notes_of(player))
+
+
+def _is_right_as_it_is(reply: str, asked: Example) -> bool:
+    """Whether a reply is a right answer word for word: "unanswerable" is a refusal, but also what people said about
+    many images of VizWiz."""
+    said = reply.strip().casefold()
+    return bool(said) and said in {one.strip().casefold() for one in (*asked.answers, asked.target or "")}
 
 
 def read_as(answer: Answer, text: str | None) -> Answer:
