@@ -289,6 +289,13 @@ def test_tls_goes_through_a_proxy_in_a_tunnel(certificate: Path, monkeypatch: py
     assert asked == [b"CONNECT secure.test:443 HTTP/1.1", b"CONNECT closed.test:443 HTTP/1.1"]
 
 
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8000", "[::1]:8000", "0.0.0.0:8000"])
+def test_no_proxy_stands_between_this_machine_and_itself(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://proxy.test:3128")
+    monkeypatch.delenv("no_proxy", raising=False)
+    assert Connections(f"http://{host}/v1", {}, 1, 1)._proxy is None
+
+
 def test_a_proxy_of_another_kind_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("https_proxy", "socks5://localhost:1")
     monkeypatch.delenv("no_proxy", raising=False)

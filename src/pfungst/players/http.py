@@ -287,7 +287,7 @@ def _unpacked(body: bytes, packing: str) -> bytes:
 def _proxy(parts: SplitResult) -> SplitResult | None:
     """The proxy that the environment names; none on the way to this machine itself."""
     host = parts.hostname or ""
-    if _is_loopback(host) or urllib.request.proxy_bypass(host):
+    if is_here(host) or urllib.request.proxy_bypass(host):
         return None
     proxies = urllib.request.getproxies()
     named = proxies.get(parts.scheme) or proxies.get("all")
@@ -307,10 +307,6 @@ def _proxy_authorization(proxy: SplitResult) -> dict[str, str]:
         return {}
     words = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
     return {"Proxy-Authorization": f"Basic {base64.b64encode(words.encode()).decode('ascii')}"}
-
-
-def _is_loopback(host: str) -> bool:
-    return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
 
 
 def _is_address(host: str) -> bool:
