@@ -209,3 +209,20 @@ def test_a_long_reply_is_read(piece: str) -> None:
     for choices, kind in ((COLOURS, ""), ((), "number"), ((), "yes/no"), ((), "other")):
         read(reply, choices, kind)
     assert read("<think>" + reply + "</think>B", COLOURS) == COLOURS[1]
+
+
+@pytest.mark.parametrize("reply", ["B (red)", "B red", "A (blue)", "**B** (Red)"])
+def test_a_letter_with_the_text_of_another_option_is_unread(reply: str) -> None:
+    assert read(reply, ["red", "blue", "green"]) is None
+
+
+@pytest.mark.parametrize("reply", ["La réponse est B.", "La bonne réponse est la B", "B (blue)", "B blue", "A blue"])
+def test_an_option_that_is_named_in_one_way_is_read(reply: str) -> None:
+    assert read(reply, ["red", "blue", "green"]) == "blue"
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"), [("نعم", "yes"), ("لا", "no"), ("Evet.", "yes"), ("hayır", "no"), ("Nee", "no")]
+)
+def test_yes_and_no_in_other_languages(reply: str, answer: str) -> None:
+    assert read(reply, kind="yes/no") == answer

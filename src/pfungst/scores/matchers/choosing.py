@@ -221,6 +221,7 @@ def _letter(text: str, options: Options) -> tuple[Reading, str] | None:
         or (letter.islower() and not rest.strip(" .)"))
         or (own and letter.isupper() and rest[:1] in " .:)-–,")
         or (letter.isupper() and bool(_EXPLAINS.match(rest)))
+        or (letter.isupper() and (letter not in "AI" or rest.lstrip()[:1] == "(") and bool(options.equal(tail)))
     )
     if not certain or _DENIED.match(rest):
         return None

@@ -26,7 +26,7 @@ CUE = re.compile(
     rf"|(?:正确)?(?:答案|选项)(?:应该)?(?:是|为|:)\s*:?\s*|(?:故|应|所以|因此)选(?:择)?\s*:?\s*|(?:答え|正解|解答)は\s*:?\s*|(?:정답|답)(?:은|"
     rf":)\s*:?\s*"
     rf"|\b(?:respuesta|réponse|antwort|risposta|resposta|ответ)(?:\s+(?:correcta|correcte|richtige|corretta|"
-    rf"correta))?\s*(?:es|est|ist|lautet|è|é|:)\s*:?\s*",
+    rf"correta))?\s*(?:est|es|ist|lautet|è|é|:)\s*:?\s*",
     re.I,
 )
 """What comes next is meant as the answer."""

@@ -9,10 +9,15 @@ from pfungst.scores.matchers.words import listed, sentences
 
 _WORDS = {
     **dict.fromkeys(
-        listed("yes yeah yep yup y true correct affirmative sí oui ja да sim 是 是的 对 有 はい 예 네"), "yes"
+        listed("yes yeah yep yup y true correct affirmative sí sì oui ja да sim evet tak نعم 是 是的 对 有 はい 예 네"),
+        "yes",
     ),
     **dict.fromkeys(
-        listed("no nope nah n false incorrect negative non nein нет não 不是 否 没有 不 いいえ 아니요 아니오"), "no"
+        listed(
+            "no nope nah n false incorrect negative non nein nee нет não hayır nie لا "
+            "不是 否 没有 不 いいえ 아니요 아니오"
+        ),
+        "no",
     ),
 }
 _WHOLE = {
