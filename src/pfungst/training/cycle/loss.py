@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -93,14 +93,11 @@ class Cycle:
         logits = self.generator(condition, question)
         losses = {"question": config.lambda_g * self.generator.loss(logits, question)}
         if config.lambda_c and moment.step >= self.start:
-            encoding = self.tap.encoding
-            losses["cycle"] = config.lambda_c * self._cycle(moment, question, condition, logits, encoding)
+            losses["cycle"] = config.lambda_c * self._cycle(moment, question, condition, logits)
         return losses
 
-    def _cycle(
-        self, moment: Moment, question: Tensor, condition: Tensor, logits: Tensor, encoding: Tensor | None
-    ) -> Tensor:
-        config, batch = self.config, moment.batch
+    def _cycle(self, moment: Moment, question: Tensor, condition: Tensor, logits: Tensor) -> Tensor:
+        config, batch, encoding = self.config, moment.batch, self.tap.encoding
         if config.feedback == "forced":
             written = self.generator.substitute(logits, question)
         else:
@@ -112,12 +109,12 @@ class Cycle:
         again = F.pad(written, (0, missing), value=PAD)
         # The program of the original would tell a module network what to do; it must read the generated question.
         other = dataclasses.replace(batch, question=again, program=None)
+        chances: AbstractContextManager[None] = nullcontext()
         if config.through:
             steady = logits if config.feedback == "forced" else self.generator(condition, drawn)
             soft = F.pad(steady[:, : written.shape[1]].float().softmax(-1), (0, 0, 0, missing))
-            with self.tap.soft_words(soft):
-                output = moment.model(other)
-        else:
+            chances = self.tap.soft_words(soft)
+        with chances:
             output = moment.model(other)
         keep = torch.ones(len(batch), dtype=torch.bool, device=again.device)
         if config.gating:
