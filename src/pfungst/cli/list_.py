@@ -179,6 +179,7 @@ _LINES = {
     "anls": "edit distance to the target, 0 from half of the length on",
     "contains": "the target appears in the answer, as whole words",
     "relaxed": "a number may be 5% off, anything else must be equal",
+    "any": "the answer is one of the right ones",
     "asked": "asked:POOL, questions that people asked about other images, with the same content words",
     "learnt": "learnt:FOLDER, a paraphraser that `pfungst reproduce paraphraser` trained",
     "rules": "grammatical rules for wh- and yes/no questions, with a check of the meaning",
