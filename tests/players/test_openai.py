@@ -439,6 +439,25 @@ def test_questions_that_always_fail_do_not_bring_down_a_server_that_answers_all_
         assert server.count - before <= 4 * 5
 
 
+def test_questions_that_always_fail_do_not_keep_others_from_being_asked() -> None:
+    def behave(x: Exchange) -> None:
+        x.fail(500, "broken") if int(x.prompt.split()[1]) < 8 else echo(x)
+
+    with serving(behave) as server:
+        player, received = asking(server.url, retries=4, concurrency=4), []
+        with pytest.raises(QueriesFailed, match="broken") as caught:
+            for pair in player.answer_iter(questions(40)):
+                received.append(pair)
+    assert len(received) == 32 and sorted(caught.value.failed) == list(range(8))
+
+
+def test_a_server_that_replies_to_everything_with_an_error_is_soon_considered_down() -> None:
+    with serving(lambda x: x.fail(500, "broken")) as server:
+        with pytest.raises(PlayerDied, match=r"considered down \(last: 500: broken\)"):
+            asking(server.url, concurrency=4).answer(questions(100))
+        assert server.count <= 10 + 4 + 3
+
+
 def test_an_answer_that_never_began_is_empty_where_others_did() -> None:
     def behave(x: Exchange) -> None:
         x.say("", finish_reason="length") if x.prompt.startswith("question 5") else echo(x)

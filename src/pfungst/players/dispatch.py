@@ -24,6 +24,8 @@ from pfungst.players.servers import Meter, Server, Servers
 
 _TOGETHER = 16
 """Questions that one thread prepares before it hands them over."""
+_OTHERS = 3
+"""New questions that a server gets that replies with errors to all others, before it is considered down."""
 _GATHER_SECONDS = 0.003
 """How long a reply may wait for others that are stored with it."""
 _THREADS = min(4, os.cpu_count() or 1)
@@ -115,6 +117,9 @@ class _Call:
         self._timer_due = float("inf")
         self._refused: list[tuple[int, Unfit]] = []
         """Questions that were refused before any other was answered: this may happen to all of them."""
+        self._other: asyncio.Task[None] | None = None
+        self._others = 0
+        """Since the last answer: new questions that were asked because those before them failed."""
         self._stopping = False
         self._ended = False
 
@@ -181,13 +186,16 @@ class _Call:
                 server = home.servers.pick(now, line[0].failed_at)
                 if server is None:
                     break
-                asked = line.popleft()
-                home.meter.requests += 1
-                home.meter.retries += asked.tries > 0
-                # Counted before the task runs, so that the next pick knows.
-                server.under_way += 1
-                task = asyncio.get_running_loop().create_task(self._ask(asked, server))
-                self._tasks.add(task)
+                self._send(line.popleft(), server)
+
+    def _send(self, asked: _Asked, server: Server) -> asyncio.Task[None]:
+        self._home.meter.requests += 1
+        self._home.meter.retries += asked.tries > 0
+        # Counted before the task runs, so that the next pick knows.
+        server.under_way += 1
+        task = asyncio.get_running_loop().create_task(self._ask(asked, server))
+        self._tasks.add(task)
+        return task
 
     async def _ask(self, asked: _Asked, server: Server) -> None:
         home = self._home
@@ -207,6 +215,7 @@ class _Call:
         except Exception as error:
             self._end_with(error)
         else:
+            self._others = 0
             if not self._came:
                 asyncio.get_running_loop().call_later(_GATHER_SECONDS, self._hand_over)
             self._came.append((asked.index, answer))
@@ -257,10 +266,16 @@ class _Call:
             self.done.put((asked.index, PlayerError(sentence)))
 
     def _give_up(self, error: AllFailing) -> None:
-        """Every question that is left has failed: so these do, or, where others were never asked, the server is
-        down."""
+        """Whatever was asked fails. Where other questions do not, or none is left, these questions are why."""
+        if self._other in self._tasks:
+            return
         if self._ready or self._preparing or self._left:
-            self._end_with(error)
+            if self._others == _OTHERS:
+                self._end_with(error)
+            elif self._ready:
+                self._others += 1
+                # The last: the next may be about the same image.
+                self._other = self._send(self._ready.pop(), self._home.servers.any())
             return
         for _, _, asked in self._later:
             self._wait_no_more(asked)

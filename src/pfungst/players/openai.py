@@ -39,8 +39,9 @@ class OpenAIPlayer:
     Images travel as PNG data URLs with unchanged pixels. Failures that may pass (no connection, cut or unreadable
     replies, slow replies, 408, 409, 425, 429, 5xx) are tried again, `retries` times at most, with growing waits and as
     long as the server asks (`Retry-After`); failures that will not pass (401, 403, 404 ...) stop at once, and so does a
-    server that failed many times in a row. A question that is refused (400 ...) fails alone where others are answered. A multiple choice is asked with lettered options. Replies are kept as
-    they were said; the matcher `lenient` reads them unless the user names another.
+    server that failed many times in a row. A question that is refused (400 ...) fails alone where others are answered.
+    A multiple choice is asked with lettered options. Replies are kept as they were said; the matcher `lenient` reads
+    them unless the user names another.
 
     `answer_iter` yields answers as they come. When a question fails for good the others are still yielded before
     the error is raised, so nothing paid for is lost; `answer` raises `PartialAnswers`, which carries them.

@@ -188,6 +188,10 @@ class Servers:
         among = others if any(not server.down for server in others) else self._all
         return min((server for server in among if server.free(now)), key=lambda server: server.load, default=None)
 
+    def any(self) -> Server:
+        """One to ask although none has room."""
+        return min(self._all, key=lambda server: server.load)
+
     def next_opening(self, now: float) -> float:
         """When the next server opens that is closed now; infinity if none is."""
         return min((server.open_at for server in self._all if server.open_at > now), default=math.inf)
