@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linear_sum_assignment
 
 from pfungst.core import DataError
 from pfungst.models import Batch, Scenes, mdetr, same_objects
@@ -20,9 +20,9 @@ from pfungst.world.constants import ATTRIBUTES
 from tests.models.tiny import make, tiny_batch
 
 
-@given(st.integers(0, 10**6), st.integers(1, 5), st.integers(1, 6), st.integers(0, 4), st.booleans())
+@given(st.integers(0, 10**6), st.integers(1, 5), st.integers(1, 4), st.integers(0, 2), st.booleans())
 @settings(max_examples=30, deadline=None)
-def test_the_assignment_is_as_cheap_as_scipys(seed: int, batch: int, rows: int, more: int, ties: bool) -> None:
+def test_no_other_assignment_is_cheaper(seed: int, batch: int, rows: int, more: int, ties: bool) -> None:
     rng = np.random.default_rng(seed)
     cost = rng.normal(size=(batch, rows, rows + more))
     if ties:
@@ -30,7 +30,7 @@ def test_the_assignment_is_as_cheap_as_scipys(seed: int, batch: int, rows: int, 
     got = assign(cost)
     for matrix, columns in zip(cost, got, strict=True):
         assert len(set(columns.tolist())) == rows
-        best = matrix[linear_sum_assignment(matrix)].sum()
+        best = min(matrix[np.arange(rows), other].sum() for other in permutations(range(rows + more), rows))
         assert matrix[np.arange(rows), columns].sum() == pytest.approx(best)
 
 
