@@ -182,7 +182,9 @@ def _metric(data: Dataset, truth: Dataset | None) -> str:
         return truth.metric
     if sum(bool(example.choices) for example in data) > len(data) / 2:
         return "choice"
-    return "vqa" if any(len(example.answers) > 3 for example in data) else "exact"
+    if any(len(example.answers) > max(3, len(set(example.answers))) for example in data):
+        return "vqa"  # people say the same; a list of answers that will do has none twice
+    return "any" if any(len(example.answers) > 1 for example in data) else "exact"
 
 
 def _model(grouped: Grouped) -> str:

@@ -195,3 +195,25 @@ def test_files_of_two_data_sets_are_no_conditions_of_each_other(tmp_path: Path) 
     one = rows("one", [("How many?", "3"), *((f"What colour is thing {i}?", "red") for i in range(1, 5))])
     run = import_logs([colours, one], tmp_path / "one-of-five")
     assert any("1 of 5 questions are not the same" in note for note in run.notes)
+
+
+@pytest.mark.parametrize(
+    ("answers", "metric", "accuracy"),
+    [
+        ([["J. Smith", "Smith"], ["1999"]], "any", 1.0),
+        ([["a", "b", "c", "d", "Smith"], ["1999"]], "any", 1.0),
+        ([["Smith"] * 2 + ["b"] * 8, ["1999"] * 10], "vqa", 0.8),
+        ([["Smith"], ["1999"]], "exact", 1.0),
+    ],
+)
+def test_answers_that_will_do_are_told_from_answers_of_ten_people(
+    tmp_path: Path, answers: list[list[str]], metric: str, accuracy: float
+) -> None:
+    rows = [
+        {"id": n, "question": f"{n}?", "answers": right, "response": said}
+        for n, (right, said) in enumerate(zip(answers, ["Smith", "1999"], strict=True))
+    ]
+    (tmp_path / "m.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = import_logs([tmp_path / "m.jsonl"], tmp_path / "run")
+    assert json.loads((run.path / "exam.json").read_text())["data"]["metric"] == metric
+    assert run.findings[0].clean.value == pytest.approx(accuracy)
