@@ -55,3 +55,13 @@ def test_nothing_in_common_is_a_sentence_that_names_both_sides() -> None:
 def test_names_of_one_image() -> None:
     assert same_image("COCO_val2014_000000000042.jpg", "42") and same_image("val/000000000042.png", "42")
     assert not same_image("scene_42.png", "42") and same_image("a/B.jpg", "b")
+
+
+def test_ids_are_found_without_what_tables_add_to_them_if_they_stay_unique() -> None:
+    names = ["1.0", "2", "VizWiz_val_1.jpg:1", "two.png:1", "two.png:2", "3.0", "3"]
+    data = Dataset("d", [Example(name, "What is it?") for name in names])
+    asked = ["1", "2.0", "VizWiz_val_1.jpg", "two.png", "two.png:2", "3", "3.0", "v1.0"]
+    pairing = pair(Log("log", "table", tuple(Record(id_, "red") for id_ in asked), "f"), data)
+    assert [example and example.id for example in pairing.examples] == [
+        *("1.0", "2", "VizWiz_val_1.jpg:1", None, "two.png:2", "3", "3.0", None)
+    ]

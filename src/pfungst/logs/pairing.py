@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from pfungst.core import DataError, Dataset, Example
 from pfungst.logs.records import Log, Record
 
 _NUMBER = re.compile(r"(\d+)$")
+_ADDED = re.compile(r"(\d+)\.0|(.+\.(?:jpe?g|png|webp|gif|bmp|tiff?)):\d+", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ def pair(log: Log, data: Dataset) -> Pairing:
     it fits one example only.
     """
     by_id = {example.id: example for example in data}
+    spellings = Counter(_spelling(id_) for id_ in by_id)
+    by_spelling = {_spelling(id_): one for id_, one in by_id.items() if spellings[_spelling(id_)] == 1}
     questions: dict[str, list[Example]] = {}
     for one in data:
         questions.setdefault(_plain(one.question), []).append(one)
@@ -43,7 +47,7 @@ def pair(log: Log, data: Dataset) -> Pairing:
     for record in log.records:
         example = None
         if not record.row_number:
-            example = by_id.get(record.id)
+            example = by_id.get(record.id) or by_spelling.get(_spelling(record.id))
         elif record.id.isdigit() and int(record.id) < len(data):
             example = data[int(record.id)]
         if example is not None and not _fits(record, example):
@@ -104,6 +108,12 @@ def _image(name: str) -> str:
     bare = re.sub(r"\.(jpe?g|png|webp|gif|bmp|tiff?)$", "", base)
     number = _NUMBER.search(bare)
     return str(int(number[1])) if number and (bare == number[1] or bare.startswith("coco")) else bare
+
+
+def _spelling(id_: str) -> str:
+    """An id without what tables add: 42.0 for 42, and `a.jpg:1` for the only question that is called like its image."""
+    added = _ADDED.fullmatch(id_)
+    return added[1] or added[2] if added else id_
 
 
 def _plain(text: str) -> str:
