@@ -326,7 +326,7 @@ def reading_notes(examined: Examined, metric: str, matcher: str) -> tuple[str, .
         question, error = examined.failed[0]
         notes.append(
             f"{len(examined.failed):,} queries got no answer, so {examined.left_out:,} trials are left out of all "
-            f"numbers. The first: {question!r:.80}: {error:.300} Run the same command again to try them again."
+            f"numbers. The first: {question[:80]!r}: {error:.300} Run the same command again to try them again."
         )
     return tuple(notes)
 

@@ -16,6 +16,14 @@ def test_a_function_of_ones_own_is_examined(folder, pfungst):
     assert Path(folder / found["report"]).read_text().startswith("<!doctype html>")
 
 
+def test_what_a_model_prints_is_no_part_of_the_json(folder, pfungst):
+    (folder / "loud.py").write_text("print('loading')\ndef answer(question):\n    print('asked')\n    return 'yes'\n")
+    found = json.loads(pfungst("examine", "loud:answer", "-d", "data.jsonl", "-o", "run", "-p", "control", "--json"))
+    assert found["findings"][0]["clean"]["n"] == 12
+    assert json.loads(pfungst("check", "player", "loud:answer", "--json")) == {"problems": []}
+    assert "asked" in pfungst("examine", "loud:answer", "-d", "data.jsonl", "-o", "other", "-p", "control")
+
+
 def test_the_table_ends_with_the_path_of_the_report(folder, pfungst):
     lines = pfungst("examine", "oracle", "-d", "data.jsonl", "-o", "run", "-p", "control").splitlines()
     assert lines[-1] == str(Path("run") / "report.html")

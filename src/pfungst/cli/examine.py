@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -97,7 +98,8 @@ def examine(
             planned = plan(**asked, progress=progress)
         print_plan(planned, as_json)
         return
-    with progress_bar() as progress:
+    # What a model prints while it loads or answers is no part of the JSON.
+    with redirect_stdout(sys.stderr if as_json else sys.stdout), progress_bar() as progress:
         run = api.examine(
             **asked,
             metric=metric,
