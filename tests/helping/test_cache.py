@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import pfungst
-from pfungst.core import UsageError
+from pfungst.core import PfungstError, UsageError
+from pfungst.core.files import cache_dir
 from pfungst.helping import cache, clear, kept
 
 SOURCE = Path(pfungst.__file__).parent
@@ -90,6 +91,15 @@ def test_an_unknown_folder_is_wrong_usage(root: Path) -> None:
 
 def test_an_empty_cache_is_no_error(root: Path) -> None:
     assert kept() == [] and clear() == []
+
+
+def test_a_cache_that_cannot_be_made_is_a_sentence_with_the_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("PFUNGST_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(PfungstError, match=r"cannot be made \(Not a directory\)\. Name another .* PFUNGST_CACHE"):
+        cache_dir("rankings")
 
 
 def test_sizes_are_words() -> None:

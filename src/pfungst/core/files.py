@@ -91,7 +91,13 @@ def cache_root() -> Path:
 def cache_dir(name: str) -> Path:
     """A folder below `cache_root`, made where it is not there."""
     folder = cache_root() / name
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PfungstError(
+            f"The cache folder {folder} cannot be made ({error.strerror or error}). Name another with the environment "
+            "variable PFUNGST_CACHE."
+        ) from error
     return folder
 
 
