@@ -16,7 +16,7 @@ from pfungst.core.files import write_atomic
 from pfungst.core.types import no_progress
 from pfungst.data import load
 from pfungst.data.files import File
-from pfungst.logs.grouping import Grouped, contrasts, group
+from pfungst.logs.grouping import PARTS, Grouped, contrasts, group
 from pfungst.logs.records import Record
 from pfungst.players.hashing import digest
 from pfungst.players.recorded import LoggedPlayer
@@ -197,9 +197,14 @@ def _model(grouped: Grouped) -> str:
     if models:
         return models[0]
     stems = [File(Path(log.path)).stem for log in grouped.logs]
-    same = takewhile(lambda letters: len(set(letters)) == 1, zip(*stems, strict=False))
-    common = "".join(letters[0] for letters in same).rstrip("_-. ")
-    return common if len(common) > 3 else Path(grouped.logs[0].path).resolve().parent.name
+    # the words that several files share (m of m-clean and m-noisy), or else letters, of which a few are no name
+    words: list[Sequence[str]] = [PARTS.findall(stem) for stem in stems]
+    for parts, fewest in ((words, 1 if len(stems) > 1 else 4), (stems, 4)):
+        same = takewhile(lambda alike: len(set(alike)) == 1, zip(*parts, strict=False))
+        common = "".join(alike[0] for alike in same).rstrip("_-. ")
+        if len(common) >= fewest:
+            return common
+    return Path(grouped.logs[0].path).resolve().parent.name
 
 
 def _data_name(grouped: Grouped) -> str:

@@ -322,7 +322,7 @@ def test_unknown_columns_are_named_with_the_option_that_maps_them(tmp_path: Path
 
 def test_an_empty_cell_is_not_an_unknown_column(tmp_path: Path) -> None:
     make.write(tmp_path / "mine.csv", "id,question\n1,What?\n2,\n")
-    with pytest.raises(DataError, match='line 3: "question" is missing.'):
+    with pytest.raises(DataError, match='line 3: "question" is empty.'):
         load(tmp_path)
 
 
@@ -385,3 +385,42 @@ def test_chartqa_and_infographicvqa_of_the_hub(tmp_path: Path) -> None:
     row = {"questionId": "9", "question": "How long?", "answers": ["4 weeks"], "answer_type": ["single span"]}
     (example,) = load(parquet(tmp_path / "info" / "val.parquet", [row | {"image": stored(2)}]))
     assert (example.id, example.target, example.answer_type) == ("9", "4 weeks", "single span")
+
+
+HOW = "Please answer directly with only the letter of the correct option and nothing else."
+OPEN = {"question": "How many cars? Please answer directly with a single word or number.", "answer": "3"}
+
+
+def realworldqa(folder: Path, *rows: dict[str, str]) -> Path:
+    return make.write(folder / "RealWorldQA.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_options_in_lines_of_the_question_are_choices(tmp_path: Path) -> None:
+    row = {"question": f"Which way does the car face?\n\nA. Left\nB. Straight on\nC. Right\n{HOW}", "answer": "B"}
+    choice, open_ = load(realworldqa(tmp_path, row, OPEN))
+    assert choice.question == "Which way does the car face?"
+    assert (choice.choices, choice.target) == (("Left", "Straight on", "Right"), "Straight on")
+    assert (open_.question, open_.choices, open_.target) == (OPEN["question"], (), "3")
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Which grade?\nA. good\nB. bad", "C"),  # a letter that is no option
+        ("Which grade?\nA. good\nB. bad", "good"),  # no letter
+        ("Which grade?\nA. good\nindeed\nB. bad", "A"),  # an option of two lines
+        ("Which grade?\nA. good\nB. bad\nThink of both.", "A"),  # more of the question behind the options
+        ("A. good\nB. bad", "A"),  # nothing is asked
+        ("Which vitamin?\nA: carrots\nC: lemons", "A"),
+    ],
+)
+def test_options_in_lines_that_are_not_clear_stay_in_the_question(tmp_path: Path, question: str, answer: str) -> None:
+    example = load(realworldqa(tmp_path, {"question": question, "answer": answer}))[0]
+    assert (example.question, example.choices, example.target) == (question, (), answer)
+
+
+def test_a_table_can_be_told_to_leave_options_in_the_question(tmp_path: Path) -> None:
+    row = {"question": "Which grade?\nA. good\nB. bad", "answer": "A"}
+    for more in ({"target": "A"}, {"answers": ["A", "A"]}):
+        assert load(realworldqa(tmp_path, row | more))[0].choices == ()
+    assert load(realworldqa(tmp_path, row), choices="none")[0].choices == ()

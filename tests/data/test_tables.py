@@ -324,6 +324,39 @@ def test_bytes_that_are_no_utf8_spoil_their_row_alone(tmp_path: Path) -> None:
     assert [e.question for e in load(tmp_path, skip_bad=True)] == ["good?"]
 
 
+def test_a_latin_1_file_is_told_by_its_line_and_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_bytes("question,answer\na?,x\ncafé?,y\n".encode("latin-1"))
+    with pytest.raises(DataError, match=r"mine.csv, line 3: .*not UTF-8 text \(0xE9\). Save the file as UTF-8"):
+        load(tmp_path)
+
+
+def test_half_a_character_is_not_blamed_on_the_encoding_of_the_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"line 1: .*not UTF-8 text\. Fix it"):
+        load(lines(tmp_path, {"question": "\ud83d?"}))
+
+
+@pytest.mark.parametrize("asks", ["question", "query"])
+def test_an_empty_question_is_empty_not_missing(tmp_path: Path, asks: str) -> None:
+    make.write(tmp_path / "mine.csv", f"id,{asks},answer\n1,,x\n2,b?,y\n3,,z\n")
+    with pytest.raises(DataError, match=rf'line 2: "{asks}" is empty\.'):
+        load(tmp_path)
+    assert [bad.problem for bad in check(tmp_path).bad] == [f'"{asks}" is empty.'] * 2
+
+
+def test_an_image_in_several_spellings_is_one_image(tmp_path: Path) -> None:
+    make.picture(tmp_path / "img" / "a.jpg")
+    spellings = ["img/a.jpg", "img\\\\a.jpg", "./img/a.jpg", "img//a.jpg", "img/../img/a.jpg"]
+    rows = "".join(f'{{"question": "q{at}", "image": "{one}"}}\n' for at, one in enumerate(spellings))
+    data = load(make.write(tmp_path / "mine.jsonl", rows))
+    assert {example.image_id for example in data} == {"img/a.jpg"}
+    assert len({example.image.digest for example in data if example.image}) == 1
+
+
+def test_a_web_address_stays_as_it_is(tmp_path: Path) -> None:
+    data = load(lines(tmp_path, {"question": "q", "image": "https://a.org/b.jpg"}), images="none")
+    assert data[0].image_id == "https://a.org/b.jpg"
+
+
 words = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12).filter(lambda text: bool(text.strip()))
 
 

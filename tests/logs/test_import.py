@@ -117,6 +117,23 @@ def test_a_column_tells_rows_of_one_id_apart(tmp_path: Path) -> None:
     assert number(run, "accuracy", "0").value == 1 and number(run, "accuracy", "1").value == 0
 
 
+@pytest.mark.parametrize(
+    ("names", "model"),
+    [
+        (["m-clean", "m-noisy"], "m"),
+        (["llava-1.5-clean", "llava-1.5-crop"], "llava-1.5"),
+        (["answers1", "answers2"], "answers"),
+        (["clean", "crop"], "gpt"),
+        (["a"], "gpt"),
+        (["qwen"], "qwen"),
+    ],
+)
+def test_the_model_is_called_after_the_words_that_its_files_share(tmp_path: Path, names: list[str], model: str) -> None:
+    files = [log(tmp_path / "gpt" / f"{name}.jsonl", {1: "yes"}) for name in names]
+    import_logs(files, tmp_path / "run")
+    assert json.loads((tmp_path / "run" / "exam.json").read_text())["player"]["name"] == model
+
+
 def test_names_of_files_lose_what_they_share(tmp_path: Path) -> None:
     names = ["gpt-4.1_bench_rot0", "gpt-4.1_bench_rot90", "gpt-4.1_bench_rot180"]
     files = [log(tmp_path / f"{name}.jsonl", {1: "yes"}) for name in names]

@@ -202,6 +202,7 @@ def test_two_different_answers_to_one_question_are_an_error_and_equal_ones_are_n
         (b'[{"question_id": 1, "answer": "x", "confidence": NaN}]', "from 0 to 1"),
         (b'[{"question_id": 1, "answer": "x", "scores": [NaN]}]', "list of numbers"),
         (b"\xff\xfe", "not UTF-8"),
+        (b'[\n{"question_id": 1, "answer": "caf\xe9"}]', "line 2: this is not UTF-8 text. Save the file as UTF-8"),
         (b"[" * 100_000, "not JSON"),
         (b"\x1f\x8b\x08broken", "gzip"),
         (gzip.compress(b"[]", mtime=0)[:-6], "gzip"),

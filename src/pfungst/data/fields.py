@@ -58,8 +58,11 @@ def checked(text: str, what: str) -> str:
     if not text.isascii():
         try:
             text.encode("utf-8")
-        except UnicodeEncodeError:
-            raise Bad(f"{what} holds bytes that are not UTF-8 text.") from None
+        except UnicodeEncodeError as error:
+            # a byte of the file stands here as U+DC80 to U+DCFF; any other half of a character was written as such
+            byte = ord(text[error.start]) - 0xDC00
+            advice = f" (0x{byte:02X}). Save the file as UTF-8." if 0x80 <= byte <= 0xFF else "."
+            raise Bad(f"{what} holds bytes that are not UTF-8 text{advice}") from None
     return text
 
 

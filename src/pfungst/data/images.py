@@ -6,6 +6,7 @@ import base64
 import binascii
 import hashlib
 import os
+import posixpath
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
 
 _COCO = re.compile(r"coco_[a-z0-9_]+_(\d{12})")
 _BACKSLASH = "\\"
+
+
+def normal_path(path: str) -> str:
+    """One spelling of a path inside a data set: `img\\a.jpg`, `./img/a.jpg` and `img/a.jpg` are one image."""
+    if not path or "://" in path:
+        return path
+    return posixpath.normpath(path.replace(_BACKSLASH, "/"))
 
 
 class ImageFinder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pfungst.core import DataError
@@ -67,9 +67,13 @@ def delimiter(head: str, suffix: str = "") -> str:
     return next((mark for mark in ",\t;" if mark in head), ",")
 
 
-def table(file: File) -> Iterator[tuple[int, dict[str, Any] | Bad, tuple[int, int]]]:
+def table(
+    file: File, named: Callable[[Sequence[str]], None] | None = None
+) -> Iterator[tuple[int, dict[str, Any] | Bad, tuple[int, int]]]:
     """(line number, row, first byte and the one behind the last) of a CSV or TSV file whose first line names the
-    columns; empty cells are left out. The bytes are for whom rows are too large to keep."""
+    columns; empty cells are left out. The bytes are for whom rows are too large to keep.
+
+    named: is told the columns."""
     end = [0]
     between = delimiter(file.head().partition("\n")[0], file.suffix)
     reader = csv.reader(_with_ends(file, end), delimiter=between)
@@ -92,6 +96,8 @@ def table(file: File) -> Iterator[tuple[int, dict[str, Any] | Bad, tuple[int, in
             columns = [cell.strip() for cell in cells]
             for column, _ in (one for one in Counter(filter(None, columns)).items() if one[1] > 1):
                 raise DataError.at(file.label, "line 1", f"the column {shown(column)} appears twice.")
+            if named is not None:
+                named(columns)
             continue
         if len(cells) != len(columns):
             row = Bad(f"the row has {len(cells)} cells, but there are {len(columns)} columns.")

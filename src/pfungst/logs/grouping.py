@@ -32,7 +32,8 @@ CLEAN = (
     "rotation 0",
 )
 """Names of a condition that the others are held against, where the user does not say which."""
-_PARTS = re.compile(r"[^_\-. /]+|[_\-. /]+")
+PARTS = re.compile(r"[^_\-. /]+|[_\-. /]+")
+"""The words of a file name, and what stands between them."""
 _HALLUSION = re.compile(r"(V[DS]_[a-z]+)_[01]_(\d+)_\d+_\d+", re.IGNORECASE)
 _IN_ORDER = {"mmvp": 2, "naturalbenchdataset": 4, "naturalbench": 4}
 """Data sets whose rows follow one another in groups of so many."""
@@ -143,7 +144,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
     """Names without the words that all of them begin or end with."""
     if len(names) < 2:
         return list(names)
-    parts = [_PARTS.findall(name) for name in names]
+    parts = [PARTS.findall(name) for name in names]
     shortest = min(len(part) for part in parts)
     begin = 0
     while begin < shortest and len({part[begin] for part in parts}) == 1:

@@ -98,7 +98,8 @@ def _text(path: Path, raw: bytes) -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DataError.at(path, f"byte {error.start}", "this is not UTF-8 text.") from error
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise DataError.at(path, f"line {line}", "this is not UTF-8 text.", "Save the file as UTF-8.") from error
 
 
 # --- JSON -------------------------------------------------------------------------------------------------------------

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
+from pfungst.logs import cells
+
 NAMES: Mapping[str, tuple[str, ...]] = {
     "question": ("question", "query", "sent", "Question", "text"),
     "hint": ("hint",),
@@ -221,6 +223,24 @@ def options_at_end(question: str) -> tuple[str, tuple[str, ...]]:
         if options := lettered_options(question[heading.end() :]):
             return question[: heading.start()].rstrip(), options
     return question, ()
+
+
+_FIRST = re.compile(r"^[ \t]*\(?A[.):]", re.MULTILINE)
+_HOW = re.compile(r"\s*(?:please\b|(?:answer|choose|select|reply|respond)\b.*\b(?:letter|option))", re.IGNORECASE)
+
+
+def options_in_lines(question: str) -> tuple[str, tuple[str, ...]]:
+    """A question and its options, one a line from `A.` on, as in RealWorldQA; no options if not clear.
+
+    A last line that says how to answer is left out: these options are shown and asked for like all others.
+    """
+    options, first = cells.options_in(question), _FIRST.search(question)
+    if not options or first is None or not question[: first.start()].strip():
+        return question, ()
+    lines = [line for line in question[first.start() :].split("\n") if line.strip()]
+    listed, rest = lines[: len(options)], lines[len(options) :]
+    clear = cells.options_in("\n".join(listed)) == options and (not rest or (len(rest) == 1 and _HOW.match(rest[0])))
+    return (question[: first.start()].rstrip(), options) if clear else (question, ())
 
 
 def lettered_options(text: str) -> tuple[str, ...]:

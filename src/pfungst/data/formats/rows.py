@@ -52,8 +52,9 @@ from pfungst.data.formats.layouts import (
     layout_of,
     lettered_options,
     options_at_end,
+    options_in_lines,
 )
-from pfungst.data.images import StoredImage, from_base64, is_base64
+from pfungst.data.images import StoredImage, from_base64, is_base64, normal_path
 from pfungst.data.job import UNREAD, Found, Job
 from pfungst.logs import cells
 
@@ -125,10 +126,15 @@ class Rows:
         self._shapes: dict[tuple[str, ...], _Shape] = {}
         self._named: Counter[str] = Counter()
         self._asked = False
+        self._header: tuple[str, ...] = ()
         self._humans, self._only_yes_no = 0, True
         self._same, self._follows = Linked(), Linked()
         self.pictures: dict[str, Image] = {}
         """Images that a table of their own holds, by image id."""
+
+    def expect(self, columns: Sequence[str]) -> None:
+        """The columns of the rows to come, which leave empty cells out."""
+        self._header = tuple(columns)
 
     def column(self, row: Mapping[str, Any], field: str) -> str:
         """The column that holds a field in this row; the first possible name if none does."""
@@ -186,6 +192,10 @@ class Rows:
             question, choices = options_at_end(question)
             # options that cannot be told apart stay in the question, and the letters are what is chosen from
             choices, lettered = choices or ("A", "B", "C", "D"), True
+        elif not choices and not answers and get("target") is None and "choices" not in self._job.options:
+            asked, inside = options_in_lines(question) if isinstance(answer, str) else (question, ())
+            if answer in [*ascii_uppercase[: len(inside)]]:
+                question, choices, lettered = asked, inside, True
         hint = get("hint")
         if isinstance(hint, str) and hint.strip() not in ("", _NAN):
             question = checked(hint, "the hint").strip() + "\n" + question
@@ -280,6 +290,10 @@ class Rows:
         self._job.metric = self._job.options.get("metric", "") or fitting
 
     def _question(self, row: Mapping[str, Any], column: str) -> str:
+        if column not in row:
+            column = _Shape.of(self._header, self._job.options).columns["question"][0]
+            if column in self._header:
+                raise Bad(f'"{column}" is empty.')
         self._asked = self._asked or column in row
         if not self._asked:
             names = ", ".join(str(one) for one in list(row)[:_MOST_NAMED]) or "none"
@@ -372,7 +386,7 @@ class Rows:
         if isinstance(value, Mapping):
             data, path = value.get("bytes"), value.get("path")
             if isinstance(data, bytes):
-                return BytesImage(data), path if isinstance(path, str) else ""
+                return BytesImage(data), normal_path(path) if isinstance(path, str) else ""
             value = path
         if isinstance(value, bytes):
             return BytesImage(value), ""
@@ -382,4 +396,4 @@ class Rows:
             return self._job.images.at(value), ""
         if is_base64(value):
             return from_base64(value), ""
-        return self._job.images.at(checked(value, '"image"')), value
+        return self._job.images.at(checked(value, '"image"')), normal_path(value)

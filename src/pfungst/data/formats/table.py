@@ -75,7 +75,7 @@ class TableFiles(Format):
 
 def _rows(file: File, rows: Rows) -> Iterator[Row]:
     if file.suffix in _CELLS:
-        for number, value, _ in table(file):
+        for number, value, _ in table(file, rows.expect):
             yield number, value, None
     elif file.suffix == ".parquet":
         yield from parquet_rows(file, rows)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ast
 import csv
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
@@ -24,7 +24,7 @@ from pfungst.data.fields import Bad, name, shown
 from pfungst.data.files import File
 from pfungst.data.formats.layouts import naturalbench
 from pfungst.data.formats.rows import SEVERAL, ColumnOptions, Rows
-from pfungst.data.images import StoredImage, from_base64
+from pfungst.data.images import StoredImage, from_base64, normal_path
 from pfungst.data.job import Format, Found, Job
 from pfungst.data.lines import MAX_LINE, table
 
@@ -64,7 +64,7 @@ class VlmEvalKit(Format):
         rows = Rows(job)
         for split in job.in_turn(chosen):
             tsv = _Table(splits[split], job)
-            for place, (number, row, cell) in enumerate(tsv.rows()):
+            for place, (number, row, cell) in enumerate(tsv.rows(rows.expect)):
                 yield from job.example((tsv.file, number), tsv.example, rows, place, number, row, cell)
 
 
@@ -136,8 +136,10 @@ class _Table:
         self._images: dict[str, Image] = {}
         self._searched = False
 
-    def rows(self) -> Iterator[tuple[int, Row | Bad, Cell | None]]:
-        for number, row, place in table(self.file):
+    def rows(
+        self, named: Callable[[Sequence[str]], None] | None = None
+    ) -> Iterator[tuple[int, Row | Bad, Cell | None]]:
+        for number, row, place in table(self.file, named):
             if isinstance(row, Bad):
                 yield number, row, None
                 continue
@@ -157,7 +159,7 @@ class _Table:
         image = cell() if cell is not None else None
         named = first_of(row.pop("image_path", ""), self._job)
         if named:
-            row["image_id"] = named if not named.startswith("/") else named.rpartition("/")[2]
+            row["image_id"] = normal_path(named) if not named.startswith("/") else named.rpartition("/")[2]
             if image is None:
                 self._job.image_column = "image_path"
                 # an absolute path is that of another machine: the name of the file is what counts
