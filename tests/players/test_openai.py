@@ -419,17 +419,21 @@ def test_a_question_that_a_filter_keeps_from_the_model_is_an_empty_answer(code: 
         assert server.count == 3
 
 
-def test_questions_that_always_fail_do_not_bring_down_a_server_that_answers_all_others() -> None:
+@pytest.mark.parametrize(
+    "break_it",
+    [lambda x: x.fail(500, "broken"), lambda x: x.say(None), Exchange.hang_up, Exchange.cut, lambda x: time.sleep(0.5)],
+    ids=["500", "no text", "hangs up", "cut", "never replies"],
+)
+def test_questions_that_always_fail_do_not_bring_down_a_server_that_answers_all_others(break_it: Any) -> None:
     def behave(x: Exchange) -> None:
-        number = int(x.prompt.split()[1])
-        if number % 10 == 3:
-            x.fail(500, "broken") if number % 20 == 3 else x.say(None)
+        if int(x.prompt.split()[1]) % 10 == 3:
+            break_it(x)
         else:
             echo(x)
 
     with serving(behave) as server:
-        player, received = asking(server.url, retries=4), []
-        with pytest.raises(QueriesFailed, match="broken|without text") as caught:
+        player, received = asking(server.url, retries=4, timeout=0.3), []
+        with pytest.raises(QueriesFailed) as caught:
             for pair in player.answer_iter(questions(40)):
                 received.append(pair)
         assert len(received) == 36 and sorted(caught.value.failed) == [3, 13, 23, 33]

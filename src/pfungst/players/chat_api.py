@@ -50,17 +50,17 @@ class Passing(Exception):
     wait: seconds that the server asks for.
     alive: the server is up, it just does not want to answer now.
     pushed: it asks for less, or could not keep up.
-    replied: it said something, so the question itself may be why.
+    taken: it took the request, so the question itself may be why.
     """
 
     def __init__(
-        self, reason: str, wait: float | None = None, alive: bool = False, pushed: bool = False, replied: bool = False
+        self, reason: str, wait: float | None = None, alive: bool = False, pushed: bool = False, taken: bool = False
     ) -> None:
         super().__init__(reason)
         self.wait = wait
         self.alive = alive
         self.pushed = pushed
-        self.replied = replied
+        self.taken = taken
 
 
 class Chat:
@@ -107,9 +107,9 @@ class Chat:
         try:
             parsed = json.loads(text)
         except (ValueError, RecursionError):
-            raise Passing(f"a reply that is not JSON: '{one_line(text)}'", replied=True) from None
+            raise Passing(f"a reply that is not JSON: '{one_line(text)}'", taken=True) from None
         if not isinstance(parsed, dict):
-            raise Passing(f"a reply that is not an object: '{one_line(text)}'", replied=True)
+            raise Passing(f"a reply that is not an object: '{one_line(text)}'", taken=True)
         return parsed
 
     def read(
@@ -119,7 +119,7 @@ class Chat:
         model has answered other questions."""
         choices = reply.get("choices")
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-            raise Passing(f"a reply without choices: '{one_line(json.dumps(reply))}'", replied=True)
+            raise Passing(f"a reply without choices: '{one_line(json.dumps(reply))}'", taken=True)
         choice = choices[0]
         message = choice.get("message")
         text = _text(message if isinstance(message, dict) else {})
@@ -133,7 +133,7 @@ class Chat:
                     f"began. Raise the option max_tokens."
                 )
         if text is None:
-            raise Passing(f"a reply without text: '{one_line(json.dumps(choice))}'", replied=True)
+            raise Passing(f"a reply without text: '{one_line(json.dumps(choice))}'", taken=True)
         plain, stop = text.strip(), choice.get("finish_reason")
         return Answer(
             plain,
@@ -156,8 +156,8 @@ class Chat:
         if passing and code != "insufficient_quota":
             wait = retry_after(headers)
             asks_for_less = status == 429 or wait is not None
-            replied = status >= 500 and status not in _GATEWAYS
-            raise Passing(said, wait, alive=asks_for_less, pushed=asks_for_less, replied=replied)
+            taken = status >= 500 and status not in _GATEWAYS
+            raise Passing(said, wait, alive=asks_for_less, pushed=asks_for_less, taken=taken)
         begins = f"The server at {server} refused the request ({said})."
         if status in (401, 403):
             raise Refused(

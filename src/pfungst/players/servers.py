@@ -41,8 +41,8 @@ class Server:
         self.under_way = 0
         self.down: str = ""
         """Why it is left, in a sentence; empty while it is up."""
-        self.replies_badly = False
-        """Its last failure was a reply, so the questions may be why."""
+        self.takes_requests = False
+        """It took the last request that failed, so the questions may be why."""
         self.open_at: float = 0.0
         """When it may be asked again (monotonic seconds)."""
         self.replies: int = 0
@@ -92,9 +92,9 @@ class Server:
         except NoConnection:
             raise Passing(f"no connection within {self._options.connect_timeout:g} s") from None
         except NoReply:  # it is there, and has too much to do
-            raise Passing(f"no whole reply within {self._options.timeout:g} s", pushed=True) from None
+            raise Passing(f"no whole reply within {self._options.timeout:g} s", pushed=True, taken=True) from None
         except TooLong:
-            raise Passing("a reply of more than 16 MiB", alive=True, replied=True) from None
+            raise Passing("a reply of more than 16 MiB", alive=True, taken=True) from None
         except ssl.SSLCertVerificationError as error:
             raise Refused(
                 f"The certificate of the server at {self.name} is not trusted ({one_line(error.verify_message)}). Name "
@@ -103,7 +103,7 @@ class Server:
         except OSError as error:
             raise Passing(f"no connection: {one_line(str(error))}") from None
         except HTTPFailure as error:
-            raise Passing(one_line(str(error))) from None
+            raise Passing(one_line(str(error)), taken=True) from None
         payload = reply.body
         if self._key:
             payload = payload.replace(self._key.encode(), b"[key]")
@@ -134,7 +134,7 @@ class Server:
             self.down = ""
         else:
             self._failures_in_a_row += 1
-            self.replies_badly = failure.replied
+            self.takes_requests = failure.taken
             if self.down or self._failures_in_a_row >= self._breaker:
                 self._leave(
                     f"The server at {self.name} failed {self._failures_in_a_row} times in a row and is considered down "
@@ -200,7 +200,7 @@ class Servers:
         """Raise Fatal where nobody is left to ask; AllFailing where this may be due to the questions."""
         if all(server.down for server in self._all):
             said = " ".join(server.down for server in self._all)
-            kind = AllFailing if all(server.replies_badly for server in self._all) else Fatal
+            kind = AllFailing if all(server.takes_requests for server in self._all) else Fatal
             raise kind(said if len(self._all) == 1 else f"None of the {len(self._all)} servers answers. {said}")
 
     def start_afresh(self) -> None:
