@@ -51,6 +51,16 @@ def test_all_games_stand_in_the_papers_tables_and_in_run_folders_of_their_own(co
     assert max(r.average("fooled") for r in results[:2]) > 0 and {r.average("fooled") for r in results[2:]} == {0.0}
     tables = {table["title"]: table for table in json.loads(Path("out/result.json").read_text())["tables"]}
     assert len(tables["Results of the games (Table 2)"]["rows"]) == 2
+    figures = {
+        figure["title"]: figure["series"] for figure in json.loads(Path("out/result.json").read_text())["figures"]
+    }
+    weak, strong = figures["Distribution over mini-games (rsg)"]
+    assert (weak["name"], strong["name"]) == config.players and strong["y"] == [1.0] + [0.0] * 9 != weak["y"]
+    converging = figures["Convergence against mine.py:Weak"]
+    assert [line["name"] for line in converging] == list(config.adversaries)
+    # A curve counts what fooled at once, before it is asked again and verified.
+    assert all(line["y"][-1] >= result.average("fooled") for line, result in zip(converging, results[:2], strict=True))
+    assert len(figures) == 3 * 2 + 2 == len(list(Path("out").glob("games*.svg")))
     assert json.loads(Path("out/mine.py-Weak-rsg-2/exam.json").read_text())["player"]["spec"] == "mine.py:Weak"
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pfungst.core import Place, StoredPlayer, Table
+from pfungst.core import Figure, Place, StoredPlayer, Table
 from pfungst.core.files import file_name
 from pfungst.core.settings import split_settings
 from pfungst.core.types import Progress, reads_scenes
@@ -160,9 +160,16 @@ def tables(results: Sequence[Result]) -> list[Table]:
     ]
 
 
+def figures(results: Sequence[Result]) -> list[Figure]:
+    """Figures 8 to 11, and success against budget."""
+    from pfungst.probes.game.tables import apart, figures_8_to_11
+
+    return figures_8_to_11(apart(results))
+
+
 def _record(results: Sequence[Result]) -> dict[str, object]:
     names = ("player", "adversary", "runs", "counts", "failed")
     return {"games": [{name: getattr(result, name) for name in names} for result in results]}
 
 
-EXPERIMENT = Experiment("games", GamesConfig, run, tables, record=_record)
+EXPERIMENT = Experiment("games", GamesConfig, run, tables, figures, _record)

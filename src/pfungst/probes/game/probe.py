@@ -86,8 +86,8 @@ class Game(GameSettings):
         figures = (
             results.budget_figure(boards),
             results.type_figure(boards),
-            results.convergence_figure(rounds),
-            results.distribution_figure(rounds),
+            results.convergence_figure({"fooled": [played.curve for played in rounds]}),
+            results.distribution_figure([results.numbers_of(played) for played in rounds]),
         )
         failures = measure.worst(trials, CLEAN, MOVED)
         return Findings(

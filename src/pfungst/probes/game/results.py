@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from pfungst.probes.measure import finding
 
 LEVELS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 """Query budgets of the success curve."""
+
+
+Curve: TypeAlias = Sequence[Mapping[str, float]]
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,8 @@ class Result:
     """Mini-games that could not be finished, and why."""
     adversary: str = ""
     """Its name in tables."""
+    curves: tuple[Curve, ...] = ()
+    """The state of every mini-game after each of its steps."""
 
     @property
     def size(self) -> int:
@@ -163,6 +168,7 @@ def result_of(player: str, rounds: Sequence[Round], settings: GameSettings) -> R
         happened(rounds),
         str(rounds[0].notes.get("adversary", "")) if rounds else "",
         adversary=settings.adversary,
+        curves=tuple(played.curve for played in rounds),
     )
 
 
@@ -294,28 +300,32 @@ def budget_figure(boards: Sequence[BoardSummary]) -> Figure:
     return Figure("Success against query budget", "line", (series,), "queries per question", "fooled, of those right")
 
 
-def convergence_figure(rounds: Sequence[Round], points: int = 20) -> Figure:
-    """Share fooled over the queries of a mini-game: mean and one standard deviation over mini-games (Figure 9)."""
-    most = max((int(one.curve[-1]["queries"]) for one in rounds if one.curve), default=0)
+def convergence_figure(adversaries: Mapping[str, Sequence[Curve]], points: int = 20) -> Figure:
+    """Share fooled over the queries of a mini-game: mean and one standard deviation over mini-games (Figure 9).
+
+    adversaries: the curves of the mini-games of each.
+    """
+    most = max((int(curve[-1]["queries"]) for curves in adversaries.values() for curve in curves if curve), default=0)
     grid = np.unique(np.linspace(0, most, points).astype(int))
-    lines = []
-    for one in rounds:
-        x = [0, *(point["queries"] for point in one.curve)]
-        y = [0.0, *(point["fooled"] for point in one.curve)]
-        at = np.searchsorted(x, grid, side="right") - 1
-        lines.append(np.asarray(y)[at])
-    mean, spread = np.mean(lines, axis=0), np.std(lines, axis=0)
-    low, high = np.clip(mean - spread, 0, 1), np.clip(mean + spread, 0, 1)
-    series = Series("fooled", *(tuple(values.tolist()) for values in (grid, mean, low, high)))
-    return Figure("Convergence", "line", (series,), "queries of the mini-game", "share of questions fooled so far")
+    series = []
+    for name, curves in adversaries.items():
+        lines = []
+        for curve in curves:
+            x = [0, *(point["queries"] for point in curve)]
+            y = [0.0, *(point["fooled"] for point in curve)]
+            lines.append(np.asarray(y)[np.searchsorted(x, grid, side="right") - 1])
+        mean, spread = np.mean(lines, axis=0), np.std(lines, axis=0)
+        low, high = np.clip(mean - spread, 0, 1), np.clip(mean + spread, 0, 1)
+        series.append(Series(name, *(tuple(values.tolist()) for values in (grid, mean, low, high))))
+    return Figure("Convergence", "line", tuple(series), "queries of the mini-game", "share of questions fooled so far")
 
 
-def distribution_figure(rounds: Sequence[Round]) -> Figure:
+def distribution_figure(runs: Sequence[RunNumbers]) -> Figure:
     """How often each share of fooled questions was reached (Figures 10 and 11)."""
     edges = np.linspace(0, 1, 11)
-    counts, _ = np.histogram([numbers_of(one).fooled for one in rounds], edges)
+    counts, _ = np.histogram([one.fooled for one in runs], edges)
     names = tuple(f"{int(100 * low)}-{int(100 * high)}%" for low, high in pairwise(edges))
-    share = tuple((counts / max(1, len(rounds))).tolist())
+    share = tuple((counts / max(1, len(runs))).tolist())
     return Figure(
         "Distribution over mini-games", "bar", (Series("mini-games", names, share),), "questions fooled",
         "share of mini-games",

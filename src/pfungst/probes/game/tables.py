@@ -11,9 +11,17 @@ from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 
-from pfungst.core import PfungstError, Table, read_config
+from pfungst.core import Figure, PfungstError, Table, read_config
 from pfungst.core.stats import bootstrap
-from pfungst.probes.game.results import Result, budget_figure, is_won, result_of
+from pfungst.probes.game.results import (
+    Result,
+    budget_figure,
+    convergence_figure,
+    distribution_figure,
+    is_won,
+    result_of,
+    type_figure,
+)
 from pfungst.probes.game.rows import ROUNDS, BoardSummary, read_round
 from pfungst.probes.game.settings import GameSettings
 
@@ -229,3 +237,24 @@ def budget_table(results: Sequence[Result]) -> Table:
     )
     columns = ("Model", "Adversary", "Mini-game size", *(f"within {level}" for level in levels))
     return Table("Success against query budget", columns, rows, "Of the questions that were right before.")
+
+
+def figures_8_to_11(results: Sequence[Result]) -> list[Figure]:
+    """Figure 8, Figures 10 and 11 (the paper's two adversaries) and success against budget for each adversary, and
+    Figure 9 for each player."""
+    drawings: tuple[Callable[[Result], Figure], ...] = (
+        lambda one: type_figure(one.boards),
+        lambda one: distribution_figure(one.runs),
+        lambda one: budget_figure(one.boards),
+    )
+    found = []
+    for draw in drawings:
+        for name in dict.fromkeys(one.adversary for one in results):
+            drawn = {one.player: draw(one) for one in results if one.adversary == name}
+            first = next(iter(drawn.values()))
+            series = tuple(replace(figure.series[0], name=player) for player, figure in drawn.items())
+            found.append(replace(first, title=f"{first.title} ({name})", series=series))
+    for player in dict.fromkeys(one.player for one in results):
+        figure = convergence_figure({one.adversary: one.curves for one in results if one.player == player})
+        found.append(replace(figure, title=f"{figure.title} against {player}"))
+    return found
