@@ -53,6 +53,22 @@ def test_a_broken_image_is_a_sentence(data, tmp_path):
         FileImage(tmp_path / "broken.png").pil()
 
 
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"", "the file is empty"),
+        (b"\0\0\0\x18ftypheic\0\0\0\0heicmif1" + bytes(64), "it is HEIC: convert it"),
+        (b"<html>404 Not Found</html>", "it is a web page"),
+        (b"no image", "its format is unknown"),
+    ],
+)
+def test_a_broken_image_says_what_it_is_and_never_where_in_memory(data, why):
+    for look in (lambda image: image.pil(), image_size):
+        with pytest.raises(DataError, match=why) as caught:
+            look(BytesImage(data))
+        assert " object at " not in str(caught.value)
+
+
 def test_a_missing_image_is_a_sentence(tmp_path):
     with pytest.raises(DataError, match=r"gone.png.*Check the image folder"):
         FileImage(tmp_path / "gone.png").read()

@@ -46,8 +46,21 @@ def _decode(data: bytes, where: str) -> PIL.Image.Image:
         image = PIL.Image.open(io.BytesIO(data))
         image.load()
     except (OSError, ValueError, SyntaxError, PIL.Image.DecompressionBombError) as error:
-        raise DataError.at(where, "", f"this is not an image that can be decoded ({error}).") from error
+        raise DataError.at(where, "", f"this is not an image that can be decoded ({_why(data, error)}).") from error
     return image
+
+
+def _why(data: bytes, error: Exception) -> str:
+    """Why an image cannot be decoded, in the same words every time."""
+    import PIL
+
+    if not data:
+        return "the file is empty"
+    if data[4:12] in (b"ftypheic", b"ftypheix", b"ftyphevc", b"ftypmif1"):
+        return "it is HEIC: convert it to JPEG or PNG"
+    if data.lstrip()[:1] == b"<":
+        return "it is a web page or a drawing in XML: download it again, or convert it to PNG"
+    return "its format is unknown" if isinstance(error, PIL.UnidentifiedImageError) else str(error)
 
 
 _ORIENTATION = 0x0112
@@ -160,13 +173,14 @@ def image_size(image: Image) -> tuple[int, int]:
     import PIL.Image
 
     try:
-        with PIL.Image.open(io.BytesIO(image.read())) as header:
+        data = image.read()
+        with PIL.Image.open(io.BytesIO(data)) as header:
             width, height = header.size
             # an EXIF block behind the pixels of a PNG would have to be decoded for: it is left out here
             turned = "exif" in header.info and _orientation(header) >= _ON_ITS_SIDE
             return (height, width) if turned else (width, height)
     except (OSError, ValueError, SyntaxError, PIL.Image.DecompressionBombError) as error:
-        raise DataError(f"An image of the data set cannot be decoded ({error}).") from error
+        raise DataError(f"An image of the data set cannot be decoded ({_why(data, error)}).") from error
 
 
 def sha256(data: bytes) -> str:
