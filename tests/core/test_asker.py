@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pfungst.core import Answer, Asker, BudgetSpent, PlayerDied, PlayerError, Query
+from pfungst.core import Answer, Asker, BudgetSpent, BytesImage, PlayerDied, PlayerError, Query
 from pfungst.core.store import AnswerStore
 from pfungst.core.types import batch_size, may_sample, notes_of, reads_images, reads_scenes
 
@@ -104,6 +104,42 @@ def test_a_player_that_fails_again_and_again_is_considered_down() -> None:
     asker.ask(queries(1))
     with pytest.raises(PlayerDied, match="last 1 question and"):
         asker.still_up()
+
+
+def test_a_broken_image_does_not_make_a_player_look_down() -> None:
+    class Looking(Echo):
+        def answer(self, queries: Sequence[Query]) -> list[Answer]:
+            for query in queries:
+                if query.image is not None:
+                    query.image.pil()
+            return super().answer(queries)
+
+    broken = [Query(f"{number}?", BytesImage(b"no image")) for number in range(8)]
+    asker = Asker(Looking(), patience=3)
+    assert asker.ask(broken) == [None] * 8
+    asker.still_up()
+    assert asker.failed == 8
+
+
+class InOrder(Echo):
+    def answer_iter(self, queries: Sequence[Query]) -> Iterator[tuple[int, Answer]]:
+        for index, query in enumerate(queries):
+            yield index, self.answer([query])[0]
+
+
+@pytest.mark.parametrize("kind", [Echo, InOrder])
+@pytest.mark.parametrize("first", [0, 17])
+def test_failures_in_a_row_do_not_end_asking_where_other_queries_are_answered(kind: type[Echo], first: int) -> None:
+    bad = {str(number) for number in range(first, first + 8)}
+    asker = Asker(kind(list(bad)))
+    said = asker.fill({query.question: query for query in queries(40)}, tolerate=10)
+    assert {str(number) for number in range(40)} - said.keys() == bad == {question for question, _ in asker.failures}
+
+
+def test_a_player_that_fails_from_now_on_is_considered_down_before_all_that_may_fail_have() -> None:
+    asker = Asker(Echo([str(number) for number in range(4, 100)]))
+    with pytest.raises(PlayerDied, match="last 5 questions"):
+        asker.fill({query.question: query for query in queries(100)}, tolerate=50)
 
 
 def test_progress_counts_to_the_total_and_shows_what_was_used(tmp_path: Path) -> None:

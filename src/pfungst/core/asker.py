@@ -16,7 +16,16 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pfungst.core.errors import BudgetSpent, NoAnswer, PfungstError, PlayerDied, PlayerError, QueriesFailed, StoreError
+from pfungst.core.errors import (
+    BudgetSpent,
+    DataError,
+    NoAnswer,
+    PfungstError,
+    PlayerDied,
+    PlayerError,
+    QueriesFailed,
+    StoreError,
+)
 from pfungst.core.store import AnswerStore
 from pfungst.core.types import (
     Answer,
@@ -245,11 +254,14 @@ class Asker:
                 # A player that is asked batch by batch failed in the first batch without an answer; of those that
                 # stream, the first without an answer is the one that failed, or all that are left failed.
                 suspects, items = items[:at_once], items[at_once:]
-                for item in suspects:
+                while suspects:
+                    item = suspects.pop(0)
                     if alone:
                         self._give_up(item[1], error, tolerate)
-                    else:
-                        self._put([item], known, tell, tolerate)
+                        return
+                    self._put([item], known, tell, tolerate)
+                    if self._failures_in_a_row and items:  # the next may be about the same image: one from elsewhere
+                        suspects.insert(0, items.pop(len(items) // 2))
 
     def _batches(self, items: Sequence[tuple[str, Query]]) -> Iterator[list[tuple[str, Query, Answer]]]:
         """Answers in batches, stored as they come: only those of a player too quick for that are gathered first."""
@@ -294,7 +306,8 @@ class Asker:
                 f"{self.last_error} Its answers are kept: run the same command again to try the rest, or allow more "
                 "with --max-errors."
             ) from error
-        self._failures_in_a_row += in_a_row and not isinstance(error, NoAnswer)
+        # a broken image says nothing about the player, however often it is asked about
+        self._failures_in_a_row += in_a_row and not isinstance(error, NoAnswer | DataError)
         if self._failures_in_a_row >= self._patience:
             raise self._death()
 
