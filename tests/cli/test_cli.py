@@ -22,6 +22,14 @@ def test_what_a_model_prints_is_no_part_of_the_json(folder, pfungst):
     assert found["findings"][0]["clean"]["n"] == 12
     assert json.loads(pfungst("check", "player", "loud:answer", "--json")) == {"problems": []}
     assert "asked" in pfungst("examine", "loud:answer", "-d", "data.jsonl", "-o", "other", "-p", "control")
+    exam = ("examine", "loud:answer", "-d", "data.jsonl", "-o", "third", "-p", "control")
+    assert json.loads(pfungst("plan", "--json", *exam))["tried"] == 20
+    assert json.loads(pfungst("plan", *exam, "--json"))["queries"] == 24
+    pfungst("world", "make", "-o", "made", "--scenes", "2", "--no-images", "--on", "local")
+    game = ("--adversary", "rsg", "--size", "2", "--seeds", "1", "--budget", "2", "-o", "game", "--json")
+    assert json.loads(pfungst("play", "loud:answer", "-d", "made", *game))["runs"]
+    (folder / "metric.py").write_text("def always(answer, target):\n    print('judged')\n    return 1.0\n")
+    assert json.loads(pfungst("rescore", "run", "--metric", "metric.py:always", "--json"))["findings"]
 
 
 def test_the_table_ends_with_the_path_of_the_report(folder, pfungst):
@@ -118,7 +126,6 @@ def test_a_player_that_breaks_the_rules_exits_with_3(folder, pfungst):
     [
         (("examine", "oracle", "-d", "gone.jsonl"), "gone.jsonl"),
         (("examine", "oracle", "-d", "data.jsonl", "--only", "q99"), "no example with the id q99"),
-        (("examine", "oracle", "-d", "data.jsonl", "--limit", "0"), "at least 1"),
         (("rescore", "gone"), "not a run folder"),
         (("list", "horses"), "no kind of part called 'horses'"),
         (("rank",), "either one main question"),
@@ -135,6 +142,7 @@ def test_what_cannot_be_done_is_one_sentence(pfungst, words, sentence):
     ("words", "sentence"),
     [
         (("examine",), "Missing argument"),
+        (("examine", "oracle", "-d", "data.jsonl", "--limit", "0"), "--limit must be at least 1"),
         (("examine", "oracel"), "Did you mean oracle"),
         (("examine", "oracle", "-d", "data.jsonl", "-p", "blnd"), "Did you mean blind"),
         (("examine", "oracle", "-d", "data.jsonl", "--metric", "best"), "no metric called 'best'"),

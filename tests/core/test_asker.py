@@ -121,6 +121,18 @@ def test_a_broken_image_does_not_make_a_player_look_down() -> None:
     assert asker.failed == 8
 
 
+def test_a_confidence_is_a_probability_or_unknown() -> None:
+    class Sure(Echo):
+        def answer(self, queries: Sequence[Query]) -> list[Answer]:
+            return [Answer("yes", float(query.question)) for query in queries]
+
+    said = Asker(Sure()).answers([Query("0.5"), Query("nan"), Query("1.0000001")])
+    assert [answer.confidence for answer in said] == [0.5, None, 1.0]
+    for wrong in ("87", "-3.2", "inf"):
+        with pytest.raises(PlayerError, match=f"echo gave an answer to '{wrong}'.*its confidence is {wrong}, not a"):
+            Asker(Sure()).answers([Query(wrong)])
+
+
 class InOrder(Echo):
     def answer_iter(self, queries: Sequence[Query]) -> Iterator[tuple[int, Answer]]:
         for index, query in enumerate(queries):

@@ -116,6 +116,19 @@ def test_text_text_with_confidence_and_answer_are_understood_and_nothing_else() 
             player.answer([Query(wrong)])
 
 
+def test_an_async_function_or_method_is_a_sentence() -> None:
+    async def ask(image: object, question: str) -> str:
+        return "red"
+
+    class Client:
+        async def answer(self, queries: list[Query]) -> list[Answer]:
+            return []
+
+    for player in (ask, Client, Client()):
+        with pytest.raises(PlayerError, match="answers in an `async def`.*plain function around it"):
+            resolve(player)
+
+
 def test_an_error_in_the_users_function_names_question_and_line(tmp_path: Path) -> None:
     file = write(tmp_path, "def answer(image, question):\n    return 1 / 0\n")
     with pytest.raises(PlayerError, match=r"'why\?': ZeroDivisionError.*mine\.py, line 2"):

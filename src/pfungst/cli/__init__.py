@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import nullcontext
 from typing import Any
 
 WRONG_USAGE = 2
@@ -21,11 +22,14 @@ def main() -> None:
     # more than 200 s (48 s of processor time) with the spinning that is the default, 55 s (13 s) without.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from pfungst.cli.app import app
+    from pfungst.cli.show import json_alone
     from pfungst.core.errors import PfungstError, UsageError
 
     show_warnings()
+    alone = "--json" in sys.argv and "--help" not in sys.argv
     try:
-        app()
+        with json_alone() if alone else nullcontext():
+            app()
     except PfungstError as error:
         print(f"pfungst: {error}", file=sys.stderr)
         sys.exit(WRONG_USAGE if isinstance(error, UsageError) else 1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import redirect_stdout
 from typing import Annotated
 
 import typer
@@ -33,9 +31,7 @@ def check_player(
     own_modules()
     loaded = load(data) if data else None
     queries = [clean_query(example) for example in loaded[:16]] if loaded else None
-    with redirect_stdout(sys.stderr if as_json else sys.stdout):  # a model may print
-        problems = run_check(resolve(player, data=loaded), queries)
-    _tell(problems, as_json)
+    _tell(run_check(resolve(player, data=loaded), queries), as_json)
 
 
 @app.command("probe")

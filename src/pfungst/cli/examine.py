@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from contextlib import redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -98,8 +97,7 @@ def examine(
             planned = plan(**asked, progress=progress)
         print_plan(planned, as_json)
         return
-    # What a model prints while it loads or answers is no part of the JSON.
-    with redirect_stdout(sys.stderr if as_json else sys.stdout), progress_bar() as progress:
+    with progress_bar() as progress:
         run = api.examine(
             **asked,
             metric=metric,

@@ -6,9 +6,10 @@ import json
 import logging
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from contextvars import ContextVar
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from pfungst.core import Progress
 from pfungst.core.files import jsonable
@@ -41,11 +42,26 @@ def show_messages() -> None:
     logger.addHandler(_HANDLER)  # the same one again is no second one
 
 
+_JSON_GOES_TO: ContextVar[TextIO | None] = ContextVar("json_goes_to", default=None)
+
+
+@contextmanager
+def json_alone() -> Iterator[None]:
+    """Standard output is for JSON alone: what a model or a metric of the user's prints goes to standard error."""
+    token = _JSON_GOES_TO.set(sys.stdout)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _JSON_GOES_TO.reset(token)
+
+
 def print_json(value: Any) -> None:
     """Strict JSON on standard output, for `--json`."""
     if _MESSAGES and isinstance(value, dict):
         value = {**value, "messages": list(_MESSAGES)}
-    print(json.dumps(jsonable(value), indent=2, ensure_ascii=False, allow_nan=False))
+    text = json.dumps(jsonable(value), indent=2, ensure_ascii=False, allow_nan=False)
+    print(text, file=_JSON_GOES_TO.get(), flush=True)
 
 
 def tell(value: Any, lines: Iterable[object], as_json: bool) -> None:

@@ -7,6 +7,7 @@ tells how far it is.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -407,7 +408,7 @@ def _plain(answer: Answer) -> Answer:
 
     return Answer(
         text(answer.text),
-        None if answer.confidence is None else float(answer.confidence),
+        _probability(answer.confidence),
         None if answer.scores is None else tuple(float(score) for score in answer.scores),
         None if answer.raw is None else text(answer.raw),
         text(answer.thinking),
@@ -417,6 +418,16 @@ def _plain(answer: Answer) -> Answer:
         None if answer.seconds is None else float(answer.seconds),
         answer.unread,
     )
+
+
+def _probability(confidence: float | None) -> float | None:
+    """A confidence from 0 to 1; single precision may miss these by a little."""
+    value = math.nan if confidence is None else float(confidence)
+    if math.isnan(value):
+        return None
+    if not -0.001 <= value <= 1.001:
+        raise ValueError(f"its confidence is {value:g}, not a number from 0 to 1")
+    return min(1.0, max(0.0, value))
 
 
 @contextmanager

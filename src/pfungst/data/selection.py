@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pfungst.core import Dataset, Example, PfungstError
+from pfungst.core import Dataset, Example, PfungstError, UsageError
 
 
 def select(data: Dataset, limit: int | None = None, only: Sequence[str] = (), open_questions: bool = False) -> Dataset:
@@ -24,6 +24,6 @@ def select(data: Dataset, limit: int | None = None, only: Sequence[str] = (), op
             raise PfungstError(f"{data.name} has no example with the id {', '.join(sorted(missing))}.")
     if limit is not None:
         if limit < 1:
-            raise PfungstError(f"--limit must be at least 1, not {limit}.")
+            raise UsageError(f"--limit must be at least 1, not {limit}.")
         examples = examples[:limit]
     return data if examples is data.examples else data.subset(examples)

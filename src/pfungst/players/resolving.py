@@ -84,6 +84,11 @@ def _wrap(thing: Any, name: str, data: Dataset | None, options: dict[str, Any]) 
     if inspect.isclass(thing) or (callable(thing) and not hasattr(thing, "answer") and not is_answer_function(thing)):
         given, options = options, {}
         thing = _make(thing, name, data, given)
+    if inspect.iscoroutinefunction(getattr(thing, "answer", thing)):
+        raise PlayerError(
+            f"{name or 'The player'} answers in an `async def`, which players cannot do. Put a plain function around "
+            "it that returns asyncio.run(...) of it."
+        )
     if not hasattr(thing, "answer"):
         if callable(thing) and not inspect.isclass(thing):
             return FunctionPlayer(thing, name=name, version=version, **read_options(FunctionPlayer, options, name))
