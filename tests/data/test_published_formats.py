@@ -132,6 +132,13 @@ def test_visual7w_pictures_go_by_their_file_name(tmp_path: Path) -> None:
     assert image is not None and image.read() == content
 
 
+def test_a_question_without_wrong_answers_has_no_choices(tmp_path: Path) -> None:
+    pair = {"qa_id": 1, "question": "Who?", "answer": "me", "type": "who", "multiple_choices": []}
+    images = [{"image_id": 1, "split": "val", "qa_pairs": [pair]}]
+    make.write(tmp_path / "dataset_v7w_telling.json", {"dataset": "v7w_telling", "images": images})
+    assert load(tmp_path)[0].choices == ()
+
+
 def test_pointing_questions_are_refused_with_a_reason(tmp_path: Path) -> None:
     value = {"dataset": "v7w_pointing", "images": [{"image_id": 1, "split": "val", "qa_pairs": [{}]}]}
     make.write(tmp_path / "dataset_v7w_pointing.json", value)
@@ -234,6 +241,19 @@ def test_the_reduced_daquar_is_an_option(tmp_path: Path) -> None:
     assert len(load(tmp_path)) == 2
 
 
+def test_the_reduced_daquar_alone_needs_no_option(tmp_path: Path) -> None:
+    make.daquar(tmp_path)
+    for file in tmp_path.glob("qa.894.*"):
+        file.unlink()
+    assert len(load(tmp_path)) == 1
+
+
+def test_a_daquar_answer_that_is_missing_does_not_shift_the_others(tmp_path: Path) -> None:
+    make.write(tmp_path / "qa.894.raw.test.txt", "what in the image1 ?\n\nhow many in the image2 ?\n3\n")
+    with pytest.raises(DataError, match="line 3: the question of line 1 has no answer"):
+        load(tmp_path, skip_bad=True)
+
+
 @pytest.mark.parametrize(
     ("line", "question", "image"),
     [
@@ -271,6 +291,16 @@ def test_gqa_questions_are_members_of_one_object(tmp_path: Path) -> None:
     assert first.image is not None and first.image.read() == content
     assert data.metric == "exact"
     assert load(tmp_path, split="test")[0].target is None
+
+
+def test_a_list_of_gqa_questions_is_a_table(tmp_path: Path) -> None:
+    file = next(make.gqa(tmp_path / "released").rglob("*_balanced_questions.json"))
+    asked = [{"id": id_, **value} for id_, value in json.loads(file.read_text()).items()]
+    data = load(make.write(tmp_path / "listed" / file.name, asked))
+    assert data.notes["format"] == "table"
+    assert [(one.id, one.question, one.target) for one in data] == [
+        (one.id, one.question, one.target) for one in load(file)
+    ]
 
 
 def test_all_gqa_questions_may_lie_in_many_files(tmp_path: Path) -> None:

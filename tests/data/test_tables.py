@@ -166,6 +166,11 @@ def test_the_metric_follows_what_the_answers_are(tmp_path: Path, rows: list[Any]
     assert load(tmp_path, metric="wups").metric == "wups"
 
 
+def test_questions_with_a_single_choice_are_counted(tmp_path: Path) -> None:
+    rows = [{"question": "a?", "answer": "x", "choices": ["x"]}, {"question": "b?", "answer": "x", "choices": "x|y"}]
+    assert "Questions with a single choice, which every player gets right: 1." in str(check(lines(tmp_path, *rows)))
+
+
 def test_questions_with_too_few_answers_for_their_metric_are_counted(tmp_path: Path) -> None:
     rows = [{"question": f"{n}?", "answers": ["x"] * n} for n in (1, 2, 3, 4, 10)]
     assert "Questions with two or three answers, too few for full marks" in str(check(lines(tmp_path, *rows)))

@@ -156,6 +156,12 @@ def test_coco_pictures_are_found_and_travel_byte_for_byte(tmp_path: Path, layout
     assert image.read() == data
 
 
+def test_images_of_ones_own_are_called_by_their_number(tmp_path: Path) -> None:
+    bytes_ = make.picture(make.vqa2(tmp_path) / "images" / "42.jpg")
+    image = load(tmp_path)[0].image
+    assert image is not None and image.read() == bytes_
+
+
 def test_the_picture_of_the_right_split_is_taken(tmp_path: Path) -> None:
     make.vqa2(tmp_path)
     make.picture(tmp_path / "train2014" / "COCO_train2014_000000000042.jpg", "blue")

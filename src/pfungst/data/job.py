@@ -24,6 +24,8 @@ UNREAD = "image column that was not understood"
 """Note of a data set: the column that speaks of images, where no column could be read as one."""
 LETTERS = "questions with an option that is the letter of another one (a reply of just that letter stays unread)"
 """Note of a data set: how many questions offer, say, `A` as the text of their second option."""
+ALONE = "questions with a single choice, which every player gets right"
+"""Note of a data set: how many questions leave nothing to choose."""
 HOPELESS = 100_000
 """So many bad records before the first good one end a load even where bad ones are skipped."""
 

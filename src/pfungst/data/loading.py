@@ -16,7 +16,7 @@ from pfungst.core.settings import read_query, read_settings
 from pfungst.data.files import Listing, list_around, list_place
 from pfungst.data.formats import FORMATS, get_format
 from pfungst.data.images import ImageFinder, NoImages
-from pfungst.data.job import LETTERS, BadRecord, Format, Found, Job, letters_of_others
+from pfungst.data.job import ALONE, LETTERS, BadRecord, Format, Found, Job, letters_of_others
 
 log = logging.getLogger("pfungst.data")
 
@@ -240,6 +240,8 @@ def collect(format_: Format, job: Job) -> Iterator[Found]:
             example = replace(example, image=None)
         if letters_of_others(example.choices):
             job.count(LETTERS)
+        if len(example.choices) == 1:
+            job.count(ALONE)
         yield example, file, number
         if len(ids) == job.stop_after:
             return

@@ -53,12 +53,14 @@ class Daquar(Format):
 
     def read(self, job: Job) -> Iterator[Found]:
         classes = job.options.get("classes")
+        there = {release[1] for file in job.files if (release := _RELEASE.fullmatch(file.stem))}
+        wanted = classes or ("894" if "894" in there else min(there, default=""))
         splits: dict[str, File] = {}
         for file in sorted(job.files, key=lambda file: (file.preference, file)):
             release = _RELEASE.fullmatch(file.stem)
             if file.suffix == ".csv" and not classes:
                 splits.setdefault(split_of(file.stem), file)
-            elif file.suffix == ".txt" and release and release[1] == (classes or "894"):
+            elif file.suffix == ".txt" and release and release[1] == wanted:
                 splits.setdefault((release[2] or "").lower(), file)
         texts = [file for file in job.files if file.suffix == ".txt"]
         if not splits and len(job.files) == len(texts) == 1:
@@ -81,6 +83,9 @@ def _release(file: File) -> Iterator[tuple[int, str, str, str]]:
         if len(pair) < 2:
             raise DataError.at(file.label, f"line {number}", "the last question has no answer.")
         question, image = without_image(question)
+        if without_image(pair[1][1])[1]:
+            where = f"line {pair[1][0]}"
+            raise DataError.at(file.label, where, f"the question of line {number} has no answer: another one follows.")
         yield number, question, pair[1][1], image
 
 

@@ -42,8 +42,8 @@ class Gqa(Format):
     options = GqaOptions
 
     def claims(self, file: File, head: str) -> float:
-        if file.suffix != ".json":
-            return 0.0
+        if file.suffix != ".json" or head.lstrip().startswith("["):
+            return 0.0  # a list of questions is a table, which has a layout for them
         if '"imageId"' in head and '"question"' in head and head.lstrip().startswith("{"):
             return 0.95
         return 0.92 if _NAME.fullmatch(file.stem) else 0.0

@@ -73,7 +73,7 @@ def _example(job: Job, image: Mapping[str, Any], pair: Mapping[str, Any]) -> Exa
         target=target,
         answer_type="",
         question_type=job.share(optional_text(pair, "type")),
-        choices=() if decoys is None else with_target(texts(decoys, '"multiple_choices"'), target, id_),
+        choices=() if decoys in (None, []) else with_target(texts(decoys, '"multiple_choices"'), target, id_),
     )
 
 

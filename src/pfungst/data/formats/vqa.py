@@ -261,6 +261,8 @@ def _picture_rule(job: Job, data_type: str, subtype: str) -> Callable[[Asked], I
     def coco(asked: Asked) -> Image | None:
         if not asked.image_id.isascii() or not asked.image_id.isdigit() or len(asked.image_id) > 12:
             return job.images.named(asked.image_id.rpartition("/")[2].removesuffix(".jpg"), ".jpg", subtype)
-        return job.images.coco(int(asked.image_id), asked.coco_split or subtype)
+        split = asked.coco_split or subtype
+        # data of one's own in this format: 42.jpg
+        return job.images.coco(int(asked.image_id), split) or job.images.named(asked.image_id, ".jpg", split)
 
     return coco
