@@ -22,6 +22,7 @@ import torch
 
 from pfungst import __version__
 from pfungst.compute import Shard, make_shards, place_of_work, run_shards
+from pfungst.core import PfungstError
 from pfungst.core.files import cache_dir
 from pfungst.core.stats import Interval
 from pfungst.core.types import Progress, no_progress
@@ -135,7 +136,7 @@ def _folder(name: str) -> Iterator[Path]:
     """Where the picks are kept; a passing one where the cache folder cannot be written."""
     try:
         folder = cache_dir("scorers") / name
-    except OSError:
+    except PfungstError:
         with tempfile.TemporaryDirectory() as passing:
             yield Path(passing)
     else:
