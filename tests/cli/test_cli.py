@@ -32,6 +32,16 @@ def test_what_a_model_prints_is_no_part_of_the_json(folder, pfungst):
     assert json.loads(pfungst("rescore", "run", "--metric", "metric.py:always", "--json"))["findings"]
 
 
+@pytest.mark.parametrize(("images", "told"), [(9, True), (10, False)])
+def test_intervals_over_few_images_are_said_to_be_too_narrow(folder, pfungst, images, told):
+    from pfungst.report.card import too_few
+
+    pfungst("examine", "mine:answer", "-d", "data.jsonl", "--limit", images, "-p", "control", "-o", "run")
+    findings = json.loads((folder / "run" / "findings.json").read_text())["findings"]
+    assert ("intervals rest on 9 images." in too_few(findings)) == told
+    assert ("they are too narrow" in (folder / "run" / "report.html").read_text()) == told
+
+
 def test_the_table_ends_with_the_path_of_the_report(folder, pfungst):
     lines = pfungst("examine", "oracle", "-d", "data.jsonl", "-o", "run", "-p", "control").splitlines()
     assert lines[-1] == str(Path("run") / "report.html")

@@ -162,7 +162,7 @@ def data_of(run: Path, config: Mapping[str, Any], lost: str) -> Dataset | None:
 
 def print_run(path: Path, as_json: bool, label: str = "") -> None:
     """The report card of a run, and where its report is; `label` names a second reading of it."""
-    from pfungst.report.card import CARD_COLUMNS, card_rows
+    from pfungst.report.card import CARD_COLUMNS, card_rows, too_few
     from pfungst.report.findings import read_findings, read_judge
 
     findings, page = read_findings(path, label), labelled(path / "report.html", label)
@@ -175,6 +175,8 @@ def print_run(path: Path, as_json: bool, label: str = "") -> None:
     print_table("Report card", CARD_COLUMNS[:-1], [row[:-1] for row in card])
     for probe, *_, verdict in card:
         print(f"{probe}: {verdict}")
+    if sentence := too_few(findings):
+        print(f"pfungst: {sentence}", file=sys.stderr)
     if judge is not None:
         print(f"The judge: {judge['verdict']}")
     print(f"\n{page}")

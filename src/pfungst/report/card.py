@@ -11,6 +11,8 @@ STABLE = 0.05
 BLIND = 0.75
 """... and as blind if it says the same about two images with different right answers at least so often, by the lower
 95% bound (the same number as in `pfungst.probes.contrast`)."""
+FEW = 10
+"""Images behind an interval by bootstrap; those over fewer are too narrow."""
 _OTHERS = frozenset({"control", "blind", "contrast"})
 """Probes whose drop is no measure of stability."""
 
@@ -74,6 +76,21 @@ def blindness(findings: Sequence[Mapping[str, Any]]) -> str:
     if gain is not None and or_nan(gain.get("high")) <= STABLE and or_nan(gain.get("low")) <= 0:
         return "Stable, but nothing shows that it looks: without the image it does as well (blind)."
     return ""
+
+
+def too_few(findings: Sequence[Mapping[str, Any]]) -> str:
+    """That intervals are too narrow where few images are behind them, in a sentence; empty where there are enough.
+
+    findings: the list in findings.json.
+    """
+    shown = [one[part] or {} for one in findings for part in ("clean", "disturbed", "drop")]
+    behind = [row["clusters"] for row in shown if "bootstrap" in row.get("how", "") and row.get("low") is not None]
+    if min(behind, default=FEW) >= FEW:
+        return ""
+    return (
+        f"Some intervals rest on {min(behind)} images. With fewer than {FEW} they are too narrow: a 95% interval over "
+        "5 images holds the true value about 4 times in 5."
+    )
 
 
 def told(one: Mapping[str, Any], blind: str) -> str:

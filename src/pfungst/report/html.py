@@ -12,7 +12,7 @@ from pfungst.core import Answer, Dataset, read_config
 from pfungst.core.exam import labelled
 from pfungst.core.files import write_atomic
 from pfungst.report.answers import removing_probes, stored
-from pfungst.report.card import CARD_COLUMNS, card_rows, number
+from pfungst.report.card import CARD_COLUMNS, card_rows, number, too_few
 from pfungst.report.cases import MOST_WORDS, PER_KIND, Case, Sample, sample_cases
 from pfungst.report.drawings import Tools, draw_case
 from pfungst.report.findings import read_extras, read_findings, read_judge, read_kept
@@ -126,6 +126,8 @@ def _card(findings: Sequence[Mapping[str, Any]], stem: str) -> Any:
     )
     if all(one["probe"] != "control" for one in findings):
         note += " This exam ran without the control probe."
+    if sentence := too_few(findings):
+        note += f" {sentence}"
     rows = card_rows(findings)
     return replace(table_block("Report card", CARD_COLUMNS[:-1], [row[:-1] for row in rows], stem, note), rows=rows)
 
