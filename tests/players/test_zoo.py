@@ -14,6 +14,7 @@ from pfungst.models import MODELS, Inputs, Sizes, Trained, Vocabulary, build
 from pfungst.players import check_player, resolve
 from pfungst.players.zoo import ZooPlayer
 from pfungst.world import Program, embedded
+from tests.data.published_formats import OBJECT
 
 WORDS = Vocabulary(("color", "cube", "is", "many", "no", "red", "the", "what", "yes"), ("yes", "no", "2", "Red"))
 INPUTS = Inputs(width=20, height=16, question_length=8)
@@ -67,6 +68,17 @@ def test_a_huge_picture_is_shrunk() -> None:
     buffer = io.BytesIO()
     PIL.Image.new("RGB", (6000, 4000), (200, 10, 10)).save(buffer, format="JPEG")
     assert player().answer([Query("is", BytesImage(buffer.getvalue()))])[0].text in WORDS.answers
+
+
+def test_a_model_of_scenes_that_never_saw_one_says_so() -> None:
+    blind, looking = player("rn-state"), player()
+    for one in (blind, looking):
+        one.answer([Query("is")])
+    assert blind.notes == (
+        "zoo:rn-state reads scenes, which these data do not have: it was shown an empty one every time.",
+    )
+    blind.answer([Query("is", scene={"objects": [OBJECT]})])
+    assert blind.notes == looking.notes == ()
 
 
 def test_a_corrupt_picture_is_refused_with_a_sentence() -> None:

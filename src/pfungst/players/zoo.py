@@ -64,14 +64,24 @@ class ZooPlayer:
         self.fingerprint: str = f"zoo 1 {trained.fingerprint}"
         self.batch_size = batch_size
         self.reads_scenes: bool = "scene" in trained.model.reads
+        self._asked = self._unseen = 0
         self._device = device
         self._model = quick(trained.model).to(device)
         self._encoder = Encoder(trained, device, regions)
         self._chooses = trained.model.objective == "choice"
         self._numbers = {plain_answer(text): i for i, text in reversed(list(enumerate(trained.vocabulary.answers)))}
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """That it was asked about scenes which the data do not have."""
+        if not self._unseen or self._unseen < self._asked:  # a probe may take the scene away
+            return ()
+        return (f"{self.name} reads scenes, which these data do not have: it was shown an empty one every time.",)
+
     def answer(self, queries: Sequence[Query]) -> list[Answer]:
         answers: list[Answer] = []
+        self._asked += len(queries)
+        self._unseen += sum(query.scene is None for query in queries) if self.reads_scenes else 0
         for start in range(0, len(queries), self.batch_size):
             part = queries[start : start + self.batch_size]
             offered = [self._offered(query) for query in part]
