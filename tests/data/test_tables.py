@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -355,6 +356,20 @@ def test_an_image_in_several_spellings_is_one_image(tmp_path: Path) -> None:
     data = load(make.write(tmp_path / "mine.jsonl", rows))
     assert {example.image_id for example in data} == {"img/a.jpg"}
     assert len({example.image.digest for example in data if example.image}) == 1
+
+
+def test_an_accent_taken_apart_as_on_a_mac_is_the_same_name(tmp_path: Path) -> None:
+    apart = unicodedata.normalize("NFD", "img/caf\u00e9.jpg")
+    make.picture(tmp_path / "img" / "caf\u00e9.jpg")
+    make.picture(tmp_path / "img" / unicodedata.normalize("NFD", "th\u00e9.jpg"))
+    rows = [{"question": "a?", "image": apart}, {"question": "b?", "image": "img/th\u00e9.jpg"}]
+    assert all(example.image is not None for example in load(lines(tmp_path, *rows)))
+
+
+def test_lines_that_end_as_on_old_macs_are_told(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_bytes(b"question,answer\ra?,x\r")
+    with pytest.raises(DataError, match="mine.csv, line 1: its lines end in CR alone. Save it"):
+        load(tmp_path)
 
 
 def test_a_web_address_stays_as_it_is(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import hashlib
 import os
 import posixpath
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -107,7 +108,7 @@ class ImageFinder:
     def _found(self, stem: str, suffix: str, split: str, within: str | None = None) -> Image | None:
         if self._index is None:
             self._index = _index(self._listing().pictures)
-        places = [place for place in self._index.get(stem.lower(), ()) if within is None or within in _folders(place)]
+        places = [place for place in self._index.get(_folded(stem), ()) if within is None or within in _folders(place)]
         if not places:
             return None
         ranked = sorted(places, key=lambda place: (*_rank(place, suffix, split), place))
@@ -135,10 +136,15 @@ def _is_inside(path: str, root: Path) -> bool:
     return os.path.commonpath([base, full]) == base
 
 
+def _folded(stem: str) -> str:
+    """A name as it is looked up: lower case, letters with accents in one piece (macOS takes them apart)."""
+    return stem.lower() if stem.isascii() else unicodedata.normalize("NFC", stem).lower()
+
+
 def _index(pictures: Sequence[tuple[str, str]]) -> dict[str, list[tuple[str, str]]]:
     index: dict[str, list[tuple[str, str]]] = {}
     for place in pictures:
-        stem = place[1].replace(_BACKSLASH, "/").rpartition("/")[2].rpartition(".")[0].lower()
+        stem = _folded(place[1].replace(_BACKSLASH, "/").rpartition("/")[2].rpartition(".")[0])
         index.setdefault(stem, []).append(place)
         if coco := _COCO.fullmatch(stem):
             index.setdefault(f"coco:{coco[1]}", []).append(place)

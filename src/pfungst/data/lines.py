@@ -86,6 +86,9 @@ def table(
             return
         except csv.Error as error:
             if columns is None:
+                if "new-line character" in str(error):
+                    hint = "Save it with LF or CRLF at the end of each line."
+                    raise DataError.at(file.label, "line 1", "its lines end in CR alone.", hint) from error
                 raise DataError.at(file.label, "line 1", f"the column names cannot be read ({error}).") from error
             yield reader.line_num, Bad(f"the row cannot be read: {error}."), (start, end[0])
             continue
