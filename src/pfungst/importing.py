@@ -16,6 +16,7 @@ from pfungst.core.files import write_atomic
 from pfungst.core.types import no_progress
 from pfungst.data import load
 from pfungst.data.files import File
+from pfungst.data.images import normal_path
 from pfungst.logs.grouping import PARTS, Grouped, contrasts, group
 from pfungst.logs.records import Record
 from pfungst.players.hashing import digest
@@ -159,7 +160,7 @@ def _row(key: str, id_: str, record: Record, example: Example | None) -> dict[st
         "id": id_,
         "group": key,
         "question": asked or "(not in the log)",
-        "image_id": known.image_id or record.image_id,
+        "image_id": known.image_id or normal_path(record.image_id),
         "answers": list(answers),
         "target": target,
         "choices": list(choices),

@@ -134,6 +134,17 @@ def test_the_model_is_called_after_the_words_that_its_files_share(tmp_path: Path
     assert json.loads((tmp_path / "run" / "exam.json").read_text())["player"]["name"] == model
 
 
+def test_an_image_that_logs_spell_in_several_ways_is_one_image(tmp_path: Path) -> None:
+    files = [log(tmp_path / "a.jsonl", {1: "yes"}), log(tmp_path / "b.jsonl", {2: "yes"})]
+    rows = [json.loads(file.read_text()) for file in files]
+    spelt = [row | {"image_id": name} for row, name in zip(rows, ["./img/a.jpg", "img\\a.jpg"], strict=True)]
+    file = tmp_path / "model.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in spelt))
+    import_logs(file, tmp_path / "run")
+    stored = (tmp_path / "run" / "questions.jsonl").read_text().splitlines()
+    assert {json.loads(line)["image_id"] for line in stored} == {"img/a.jpg"}
+
+
 def test_names_of_files_lose_what_they_share(tmp_path: Path) -> None:
     names = ["gpt-4.1_bench_rot0", "gpt-4.1_bench_rot90", "gpt-4.1_bench_rot180"]
     files = [log(tmp_path / f"{name}.jsonl", {1: "yes"}) for name in names]
