@@ -137,6 +137,7 @@ def test_a_player_that_breaks_the_rules_exits_with_3(folder, pfungst):
         (("examine", "oracle", "-d", "gone.jsonl"), "gone.jsonl"),
         (("examine", "oracle", "-d", "data.jsonl", "--only", "q99"), "no example with the id q99"),
         (("rescore", "gone"), "not a run folder"),
+        (("show", "data.jsonl"), "data.jsonl is not a run folder"),
         (("list", "horses"), "no kind of part called 'horses'"),
         (("rank",), "either one main question"),
         (("rank", "Why?", "--pool", "data.jsonl", "--k", "50"), "fewer than the 50 asked for"),

@@ -177,6 +177,8 @@ def test_withheld_needs_an_image_to_show(make: Make, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="conditions=A\\+QA"):
         make("withheld", data=str(tmp_path / "plain.jsonl"))
     assert make("withheld:conditions=A+QA", data=str(tmp_path / "plain.jsonl")).book.items()
+    with pytest.raises(UsageError, match="no question with a right answer among its choices in the choice sets qou"):
+        make("withheld:sets=qou", data=str(tmp_path / "plain.jsonl"))
 
 
 TEXTS = iter(range(10_000))

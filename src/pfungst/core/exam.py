@@ -297,7 +297,7 @@ def read_config(run: Path) -> dict[str, Any]:
     path = run / "exam.json"
     try:
         config: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         if (run / "game.json").exists():
             raise PfungstError(
                 f"{run} was written by `pfungst play` of an earlier version, whose folders this version cannot read. "

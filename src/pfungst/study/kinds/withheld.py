@@ -66,8 +66,15 @@ class Withheld(Kind):
         sees_image = any("I" in name for name in self.conditions)
         fit = [one for one in shared if not sees_image or seen(one.image) is not None]
         if not fit:
-            why = "no question with choices, a target and an image" if sees_image else "no question with choices"
-            raise UsageError(f"{data} has {why}. Withhold the image with withheld:conditions=A+QA, or give --images.")
+            if not shared:
+                sets = f" in the choice sets {', '.join(self.sets)}" if self.sets else ""
+                raise UsageError(
+                    f"{data} has no question with a right answer among its choices{sets}. `pfungst decoys` makes choices."
+                )
+            raise UsageError(
+                f"{data} has no image for its questions. Give --images, or withhold the image with "
+                "withheld:conditions=A+QA."
+            )
         drawn = sample(fit, None if limit is None else limit + self.training, settings.seed)
         trained, asked = drawn[: self.training], drawn[self.training :]
         if not asked:
