@@ -69,7 +69,8 @@ class Withheld(Kind):
             if not shared:
                 sets = f" in the choice sets {', '.join(self.sets)}" if self.sets else ""
                 raise UsageError(
-                    f"{data} has no question with a right answer among its choices{sets}. `pfungst decoys` makes choices."
+                    f"{data} has no question with a right answer among its choices{sets}. `pfungst decoys` makes "
+                    "choices."
                 )
             raise UsageError(
                 f"{data} has no image for its questions. Give --images, or withhold the image with "
