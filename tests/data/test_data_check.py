@@ -189,3 +189,11 @@ def test_a_table_may_have_commas_semicolons_or_tabs_between_its_cells(tmp_path: 
         ("1", "Wo; und, warum?", "links"),
         ("2", "b?", "rechts"),
     ]
+
+
+def test_data_without_right_answers_say_what_can_still_be_measured(tmp_path: Path) -> None:
+    folder = make.vqa2(tmp_path)
+    told = "No right answer was found: changes of answers can be counted, but no accuracy."
+    assert told not in str(check(folder))
+    (folder / make.VQA2_ANNOTATIONS.format("val2014")).unlink()
+    assert told in str(check(folder))

@@ -424,3 +424,11 @@ def test_a_table_can_be_told_to_leave_options_in_the_question(tmp_path: Path) ->
     for more in ({"target": "A"}, {"answers": ["A", "A"]}):
         assert load(realworldqa(tmp_path, row | more))[0].choices == ()
     assert load(realworldqa(tmp_path, row), choices="none")[0].choices == ()
+
+
+def test_chartqa_as_released_names_its_images(tmp_path: Path) -> None:
+    make.write(tmp_path / "test" / "test_human.json", [{"imgname": "1.png", "query": "How many?", "label": "3"}])
+    make.picture(tmp_path / "test" / "png" / "1.png")
+    (example,) = load(tmp_path)
+    assert (example.question, example.target, example.image_id) == ("How many?", "3", "1.png")
+    assert example.image is not None

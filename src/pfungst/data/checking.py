@@ -244,6 +244,8 @@ def _sentences(report: CheckReport) -> Iterator[str]:
     if report.unread_columns and report.examples and not report.labelled:
         names = ", ".join(report.unread_columns[:MANY])
         yield f"No right answer was found, and nothing was read from the columns {names}. Name it: ?answer=COLUMN."
+    elif report.examples and not report.labelled:
+        yield "No right answer was found: changes of answers can be counted, but no accuracy."
     if report.no_images:
         yield report.no_images
     if report.ok:

@@ -24,6 +24,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "Image",
         "image_name",
         "img_name",
+        "imgname",
         "filename",
         "images",
         "image_1",
