@@ -203,7 +203,7 @@ def test_what_is_no_money_gets_a_sentence(text):
 
 
 def test_a_budget_too_small_for_the_first_rounds_is_an_error(many, tmp_path):
-    with pytest.raises(BudgetSpent):
+    with pytest.raises(BudgetSpent, match=r"did not reach the first images of every probe \(.*allow more"):
         exam(Startled(), many, tmp_path, budget=50).run()
 
 

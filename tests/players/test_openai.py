@@ -555,6 +555,17 @@ def test_budget_stops_asking() -> None:
         assert len(received) == 3 and server.count == 3
 
 
+def test_a_budget_is_not_kept_in_silence_where_the_server_counts_no_tokens() -> None:
+    def behave(x: Exchange) -> None:
+        x.json({"choices": [{"message": {"content": "red"}}]})
+
+    with serving(behave) as server:
+        player = asking(server.url, price_in=1.0, budget=250.0, concurrency=1)
+        with pytest.raises(PlayerError, match="how many tokens its replies take, so the budget cannot be kept"):
+            player.answer(questions(10))
+        assert server.count == 3
+
+
 def test_leaving_early_asks_nothing_more() -> None:
     with serving(echo) as server:
         iterator = asking(server.url, concurrency=2).answer_iter(questions(50))

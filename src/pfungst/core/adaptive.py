@@ -114,9 +114,12 @@ def ask_in_rounds(
         widest = max(running, key=lambda course: course.half_width)
         try:
             widest.ask(answer, widest.next_round)
-        except BudgetSpent:
-            if not all(course.asked for course in courses):
-                raise
+        except BudgetSpent as error:
+            if late := [course.name for course in courses if not course.asked]:
+                raise BudgetSpent(
+                    f"{error} It did not reach the first images of every probe ({', '.join(late)}): allow more, or "
+                    "leave a probe out."
+                ) from error
             break
         running = [course for course in running if not course.done()]
     return {one.name: one.trials() for one in courses}, {one.name: one.stop() for one in courses}

@@ -15,6 +15,8 @@ from pfungst.players.http import Connections, HTTPFailure, NoConnection, NoReply
 from pfungst.players.options import OpenAIOptions
 from pfungst.players.patience import Limit, Usage
 
+_UNCOUNTED = 3
+"""Replies without a count of tokens after which a budget is no use; a filter's reply may have none."""
 _FIRST_REST, _LONGEST_REST = 1.0, 60.0
 """Seconds after which a server that was left is tried again; doubled each time."""
 
@@ -238,7 +240,12 @@ class Meter:
         self._spend += (read * self._options.price_in + written * self._options.price_out) / 1e6
 
     def check(self) -> None:
-        """Raise Spent where the budget is spent."""
+        """Raise Spent where the budget is spent; Fatal where nobody can tell."""
         budget = self._options.budget
+        if budget is not None and self.answers >= _UNCOUNTED and not self._prompt + self._completion:
+            raise Fatal(
+                "The server does not say how many tokens its replies take, so the budget cannot be kept. Leave it out, "
+                "and limit the number of queries with --max-queries."
+            )
         if budget is not None and self._spend >= budget:
             raise Spent(f"The budget of {budget:g} is spent ({self.usage}). Answers already received are kept.")
