@@ -55,6 +55,16 @@ def test_tokens_are_estimated_from_text_and_pixels_and_cost_from_the_prices(serv
     assert planned.cost == pytest.approx((100 * 2 + 70 * 10) / 1e6) and planned.seconds is None
 
 
+def test_a_broken_image_ends_neither_the_plan_nor_the_exam(server: Server, tmp_path: Path) -> None:
+    examples = [*data(5), Example("broken", "What colour is it?", BytesImage(b"no image"), target="red")]
+    spec, some = f"openai:m@{server.url}", Dataset("colours", examples, metric="exact")
+    whole, planned = (plan(spec, one, ["blind"], tmp_path / "run") for one in (data(5), some))
+    assert whole.input_tokens is not None and planned.input_tokens is not None
+    assert planned.to_ask > whole.to_ask and planned.input_tokens > whole.input_tokens
+    run = pfungst.examine(spec, some, ["blind"], tmp_path / "run")
+    assert run.findings[0].clean is not None and 0 < run.findings[0].clean.n < 6
+
+
 def test_what_is_stored_is_counted_and_its_replies_are_the_measure(server: Server, tmp_path: Path) -> None:
     spec, out = f"openai:m@{server.url}", tmp_path / "run"
     pfungst.examine(spec, data(4), ["control"], out, limit=2)

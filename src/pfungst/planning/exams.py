@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import Any
 
 from pfungst.api import named
-from pfungst.core import Answer, Asker, Dataset, Example, Player, Probe, Progress, Query
+from pfungst.core import Answer, Asker, DataError, Dataset, Example, Player, Probe, Progress, Query
 from pfungst.core.adaptive import check_precision
 from pfungst.core.asker import NobodyAsked, asking_nobody
 from pfungst.core.estimate import Taken, keep, peak_memory, size_of
@@ -227,7 +227,7 @@ class _Tokens:
     def __init__(self, player: Player) -> None:
         self._player = player
         self._looks = reads_images(player)
-        self._sizes: dict[str, int] = {}
+        self._sizes: dict[str, int | None] = {}
         self._count = self._text = self._images = self._measured = self._image = 0
 
     def add(self, query: Query) -> None:
@@ -246,8 +246,12 @@ class _Tokens:
         if name not in self._sizes:
             if len(self._sizes) >= IMAGES_MEASURED:
                 return None
-            width, height = image_size(image)
-            self._sizes[name] = math.ceil(width / PIXELS_A_TOKEN) * math.ceil(height / PIXELS_A_TOKEN)
+            try:
+                width, height = image_size(image)
+            except DataError:  # a broken image: the exam leaves it out
+                self._sizes[name] = None
+            else:
+                self._sizes[name] = math.ceil(width / PIXELS_A_TOKEN) * math.ceil(height / PIXELS_A_TOKEN)
         return self._sizes[name]
 
     def expected(self, queries: int, seen: Typical) -> tuple[int, list[str]]:

@@ -17,12 +17,14 @@ import numpy as np
 from pfungst.core import (
     AnsweredTrial,
     BytesImage,
+    DataError,
     Dataset,
     Example,
     Failure,
     Figure,
     Finding,
     Findings,
+    Image,
     ProbeError,
     Query,
     Table,
@@ -35,6 +37,7 @@ from pfungst.scores import same_answer
 
 KEEPS = "nothing on purpose: the evidence is removed, so what is still right was not read off the image"
 GRAY = (127, 127, 127)
+UNKNOWN = (224, 224)
 CONDITIONS = ("blank image", "other image", "question only", "options only")
 
 
@@ -67,7 +70,7 @@ class Blind:
             unseen = replace(query, image=None, scene=None)
             variants = [
                 Variant("clean", query),
-                Variant("blank image", replace(unseen, image=one_colour(image_size(example.image), GRAY))),
+                Variant("blank image", replace(unseen, image=one_colour(_size(example.image), GRAY))),
             ]
             if example.id in others:
                 other = others[example.id]
@@ -103,6 +106,14 @@ class Blind:
             self.name, (*accuracies, *drops, guessing, gain, leakage), _verdict(clean, blind, gain, leakage, guessing),
             clean, blind, replace(gain, name="drop"), (table,), (figure,), _unmoved(trials),
         )  # fmt: skip
+
+
+def _size(image: Image) -> tuple[int, int]:
+    """Width and height. Of a broken image any will do: asking about it fails, and its trial is left out."""
+    try:
+        return image_size(image)
+    except DataError:
+        return UNKNOWN
 
 
 def _verdict(clean: Finding, blind: Finding, gain: Finding, leakage: Finding, guessing: Finding) -> str:
