@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from pfungst.core import Figure, Place, StoredPlayer, Table
 from pfungst.core.files import file_name
 from pfungst.core.settings import split_settings
+from pfungst.core.threads import available_cores
 from pfungst.core.types import Progress, reads_scenes
 from pfungst.experiments.base import Experiment, argument, claim, option
 
@@ -94,8 +95,10 @@ def run(config: GamesConfig, out: Path, *, progress: Progress) -> tuple[Result, 
     finished: set[str] = set()
     if config.on != "local":
         place = Place(config.on, config.workers)
-        # Without a GPU, to render an image takes longer than to ask all players about it.
-        together = len(jobs) if config.device == "cpu" else TOGETHER
+        # Without a GPU, to render an image takes longer than to ask all players about it: as many together as leave
+        # no worker idle.
+        shared = max(1, len(jobs) * config.seeds // (config.workers or available_cores()))
+        together = shared if config.device == "cpu" else TOGETHER
         play_ahead(list(jobs.values()), place, out / ".rounds", together=together, progress=progress)
         finished = _examine_all(list(jobs.values()), place, out / ".exams", progress)
     results: list[Result] = []
