@@ -320,7 +320,7 @@ def reading_notes(examined: Examined, metric: str, matcher: str) -> tuple[str, .
         verb = "count as wrong" if examined.judge is None else "were judged as written"
         notes.append(
             f"{examined.unread:,} of {examined.total:,} replies could not be read by the matcher {matcher} and {verb}. "
-            "`pfungst show RUN --unread` lists them."
+            f"`pfungst show RUN --unread` lists them.{' Try --matcher lenient.' if matcher == 'strict' else ''}"
         )
     if examined.failed:
         question, error = examined.failed[0]

@@ -38,6 +38,14 @@ def run(data: Dataset, tmp_path: Path):
     return pfungst.examine(Chatty(), data, ["control"], tmp_path / "run")
 
 
+def test_letters_that_the_strict_matcher_leaves_unread_are_worth_another_one(
+    data: Dataset, run, tmp_path: Path
+) -> None:
+    strict = pfungst.examine(Chatty(), data, ["control"], tmp_path / "strict", matcher="strict")
+    assert any("by the matcher strict" in note and "Try --matcher lenient." in note for note in strict.notes)
+    assert not any("Try --matcher" in note for note in run.notes)
+
+
 def test_a_talking_player_is_read_by_the_matcher_it_names(run) -> None:
     rows = {row["example_id"]: row for row in answers(run.path) if row["variant"] == "clean"}
     assert {name: row["answer"] for name, row in rows.items() if not row["unread"]} == dict.fromkeys(
