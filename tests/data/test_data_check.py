@@ -197,3 +197,12 @@ def test_data_without_right_answers_say_what_can_still_be_measured(tmp_path: Pat
     assert told not in str(check(folder))
     (folder / make.VQA2_ANNOTATIONS.format("val2014")).unlink()
     assert told in str(check(folder))
+
+
+def test_a_group_of_one_question_is_not_counted(tmp_path: Path) -> None:
+    rows = [
+        {"id": id_, "question": f"{id_}?", "answer": "x", "group": group, "contrast_group": f"c{group}"}
+        for id_, group in (("a", "a"), ("b", "a"), ("d", "d"))
+    ]
+    report = check(make.write(tmp_path / "mine.jsonl", "".join(json.dumps(row) + "\n" for row in rows)))
+    assert (report.groups, report.contrasts) == (1, 1)

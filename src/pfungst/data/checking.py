@@ -153,8 +153,8 @@ def check(
         questions_without_image=tally.without_image,
         duplicate_ids=twice,
         duplicate_questions=tally.repeated,
-        groups=len(counts["groups"]),
-        contrasts=len(counts["contrasts"]),
+        groups=_of_several(counts["groups"]),
+        contrasts=_of_several(counts["contrasts"]),
         image_column=job.image_column,
         files=dict(counts["files"]),
         answer_types=dict(counts["answer types"].most_common()),
@@ -170,6 +170,11 @@ def check(
         text_only=job.text_only,
         notes=dict(job.notes),
     )
+
+
+def _of_several(groups: Counter[str]) -> int:
+    """Groups of two or more: the other questions of a group may not be in these data."""
+    return sum(count > 1 for count in groups.values())
 
 
 class _Tally:
