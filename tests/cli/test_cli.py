@@ -42,6 +42,11 @@ def test_intervals_over_few_images_are_said_to_be_too_narrow(folder, pfungst, im
     assert ("they are too narrow" in (folder / "run" / "report.html").read_text()) == told
 
 
+def test_an_interrupt_says_that_everything_is_kept(folder, pfungst):
+    (folder / "stopped.py").write_text("def answer(question):\n    raise KeyboardInterrupt\n")
+    assert "Everything so far is kept" in pfungst("examine", "stopped:answer", "-d", "data.jsonl", code=130)
+
+
 def test_the_table_ends_with_the_path_of_the_report(folder, pfungst):
     lines = pfungst("examine", "oracle", "-d", "data.jsonl", "-o", "run", "-p", "control").splitlines()
     assert lines[-1] == str(Path("run") / "report.html")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -127,3 +129,14 @@ def test_an_error_exits_with_its_code_and_prints_no_half_json(
     told = pfungst(*line.split(), code=code)
     if code == 3:
         json.loads(told)
+
+
+def test_what_other_processes_print_is_no_part_of_the_json(folder: Any) -> None:
+    (folder / "loud.py").write_text(
+        "import os\n\ndef answer(question):\n    os.system('echo asked')\n    return 'yes'\n"
+    )
+    words = "examine loud:answer -d data.jsonl --limit 2 -p control -o run --json"
+    done = subprocess.run(
+        [sys.executable, "-m", "pfungst", *words.split()], cwd=folder, capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout)["findings"] and "asked" in done.stderr

@@ -14,6 +14,7 @@ from typing import Any
 WRONG_USAGE = 2
 PROBLEMS_FOUND = 3
 INTERRUPTED = 130
+STOPPED = "pfungst: stopped. Everything so far is kept; run the same command again to resume."
 
 
 def main() -> None:
@@ -30,11 +31,15 @@ def main() -> None:
     try:
         with json_alone() if alone else nullcontext():
             app()
+    except SystemExit as left:
+        if left.code == INTERRUPTED:  # typer catches the interrupt, and says nothing
+            print(STOPPED, file=sys.stderr)
+        raise
     except PfungstError as error:
         print(f"pfungst: {error}", file=sys.stderr)
         sys.exit(WRONG_USAGE if isinstance(error, UsageError) else 1)
     except KeyboardInterrupt:
-        print("pfungst: stopped. Everything so far is kept; run the same command again to resume.", file=sys.stderr)
+        print(STOPPED, file=sys.stderr)
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # `pfungst list | head`: the reader has gone, which is no error. Keep Python from complaining at exit.

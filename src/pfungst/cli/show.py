@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -47,13 +48,35 @@ _JSON_GOES_TO: ContextVar[TextIO | None] = ContextVar("json_goes_to", default=No
 
 @contextmanager
 def json_alone() -> Iterator[None]:
-    """Standard output is for JSON alone: what a model or a metric of the user's prints goes to standard error."""
-    token = _JSON_GOES_TO.set(sys.stdout)
-    try:
-        with redirect_stdout(sys.stderr):
+    """Standard output is for JSON alone: what a model or a metric of the user's prints goes to standard error, and so
+    does what other processes of the command and libraries in C print."""
+    with _standard_output_apart() as real, redirect_stdout(sys.stderr):
+        token = _JSON_GOES_TO.set(real)
+        try:
             yield
+        finally:
+            _JSON_GOES_TO.reset(token)
+
+
+@contextmanager
+def _standard_output_apart() -> Iterator[TextIO]:
+    """What leads to standard output while the number 1 leads to standard error."""
+    try:
+        is_real = sys.stdout.fileno() == 1
+    except (OSError, ValueError):  # somebody has put a text in its place
+        is_real = False
+    if not is_real:
+        yield sys.stdout
+        return
+    sys.stdout.flush()
+    kept = os.dup(1)
+    try:
+        with open(kept, "w", encoding=sys.stdout.encoding, closefd=False) as real:
+            os.dup2(2, 1)
+            yield real
     finally:
-        _JSON_GOES_TO.reset(token)
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def print_json(value: Any) -> None:
