@@ -159,6 +159,9 @@ def test_what_cannot_be_done_is_one_sentence(pfungst, words, sentence):
     [
         (("examine",), "Missing argument"),
         (("examine", "oracle", "-d", "data.jsonl", "--limit", "0"), "--limit must be at least 1"),
+        (("examine", "oracle", "-d", "data.jsonl", "--seed", "-1"), "Invalid value for '--seed'"),
+        (("examine", "oracle", "-d", "data.jsonl", "--max-errors", "-1"), "Invalid value for '--max-errors'"),
+        (("examine", "oracle", "-d", "data.jsonl", "--max-queries", "-1"), "Invalid value for '--max-queries'"),
         (("examine", "oracel"), "Did you mean oracle"),
         (("examine", "oracle", "-d", "data.jsonl", "-p", "blnd"), "Did you mean blind"),
         (("examine", "oracle", "-d", "data.jsonl", "--metric", "best"), "no metric called 'best'"),

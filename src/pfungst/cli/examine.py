@@ -27,7 +27,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave bad records out and count them.")]
 Options = Annotated[list[str] | None, typer.Option("--option", help="A setting of the player, key=value. Repeatable.")]
 Open = Annotated[bool, typer.Option("--open", help="Leave out the choices in the data: any answer may be given.")]
-Seed = Annotated[int, typer.Option(help="Seed of every random choice.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of every random choice.")]
 DryRun = Annotated[
     bool,
     typer.Option(
@@ -58,9 +58,10 @@ def examine(
     only: Annotated[list[str] | None, typer.Option(help="Only the example with this id. Repeatable.")] = None,
     option: Options = None,
     open_questions: Open = False,
-    max_queries: Annotated[int | None, typer.Option(help="Maximum number of queries to ask the player.")] = None,
+    max_queries: Annotated[int | None, typer.Option(min=0, help="Maximum number of queries to ask the player.")] = None,
     max_errors: Annotated[
-        int | None, typer.Option(help="How many queries may fail before the run stops [10, or 1% if that is more].")
+        int | None,
+        typer.Option(min=0, help="How many queries may fail before the run stops [10, or 1% if that is more]."),
     ] = None,
     precision: Annotated[
         float | None, typer.Option(help="Stop a probe once its drop is known to plus or minus this, such as 0.02.")

@@ -35,7 +35,7 @@ def play(
         int | None, typer.Option(help="Moved scenes to ask about per question [rsg 5000, others 100].")
     ] = None,
     max_queries: Annotated[
-        int | None, typer.Option(help="Maximum number of questions to ask the player in total.")
+        int | None, typer.Option(min=0, help="Maximum number of questions to ask the player in total.")
     ] = None,
     preset: Annotated[str, typer.Option(help="The rules: paper, paper-literal or code.")] = "paper",
     ood: Annotated[bool, typer.Option("--ood", help="Lift the in-distribution constraints (appendix A.9).")] = False,

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pfungst.cli.examine import DryRun, Images, Json, SkipBad, data_options
+from pfungst.cli.examine import DryRun, Images, Json, Seed, SkipBad, data_options
 from pfungst.cli.plan import print_work, told_beside
 from pfungst.cli.show import print_json, progress_bar, tell
 from pfungst.core import UsageError, settings
@@ -50,7 +50,7 @@ def train(
     max_answers: Annotated[int | None, typer.Option(help="Only the most frequent answers.")] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first N examples.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")] = "cpu",
-    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
+    seed: Seed = 0,
     half: Annotated[bool, typer.Option("--half", help="Write the weights as fp16.")] = False,
     grounding: Annotated[
         float,

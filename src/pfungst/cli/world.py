@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pfungst.cli.examine import DryRun, Json
+from pfungst.cli.examine import DryRun, Json, Seed
 from pfungst.cli.plan import print_work, told_beside
 from pfungst.cli.show import print_json, print_table, progress_bar
 from pfungst.cli.where import On, Workers
@@ -27,7 +27,7 @@ def make(
         str | None, typer.Option(help="Where rephrasings come from: train, heldout or mixed [by the split].")
     ] = None,
     templates: Annotated[Path | None, typer.Option(help="Folder of template files [the built-in ones].")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
+    seed: Seed = 0,
     width: Annotated[int, typer.Option(help="Width of the images.")] = 320,
     height: Annotated[int, typer.Option(help="Height of the images.")] = 240,
     images: Annotated[bool, typer.Option("--images/--no-images", help="Draw the images.")] = True,

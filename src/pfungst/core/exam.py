@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pfungst.core.asker import Asker, Place
 from pfungst.core.by_id import ById
 from pfungst.core.config import check_config
-from pfungst.core.errors import PfungstError, PlayerError, ProbeError
+from pfungst.core.errors import PfungstError, PlayerError, ProbeError, UsageError
 from pfungst.core.files import is_plain_name, jsonable, write_json
 from pfungst.core.finished import finish, finished, made_of
 from pfungst.core.flow import Answering, Filling, Recorded, flow, known_answers, not_collecting
@@ -90,6 +90,8 @@ class Exam:
         """Ask, score and write the run folder."""
         if len(self.data) == 0:
             raise PfungstError(f"The data set {self.data.name} has no examples to ask about.")
+        if self.seed < 0:
+            raise UsageError(f"The seed must be 0 or more, not {self.seed}.")
         names = [probe.name for probe in self.probes]
         for name in names:
             # Files are called after it, and it may come from somebody else's exam.json.
