@@ -40,6 +40,11 @@ def test_intervals_over_few_images_are_said_to_be_too_narrow(folder, pfungst, im
     findings = json.loads((folder / "run" / "findings.json").read_text())["findings"]
     assert ("intervals rest on 9 images." in too_few(findings)) == told
     assert ("they are too narrow" in (folder / "run" / "report.html").read_text()) == told
+    gated = subprocess.run(
+        [sys.executable, "-m", "pfungst", "gate", "run", "-r", "control.accuracy[clean]>=0.01"],
+        cwd=folder, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert ("they are too narrow" in gated.stderr) == told
 
 
 def test_an_interrupt_says_that_everything_is_kept(folder, pfungst):

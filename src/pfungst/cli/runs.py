@@ -148,9 +148,11 @@ def gate(
     For <= the upper bound counts, for >= the lower one. Percentages are fractions: 0.05 or 5%.
     """
     from pfungst.report import gate as gates
-    from pfungst.report.card import format_finding
+    from pfungst.report.card import format_finding, narrow
 
     verdicts = gates.gate(run, require, label=label)
+    if few := narrow([verdict.finding for verdict in verdicts]):
+        print(f"pfungst: {few}", file=sys.stderr)
     if junit is not None:
         write_atomic(junit, gates.junit(run, verdicts, label=label))
     met = all(verdict.met for verdict in verdicts)

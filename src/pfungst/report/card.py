@@ -79,12 +79,14 @@ def blindness(findings: Sequence[Mapping[str, Any]]) -> str:
 
 
 def too_few(findings: Sequence[Mapping[str, Any]]) -> str:
-    """That intervals are too narrow where few images are behind them, in a sentence; empty where there are enough.
+    """`narrow` for the intervals of the report card. findings: the list in findings.json."""
+    return narrow([one[part] or {} for one in findings for part in ("clean", "disturbed", "drop")])
 
-    findings: the list in findings.json.
-    """
-    shown = [one[part] or {} for one in findings for part in ("clean", "disturbed", "drop")]
-    behind = [row["clusters"] for row in shown if "bootstrap" in row.get("how", "") and row.get("low") is not None]
+
+def narrow(shown: Sequence[Mapping[str, Any]]) -> str:
+    """That intervals are too narrow where few images are behind them, in a sentence; empty where there are enough."""
+    bootstrapped = [row for row in shown if "bootstrap" in row.get("how", "") and row.get("low") is not None]
+    behind = [row.get("clusters") or FEW for row in bootstrapped]
     if min(behind, default=FEW) >= FEW:
         return ""
     return (
