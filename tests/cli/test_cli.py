@@ -47,6 +47,14 @@ def test_intervals_over_few_images_are_said_to_be_too_narrow(folder, pfungst, im
     assert ("they are too narrow" in gated.stderr) == told
 
 
+def test_a_reader_that_has_gone_is_no_error(folder):
+    words = [sys.executable, "-m", "pfungst", "list"]
+    with subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as listing:
+        assert listing.stdout is not None and listing.stderr is not None
+        listing.stdout.close()
+        assert (listing.stderr.read(), listing.wait()) == ("", 0)
+
+
 def test_an_interrupt_says_that_everything_is_kept(folder, pfungst):
     (folder / "stopped.py").write_text("def answer(question):\n    raise KeyboardInterrupt\n")
     assert "Everything so far is kept" in pfungst("examine", "stopped:answer", "-d", "data.jsonl", code=130)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, NoReturn
 
 WRONG_USAGE = 2
 PROBLEMS_FOUND = 3
@@ -31,8 +31,10 @@ def main() -> None:
     try:
         with json_alone() if alone else nullcontext():
             app()
-    except SystemExit as left:
-        if left.code == INTERRUPTED:  # typer catches the interrupt, and says nothing
+    except SystemExit as left:  # typer catches interrupts, and readers that have gone, and says nothing
+        if isinstance(left.__context__, BrokenPipeError):
+            _reader_has_gone()
+        if left.code == INTERRUPTED:
             print(STOPPED, file=sys.stderr)
         raise
     except PfungstError as error:
@@ -42,12 +44,16 @@ def main() -> None:
         print(STOPPED, file=sys.stderr)
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        # `pfungst list | head`: the reader has gone, which is no error. Keep Python from complaining at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        _reader_has_gone()
     except OSError as error:
         print(f"pfungst: {told(error)}", file=sys.stderr)
         sys.exit(1)
+
+
+def _reader_has_gone() -> NoReturn:
+    """`pfungst list | head` is no error. Keep Python from complaining at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(0)
 
 
 def told(error: OSError) -> str:
