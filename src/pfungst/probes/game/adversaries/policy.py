@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pfungst.core import PfungstError, ProbeError
-from pfungst.core.files import write_atomic
-from pfungst.core.seal import read_sealed, seal
-from pfungst.probes.game.adversaries.pretrained import Features, Seen, find_features
+from pfungst.probes.game.adversaries.pretrained import Features, find_features
 from pfungst.probes.game.adversaries.torch_guard import nn, torch
 from pfungst.probes.game.observe import OBJECT_FEATURES, TOKENS
 from pfungst.world.constants import MAX_OBJECTS
@@ -112,7 +110,7 @@ class Policy(nn.Module):
         return odds[:, :, 0], odds[:, :, 1], values
 
 
-def make_policy(settings: A2C, bins: int, seed: int) -> tuple[Policy, Features | Seen | None]:
+def make_policy(settings: A2C, bins: int, seed: int) -> tuple[Policy, Features | None]:
     """A policy with fresh or loaded weights, and the pretrained network that sees for it, if there is one."""
     for setting, known in (("sees", ("state", "pixels")), ("heads", ("objects", "paper"))):
         if getattr(settings, setting) not in known:
@@ -128,10 +126,10 @@ def make_policy(settings: A2C, bins: int, seed: int) -> tuple[Policy, Features |
         if not settings.learn:
             raise ProbeError("An adversary that does not learn needs weights: train one and give its file.")
         return policy, network
-    from safetensors.torch import load
+    from pfungst.models.tensors import load_tensors
 
     try:
-        policy.load_state_dict(load(read_sealed(Path(settings.weights))[0]))
+        policy.load_state_dict(load_tensors(Path(settings.weights))[0])
     except Exception as error:
         raise PfungstError(
             f"{settings.weights}: the weights do not fit the adversary {settings.name} ({error})."
@@ -141,7 +139,6 @@ def make_policy(settings: A2C, bins: int, seed: int) -> tuple[Policy, Features |
 
 def save_policy(policy: Policy, path: Path, settings: A2C) -> None:
     """Write a policy as safetensors; the settings go along as text."""
-    from safetensors.torch import save
+    from pfungst.models.tensors import save_tensors
 
-    parts = {name: value.contiguous() for name, value in policy.state_dict().items()}
-    write_atomic(path, seal(save(parts, metadata={"settings": json.dumps(asdict(settings))})))
+    save_tensors(path, policy.state_dict(), {"settings": json.dumps(asdict(settings))})

@@ -7,12 +7,10 @@ relational layer for the decision maker" (Measuring CLEVRness, section 5). Here 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -78,54 +76,15 @@ class Features:
         return torch.cat(rows)
 
 
-@dataclass(frozen=True)
-class Seen:
-    """Representations that `Features` made on another machine: `ids` and `rows` of an .npz file."""
-
-    path: Path
-
-    @cached_property
-    def _rows(self) -> dict[str, Any]:
-        try:
-            with np.load(self.path) as arrays:
-                return dict(zip(arrays["ids"].tolist(), arrays["rows"], strict=True))
-        except (OSError, KeyError, ValueError) as error:
-            raise PfungstError(f"{self.path} holds no representations of questions ({error}).") from error
-
-    @property
-    def size(self) -> int:
-        return len(next(iter(self._rows.values())))
-
-    @property
-    def about(self) -> str:
-        return f"sees with representations of a pretrained relation network ({self.path.name})"
-
-    @property
-    def fingerprint(self) -> str:
-        return hashlib.sha256(self.path.read_bytes()).hexdigest()
-
-    def __call__(self, boards: Sequence[Board]) -> torch.Tensor:
-        import torch
-
-        missing = [board.example.id for board in boards if board.example.id not in self._rows]
-        if missing:
-            raise PfungstError(f"{self.path} has no representation of the question {missing[0]}.")
-        return torch.from_numpy(np.stack([self._rows[board.example.id] for board in boards])).float()
-
-
-def find_features(sees: str, wanted: str) -> tuple[Features | Seen | None, str]:
+def find_features(sees: str, wanted: str) -> tuple[Features | None, str]:
     """The pretrained network an adversary asks for, and a line about it.
 
-    wanted: `auto` takes the weights of the package where there are some, `own` never does, an .npz file holds
-    representations that were made before, anything else is a folder or .safetensors file that `pfungst train rn-state`
-    (or `rn`) left.
+    wanted: `auto` takes the weights of the package where there are some, `own` never does, anything else is a
+    folder or .safetensors file that `pfungst train rn-state` (or `rn`) left.
     """
     from pfungst.models import Trained, load_shipped, shipped
 
     name = NETWORKS[sees]
-    if wanted.endswith(".npz"):
-        given = Seen(Path(wanted))
-        return given, given.about
     if wanted == OWN:
         return None, "sees with its own randomly initialised relation network"
     if wanted == AUTO:

@@ -8,7 +8,7 @@ import numpy as np
 
 from pfungst.core import ProbeError
 from pfungst.probes.game.adversaries.policy import Policy
-from pfungst.probes.game.adversaries.pretrained import Features, Seen
+from pfungst.probes.game.adversaries.pretrained import Features
 from pfungst.probes.game.adversaries.torch_guard import torch
 from pfungst.probes.game.board import Board
 from pfungst.probes.game.layouts import Layouts
@@ -25,9 +25,7 @@ PICTURE_SIDE = 64
 class BoardTable:
     """What the policy sees of the boards of a game, and which head moves which object."""
 
-    def __init__(
-        self, game: MiniGame, settings: A2C, network: Features | Seen | None, rng: np.random.Generator
-    ) -> None:
+    def __init__(self, game: MiniGame, settings: A2C, network: Features | None, rng: np.random.Generator) -> None:
         self.game, self.settings, boards = game, settings, game.boards
         big = next((board for board in boards if len(board) > MAX_OBJECTS), None)
         if big is not None:
