@@ -103,12 +103,11 @@ def _compare(rows: Sequence[Mapping[str, Any]], detector: Trained) -> tuple[list
     if not rows:
         return [], [], []
     pairs = [scenes_of(row) for row in rows]
-    before = detect([one for one, _ in pairs], detector)
-    after = detect([other for _, other in pairs], detector)
+    before, after = (detect(scenes, detector) for scenes in zip(*pairs, strict=True))
     truths: list[list[dict[str, str]]] = [one["objects"] for one, _ in pairs]
-    same = [same_objects(a, b) for a, b in zip(before, after, strict=True)]
-    right_before = [same_objects(a, truth) for a, truth in zip(before, truths, strict=True)]
-    right_after = [same_objects(b, truth) for b, truth in zip(after, truths, strict=True)]
+    same, right_before, right_after = (
+        list(map(same_objects, found, wanted)) for found, wanted in ((before, after), (before, truths), (after, truths))
+    )
     return same, right_before, right_after
 
 

@@ -188,12 +188,16 @@ class MiniGame:
                 seat.committed = known
             elif self.enforcers.allow(seat.board, positions[None])[0]:
                 open_ones.append(number)
-        queries = [self._seats[n].board.query(placed[n], self.asker.reads_scenes) for n in open_ones]
-        for number, answer in zip(open_ones, self.asker.ask(queries), strict=True):
-            if answer is not None:
-                seat, text = self._seats[number], answer.text
-                status = self._status(seat, answer)
-                seat.committed = Move(number, placed[number], status, 0.0, "", text, answer.confidence)
+        for number, answer in self.answers({number: placed[number] for number in open_ones}).items():
+            seat = self._seats[number]
+            status = self._status(seat, answer)
+            seat.committed = Move(number, placed[number], status, 0.0, "", answer.text, answer.confidence)
+
+    def answers(self, layouts: Mapping[int, Floats], take: int = 0) -> dict[int, Answer]:
+        """What the player says about one layout (objects, 2) for each of these boards, if anything; not counted."""
+        reads = self.asker.reads_scenes
+        said = self.asker.ask([self._seats[n].board.query(places, reads, take) for n, places in layouts.items()])
+        return {number: answer for number, answer in zip(layouts, said, strict=True) if answer is not None}
 
     def live(self) -> list[int]:
         """Boards still worth a move: the answer stands, and the budget is not spent."""
@@ -237,11 +241,9 @@ class MiniGame:
         return moves
 
     def _ask_old(self) -> None:
-        queries = [seat.board.query(seat.board.start, self.asker.reads_scenes) for seat in self._seats]
-        for number, (seat, answer) in enumerate(zip(self._seats, self.asker.ask(queries), strict=True)):
+        for number, answer in self.answers({n: seat.board.start for n, seat in enumerate(self._seats)}).items():
+            seat = self._seats[number]
             seat.old = answer
-            if answer is None:
-                continue
             self._count_nonsense(answer, seat.board)
             seat.right = same_answer(answer.text, seat.board.truth_text)
             start = np.ascontiguousarray(seat.board.start)

@@ -174,7 +174,7 @@ def ask_again(game: MiniGame) -> tuple[dict[int, bool], dict[int, bool], dict[in
     numbers = range(len(game.boards))
     old = {n: game.old_answer(n) for n in numbers}
     starts = {n: game.boards[n].start for n in numbers if old[n] is not None}
-    again = {n: same_answer(text, old[n].text) for n, text in _ask_again(game, starts).items()}  # type: ignore[union-attr]
+    again = {n: same_answer(said.text, old[n].text) for n, said in game.answers(starts, 1).items()}  # type: ignore[union-attr]
     fooled = {n: move.positions for n in numbers if (move := game.fooled(n)) is not None}
     confirmed = _wrong_again(game, fooled)
     shown = {n: one for n in numbers if game.committed(n) is False and (one := game.committed_to(n)) is not None}
@@ -184,16 +184,8 @@ def ask_again(game: MiniGame) -> tuple[dict[int, bool], dict[int, bool], dict[in
 
 
 def _wrong_again(game: MiniGame, layouts: Mapping[int, Floats]) -> dict[int, bool]:
-    said = _ask_again(game, layouts)
-    return {n: not same_answer(text, game.boards[n].truth_text) for n, text in said.items()}
-
-
-def _ask_again(game: MiniGame, layouts: Mapping[int, Floats]) -> dict[int, str]:
-    """Second answers (take 1) by board, without those that the player failed to give."""
-    reads = game.asker.reads_scenes
-    queries = [game.boards[number].query(places, reads, take=1) for number, places in layouts.items()]
-    answers = game.asker.ask(queries)
-    return {number: answer.text for number, answer in zip(layouts, answers, strict=True) if answer is not None}
+    said = game.answers(layouts, 1)
+    return {n: not same_answer(answer.text, game.boards[n].truth_text) for n, answer in said.items()}
 
 
 def _row(game: MiniGame, move: Move, verdict: Verdict | None, confirmed: Mapping[int, bool]) -> dict[str, Any]:

@@ -238,26 +238,25 @@ def _strike(one: Mapping[str, Any], eye: _Array, rays: _Array) -> _Array:
     cos, sin = math.cos(turn), math.sin(turn)
     frame = np.array([[cos, sin, 0.0], [-sin, cos, 0.0], [0.0, 0.0, 1.0]])
     o, d = frame @ start, rays @ frame.T / size
-    far = np.full(len(rays), np.inf)
     with np.errstate(divide="ignore", invalid="ignore"):
         if one["shape"] == "sphere":
-            return _round(o, d, 3, far)[0]
+            return _round(o, d, 3)[0]
         edge = CUBE_EDGE if one["shape"] == "cube" else 1.0
         low, high = (-edge - o) / d, (edge - o) / d
         enter, leave = np.minimum(low, high), np.maximum(low, high)
         if one["shape"] == "cube":
             first, last = enter.max(axis=1), leave.min(axis=1)
         else:
-            side_in, side_out = _round(o, d, 2, far)
+            side_in, side_out = _round(o, d, 2)
             first, last = np.maximum(side_in, enter[:, 2]), np.minimum(side_out, leave[:, 2])
     return np.where((first < last) & (first > 0), first, np.inf)
 
 
-def _round(o: _Array, d: _Array, axes: int, far: _Array) -> tuple[_Array, _Array]:
+def _round(o: _Array, d: _Array, axes: int) -> tuple[_Array, _Array]:
     """Where rays enter and leave the unit ball (3 axes) or the unit cylinder (2)."""
     o, d = o[:axes], d[:, :axes]
     a, b, c = (d * d).sum(1), d @ o, float(o @ o) - 1.0
     inside = b * b - a * c
     root = np.sqrt(np.maximum(inside, 0.0))
     hit = inside > 0
-    return np.where(hit, (-b - root) / a, far), np.where(hit, (-b + root) / a, -far)
+    return np.where(hit, (-b - root) / a, np.inf), np.where(hit, (-b + root) / a, -np.inf)

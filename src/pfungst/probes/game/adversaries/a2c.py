@@ -174,10 +174,7 @@ def train(settings: A2C, game: MiniGame, rng: np.random.Generator) -> Policy:
         loss = _round(table, policy, memory, live, rng)
         if settings.learn and loss is not None:
             if settings.imitate and memory.numbers:
-                some = memory.numbers
-                if len(some) > settings.boards:
-                    some = rng.choice(some, settings.boards, replace=False).tolist()
-                loss = loss + settings.imitate * memory.loss(policy, some)
+                loss = loss + settings.imitate * memory.loss(policy, memory.some(settings.boards, rng))
             learn(loss)
         for number, asked in zip(live, before, strict=True):
             idle[number] = 0 if game.queries(number) > asked else idle[number] + 1

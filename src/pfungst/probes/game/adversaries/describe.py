@@ -15,7 +15,7 @@ from pfungst.probes.game.board import Board, Bools, Floats
 from pfungst.probes.game.minigame import VOCABULARY
 from pfungst.probes.game.observe import OBJECT_FEATURES, object_features
 from pfungst.world.constants import ATTRIBUTES, CAMERA, FOCAL, MAX_OBJECTS
-from pfungst.world.programs import FUNCTIONS, Node
+from pfungst.world.programs import FUNCTIONS
 
 Singles: TypeAlias = npt.NDArray[np.float32]
 
@@ -83,25 +83,21 @@ def roles(board: Board, positions: Floats) -> Floats:
     shape = positions.shape[:2]
     named, decisive, beside, last = (np.zeros(shape, np.bool_) for _ in range(4))
     share, many = np.zeros(shape), 0
-    nodes = board.program.nodes
-    for number, node in enumerate(nodes):
-        found = sets[number]
+    verbs = [node.function.partition("_")[0] for node in board.program.nodes]
+    for number, (verb, found) in enumerate(zip(verbs, sets, strict=True)):
         if found is None:
             continue
         share, many = share + found, many + 1
-        if node.function == "unique":
+        after = {verbs[at] for at, later in enumerate(board.program.nodes) if number in later.inputs}
+        if verb == "unique":
             named |= found
-        if node.function == "relate":
+        if verb == "relate":
             beside |= found
-        if node.function.startswith("filter") and not _is_filtered(nodes, number):
+        if verb == "filter" and "filter" not in after:
             last |= found
-        if any(number in later.inputs and later.function in ("count", "exist", "unique") for later in nodes):
+        if after & {"count", "exist", "unique"}:
             decisive |= found
     return np.stack([named, decisive, share / max(1, many), beside, near, last], axis=2).astype(np.float64)
-
-
-def _is_filtered(nodes: tuple[Node, ...], number: int) -> bool:
-    return any(number in later.inputs and later.function.startswith("filter") for later in nodes)
 
 
 def _sets(board: Board, positions: Floats) -> tuple[list[Bools | None], Floats]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from pfungst.probes.game.minigame import MiniGame, Move
-from pfungst.probes.game.rules import UNANSWERED
 
 BUDGET = 100
 """Queries per question: a mini-game of ten against a player of images stays within two minutes."""
@@ -41,11 +40,9 @@ class Greedy:
                     tried = tried[rng.permutation(len(tried))]
                     moves: list[Move] = []
                     for start in range(0, len(tried), self.batch):
-                        if number not in game.live():
-                            break
                         part = tried[start : start + self.batch]
-                        moves += game.step([number] * len(part), list(part))
-                    answered = [move for move in moves if move.answer is not None and move.status != UNANSWERED]
+                        moves += game.step([number] * len(part), list(part)) if number in game.live() else []
+                    answered = [move for move in moves if move.answer is not None]
                     if answered:
                         here = max(answered, key=_shaken).positions
                     if number not in game.live():

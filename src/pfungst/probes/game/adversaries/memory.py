@@ -55,6 +55,10 @@ class Memory:
         self._rewards[number] = reward
         self.numbers.append(number)
 
+    def some(self, most: int, rng: np.random.Generator) -> list[int]:
+        """Questions with something to remember, drawn at random where they are more than `most`."""
+        return self.numbers if len(self.numbers) <= most else rng.choice(self.numbers, most, replace=False).tolist()
+
     def loss(self, policy: Policy, some: list[int]) -> torch.Tensor:
         """The loss above, mean over these questions."""
         log_p, values, _ = self._recall(policy, some)
@@ -72,10 +76,7 @@ class Memory:
         for step in range(most if self.numbers else 0):
             if step % LOOK_EVERY == 0 and self.settled(policy):
                 return step
-            some = self.numbers
-            if len(some) > AT_ONCE:
-                some = rng.choice(some, AT_ONCE, replace=False).tolist()
-            learn(self.loss(policy, some))
+            learn(self.loss(policy, self.some(AT_ONCE, rng)))
         return most
 
     def _recall(self, policy: Policy, some: list[int]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
