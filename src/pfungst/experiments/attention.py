@@ -67,16 +67,12 @@ def run(config: AttentionConfig, out: Path, *, progress: Progress) -> Shown:
 def tables(result: Shown) -> list[Table]:
     """What every model answers to every wording."""
     rows = tuple(
-        (example.question, *(_answer(looks[number]) for looks in result.models.values()))
-        for number, example in enumerate(result.wordings)
+        (example.question, *(look.answer if look.right else f"{look.answer} (wrong)" for look in looks))
+        for example, *looks in zip(result.wordings, *result.models.values(), strict=True)
     )
     target = result.wordings[0].target
     note = f"Right answer: {target}. Where they look: {result.figure}"
     return [Table("Answers to the wordings of one question", ("wording", *result.models), rows, note)]
-
-
-def _answer(look: Look) -> str:
-    return look.answer if look.right else f"{look.answer} (wrong)"
 
 
 def record(result: Shown) -> dict[str, Any]:

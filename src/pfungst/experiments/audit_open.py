@@ -91,18 +91,14 @@ def audit_open(
     """
     judge = get_metric(metric)
     apart = other_images(train, test)
-    learnt = [one for one in apart if one.target is not None and one.target.strip()]
-    asked = [one for one in test if one.target is not None and one.target.strip()]
+    learnt, asked = ([one for one in part if one.target and one.target.strip()] for part in (apart, test))
     if not learnt or not asked:
         return None
     images = [one.image_id or one.id for one in asked]
     types = [name for name, _ in Counter(one.answer_type for one in asked if one.answer_type).most_common(_TYPES)]
 
-    def scored(answers: Sequence[str]) -> list[float]:
-        return [judge(one, Answer(text)) for one, text in zip(asked, answers, strict=True)]
-
     def row(name: str, answers: Sequence[str], note: str) -> OpenRow:
-        scores = scored(answers)
+        scores = [judge(one, Answer(text)) for one, text in zip(asked, answers, strict=True)]
         by_type = {}
         for kind in types if len(types) > 1 else ():
             here = [at for at, one in enumerate(asked) if one.answer_type == kind]
@@ -120,7 +116,9 @@ def audit_open(
 
         answers, note = answer_from_words(learnt, asked, judge, seed=seed, device=device, progress=progress)
         rows.append(row("question only, learnt", answers, note))
-    reach = _reach(learnt, asked, judge, seed)
+    known = set(map(normalise, known_answers(learnt)))
+    best = [max((score for name, score in worth(one, judge).items() if name in known), default=0.0) for one in asked]
+    reach = bootstrap(best, images, seed=seed)
     return OpenAudit(metric, len(learnt), len(asked), len(train) - len(apart), reach, tuple(rows))
 
 
@@ -179,10 +177,3 @@ def worth(example: Example, judge: Judge) -> dict[str, float]:
     texts = {normalise(text): text for text in (*example.answers, str(example.target))}
     scores = {name: judge(example, Answer(text)) for name, text in texts.items()}
     return {name: score for name, score in scores.items() if score > 0}
-
-
-def _reach(train: Sequence[Example], test: Sequence[Example], judge: Judge, seed: int) -> Interval:
-    """The best score that answers of training questions can have."""
-    known = set(map(normalise, known_answers(train)))
-    best = [max((s for name, s in worth(one, judge).items() if name in known), default=0.0) for one in test]
-    return bootstrap(best, [one.image_id or one.id for one in test], seed=seed)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -92,12 +93,8 @@ class DataLimitConfig:
 
     def cells(self) -> Iterator[Cell]:
         """Every training run, those of one world together; the first trials of all come first."""
-        for count in self.objects:
-            for trial in range(self.trials):
-                for hops in self.hops:
-                    for percent in self.percents:
-                        for model in self.models:
-                            yield Cell(count, hops, percent, model, trial)
+        parts = product(self.objects, range(self.trials), self.hops, self.percents, self.models)
+        return (Cell(count, hops, percent, model, trial) for count, trial, hops, percent, model in parts)
 
 
 @dataclass(frozen=True)

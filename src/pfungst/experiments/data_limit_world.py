@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import permutations, product
+from itertools import combinations, permutations, product
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -44,7 +44,7 @@ STILL = 24
 """The cell of a fourth object: the middle."""
 ANSWERS = ("no", "yes", "0", "1", "2", "3")
 _PHRASES = {"left": "left of", "right": "right of", "behind": "behind", "front": "in front of"}
-_ACROSS = {("left", "behind"), ("left", "front"), ("right", "behind"), ("right", "front")}
+_ACROSS = (("left", "behind"), ("left", "front"), ("right", "behind"), ("right", "front"))
 
 
 @dataclass(frozen=True)
@@ -110,11 +110,8 @@ class LimitWorld:
         grid = np.indices((places,) * self.moving).reshape(self.moving, -1).T
         if self.objects > self.moving:
             grid = np.concatenate([grid, np.full((len(grid), 1), STILL)], axis=1)
-        apart = np.ones(len(grid), dtype=np.bool_)
-        for i in range(self.objects):
-            for j in range(i):
-                apart &= grid[:, i] != grid[:, j]
-        return np.ascontiguousarray(grid[apart])
+        apart = [grid[:, i] != grid[:, j] for i, j in combinations(range(self.objects), 2)]
+        return np.ascontiguousarray(grid[np.all(apart, axis=0)])
 
     def scene(self, layout: int) -> dict[str, Any]:
         """One layout as a published scene dictionary."""
@@ -149,14 +146,10 @@ class LimitWorld:
     @cached_property
     def _two(self) -> tuple[LimitQuestion, ...]:
         found = []
-        pairs = [((a, i), (b, i)) for i in range(self.objects) for a, b in sorted(_ACROSS)]
+        pairs = [((a, i), (b, i)) for i in range(self.objects) for a, b in _ACROSS]
         if self.objects > 2:  # of two objects, none can stand in relation to both
-            pairs += [
-                ((a, i), (b, j))
-                for i, j in product(range(self.objects), repeat=2)
-                if i < j
-                for a, b in product(RELATIONS, RELATIONS)
-            ]
+            apart = combinations(range(self.objects), 2)
+            pairs += [((a, i), (b, j)) for i, j in apart for a, b in product(RELATIONS, RELATIONS)]
         for (a, i), (b, j) in pairs:
             where = f"{_PHRASES[a]} the {_name(i)} and {_PHRASES[b]} the {_name(j)}"
             found.append(LimitQuestion(f"Is there a thing {where}?", 2, False, ((a, i), (b, j))))
@@ -166,8 +159,7 @@ class LimitWorld:
     @cached_property
     def _holds(self) -> dict[str, Bools]:
         """Relation -> (layouts, objects, objects): whether j stands in it to i."""
-        places = grid_places(self.bins)
-        where = places[self.cells]
+        where = grid_places(self.bins)[self.cells]
         delta = where[:, None, :, :] - where[:, :, None, :]
         return {
             name: delta[..., 0] * DIRECTIONS[name][0] + delta[..., 1] * DIRECTIONS[name][1] > RELATION_THRESHOLD

@@ -181,10 +181,13 @@ def harden(
         )
         images = [example.image_id or example.id for example in sets[split]]
         changes.append(_change(f"accuracy, {name}", "accuracy", before, after, images))
-    measured = changes[0].after
+    now = changes[0].after
     card = {
         **trained.card,
-        **{name: getattr(measured, field) for name, field in _CARD.items()},
+        "accuracy": now.value,
+        "low": now.low,
+        "high": now.high,
+        "n": now.n,
         "hardened": {"found": len(learnt), "share": config.share, "steps": fitted.steps, "of": trained.fingerprint},
     }
     Trained(trained.name, model.to("cpu"), trained.vocabulary, trained.inputs, card).save(out)
@@ -195,9 +198,6 @@ def harden(
     for number, (name, settings) in enumerate(config.games().items()):
         changes.append(_new_games(f"game, {name}", pair, test, out / f"game-{number}", settings, config.seed, progress))
     return Hardened(out, tuple(changes), len(learnt), len(held))
-
-
-_CARD = {"accuracy": "value", "low": "low", "high": "high", "n": "n"}
 
 
 def found_examples(runs: Sequence[str | Path]) -> list[Example]:

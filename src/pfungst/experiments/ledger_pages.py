@@ -203,11 +203,8 @@ def _numbers_of(value: Any) -> Iterator[float]:
         yield float(value)
     elif isinstance(value, str):
         yield from (_read(word) for word in _NUMBER.findall(value))
-    elif isinstance(value, Mapping):
-        for name in ("value", "low", "high", "n"):
-            yield from _numbers_of(value.get(name))
-    elif isinstance(value, list):
-        for inner in value:
+    elif isinstance(value, Mapping | list):
+        for inner in map(value.get, ("value", "low", "high", "n")) if isinstance(value, Mapping) else value:
             yield from _numbers_of(inner)
 
 

@@ -93,7 +93,6 @@ def run(config: ParaphraserStudy, out: Path, *, progress: Progress) -> Learnt:
     both = [(split_sentence(a), split_sentence(b)) for a, b in train]
     words = Slots.of([sentence for pair in both for sentence in pair], config.words)
     told = [pair for a, b in both if a != b for pair in ((a, b), (b, a))]
-    count = len(told)
     pairs = make_pairs(words, told, config.device)
     held = make_pairs(words, [(split_sentence(a), split_sentence(b)) for a, b in test], config.device)
     with torch.random.fork_rng(devices=[]):
@@ -106,14 +105,13 @@ def run(config: ParaphraserStudy, out: Path, *, progress: Progress) -> Learnt:
     )  # fmt: skip
     save_paraphraser(model, words, out)
     rephraser = LearntRephraser(str(out), device=config.device)
-    sample = test[:ASKED]
-    wrote = [drawn[0] for drawn in rephraser.write([a for a, _ in sample], config.seed)]
-    first, second = [a for a, _ in sample], [b for _, b in sample]
+    first, second = [a for a, _ in test[:ASKED]], [b for _, b in test[:ASKED]]
+    wrote = [drawn[0] for drawn in rephraser.write(first, config.seed)]
     bleu, copied, between = (
         100 * generation_scores(mine, [[one] for one in theirs], meteor=False)["BLEU-4"]
         for mine, theirs in ((wrote, second), (wrote, first), (first, second))
     )
-    result = Learnt(count, len(held), fitted.accuracy, bleu, copied, between, seconds=round(fitted.seconds, 1))
+    result = Learnt(len(told), len(held), fitted.accuracy, bleu, copied, between, seconds=round(fitted.seconds, 1))
     if not config.ask:
         return result
     asked = list(load(config.ask, limit=config.limit))

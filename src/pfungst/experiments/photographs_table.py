@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,10 @@ def judge(
     runs : one for each row, twin and seed, with `answers`, the number of the answer to every test question
     twins : row -> the row whose twin is its own
     """
-    known: dict[tuple[int, str], float] = {}
 
+    @cache
     def score(question: int, text: str) -> float:
-        if (question, text) not in known:
-            known[question, text] = vqa_accuracy(text, test[question].answers)
-        return known[question, text]
+        return vqa_accuracy(text, test[question].answers)
 
     def scores(given: Sequence[int]) -> list[float]:
         return [score(question, answers[number]) for question, number in enumerate(given)]

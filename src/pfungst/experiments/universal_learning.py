@@ -81,7 +81,9 @@ def learn(
     seen = [describe(board, layouts) for board, layouts in zip(boards, fair, strict=True)]
     # -1: not asked yet, else whether the answer was wrong.
     wrong: list[NDArray[np.int8]] = [np.full(len(layouts), -1, np.int8) for layouts in fair]
-    network = _new_network(how, int(rng.integers(1 << 31)))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(rng.integers(1 << 31)))
+        network = LayoutRanker(how.fit.hidden).to(how.device).eval()
     curve: list[dict[str, float]] = []
     for round_ in range(how.rounds + 1):
         chosen = [_choose(network, how, round_, *board) for board in zip(seen, wrong, chances, strict=True)]
@@ -186,12 +188,6 @@ class _Answered:
             regions=torch.from_numpy(self._things[rows]),
             answer=torch.from_numpy(self._wrong[rows]),
         )
-
-
-def _new_network(how: Learning, seed: int) -> LayoutRanker:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return LayoutRanker(how.fit.hidden).to(how.device).eval()
 
 
 def _choose(
