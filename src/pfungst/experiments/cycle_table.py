@@ -198,24 +198,13 @@ def failures(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         base = by_seed(known, model=model, variant="base")
         for variant in JUDGED:
             found = by_seed(known, model=model, variant=variant)
-            for place, way in enumerate(("confidence", "FP")):
-                if not found:
-                    continue
-                told = [run["failure"][place] for run in found.values()]
-                mean = {name: _mean([one[name] for one in told]) for name in COLUMNS}
-                row = {
-                    "model": model,
-                    "variant": variant,
-                    "way": way,
-                    "seeds": len(found),
-                    **mean,
-                }
-                shared = sorted(found.keys() & base.keys())
-                if variant != "base" and shared:
-                    gains = [
-                        found[seed]["failure"][place]["f1"] - base[seed]["failure"][place]["f1"] for seed in shared
-                    ]
-                    row["f1 - base"] = over_seeds(gains)
+            shared = sorted(found.keys() & base.keys()) if variant != "base" else []
+            for place, way in enumerate(("confidence", "FP") if found else ()):
+                told, plain = ({seed: run["failure"][place] for seed, run in some.items()} for some in (found, base))
+                mean = {name: _mean([one[name] for one in told.values()]) for name in COLUMNS}
+                row = {"model": model, "variant": variant, "way": way, "seeds": len(found), **mean}
+                if shared:
+                    row["f1 - base"] = over_seeds([told[seed]["f1"] - plain[seed]["f1"] for seed in shared])
                 rows.append(row)
     return rows
 

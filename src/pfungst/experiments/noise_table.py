@@ -53,7 +53,7 @@ def _curve(found: Findings) -> tuple[list[Finding], list[Finding], dict[str, Fin
 
 def _first(result: Noised, pool: str) -> str:
     """The probe of the first ranker over this pool."""
-    return next(name for name in result.made if name.startswith(pool.lower() + "-"))
+    return _ranked(result, pool)[0]
 
 
 def _label(name: str) -> str:

@@ -32,9 +32,6 @@ def judge(
     def score(question: int, text: str) -> float:
         return vqa_accuracy(text, test[question].answers)
 
-    def scores(given: Sequence[int]) -> list[float]:
-        return [score(question, answers[number]) for question, number in enumerate(given)]
-
     images = [example.image_id for example in test]
     types = np.array([example.answer_type for example in test])
     order = sorted(runs, key=lambda one: int(one["seed"]))
@@ -43,7 +40,7 @@ def judge(
         for row in {*twins, *twins.values()}
         for blind in (False, True)
     }
-    every = np.array([scores(one["answers"]) for one in order])
+    every = np.array([[score(i, answers[number]) for i, number in enumerate(one["answers"])] for one in order])
     found: dict[str, dict[str, Any]] = {}
     for row, other in twins.items():
         first, alone = (order[places[key][0]] for key in ((row, False), (other, True)))

@@ -61,7 +61,7 @@ class Game(GameSettings):
                 notes = {"board": asdict(summary), **({"round": {**about, "unanswered": unanswered}} if about else {})}
                 about = {}
                 places = fooling.get(summary.example_id)
-                moved = np.asarray(board.start) if places is None else np.reshape(places, (-1, 2))
+                moved = board.start if places is None else np.reshape(places, (-1, 2))
                 again = _still(board) if summary.again is not None else _still(board)[:1]
                 yield Trial(summary.example_id, (*again, Variant(MOVED, board.query(moved, True))), KEEPS, notes)
 
@@ -96,8 +96,7 @@ class Game(GameSettings):
 
 
 def _still(board: Board) -> tuple[Variant, ...]:
-    start = np.asarray(board.start)
-    return Variant(CLEAN, board.query(start, True)), Variant(AGAIN, board.query(start, True, take=1))
+    return tuple(Variant(name, board.query(board.start, True, take)) for take, name in enumerate((CLEAN, AGAIN)))
 
 
 def _fooling(played: Round) -> dict[str, list[float]]:

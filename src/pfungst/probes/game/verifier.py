@@ -9,7 +9,7 @@ rounded edges; `PIXEL_TOLERANCE` allows for that.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,40 +138,32 @@ def run_program(scene: Mapping[str, Any], program: Sequence[Mapping[str, Any]]) 
 
 
 def _value(scene: Mapping[str, Any], program: Sequence[Mapping[str, Any]], node: int) -> Any:
-    step = program[node]
-    word = step.get("function") or step["type"]
-    given = [_value(scene, program, i) for i in step["inputs"]]
+    step, things = program[node], scene["objects"]
+    kind, _, attribute = (step.get("function") or step["type"]).partition("_")
     told = list(step.get("value_inputs") or step.get("side_inputs") or [])
-    things = scene["objects"]
-    kind, _, attribute = word.partition("_")
-    if kind in ("filter", "same", "query") or (kind == "equal" and attribute in ("color", "shape", "size", "material")):
-        if kind == "filter":
-            return {i for i in given[0] if things[i][attribute] == told[0]}
-        if kind == "same":
-            return {
-                i for i, one in enumerate(things) if i != given[0] and one[attribute] == things[given[0]][attribute]
-            }
-        return things[given[0]][attribute] if kind == "query" else given[0] == given[1]
-    if word == "scene":
-        return set(range(len(things)))
-    if word == "unique":
-        if len(given[0]) != 1:
-            raise LookupError
-        return next(iter(given[0]))
-    if word == "relate":
-        return _beside(scene, given[0], told[0])
-    if word in ("count", "exist"):
-        return len(given[0]) if word == "count" else bool(given[0])
-    a, b = given
-    results = {
+    a, b = [*(_value(scene, program, i) for i in step["inputs"]), None, None][:2]
+    results: Mapping[str, Callable[[], Any]] = {
+        "scene": lambda: set(range(len(things))),
+        "filter": lambda: {i for i in a if things[i][attribute] == told[0]},
+        "same": lambda: {i for i, one in enumerate(things) if i != a and one[attribute] == things[a][attribute]},
+        "query": lambda: things[a][attribute],
+        "unique": lambda: _only(a),
+        "relate": lambda: _beside(scene, a, told[0]),
+        "count": lambda: len(a),
+        "exist": lambda: bool(a),
         "union": lambda: a | b,
         "intersect": lambda: a & b,
-        "less_than": lambda: a < b,
-        "greater_than": lambda: a > b,
-        "equal_integer": lambda: a == b,
-        "equal_object": lambda: a == b,
+        "less": lambda: a < b,
+        "greater": lambda: a > b,
+        "equal": lambda: a == b,
     }
-    return results[word]()
+    return results[kind]()
+
+
+def _only(found: set[int]) -> int:
+    if len(found) != 1:
+        raise LookupError
+    return next(iter(found))
 
 
 def _beside(scene: Mapping[str, Any], me: int, side: str) -> set[int]:

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from pfungst.core import PfungstError, ProbeError
 from pfungst.probes.game.board import Board
 
@@ -64,11 +62,10 @@ class Features:
         rows = []
         for start in range(0, len(boards), _CHUNK):
             part = boards[start : start + _CHUNK]
-            places = [np.asarray(board.start) for board in part]
             batch = encoder.batch(
                 [board.example.question for board in part],
-                [None if scenes else board.image(here) for board, here in zip(part, places, strict=True)],
-                [board.record(here) if scenes else None for board, here in zip(part, places, strict=True)],
+                [None if scenes else board.image(board.start) for board in part],
+                [board.record(board.start) if scenes else None for board in part],
                 [()] * len(part),
             )
             with torch.no_grad():
