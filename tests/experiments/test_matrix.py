@@ -49,6 +49,12 @@ def test_every_way_of_a_model_is_trained_and_examined_by_every_probe_it_can_carr
     assert result["missing"] == 0 and (out / "matrix.svg").exists()
 
 
+def test_a_model_of_the_package_may_be_named_with_zoo_in_front() -> None:
+    from pfungst.experiments.matrix_training import model_of
+
+    assert model_of("zoo:rn-state").fingerprint == model_of("rn-state").fingerprint
+
+
 def test_a_way_learns_from_its_own_questions_beside_the_plain_ones(made: Any) -> None:
     from pfungst.experiments.matrix_training import load_kit
 

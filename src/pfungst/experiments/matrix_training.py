@@ -71,7 +71,8 @@ class Kit:
 
 
 def model_of(name: str) -> Trained:
-    return load_shipped(name) if name in shipped() else Trained.load(name.removeprefix("zoo:"))
+    name = name.removeprefix("zoo:")
+    return load_shipped(name) if name in shipped() else Trained.load(name)
 
 
 def _drawn(data: Dataset, most: int, seed: int) -> Dataset:
