@@ -69,10 +69,6 @@ def _ranked(result: Noised, pool: str) -> list[str]:
     ]  # fmt: skip
 
 
-def _about(result: Noised) -> str:
-    return f"{result.questions:,} questions about {result.images:,} images; 95% intervals over images."
-
-
 def _partitions(result: Noised, pool: str) -> Table:
     number = {"GBQD": "Table 2", "YNBQD": "Table 3"}[pool]
     probe = _first(result, pool)
@@ -80,12 +76,12 @@ def _partitions(result: Noised, pool: str) -> Table:
     for player, found in result.players.items():
         for name, *cells in found[probe].tables[0].rows:
             rows.append((player, str(name), *(_percent(cell) for cell in cells)))
-    pooled = f"The pool has {result.made[probe].pool:,} questions."
+    about = f"{result.questions:,} questions about {result.images:,} images; 95% intervals over images."
     return Table(
         f"{pool}, ranked by {_label(probe)}",
         ("player", "partition", *(label for _, label in TYPES), "All", "diff"),
         tuple(rows),
-        f"Layout of {number}, in percent. {pooled} {_about(result)}",
+        f"Layout of {number}, in percent. The pool has {result.made[probe].pool:,} questions. {about}",
     )
 
 

@@ -133,7 +133,9 @@ def run(config: PhotographsConfig, out: Path, *, progress: Progress) -> dict[str
     def results(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if not cells:
             return []
-        named = _named(cells)
+        # Those that see the same features follow each other: a process loads them once.
+        order = sorted(cells, key=lambda one: (one["blind"], one["backbone"]))
+        named = {f"{_name(one)}.json": one for one in order}
         missing = {cell["backbone"] for name, cell in named.items() if not (out / "cells" / name).exists()}
         for backbone in sorted(missing):
             prepare_for(backbone, parts, out, vocabulary, config.device, progress)
@@ -157,12 +159,6 @@ def run(config: PhotographsConfig, out: Path, *, progress: Progress) -> dict[str
 def twin(row: str) -> str:
     """The row whose twin without an image is this row's too: the first one of the same architecture."""
     return next(name for name, one in ROWS.items() if one.model == ROWS[row].model)
-
-
-def _named(cells: list[dict[str, Any]]) -> dict[str, Any]:
-    """File name -> cell. Those that see the same features follow each other: a process loads them once."""
-    order = sorted(cells, key=lambda one: (one["blind"], one["backbone"]))
-    return {f"{_name(one)}.json": one for one in order}
 
 
 def _name(cell: Mapping[str, Any]) -> str:

@@ -44,12 +44,8 @@ class Greedy:
                         moves += game.step([number] * len(part), list(part)) if number in game.live() else []
                     answered = [move for move in moves if move.answer is not None]
                     if answered:
-                        here = max(answered, key=_shaken).positions
+                        here = max(answered, key=lambda move: (move.reward, -(move.confidence or 0.0))).positions
                     if number not in game.live():
                         break
                 if number not in game.live() or game.queries(number) == before:
                     break
-
-
-def _shaken(move: Move) -> tuple[float, float]:
-    return move.reward, 0.0 if move.confidence is None else -move.confidence
