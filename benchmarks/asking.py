@@ -156,7 +156,10 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=3)
     arguments.add_argument("--latency", type=int, nargs="+", default=[0, 20, 200], help="milliseconds")
     arguments.add_argument("--at-once", type=int, nargs="+", default=[32, 128, 256])
+    arguments.add_argument("--quick", action="store_true", help="400 questions, one round")
     options = arguments.parse_args()
+    if options.quick:
+        options.questions, options.rounds = 400, 1
     os.environ.setdefault("OPENAI_API_KEY", "none")  # the peers' clients insist on one
     asked = queries(options.questions, options.images)
     player = OpenAIPlayer("m", "http://127.0.0.1:1/v1")

@@ -34,7 +34,9 @@ def passed(rng: np.random.Generator, images: int, truth: float, trials: int, at_
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=1000)
-    trials = parser.parse_args().trials
+    parser.add_argument("--quick", action="store_true", help="50 trials")
+    options = parser.parse_args()
+    trials = 50 if options.quick else options.trials
     rng = np.random.default_rng(0)
     print("images  accuracy>=50%  accuracy>=80%  accuracy>=95%  drop<=5%   (passed by luck; 5% is meant)")
     for images in (10, 30, 100, 300, 1000):
