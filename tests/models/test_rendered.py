@@ -95,3 +95,17 @@ def test_room_for_more_images_keeps_those_that_were_seen(queries: list[Query]) -
     assert recent.looked == 4 + len(images) - 3
     recent.get(images)
     assert recent.looked == 4 + len(images) - 3
+
+
+def test_where_a_machine_does_not_say_its_memory_no_more_images_are_remembered(
+    queries: list[Query], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import os
+
+    monkeypatch.delattr(os, "sysconf")  # as on Windows
+    images = list({query.image.digest: query.image for query in queries if query.image is not None}.values())
+    recent = RecentImages(Pixels(8, 6), 3)
+    recent.grow(100)
+    recent.get(images[:4])
+    recent.get(images[:1])
+    assert recent.looked == 5

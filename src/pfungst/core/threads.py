@@ -108,6 +108,14 @@ def cores() -> int:
     return min(found, int(wanted)) if wanted.isdecimal() and int(wanted) else found
 
 
+def machine_memory() -> int:
+    """Bytes of memory this machine has; 0 where it does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):  # Windows has no sysconf
+        return 0
+
+
 def available_cores() -> int:
     """Cores this process may use, which in a container can be fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import threading
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -14,7 +13,7 @@ import torch
 from torch import Tensor
 
 from pfungst.core import DataError, FileImage, Image, NamedImage, ZipImage
-from pfungst.core.threads import available_cores
+from pfungst.core.threads import available_cores, machine_memory
 from pfungst.models.batch import Batch
 from pfungst.models.features import Backbone, FeatureCache, get_backbone
 from pfungst.models.features.backbones import LiveBackbone
@@ -197,8 +196,7 @@ class RecentImages:
     @torch.inference_mode(False)
     def grow(self, room: int) -> None:
         """Make room for more images; see `remember`."""
-        row = self._rows[0].nbytes
-        room = min(room, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (4 * available_cores() * row))
+        room = min(room, machine_memory() // (4 * available_cores() * self._rows[0].nbytes))
         if room <= self._room or self._rows.is_cuda:
             return
         with self._lock:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from pfungst.compute.devices import environment, every_gpu
 from pfungst.core import Dataset, Needs, Player, PlayerError, UsageError
 from pfungst.core.settings import parse_settings, split_spec
-from pfungst.core.threads import available_cores
+from pfungst.core.threads import available_cores, machine_memory
 from pfungst.players.registry import find
 from pfungst.players.replica_host import LateExamples, Made
 from pfungst.players.replica_processes import ProcessFleet
@@ -89,7 +88,7 @@ def replicate(
         gpus = every_gpu() if needs.gpus and ":" not in str(options.get("device", "")) else ()
         count = settings.count or (max(1, int(len(gpus) / needs.gpus)) if gpus else available_cores())
         fleet = ProcessFleet(make, settings.threads, [environment(gpu) for gpu in gpus] or [{}])
-        memory = needs.memory or SHARE * _machine_memory() / count
+        memory = needs.memory or SHARE * machine_memory() / 2**30 / count
     else:
         fleet = RayFleet(make, on, settings.count, needs)
         count, memory = settings.count or fleet.most, needs.memory or 0.0
@@ -105,11 +104,3 @@ def needs_of(spec: str, options: Mapping[str, Any]) -> Needs:
         return said
     device = str(options.get("device", "auto" if name == "hf" else ""))
     return Needs(gpus=1.0 if device.startswith("cuda") or (device == "auto" and every_gpu()) else 0.0)
-
-
-def _machine_memory() -> float:
-    """GiB."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    except (ValueError, OSError, AttributeError):
-        return 0.0

@@ -261,7 +261,7 @@ def _work_ahead(shard: Shard, *, jobs: Sequence[GameJob], budgets: Sequence[int]
         for member in shard.payload:
             job = jobs[member["job"]]
             made_player(job.source)
-            if "torch" in sys.modules:
+            if "torch" in sys.modules:  # else no player here looks through the world's CNN
                 from pfungst.models.encode import remember
 
                 remember(budgets[member["job"]] * len(member["examples"]))
