@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 
 def test_a_function_of_ones_own_is_examined(folder, pfungst):
@@ -185,10 +186,38 @@ def test_what_cannot_be_done_is_one_sentence(pfungst, words, sentence):
         (("examine", "oracle", "-p", "noise:kk=3", "-d", "data.jsonl"), "The probe noise has no setting 'kk'"),
         (("examine", "oracle", "-d", "data.jsonl?colour=red"), "The format table has no option 'colour'"),
         (("examine", "oracle", "-d", "data.jsonl", "--json", "-p", "noise:k=few"), "must be a whole number"),
+        (("examine", "oracle", "-d", "data.jsonl", "-p", "rephrase:count=0"), "count must be at least 1, not 0"),
+        (("examine", "oracle", "-d", "data.jsonl", "-p", "game:size=0"), "size must be at least 1, not 0"),
+        (("play", "oracle", "--preset", "chess"), "There is no game called 'chess'"),
+        (("train", "film", "--epochs", "0"), "Say how long to train"),
+        (("train", "film", "--set", "batch=0"), "batch must be at least 1, not 0"),
+        (("world", "make", "--scenes", "0", "--out", "w"), "Invalid value for '--scenes'"),
+        (("reproduce", "cycle", "--seeds", "0"), "Invalid value for '--seeds'"),
     ],
 )
 def test_wrong_usage_exits_with_2(pfungst, words, sentence):
     assert sentence in pfungst(*words, code=2)
+
+
+def test_no_number_option_takes_what_is_too_small():
+    """All have a smallest number, but three that refuse with a sentence of their own."""
+    from pfungst.cli.app import app
+
+    open_ended = []
+
+    def walk(command, *path):
+        if hasattr(command, "list_commands"):
+            context = typer.Context(command)
+            for name in command.list_commands(context):
+                walk(command.get_command(context, name), *path, name)
+            return
+        for parameter in command.params:
+            kind = getattr(parameter, "type_descriptor", None)
+            if kind is not None and kind.annotation in (int, float) and parameter.min is None:
+                open_ended.append(" ".join((*path, parameter.opts[0])))
+
+    walk(typer.main.get_command(app))
+    assert open_ended == ["examine --limit", "examine --precision", "compare --margin"]
 
 
 def test_what_was_not_read_is_told_and_a_field_of_json(folder, pfungst):

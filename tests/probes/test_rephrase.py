@@ -6,7 +6,7 @@ from itertools import combinations
 
 import pytest
 
-from pfungst.core import Answer, AnsweredTrial, DataError, Dataset, ProbeError
+from pfungst.core import Answer, AnsweredTrial, DataError, Dataset, ProbeError, UsageError
 from pfungst.probes.rephrase import Rephrase
 from pfungst.scores import consensus
 from tests.conftest import squares
@@ -92,7 +92,7 @@ def test_data_without_groups_is_refused():
 
 
 def test_a_wrong_setting_is_refused_before_anything_is_asked():
-    with pytest.raises(ProbeError, match="one of any, 0.3, exact"):
+    with pytest.raises(UsageError, match="one of any, 0.3, exact"):
         next(Rephrase(correct="mostly").trials(grouped(), 0))
 
 

@@ -131,9 +131,9 @@ def test_questions_without_a_program_are_left_alone() -> None:
 def test_a_rephraser_is_named_with_its_settings() -> None:
     assert isinstance(get_rephraser("rules", least=0.9), Rephraser)
     assert "0.9" in get_rephraser("rules", least=0.9).keeps
-    with pytest.raises(ProbeError, match="nothing after a colon"):
+    with pytest.raises(UsageError, match="nothing after a colon"):
         get_rephraser("rules:hard")
-    with pytest.raises(ProbeError, match="Say which: vqg:FOLDER"):
+    with pytest.raises(UsageError, match="Say which: vqg:FOLDER"):
         get_rephraser("vqg")
     with pytest.raises(PfungstError, match="no rephraser called 'rulez'"):
         get_rephraser("rulez")

@@ -48,15 +48,15 @@ def audit(
             "(choices, from what the letters name); `none` for statistics only."
         ),
     ] = "Q,A,QA,IA,IQA",
-    hidden: Annotated[int, typer.Option(help="Neurons of the hidden layer.")] = 8192,
-    epochs: Annotated[int, typer.Option(help="Maximum number of training epochs.")] = 20,
+    hidden: Annotated[int, typer.Option(min=1, help="Neurons of the hidden layer.")] = 8192,
+    epochs: Annotated[int, typer.Option(min=1, help="Maximum number of training epochs.")] = 20,
     seeds: Annotated[
-        int, typer.Option(help="How often to train each scorer; intervals then cover these trainings too.")
+        int, typer.Option(min=1, help="How often to train each scorer; intervals then cover these trainings too.")
     ] = 1,
     device: Annotated[str, typer.Option(help="Where scorers are trained: cpu, cuda ...")] = "cpu",
     seed: Seed = 0,
     limit: Annotated[
-        int | None, typer.Option(help="Use only this many examples, from the start of each split.")
+        int | None, typer.Option(min=1, help="Use only this many examples, from the start of each split.")
     ] = None,
     images: Images = None,
     skip_bad: SkipBad = False,

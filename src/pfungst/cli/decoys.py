@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pfungst.core import Dataset
     from pfungst.probes.decoys import DecoySet
 
-PerKind = Annotated[int, typer.Option("--k", "-k", help="Decoys of each kind.")]
+PerKind = Annotated[int, typer.Option("--k", "-k", min=1, help="Decoys of each kind.")]
 Fallback = Annotated[
     str,
     typer.Option(
@@ -48,8 +48,8 @@ def decoys(
     player: Annotated[str | None, typer.Option(help="The player whose mistakes become decoys (kind mined).")] = None,
     vectors: Vectors = None,
     encoder: Annotated[str | None, typer.Option(help="An encoder of questions by name, instead of --vectors.")] = None,
-    neighbours: Annotated[int, typer.Option(help="How many of the most similar questions to search.")] = 10_000,
-    threshold: Annotated[float, typer.Option(help="Answers whose WUPS is at least this are too similar.")] = 0.9,
+    neighbours: Annotated[int, typer.Option(min=1, help="How many of the most similar questions to search.")] = 10_000,
+    threshold: Annotated[float, typer.Option(min=0, help="Answers whose WUPS is at least this are too similar.")] = 0.9,
     confusions: Annotated[
         bool,
         typer.Option(
@@ -58,7 +58,9 @@ def decoys(
     ] = False,
     variant: Annotated[str, typer.Option(help="Choice set to write as `choices` [QoU+IoU].")] = "",
     seed: Seed = 0,
-    limit: Annotated[int | None, typer.Option(help="Use only this many examples, from the start of the split.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Use only this many examples, from the start of the split.")
+    ] = None,
     images: Images = None,
     skip_bad: SkipBad = False,
     on: On = "local",

@@ -134,8 +134,16 @@ def _parameter(setting: Setting, metadata: Mapping[str, Any]) -> inspect.Paramet
     else:
         kinds = [one for one in typing.get_args(hint) or (hint,) if one in plain]
         hint = hint if origin in plain else (kinds[0] | None if kinds else str)
-        about = typer.Option(*_names(setting, metadata), help=setting.about)
+        about = typer.Option(*_names(setting, metadata), help=setting.about, min=_least(hint, setting))
     return _named(setting.name, Annotated[hint, about], default)
+
+
+def _least(hint: Any, setting: Setting) -> int | None:
+    """The smallest number of an option. What is counted begins with 1, unless 0 is the default or the help names it."""
+    kinds = typing.get_args(hint) or (hint,)
+    if int in kinds:
+        return 0 if setting.default == 0 or re.search(r"\b0\b", setting.about) else 1
+    return 0 if float in kinds else None
 
 
 def _names(setting: Setting, metadata: Mapping[str, Any]) -> tuple[str, ...]:

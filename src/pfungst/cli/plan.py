@@ -26,7 +26,7 @@ def plan(
     context: typer.Context,
     command: Annotated[str, typer.Argument(help="The command to plan, with everything you would give it.")],
     trial: Annotated[
-        int, typer.Option(help="Queries to ask now, to measure how long one takes; their answers are kept.")
+        int, typer.Option(min=0, help="Queries to ask now, to measure how long one takes; their answers are kept.")
     ] = 20,
     as_json: Json = False,
 ) -> None:

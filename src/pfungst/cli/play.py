@@ -21,18 +21,18 @@ from pfungst.core.store import AnswerStore
 def play(
     player: Annotated[str, typer.Argument(help="A player: my_module:answer, hf:MODEL, openai:MODEL@URL ...")],
     data: Annotated[str, typer.Option("--data", "-d", help="Questions with scenes and programs.")] = "world",
-    size: Annotated[int, typer.Option(help="Questions of a mini-game.")] = 10,
-    seeds: Annotated[int, typer.Option(help="Mini-games, each with its own questions and adversary.")] = 30,
+    size: Annotated[int, typer.Option(min=1, help="Questions of a mini-game.")] = 10,
+    seeds: Annotated[int, typer.Option(min=1, help="Mini-games, each with its own questions and adversary.")] = 30,
     games: Annotated[
         int | None,
-        typer.Option(help="At most this many samples of questions; --games 1 plays one sample over and over."),
+        typer.Option(min=1, help="At most this many samples of questions; --games 1 plays one sample over and over."),
     ] = None,
     adversary: Annotated[str, typer.Option("--adversary", "-a", help="a2c, a2c-pixel, a2c-plain, rsg ...")] = "a2c",
     setting: Annotated[
         list[str] | None, typer.Option("--setting", help="A setting of the adversary, key=value. Repeatable.")
     ] = None,
     budget: Annotated[
-        int | None, typer.Option(help="Moved scenes to ask about per question [rsg 5000, others 100].")
+        int | None, typer.Option(min=1, help="Moved scenes to ask about per question [rsg 5000, others 100].")
     ] = None,
     max_queries: Annotated[
         int | None, typer.Option(min=0, help="Maximum number of questions to ask the player in total.")
@@ -47,7 +47,7 @@ def play(
     strips: Annotated[
         int,
         typer.Option(
-            help="Draw this many fooled scenes before and after; for models of the zoo also what they looked at."
+            min=0, help="Draw this many fooled scenes before and after; for models of the zoo also what they looked at."
         ),
     ] = 8,
     fairness: Annotated[
@@ -58,7 +58,7 @@ def play(
     ] = "auto",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder.")] = None,
     seed: Seed = 0,
-    limit: Annotated[int | None, typer.Option(help="Only the first N examples.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N examples.")] = None,
     device: Annotated[
         str | None, typer.Option(help="Where the player runs: cpu, cuda, cuda:1. Short for --option device=...")
     ] = None,
@@ -67,7 +67,7 @@ def play(
     images: Images = None,
     skip_bad: SkipBad = False,
     on: Annotated[str, typer.Option("--on", help="Where mini-games run: local, processes, ray ...")] = "local",
-    workers: Annotated[int | None, typer.Option(help="Mini-games at once [one per core].")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Mini-games at once [one per core].")] = None,
     replicas: Replicas = None,
     dry_run: DryRun = False,
     as_json: Json = False,

@@ -25,9 +25,9 @@ def rank(
     pool_type: Annotated[str, typer.Option(help="Which questions of the pool: all or yes/no.")] = "all",
     ranker: Annotated[str, typer.Option(help="lasso, cosine, bleu1..4, rouge, cider, meteor.")] = "lasso",
     encoder: Annotated[str | None, typer.Option(help="Encoder for lasso and cosine [the embedded one].")] = None,
-    k: Annotated[int, typer.Option(help="Basic questions per main question.")] = 21,
-    lam: Annotated[float, typer.Option("--lambda", help="Trade-off of the LASSO.")] = 1e-6,
-    tol: Annotated[float, typer.Option(help="Relative duality gap to certify.")] = 1e-3,
+    k: Annotated[int, typer.Option(min=1, help="Basic questions per main question.")] = 21,
+    lam: Annotated[float, typer.Option("--lambda", min=0, help="Trade-off of the LASSO.")] = 1e-6,
+    tol: Annotated[float, typer.Option(min=0, help="Relative duality gap to certify.")] = 1e-3,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write: .parquet or .json.")] = None,
     keep_main_questions: Annotated[
         bool, typer.Option("--keep-main-questions", help="Leave a main question in its own pool (an ablation).")
@@ -35,7 +35,7 @@ def rank(
     device: Annotated[
         str | None, typer.Option(help="Where the LASSO is solved: cpu, cuda ...; cuda:0,cuda:1 share it.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(help="Only the first N main questions.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N main questions.")] = None,
     lambda_study: Annotated[
         str | None, typer.Option("--lambda-study", help="Compare these values of lambda, such as 1e-7,1e-6,1e-5,1e-2.")
     ] = None,

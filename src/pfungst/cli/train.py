@@ -38,23 +38,23 @@ def train(
         str, typer.Option(help="What it sees: pixels, world, efficientnet-lite0, timm:NAME, hf:NAME, none.")
     ] = "pixels",
     regions: Annotated[Path | None, typer.Option(help="Bottom-up region features: .tsv, .h5, folder of .npz.")] = None,
-    width: Annotated[int, typer.Option(help="Width of the pixels it sees.")] = 128,
-    height: Annotated[int, typer.Option(help="Height of the pixels it sees.")] = 96,
-    epochs: Annotated[float, typer.Option(help="Passes over the data.")] = 10.0,
-    steps: Annotated[int, typer.Option(help="Steps, instead of --epochs.")] = 0,
-    batch: Annotated[int, typer.Option(help="Questions per step.")] = 64,
-    rate: Annotated[float, typer.Option(help="Highest learning rate.")] = 5e-4,
+    width: Annotated[int, typer.Option(min=1, help="Width of the pixels it sees.")] = 128,
+    height: Annotated[int, typer.Option(min=1, help="Height of the pixels it sees.")] = 96,
+    epochs: Annotated[float, typer.Option(min=0, help="Passes over the data.")] = 10.0,
+    steps: Annotated[int, typer.Option(min=0, help="Steps, instead of --epochs.")] = 0,
+    batch: Annotated[int, typer.Option(min=1, help="Questions per step.")] = 64,
+    rate: Annotated[float, typer.Option(min=0, help="Highest learning rate.")] = 5e-4,
     precision: Annotated[str, typer.Option(help="fp32, bf16 or fp16.")] = "fp32",
-    patience: Annotated[int, typer.Option(help="Stop after this many checks without progress; 0: never.")] = 0,
-    augment: Annotated[int, typer.Option(help="Shift training images by up to this many pixels.")] = 0,
-    max_answers: Annotated[int | None, typer.Option(help="Only the most frequent answers.")] = None,
-    limit: Annotated[int | None, typer.Option(help="Only the first N examples.")] = None,
+    patience: Annotated[int, typer.Option(min=0, help="Stop after this many checks without progress; 0: never.")] = 0,
+    augment: Annotated[int, typer.Option(min=0, help="Shift training images by up to this many pixels.")] = 0,
+    max_answers: Annotated[int | None, typer.Option(min=1, help="Only the most frequent answers.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N examples.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")] = "cpu",
     seed: Seed = 0,
     half: Annotated[bool, typer.Option("--half", help="Write the weights as fp16.")] = False,
     grounding: Annotated[
         float,
-        typer.Option(help="Weight of a loss on the objects that each step of the program selects; 0: none."),
+        typer.Option(min=0, help="Weight of a loss on the objects that each step of the program selects; 0: none."),
     ] = 0.0,
     cycle: Annotated[
         bool, typer.Option("--cycle", help="Train for cycle consistency, together with a question generator.")
@@ -71,7 +71,8 @@ def train(
         typer.Option("--attended/--unattended", help="Show the generator what the model attends to (with --cycle)."),
     ] = True,
     cycle_start: Annotated[
-        float | None, typer.Option(help="Steps before generated questions count [5500]; below 1: share of all steps.")
+        float | None,
+        typer.Option(min=0, help="Steps before generated questions count [5500]; below 1: share of all steps."),
     ] = None,
     cycle_set: Annotated[
         list[str] | None, typer.Option("--cycle-set", help="Another setting of the cycle, key=value: lambda_c=0.5 ...")
@@ -81,7 +82,9 @@ def train(
     on: Annotated[
         str, typer.Option("--on", help="local, or processes: several share every step (data-parallel).")
     ] = "local",
-    workers: Annotated[int | None, typer.Option(help="Processes that share every step [one per GPU, or core].")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes that share every step [one per GPU, or core].")
+    ] = None,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:

@@ -11,7 +11,7 @@ from pfungst.core import Place, UsageError
 On = Annotated[
     str, typer.Option("--on", help="Where work runs: local, processes, ray, or the address of a Ray cluster.")
 ]
-Workers = Annotated[int | None, typer.Option(help="Workers at once [one per core].")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Workers at once [one per core].")]
 Replicas = Annotated[
     str | None,
     typer.Option(

@@ -19,17 +19,17 @@ app: typer.Typer = typer.Typer(help="Make CLEVR worlds and look at them.", no_ar
 @app.command("make")
 def make(
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write to.")],
-    scenes: Annotated[int, typer.Option(help="How many scenes.")] = 100,
-    questions_per_scene: Annotated[int, typer.Option(help="Questions per scene.")] = 10,
-    rephrasings: Annotated[int, typer.Option(help="Other wordings of every question.")] = 3,
+    scenes: Annotated[int, typer.Option(min=1, help="How many scenes.")] = 100,
+    questions_per_scene: Annotated[int, typer.Option(min=1, help="Questions per scene.")] = 10,
+    rephrasings: Annotated[int, typer.Option(min=0, help="Other wordings of every question.")] = 3,
     split: Annotated[str, typer.Option(help="Name of the split, as in CLEVR_SPLIT_scenes.json.")] = "new",
     phrasings: Annotated[
         str | None, typer.Option(help="Where rephrasings come from: train, heldout or mixed [by the split].")
     ] = None,
     templates: Annotated[Path | None, typer.Option(help="Folder of template files [the built-in ones].")] = None,
     seed: Seed = 0,
-    width: Annotated[int, typer.Option(help="Width of the images.")] = 320,
-    height: Annotated[int, typer.Option(help="Height of the images.")] = 240,
+    width: Annotated[int, typer.Option(min=1, help="Width of the images.")] = 320,
+    height: Annotated[int, typer.Option(min=1, help="Height of the images.")] = 240,
     images: Annotated[bool, typer.Option("--images/--no-images", help="Draw the images.")] = True,
     on: On = "processes",
     workers: Workers = None,

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pfungst.core import Answer, PlayerError, Query
+from pfungst.core import Answer, PlayerError, Query, UsageError
 from pfungst.core.files import exists
 from pfungst.models import MODELS, Batch, Output, Trained, load_shipped, shipped
 from pfungst.models.encode import Encoder
@@ -51,7 +51,7 @@ class ZooPlayer:
         if batch_size is None:
             batch_size = ON_GPU if torch.device(device).type == "cuda" else ON_CPU
         if batch_size < 1:
-            raise PlayerError(f"The batch size of a player must be at least 1, not {batch_size}.")
+            raise UsageError(f"The batch size of a player must be at least 1, not {batch_size}.")
         wanted = trained.model.sizes.regions if "image" in trained.model.reads else 0
         if wanted and regions is None:
             raise PlayerError(

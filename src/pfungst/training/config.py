@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from pfungst.core import PfungstError
+from pfungst.core import UsageError
 
 SCHEDULES = ("cosine", "linear", "constant", "step")
 PRECISIONS = ("fp32", "bf16", "fp16")
@@ -52,16 +52,16 @@ class FitConfig:
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
-            raise PfungstError(f"There is no schedule {self.schedule!r}. There are: {', '.join(SCHEDULES)}.")
+            raise UsageError(f"There is no schedule {self.schedule!r}. There are: {', '.join(SCHEDULES)}.")
         if self.precision not in PRECISIONS:
-            raise PfungstError(f"There is no precision {self.precision!r}. There are: {', '.join(PRECISIONS)}.")
+            raise UsageError(f"There is no precision {self.precision!r}. There are: {', '.join(PRECISIONS)}.")
         for name in ("batch", "check_every", "checkpoint_every", "log_every"):
             if getattr(self, name) < 1:
-                raise PfungstError(f"The training setting {name} must be at least 1, not {getattr(self, name)}.")
+                raise UsageError(f"The training setting {name} must be at least 1, not {getattr(self, name)}.")
         if self.steps < 0 or (not self.steps and self.epochs <= 0):
-            raise PfungstError("Say how long to train: steps or epochs above 0.")
+            raise UsageError("Say how long to train: steps or epochs above 0.")
         if self.rate <= 0 or not 0 <= self.average < 1:
-            raise PfungstError("The learning rate must be above 0, the average's decay in [0, 1).")
+            raise UsageError("The learning rate must be above 0, the average's decay in [0, 1).")
 
     def total(self, examples: int) -> int:
         """Steps in all."""

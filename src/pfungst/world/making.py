@@ -27,7 +27,7 @@ import numpy as np
 
 from pfungst import __version__
 from pfungst.compute import Shard, run_shards, split_range
-from pfungst.core import DataError, Progress
+from pfungst.core import DataError, Progress, UsageError
 from pfungst.core.files import write_json
 from pfungst.core.types import no_progress, shifted
 from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH, MIN_VISIBLE_PIXELS
@@ -184,7 +184,7 @@ def _check(settings: WorldSettings, families: TemplateSet) -> None:
     check_split(settings.split)
     for name, least in (("scenes", 1), ("questions_per_scene", 1), ("width", 1), ("height", 1), ("seed", 0)):
         if getattr(settings, name) < least:
-            raise DataError(f"{name} must be at least {least}, not {getattr(settings, name)}.")
+            raise UsageError(f"{name} must be at least {least}, not {getattr(settings, name)}.")
     if settings.images:
         check_size(settings.width, settings.height)
     check_phrasings(families, settings.phrasings, settings.rephrasings)

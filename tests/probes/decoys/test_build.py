@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pfungst.core import DataError, ProbeError
+from pfungst.core import DataError, ProbeError, UsageError
 from pfungst.probes.decoys import build, rules
 from pfungst.probes.decoys.split import letters
 from pfungst.scores.exact import normalise
@@ -269,7 +269,7 @@ def test_weaker_decoys_come_from_less_similar_questions(encoder):
 
 @pytest.mark.parametrize("kinds", [("quo",), ("iou@5",), ("qou@x",), ()])
 def test_unknown_kinds_are_refused(kinds):
-    with pytest.raises(ProbeError):
+    with pytest.raises(UsageError):
         build(made_up(10), kinds)
 
 
@@ -296,5 +296,5 @@ def test_a_neutral_fallback_draws_targets_as_often_as_they_are_right():
     used = [Counter(text for n in range(len(data)) for text in made.decoys("IoU", n)) for made in (paper, ours)]
     assert sum(used[0][text] for text in rare) == 0 < sum(used[1][text] for text in rare)
     assert ours.counts("iou")["neutral target"] == ours.counts("iou")["decoys"]
-    with pytest.raises(ProbeError, match="frequent or neutral"):
+    with pytest.raises(UsageError, match="frequent or neutral"):
         build(data, ("iou",), fallback="none")

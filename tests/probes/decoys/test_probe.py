@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pfungst.core import Answer, AnsweredTrial, Dataset, ProbeError, Query
+from pfungst.core import Answer, AnsweredTrial, Dataset, ProbeError, Query, UsageError
 from pfungst.probes.check import check_probe
 from pfungst.probes.decoys import Decoys, build, write
 from pfungst.probes.decoys.reading import pick
@@ -146,7 +146,7 @@ def test_data_without_another_answer_are_refused_before_anything_is_made(vectors
         Decoys(encoder=vectors).check_data(data)
     with pytest.raises(ProbeError, match="none has a right answer"):
         Decoys(encoder=vectors).check_data(Dataset("none", [replace(one, target=None) for one in data]))
-    with pytest.raises(ProbeError, match="pool_limit is -1"):
+    with pytest.raises(UsageError, match="pool_limit is -1"):
         Decoys(pool_limit=-1).check_data(made_up(10))
     with pytest.raises(ProbeError, match="not 'some'"):
         Decoys(circular="some").check_data(made_up(10))

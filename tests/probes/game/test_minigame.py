@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pfungst.core import Answer, Asker, Example, PlayerDied, PlayerError, ProbeError, Query
+from pfungst.core import Answer, Asker, Example, PlayerDied, PlayerError, ProbeError, Query, UsageError
 from pfungst.core.store import AnswerStore
 from pfungst.probes.game import GAMES, Enforcers, MiniGame, Rewards, boards_of
 from pfungst.probes.game.layouts import Layouts
@@ -170,5 +170,5 @@ def test_presets_differ_as_the_paper_and_its_code_do(small: list[Example]) -> No
     free = offsets[(np.abs(board.places[0]) < 3.0).all(axis=1)]
     assert np.allclose(free / 0.3, np.round(free / 0.3))
     assert np.abs(offsets).max() == pytest.approx(0.9) and np.abs(board.places).max() <= 3.0
-    with pytest.raises(ProbeError, match="grid or step"):
+    with pytest.raises(UsageError, match="grid or step"):
         replace(paper, moves="jump")

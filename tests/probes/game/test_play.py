@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pfungst.core import Answer, Dataset, Example, PfungstError, ProbeError, Query
+from pfungst.core import Answer, Dataset, Example, PfungstError, ProbeError, Query, UsageError
 from pfungst.core.store import AnswerStore
 from pfungst.probes.game import (
     GameSettings,
@@ -167,15 +167,15 @@ def test_the_most_queries_bound_what_a_paid_player_is_asked(small: list[Example]
     player = ScenePlayer(small)
     play(player, data_of(small), tmp_path, settings)
     assert settings.queries_each() == 5 and 20 < len(player.seen) <= 40 == settings.most_queries()
-    with pytest.raises(ProbeError, match="too few"):
+    with pytest.raises(UsageError, match="too few"):
         GameSettings(max_queries=10).queries_each()
 
 
 def test_bad_settings_are_explained() -> None:
     for bad in ({"size": 0}, {"seeds": 0}, {"budget": 0}, {"games": 0}):
-        with pytest.raises(ProbeError, match="must be at least 1"):
+        with pytest.raises(UsageError, match="must be at least 1"):
             GameSettings(**bad)
-    with pytest.raises(ProbeError, match="no game called"):
+    with pytest.raises(UsageError, match="no game called"):
         _ = GameSettings(preset="chess").rules
 
 

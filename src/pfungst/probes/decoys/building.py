@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pfungst.core import Example, ProbeError
+from pfungst.core import Example, ProbeError, UsageError
 from pfungst.core.types import Progress, no_progress
 from pfungst.probes.decoys.filters import THRESHOLD, Filter, WupFilter
 from pfungst.probes.decoys.groups import Groups
@@ -87,15 +87,15 @@ def build(
     for kind in kinds:
         parse_kind(kind)
     if k < 1 or not kinds:
-        raise ProbeError("Decoys need at least one kind, and k must be at least 1.")
+        raise UsageError("Decoys need at least one kind, and k must be at least 1.")
     if "mined" in kinds and mined is None:
         raise ProbeError(
             "Decoys of the kind mined need candidates: give mined=, which pfungst.probes.decoys.mine makes."
         )
     if fallback not in ("frequent", "neutral"):
-        raise ProbeError(f"The fallback of decoys is frequent or neutral, not {fallback!r}.")
+        raise UsageError(f"The fallback of decoys is frequent or neutral, not {fallback!r}.")
     if neighbours < 1:
-        raise ProbeError(f"Decoys need at least 1 neighbour to look at, not {neighbours}.")
+        raise UsageError(f"Decoys need at least 1 neighbour to look at, not {neighbours}.")
     filters = [WupFilter(threshold)] if filters is None else list(filters)
     fallback = "neutral" if balanced else fallback
     grouped = [kind for kind in kinds if balanced and kind in ("qou", "iou")]

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.core import Example, ProbeError
+from pfungst.core import Example, UsageError
 from pfungst.probes.decoys.split import AnswerBook
 from pfungst.scores.exact import normalise
 
@@ -59,7 +59,7 @@ class WupFilter:
 
     def __init__(self, threshold: float = THRESHOLD, numbers_differ: bool = True) -> None:
         if not threshold > 0.0:
-            raise ProbeError(
+            raise UsageError(
                 f"The WUP threshold must be above 0, not {threshold}: with 0 all answers would be too similar."
             )
         self.threshold, self.numbers_differ = threshold, numbers_differ

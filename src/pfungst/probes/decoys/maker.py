@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.core import ProbeError
+from pfungst.core import UsageError
 from pfungst.probes.decoys.filters import Prepared
 from pfungst.probes.decoys.neighbours import nearest
 from pfungst.probes.decoys.select import put, select, taken
@@ -40,7 +40,7 @@ def parse_kind(kind: str) -> tuple[str, int]:
     """`qou@100` is (`qou`, 100): the procedure, and how many neighbours it passes over."""
     name, at, number = kind.partition("@")
     if name not in _SALT or (at and (name != "qou" or not number.isdecimal())):
-        raise ProbeError(f"There is no kind of decoys {kind!r}. There are qou, iou, both, random, mined and qou@RANK.")
+        raise UsageError(f"There is no kind of decoys {kind!r}. There are qou, iou, both, random, mined and qou@RANK.")
     return name, int(number or 0)
 
 

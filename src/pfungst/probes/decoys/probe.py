@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pfungst.core import AnsweredTrial, Dataset, Example, Findings, ProbeError, Trial, Variant
+from pfungst.core import AnsweredTrial, Dataset, Example, Findings, ProbeError, Trial, UsageError, Variant
 from pfungst.core.files import cache_dir
 from pfungst.core.types import Progress, no_progress
 from pfungst.probes import measure
@@ -59,7 +59,7 @@ class Decoys:
                 f"The setting circular of the probe decoys is headline, all or none, not {self.circular!r}."
             )
         if self.pool_limit < 0:
-            raise ProbeError(f"pool_limit is {self.pool_limit}, but must be at least 0; 0 means all examples.")
+            raise UsageError(f"pool_limit is {self.pool_limit}, but must be at least 0; 0 means all examples.")
         targets = {normalise(example.target) for example in data.whole if example.target and example.target.strip()}
         if not self.made and len(targets) < 2:
             why = f"all have the answer {min(targets)!r:.60}" if targets else "none has a right answer"

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pfungst.core import ProbeError
+from pfungst.core import UsageError
 from pfungst.world.constants import GRID_BINS, MAX_OBJECTS, MIN_OBJECTS
 from pfungst.world.grid import STEP
 from pfungst.world.legal import PRESETS as LEGALITY
@@ -84,11 +84,11 @@ class GameRules:
 
     def __post_init__(self) -> None:
         if self.moves not in ("grid", "step"):
-            raise ProbeError(f"The moves of a game are grid or step, not {self.moves!r}.")
+            raise UsageError(f"The moves of a game are grid or step, not {self.moves!r}.")
         if self.bins < 2:
-            raise ProbeError(f"A game needs at least 2 bins per axis, not {self.bins}.")
+            raise UsageError(f"A game needs at least 2 bins per axis, not {self.bins}.")
         if (self.width is None) != (self.height is None):
-            raise ProbeError("Give both width and height of the game's images, or neither.")
+            raise UsageError("Give both width and height of the game's images, or neither.")
 
     @property
     def in_force(self) -> Rules:
@@ -123,6 +123,6 @@ def rules_of(preset: str | GameRules, *, ood: bool = False) -> GameRules:
     """The rules a preset names; rules of one's own pass through. `ood` lifts the in-distribution constraints."""
     if isinstance(preset, str):
         if preset not in GAMES:
-            raise ProbeError(f"There is no game called {preset!r}; there are {', '.join(GAMES)}.")
+            raise UsageError(f"There is no game called {preset!r}; there are {', '.join(GAMES)}.")
         preset = GAMES[preset]
     return replace(preset, ood=True) if ood and not preset.ood else preset

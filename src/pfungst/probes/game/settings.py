@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pfungst.core import Example, ProbeError
+from pfungst.core import Example, ProbeError, UsageError
 from pfungst.probes.game.adversaries import Adversary, get_adversary
 from pfungst.probes.game.board import boards_of
 from pfungst.probes.game.rules import GameRules, rules_of
@@ -46,7 +46,8 @@ class GameSettings:
         for name in ("size", "seeds", "games", "budget", "max_queries"):
             value = getattr(self, name)
             if value is not None and value < 1:
-                raise ProbeError(f"The game's {name.replace('_', ' ')} must be at least 1, not {value}.")
+                raise UsageError(f"The game's {name.replace('_', ' ')} must be at least 1, not {value}.")
+        rules_of(self.preset)
 
     @property
     def rules(self) -> GameRules:
@@ -67,7 +68,7 @@ class GameSettings:
         if self.max_queries is not None:
             most = self.max_queries // (self.seeds * self.size) - self.repeats
             if most < 1:
-                raise ProbeError(
+                raise UsageError(
                     f"{self.max_queries} queries are too few for {self.seeds} mini-games of {self.size} questions: "
                     f"at least {self.seeds * self.size * (self.repeats + 1)} are needed. Play fewer or smaller ones."
                 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pfungst.core import Dataset, Example, PfungstError, ProbeError, Progress
+from pfungst.core import Dataset, Example, PfungstError, ProbeError, Progress, UsageError
 from pfungst.core.files import DAMAGE, cache_dir, write_atomic
 from pfungst.probes.noise.bqd import BasicQuestions
 from pfungst.probes.noise.pool import Pool
@@ -42,14 +42,14 @@ def pool_questions(spec: str, data: Dataset, kind: str, limit: int = 0) -> list[
     kind: `all` or `yes/no`; limit: only the first so many, 0 for all.
     """
     if limit < 0:
-        raise ProbeError(f"pool_limit is {limit}, but a pool cannot have fewer than 0 questions; 0 means all of them.")
+        raise UsageError(f"pool_limit is {limit}, but a pool cannot have fewer than 0 questions; 0 means all of them.")
     return [example.question for example in chosen(spec, data, kind)[1]][: limit or None]
 
 
 def chosen(spec: str, data: Dataset, kind: str) -> tuple[Dataset, list[Example]]:
     """The data set or text file that `spec` names, else the whole examined data set; and its examples of this kind."""
     if kind not in ("all", "yes/no"):
-        raise ProbeError(f"The pool type is `all` or `yes/no`, not {kind!r}.")
+        raise UsageError(f"The pool type is `all` or `yes/no`, not {kind!r}.")
     if is_text(spec):
         if kind != "all":
             raise ProbeError(
@@ -98,7 +98,7 @@ def rankers_of(probe: RankingProbe) -> list[str]:
 def check_rankable(probe: RankingProbe, data: Dataset) -> None:
     """Say what cannot be done on this data before anything is ranked: cheap, no pool of another data set is read."""
     if probe.k < 1:
-        raise ProbeError(f"k is {probe.k}, but at least one basic question is needed.")
+        raise UsageError(f"k is {probe.k}, but at least one basic question is needed.")
     if not originals(data, probe.rephrasings):
         raise ProbeError(
             f"{data.name} has no original questions to disturb: set rephrasings=yes to disturb all wordings."
@@ -108,7 +108,7 @@ def check_rankable(probe: RankingProbe, data: Dataset) -> None:
             raise ProbeError(f"There is no file {probe.ranked}: make it with `pfungst rank --out {probe.ranked}`.")
         return
     if not rankers_of(probe):
-        raise ProbeError(f"No ranker was named. There are: {', '.join(RANKERS.names())}.")
+        raise UsageError(f"No ranker was named. There are: {', '.join(RANKERS.names())}.")
     for ranker in rankers_of(probe):
         RANKERS.get(ranker)
     if probe.pool and not is_text(probe.pool):

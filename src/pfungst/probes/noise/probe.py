@@ -12,7 +12,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pfungst.core import AnsweredTrial, Dataset, Figure, Finding, Findings, ProbeError, Progress, Table, Trial, Variant
+from pfungst.core import (
+    AnsweredTrial,
+    Dataset,
+    Figure,
+    Finding,
+    Findings,
+    Progress,
+    Table,
+    Trial,
+    UsageError,
+    Variant,
+)
 from pfungst.core.stats import Floats, bootstrap_means
 from pfungst.probes import measure
 from pfungst.probes.noise.cache import check_rankable, originals, rank_for, rankers_of
@@ -54,7 +65,7 @@ class Noise:
 
     def check_data(self, data: Dataset) -> None:
         if self.partitions < 1 or self.k < self.partitions:
-            raise ProbeError(f"{self.k} basic questions cannot make {self.partitions} partitions.")
+            raise UsageError(f"{self.k} basic questions cannot make {self.partitions} partitions.")
         check_rankable(self, data)
 
     def prepare(self, data: Dataset, seed: int, progress: Progress) -> None:

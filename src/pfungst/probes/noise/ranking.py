@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.core import PfungstError, Progress
+from pfungst.core import PfungstError, Progress, UsageError
 from pfungst.core.registry import Registry
 from pfungst.probes.noise.pool import Pool
 
@@ -139,7 +139,7 @@ def rank(
 
 def _check_k(k: int, size: int, some_excluded: bool) -> None:
     if k < 1:
-        raise PfungstError(f"k must be at least 1, not {k}.")
+        raise UsageError(f"k must be at least 1, not {k}.")
     usable = size - some_excluded
     if k > usable:
         own = " in addition to the main question itself" if some_excluded else ""

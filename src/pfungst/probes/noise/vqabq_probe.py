@@ -12,7 +12,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.core import AnsweredTrial, Dataset, Figure, Findings, ProbeError, Progress, Table, Trial, Variant
+from pfungst.core import (
+    AnsweredTrial,
+    Dataset,
+    Figure,
+    Findings,
+    Progress,
+    Table,
+    Trial,
+    UsageError,
+    Variant,
+)
 from pfungst.probes import measure
 from pfungst.probes.noise import vqabq
 from pfungst.probes.noise.cache import check_rankable, originals, rank_for, rankers_of
@@ -48,9 +58,9 @@ class Vqabq:
 
     def check_data(self, data: Dataset) -> None:
         if not self.ranked and len(rankers_of(self)) != 1:
-            raise ProbeError(f"VQABQ takes one ranker, not {self.ranker!r}.")
+            raise UsageError(f"VQABQ takes one ranker, not {self.ranker!r}.")
         if self.k < 3:
-            raise ProbeError(f"VQABQ appends up to three basic questions, so k must be at least 3, not {self.k}.")
+            raise UsageError(f"VQABQ appends up to three basic questions, so k must be at least 3, not {self.k}.")
         check_rankable(self, data)
 
     def prepare(self, data: Dataset, seed: int, progress: Progress) -> None:

@@ -20,7 +20,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from pfungst.core import Dataset, Example, ProbeError
+from pfungst.core import Dataset, Example, ProbeError, UsageError
 from pfungst.core.registry import Registry
 from pfungst.core.settings import REQUIRED, read_settings, settings_of
 
@@ -90,9 +90,9 @@ def get_rephraser(spec: str, **settings: Any) -> Rephraser:
     kind = REPHRASERS.get(name)
     known = {setting.name: setting for setting in settings_of(kind)}
     if argument and "argument" not in known:
-        raise ProbeError(f"The rephraser {name} takes nothing after a colon, but {argument!r} was given.")
+        raise UsageError(f"The rephraser {name} takes nothing after a colon, but {argument!r} was given.")
     if not argument and "argument" in known and known["argument"].default is REQUIRED:
-        raise ProbeError(f"Say which: {name}:{'PLAYER' if name == 'model' else 'FOLDER'}.")
+        raise UsageError(f"Say which: {name}:{'PLAYER' if name == 'model' else 'FOLDER'}.")
     # The gate's settings come from the probe, which does not know whether this rephraser has a gate.
     given = {key: settings[key] for key in settings if key in known or key not in ("least", "encoder")}
     given = {key: value for key, value in given.items() if value is not None}

@@ -12,7 +12,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from pfungst.core import AnsweredTrial, Dataset, Example, Figure, Finding, Findings, ProbeError, Table, Trial, Variant
+from pfungst.core import (
+    AnsweredTrial,
+    Dataset,
+    Example,
+    Figure,
+    Finding,
+    Findings,
+    ProbeError,
+    Table,
+    Trial,
+    UsageError,
+    Variant,
+)
 from pfungst.core.stats import Labels
 from pfungst.probes import measure
 from pfungst.probes.cells import agreement, failures, worst_of_n
@@ -55,7 +67,7 @@ class Rephrase:
     def _check(self, data: Dataset) -> None:
         self._is_correct(1.0)
         if self.count < 1:
-            raise ProbeError(f"The setting count must be at least 1, not {self.count}.")
+            raise UsageError(f"The setting count must be at least 1, not {self.count}.")
         if not self.generator and not _groups(data):
             raise ProbeError(
                 f"The probe rephrase needs questions in several wordings, but {data.name} has none: its examples have "
@@ -153,7 +165,7 @@ class Rephrase:
 
     def _is_correct(self, score: float) -> bool:
         if self.correct not in THRESHOLDS:
-            raise ProbeError(f"The setting correct is one of {', '.join(THRESHOLDS)}, not {self.correct!r}.")
+            raise UsageError(f"The setting correct is one of {', '.join(THRESHOLDS)}, not {self.correct!r}.")
         return score > 0 if self.correct == "any" else score >= THRESHOLDS[self.correct]
 
     def _rule(self) -> str:

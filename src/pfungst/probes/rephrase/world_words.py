@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from pfungst.core import Example, ProbeError
+from pfungst.core import Example, UsageError
 from pfungst.probes.rephrase.generators import plain
 from pfungst.world.programs import Node, Program
 from pfungst.world.questions import Template, load_templates
@@ -27,7 +27,7 @@ class WorldWords:
 
     def __post_init__(self) -> None:
         if self.phrasings not in SOURCES:
-            raise ProbeError(f"Phrasings are one of {', '.join(SOURCES)}, not {self.phrasings!r}.")
+            raise UsageError(f"Phrasings are one of {', '.join(SOURCES)}, not {self.phrasings!r}.")
 
     @property
     def keeps(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pfungst.core import PfungstError
+from pfungst.core import UsageError
 
 LAMBDA_G = 1.0
 LAMBDA_C = 0.5
@@ -57,19 +57,17 @@ class CycleConfig:
 
     def __post_init__(self) -> None:
         if self.feedback not in FEEDBACKS:
-            raise PfungstError(f"There is no feedback {self.feedback!r}. There are: {', '.join(FEEDBACKS)}.")
+            raise UsageError(f"There is no feedback {self.feedback!r}. There are: {', '.join(FEEDBACKS)}.")
         if min(self.lambda_g, self.lambda_c, self.start, self.noise) < 0:
-            raise PfungstError("Weights, start and noise of cycle training cannot be negative.")
+            raise UsageError("Weights, start and noise of cycle training cannot be negative.")
         if not -1 <= self.t_sim <= 1:
-            raise PfungstError(f"T_sim is a cosine, between -1 and 1, not {self.t_sim}.")
+            raise UsageError(f"T_sim is a cosine, between -1 and 1, not {self.t_sim}.")
         if not 0 <= self.unknown < 1:
-            raise PfungstError(f"The share of unknown words must be between 0 and 1, not {self.unknown}.")
+            raise UsageError(f"The share of unknown words must be between 0 and 1, not {self.unknown}.")
         if self.temperature <= 0 or min(self.size, self.hidden) < 0:
-            raise PfungstError("The temperature of the question generator must be above 0, its sizes 0 or more.")
+            raise UsageError("The temperature of the question generator must be above 0, its sizes 0 or more.")
         if self.lambda_c and not self.lambda_g:
-            raise PfungstError(
-                "A-consistency needs a generator that learns: lambda_g cannot be 0 where lambda_c is not."
-            )
+            raise UsageError("A-consistency needs a generator that learns: lambda_g cannot be 0 where lambda_c is not.")
 
     def start_step(self, total: int) -> int:
         """The first step, counted from 0, in which L_cycle counts."""

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pfungst.core import PfungstError, ProbeError
+from pfungst.core import PfungstError, ProbeError, UsageError
 from pfungst.probes.game.adversaries.pretrained import Features, find_features
 from pfungst.probes.game.adversaries.torch_guard import nn, torch
 from pfungst.probes.game.observe import OBJECT_FEATURES, TOKENS
@@ -114,7 +114,7 @@ def make_policy(settings: A2C, bins: int, seed: int) -> tuple[Policy, Features |
     """A policy with fresh or loaded weights, and the pretrained network that sees for it, if there is one."""
     for setting, known in (("sees", ("state", "pixels")), ("heads", ("objects", "paper"))):
         if getattr(settings, setting) not in known:
-            raise ProbeError(
+            raise UsageError(
                 f"{setting} of the A2C adversary is {known[0]} or {known[1]}, not {getattr(settings, setting)!r}."
             )
     network, _ = find_features(settings.sees, settings.features)
