@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import socket
-from unittest import mock
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import torch
 
 from pfungst.models import load_tensors
 from pfungst.training.parallel import Team
-from tests.forked import finish, start
-from tests.training.parallel_fit import member, trained
+from tests.training.parallel_fit import trained
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def free_port() -> int:
@@ -26,12 +29,14 @@ def test_two_processes_make_the_update_of_one(tmp_path):
     alone = trained(tmp_path / "alone", steps=4)
     # What torchrun sets.
     team = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    members = []
-    for rank in range(2):
-        with mock.patch.dict(os.environ, team, RANK=str(rank), LOCAL_RANK=str(rank)):
-            members += [start(member, tmp_path / "team", 4)]
+    # Fresh processes, not forks: what is imported after the team has met must not keep it together.
+    command = [sys.executable, "-m", "tests.training.parallel_fit", str(tmp_path / "team"), "4"]
+    members = [
+        subprocess.Popen(command, env={**os.environ, **team, "RANK": str(rank), "LOCAL_RANK": str(rank)}, cwd=ROOT)
+        for rank in range(2)
+    ]
     try:
-        assert [finish(process) for process in members] == [0, 0]
+        assert [process.wait(120) for process in members] == [0, 0]
     finally:
         for process in members:
             process.kill()

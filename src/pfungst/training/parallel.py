@@ -7,6 +7,7 @@ is dropped out (each process draws its own). Batch normalisation sees the rows o
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import subprocess
@@ -19,6 +20,10 @@ from typing import Any
 
 import numpy as np
 import torch
+
+# Imported after a group was made, by an optimiser for instance, its default arguments would hold the group for ever,
+# and the group's threads would now and then abort the process as it leaves.
+import torch.distributed.nn.functional
 from numpy.typing import NDArray
 from torch import Tensor, distributed, nn
 
@@ -42,6 +47,8 @@ class Team:
         if not distributed.is_initialized():
             on_gpu = torch.device(device).type == "cuda"
             distributed.init_process_group("nccl" if on_gpu else "gloo", timeout=PATIENCE)
+            if not on_gpu:  # NCCL would wait for those whom a failure keeps from coming
+                atexit.register(cls.end)
         return cls(distributed.get_rank(), distributed.get_world_size())
 
     @property
@@ -116,9 +123,10 @@ class Team:
         if self.size > 1 and self.leads:
             distributed.barrier()
 
-    def end(self) -> None:
-        """Nothing more is done together."""
-        if self.size > 1 and distributed.is_initialized():
+    @staticmethod
+    def end() -> None:
+        """Nothing more is done together; the threads that did it end."""
+        if distributed.is_initialized():
             distributed.destroy_process_group()
 
 
