@@ -16,6 +16,7 @@ import pytest
 
 from pfungst.core import Answer, BytesImage, DataError, PlayerDied, PlayerError, Query, UsageError
 from pfungst.core.errors import QueriesFailed
+from pfungst.core.images import as_rgb
 from pfungst.players import OpenAIOptions, OpenAIPlayer, PartialAnswers, check_player, resolve
 from pfungst.players.openai import split_address
 from tests.players.api_server import Exchange, serving
@@ -54,7 +55,7 @@ def test_a_png_travels_as_the_very_bytes_it_was() -> None:
 
 @pytest.mark.parametrize(
     ("mode", "kind", "color"),
-    [("RGB", "JPEG", (200, 30, 31)), ("L", "JPEG", (77,)), ("RGB", "BMP", (1, 2, 3)), ("RGBA", "WEBP", (9, 8, 7, 200))],
+    [("RGB", "JPEG", (200, 30, 31)), ("L", "JPEG", (77,)), ("RGB", "BMP", (1, 2, 3)), ("RGBA", "WEBP", (9, 8, 7, 255))],
 )
 def test_other_formats_travel_as_png_with_the_decoded_pixels(mode: str, kind: str, color: tuple[int, ...]) -> None:
     seen: list[bytes] = []
@@ -65,6 +66,37 @@ def test_other_formats_travel_as_png_with_the_decoded_pixels(mode: str, kind: st
     received, expected = PIL.Image.open(io.BytesIO(seen[0])), image.pil()
     assert (received.mode, received.size) == (expected.mode, expected.size)
     assert received.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("kind", ["PNG", "WEBP", "GIF", "palette", "colour"])
+def test_a_transparent_image_is_sent_on_white_as_the_probe_picture_disturbs_it(kind: str) -> None:
+    pixels = PIL.Image.new("RGBA", (9, 7), (0, 0, 0, 0))
+    pixels.putpixel((4, 3), (200, 30, 30, 255))
+    more: dict[str, Any] = {}
+    if kind in ("palette", "GIF"):
+        pixels = pixels.convert("RGB").quantize(4)
+        more = {"transparency": pixels.getpixel((0, 0))}
+    elif kind == "colour":
+        pixels, more = pixels.convert("RGB"), {"transparency": (0, 0, 0)}
+    buffer = io.BytesIO()
+    pixels.save(buffer, format=kind if kind in ("WEBP", "GIF") else "PNG", lossless=True, **more)
+    image = BytesImage(buffer.getvalue())
+    seen: list[bytes] = []
+    with serving(lambda x: (seen.append(base64.b64decode(x.image_url.split(",")[1])), x.say("x"))[1]) as server:  # type: ignore[union-attr]
+        asking(server.url).answer([Query("what?", image)])
+    received = PIL.Image.open(io.BytesIO(seen[0]))
+    assert received.mode == "RGB" and "transparency" not in received.info
+    assert received.tobytes() == as_rgb(image).tobytes()
+    assert received.getpixel((0, 0)) == (255, 255, 255) and received.getpixel((4, 3)) == (200, 30, 30)
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA"])
+def test_an_opaque_png_with_an_alpha_channel_travels_as_the_very_bytes_it_was(mode: str) -> None:
+    seen = []
+    image = picture((9, 8, 7, 255) if mode == "RGBA" else (9, 255), mode)
+    with serving(lambda x: (seen.append(x.image_url), x.say("red"))[1]) as server:
+        asking(server.url).answer([Query("what?", image)])
+    assert seen == ["data:image/png;base64," + base64.b64encode(image.read()).decode()]
 
 
 def test_a_turned_photograph_is_set_upright_and_carries_no_metadata() -> None:

@@ -117,8 +117,7 @@ def _rgb(picture: PIL.Image.Image) -> PIL.Image.Image:
 
     if picture.mode in _DEEP:
         return PIL.Image.fromarray(_eight_bits(picture)).convert("RGB")
-    if picture.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in picture.info:
-        over = picture.convert("LA").convert("RGBA") if picture.mode == "La" else picture.convert("RGBA")
+    if (over := _with_alpha(picture)) is not None:
         ground = PIL.Image.new("RGBA", over.size, (255, 255, 255, 255))
         return PIL.Image.alpha_composite(ground, over).convert("RGB")
     if picture.mode == "RGB":
@@ -126,6 +125,19 @@ def _rgb(picture: PIL.Image.Image) -> PIL.Image.Image:
     if picture.mode == "CMYK" and (profile := picture.info.get("icc_profile")):
         return _by_profile(picture, profile)
     return picture.convert("RGB")
+
+
+def _with_alpha(picture: PIL.Image.Image) -> PIL.Image.Image | None:
+    """The picture in RGBA where it can have transparent pixels."""
+    if picture.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in picture.info:
+        return (picture.convert("LA") if picture.mode == "La" else picture).convert("RGBA")
+    return None
+
+
+def shines_through(picture: PIL.Image.Image) -> bool:
+    """Whether some pixel is not opaque, so that what is seen depends on the ground."""
+    over = _with_alpha(picture)
+    return over is not None and over.getchannel("A").getextrema()[0] != 255
 
 
 def _by_profile(picture: PIL.Image.Image, profile: bytes) -> PIL.Image.Image:

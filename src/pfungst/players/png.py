@@ -9,7 +9,7 @@ from collections import OrderedDict
 from concurrent.futures import Future
 
 from pfungst.core import Image
-from pfungst.core.images import as_rgb, upright
+from pfungst.core.images import as_rgb, shines_through, upright
 
 _JPEG = b"\xff\xd8\xff"
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -17,21 +17,26 @@ _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA"})
 _DEEP_GREY = b"\x10\x00"
 """Bit depth 16, colour type grey, as the header of a PNG says them."""
+_WITH_ALPHA = (b"\x04", b"\x06")
+"""Colour types of PNG; a transparent colour of the others is in a chunk tRNS."""
 
 
 def png_bytes(image: Image) -> bytes:
     """The image as PNG: the very bytes where it is one already, else decoded and encoded without loss.
 
     Never JPEG: a second lossy encoding would disturb the image behind the probe's back. Servers see what a person sees
-    and what players on this machine see: EXIF orientation is applied, grey of 16 bits is scaled to 8. No other metadata
-    travels with an image that is encoded here.
+    and what players on this machine see: EXIF orientation is applied, grey of 16 bits is scaled to 8, transparent
+    pixels lie on white. No other metadata travels with an image that is encoded here.
     """
     data = image.read()
-    if data.startswith(_SIGNATURE) and data[24:26] != _DEEP_GREY and b"eXIf" not in data:
+    as_it_is = data.startswith(_SIGNATURE) and data[24:26] != _DEEP_GREY and b"eXIf" not in data
+    if as_it_is and data[25:26] not in _WITH_ALPHA and b"tRNS" not in data:
         return data
     pixels = upright(image.pil())
-    if pixels.mode not in _MODES:
+    if pixels.mode not in _MODES or shines_through(pixels):
         pixels = as_rgb(pixels)
+    elif as_it_is:
+        return data
     pixels.info = {key: value for key, value in pixels.info.items() if key == "transparency"}
     buffer = io.BytesIO()
     pixels.save(buffer, format="PNG", compress_level=1)
