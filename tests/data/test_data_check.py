@@ -206,3 +206,29 @@ def test_a_group_of_one_question_is_not_counted(tmp_path: Path) -> None:
     ]
     report = check(make.write(tmp_path / "mine.jsonl", "".join(json.dumps(row) + "\n" for row in rows)))
     assert (report.groups, report.contrasts) == (1, 1)
+
+
+def test_decoding_opens_each_image_once_and_lists_the_broken_ones(tmp_path: Path) -> None:
+    make.picture(tmp_path / "good.jpg")
+    whole = (tmp_path / "good.jpg").read_bytes()
+    (tmp_path / "half.jpg").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "page.png").write_text("<html>Not found</html>")
+    names = ["good", "good", "half", "half", "page"]
+    rows = [{"id": f"q{n}", "question": f"{n}?", "image": name} for n, name in enumerate(names)]
+    for row, end in zip(rows, ("jpg", "jpg", "jpg", "jpg", "png"), strict=True):
+        row["image"] += f".{end}"
+    path = make.write(tmp_path / "mine.jsonl", "\n".join(json.dumps(row) for row in rows))
+    plain = check(path)
+    assert plain.ok and plain.decoded is None and "opened" not in str(plain)
+    seen: list[tuple[int, int]] = []
+    report = check(path, decode=True, progress=lambda what, done, total: seen.append((done, total)))
+    assert not report.ok and (report.decoded, list(report.broken)) == (3, ["q2", "q4"])
+    assert seen == [(n, 5) for n in range(1, 6)]
+    assert "half.jpg: this is not an image that can be decoded" in report.broken["q2"]
+    assert "Broken images: 2 of 3 opened." in str(report) and "it is a web page" in str(report)
+    assert "replace the broken images" in str(report).splitlines()[-1]
+    assert report.as_dict()["broken"] == report.broken
+    (tmp_path / "half.jpg").write_bytes(whole)
+    (tmp_path / "page.png").write_bytes(whole)
+    sound = check(path, decode=True)
+    assert sound.ok and sound.decoded == 1 and "Images opened: 1, none of them broken." in str(sound)

@@ -8,7 +8,7 @@ import typer
 
 from pfungst.cli import PROBLEMS_FOUND
 from pfungst.cli.examine import Images, Json, SkipBad, data_options
-from pfungst.cli.show import tell
+from pfungst.cli.show import progress_bar, tell
 from pfungst.core.code import own_modules
 
 app: typer.Typer = typer.Typer(help="Check that your own parts follow the rules.", no_args_is_help=True)
@@ -87,12 +87,14 @@ def check_data(
     spec: Annotated[str, typer.Argument(help="The data set.")],
     images: Images = None,
     skip_bad: SkipBad = False,
+    decode: Annotated[bool, typer.Option("--decode", help="Open every image once, and list the broken ones.")] = False,
     as_json: Json = False,
 ) -> None:
     """Count what a data set holds, and name every bad record with file and position."""
     from pfungst.data import check
 
-    report = check(spec, **data_options(images, skip_bad))
+    with progress_bar(quiet=not decode) as progress:
+        report = check(spec, decode=decode, progress=progress, **data_options(images, skip_bad))
     tell(report.as_dict(), [report], as_json)
     if not report.ok:
         raise typer.Exit(PROBLEMS_FOUND)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
-from pfungst.core import Example, PfungstError
+from pfungst.core import DataError, Example, PfungstError, Progress
 from pfungst.core.fingerprint import Fingerprint
-from pfungst.data.job import UNREAD, BadRecord
+from pfungst.core.images import as_rgb
+from pfungst.core.types import no_progress
+from pfungst.data.job import UNREAD, BadRecord, Format, Job
 from pfungst.data.loading import Images, collect, prepare
 
 MANY = 10
@@ -64,6 +68,10 @@ class CheckReport:
     error: str | None = None
     """Why reading stopped early, where a file is damaged."""
     skip_bad: bool = False
+    decoded: int | None = None
+    """Different images that were opened; None: none, as nobody asked for it (`decode`)."""
+    broken: Mapping[str, str] = field(default_factory=dict)
+    """Those that no player can look at: the id of the first question about each -> what is wrong."""
     unread_columns: tuple[str, ...] = ()
     """Columns of a table that nothing was read from."""
     text_only: bool = False
@@ -73,9 +81,10 @@ class CheckReport:
     @property
     def ok(self) -> bool:
         """Whether it is fit for an exam: `load` would read it (no damage, and no bad record unless those are to be
-        skipped), and if its questions are about images, there are images, unless none are wanted."""
+        skipped), and if its questions are about images, there are images, unless none are wanted; of those that were
+        opened none is broken."""
         readable = self.error is None and self.examples > 0 and (self.skip_bad or not self.bad_records)
-        return readable and not self.no_images
+        return readable and not self.no_images and not self.broken
 
     @property
     def no_images(self) -> str:
@@ -108,10 +117,15 @@ def check(
     images: Images | None = None,
     limit: int | None = None,
     skip_bad: bool = False,
+    decode: bool = False,
+    progress: Progress = no_progress,
     **options: Any,
 ) -> CheckReport:
     """Read a data set to its end and report what is there. Arguments as for `load`, but every split is read unless
-    one is named. Bad records never stop it; a specification that names no data set raises DataError."""
+    one is named. Bad records never stop it; a specification that names no data set raises DataError.
+
+    decode: open every image once, and list the broken ones.
+    """
     bad: list[BadRecord] = []
     twice = 0
 
@@ -121,15 +135,8 @@ def check(
         if len(bad) < MAX_LISTED:
             bad.append(one)
 
-    format_, job = prepare(
-        spec,
-        split=split,
-        images=images,
-        limit=limit,
-        skip_bad=True,
-        options=options,
-        on_bad=note,
-    )
+    reading = partial(prepare, spec, split=split, images=images, limit=limit, skip_bad=True, options=options)
+    format_, job = reading(on_bad=note)
     if job.split is None:
         job.split = "all"
     tally = _Tally()
@@ -139,6 +146,7 @@ def check(
             tally.add(example, file.name if file is not None else "")
     except PfungstError as problem:
         error = str(problem)
+    opened, broken = _decode(*reading(), job.split, tally.examples, progress) if decode else (None, {})
     counts = tally.counts
     return CheckReport(
         name=job.name or format_.name,
@@ -166,10 +174,31 @@ def check(
         bad=tuple(bad),
         error=error,
         skip_bad=skip_bad,
+        decoded=opened,
+        broken=broken,
         unread_columns=tuple(job.unread_columns),
         text_only=job.text_only,
         notes=dict(job.notes),
     )
+
+
+def _decode(format_: Format, job: Job, split: str, total: int, progress: Progress) -> tuple[int, dict[str, str]]:
+    """Read the data again, and open each image once: how many there are, and what is wrong with the broken ones."""
+    job.split = split
+    seen: set[str] = set()
+    broken: dict[str, str] = {}
+    with suppress(PfungstError):  # damage is known from the first reading
+        for done, (example, _, _) in enumerate(collect(format_, job), start=1):
+            if example.image is not None:
+                try:
+                    name = example.image.digest
+                    if name not in seen:
+                        seen.add(name)
+                        as_rgb(example.image)
+                except DataError as problem:
+                    broken[example.id] = str(problem)
+            progress("opening images", done, total)
+    return len(seen), broken
 
 
 def _of_several(groups: Counter[str]) -> int:
@@ -233,6 +262,13 @@ def _sentences(report: CheckReport) -> Iterator[str]:
     if report.missing_images and not report.text_only:
         first = ", ".join(report.missing_image_ids)
         yield f"Missing images: {report.missing_images:,} of {report.images:,} ({first} ...)."
+    if report.decoded is not None and not report.broken:
+        yield f"Images opened: {report.decoded:,}, none of them broken."
+    elif report.broken:
+        yield f"Broken images: {len(report.broken):,} of {report.decoded:,} opened. The first question about each:"
+        yield from (f"  {question}: {problem}" for question, problem in list(report.broken.items())[:MAX_SHOWN])
+        if len(report.broken) > MAX_SHOWN:
+            yield f"  ... and {len(report.broken) - MAX_SHOWN:,} more. --json lists every one."
     if report.duplicate_questions:
         yield f"The same question on the same image again: {report.duplicate_questions:,}."
     for note, value in report.notes.items():
@@ -257,6 +293,8 @@ def _sentences(report: CheckReport) -> Iterator[str]:
         yield "Fit for use."
     elif replace(report, skip_bad=True).ok:
         yield "Not fit for use as it is: fix the bad records, or leave them out (--skip-bad)."
+    elif replace(report, broken={}).ok:
+        yield "Not fit for use as it is: replace the broken images, or take out the questions about them."
     else:
         yield "Not fit for use as it is."
 
