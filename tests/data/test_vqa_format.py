@@ -276,6 +276,18 @@ def test_bad_questions_can_be_skipped_and_are_counted(tmp_path: Path, case: str)
     assert len(data) == len(records)
 
 
+def test_the_specification_can_say_that_bad_records_are_skipped(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """For commands with more than one data set, or none that is named on the command line (`noise:pool=DATA`)."""
+    place = make.vqa2(tmp_path, [question(1, 42, " "), question(42001, 42, "Is it red?")])
+    with caplog.at_level("INFO", "pfungst"):
+        assert load(f"{place}?skip_bad=yes").skipped == 1
+    assert caplog.messages == [f"{place}: left out 1 bad record."]
+    with pytest.raises(DataError, match="skip_bad=yes"):
+        load(f"{place}?skip_bad=no")
+
+
 @pytest.mark.parametrize(
     ("record", "message"),
     [

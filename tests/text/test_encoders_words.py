@@ -64,6 +64,9 @@ def test_words_with_spaces_are_words(tmp_path):
     [
         ("v.txt", b"car 1 2\nold 3\n", "line 2: not a word and 2 numbers"),
         ("v.txt", b"car 1 2\nold 3 x\n", "line 2: not a word and 2 numbers"),
+        ("v.txt", b"car 1 2\nold 3 4 0\n", "line 2: not a word and 2 numbers"),
+        ("v.txt", b"2 1\ncar 1 2\nold 3 4\n", "line 2: not a word and 1 numbers"),
+        ("v.txt", b"car\t1\t2\n", "line 1: not a word and its numbers, with blanks between them"),
         ("v.txt", b"car 1 nan\n", "word 0.*NaN"),
         ("v.txt", b"", "holds no word vectors"),
         ("v.bin", binary(b"")[:-2], "word 3 of 4.*ends before"),

@@ -84,7 +84,9 @@ class Job:
         unit = file.unit if file else "record"
         place = f"{unit} {where}" if isinstance(where, int) else where
         if not self.skip_bad:
-            raise DataError.at(label, place, str(problem), "Fix it, or skip bad records (--skip-bad).")
+            raise DataError.at(
+                label, place, str(problem), "Fix it, or skip bad records (--skip-bad, or DATA?skip_bad=yes)."
+            )
         self.skipped += 1
         if self.skipped >= HOPELESS and not self.good:
             raise DataError.at(

@@ -13,6 +13,7 @@ from pfungst.core import DataError, Dataset, Example, PfungstError
 from pfungst.core.files import exists
 from pfungst.core.fingerprint import Fingerprint
 from pfungst.core.settings import read_query, read_settings
+from pfungst.core.words import fit
 from pfungst.data.files import Listing, list_around, list_place
 from pfungst.data.formats import FORMATS, get_format
 from pfungst.data.images import ImageFinder, NoImages
@@ -81,7 +82,8 @@ def load(
     images: folder(s) or zip archive(s) with the images, where they do not lie with the questions; `none` for questions
         that are asked without images. Also as `SPEC?images=FOLDER`.
     limit: read no more than this many examples, the first ones.
-    skip_bad: leave bad records out and count them in `Dataset.skipped`, instead of stopping at the first.
+    skip_bad: leave bad records out and count them in `Dataset.skipped`, instead of stopping at the first. Also as
+        `SPEC?skip_bad=yes`.
     options: what the format understands, for example `task="multiple-choice"`; also as `SPEC?task=multiple-choice`.
 
     Raises DataError with the file, the position and what to do.
@@ -100,6 +102,8 @@ def load(
     if job.split is None and splits["left"]:
         read = "+".join(splits["taken"]), f"{job.good:,}", ", ".join(splits["left"])
         log.info("%s: read the split %s (%s questions); not read: %s. Add #all for everything.", job.place, *read)
+    if job.skipped:
+        log.info("%s: left out %s bad record%s.", job.place, f"{job.skipped:,}", "" if job.skipped == 1 else "s")
     all_choices = bool(examples) and all(example.choices for example in examples)
     return Dataset(
         name=job.name or format_.name,
@@ -128,6 +132,9 @@ def prepare(
     given = {**parsed.options, **options}
     if "images" in given:
         images = given.pop("images") if images is None else images
+    if "skip_bad" in given:
+        told = fit(given.pop("skip_bad"), bool, False, f"option skip_bad of the {kind} {format_.name}")
+        skip_bad = skip_bad or told
     asked = read_settings(format_.options, given, what=f"{kind} {format_.name}", noun="option")
     path = Path(parsed.place)
     text_only = images == NO_IMAGES

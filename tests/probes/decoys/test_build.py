@@ -104,6 +104,21 @@ def test_what_another_annotator_said_is_no_decoy(encoder):
     assert bare.decoys("QoU", 0) == ("pizza",)
 
 
+def test_what_another_annotator_spelled_otherwise_is_no_decoy(encoder):
+    examples = [
+        triplet(0, "what w1", "river", answers=("river", "river", "Pizza.")),
+        triplet(1, "what w1 w2", "pizza"),
+        triplet(2, "who w9", "train"),
+    ]
+    assert build(examples, ("qou",), k=1, encoder=encoder).decoys("QoU", 0) == ("train",)
+
+
+def test_answers_that_differ_in_a_vowel_sign_do_not_contain_each_other(encoder):
+    year, crab = "\u0e1b\u0e35", "\u0e1b\u0e39"
+    examples = [triplet(0, "what w1", year), triplet(1, "what w1 w2", crab), triplet(2, "who w9", "train")]
+    assert build(examples, ("qou",), k=1, encoder=encoder).decoys("QoU", 0) == (crab,)
+
+
 def test_where_too_few_are_found_original_decoys_fill_in_before_frequent_targets(encoder):
     rest = [triplet(n, f"who w{n}", answer) for n, answer in enumerate(("dog",) * 5 + ("pizza",) * 3, start=10)]
     asked = triplet(0, "what w1", "river", image="alone", choices=("river", "umbrella", "train"))

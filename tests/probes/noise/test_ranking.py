@@ -27,6 +27,28 @@ def test_a_question_without_letters_is_still_a_question():
     assert normalise("???") == "???"
 
 
+@pytest.mark.parametrize(
+    ("one", "other"), [("\u0e1b\u0e35", "\u0e1b\u0e39"), ("\u0915\u093e", "\u0915\u0940"), ("\u00e9", "e")]
+)
+def test_vowel_signs_and_accents_make_another_question(one, other):
+    assert normalise(f"{one} ?") == normalise(one) != normalise(other)
+
+
+def test_a_list_of_questions_may_have_dots_in_its_name_and_a_byte_order_mark(tmp_path):
+    file = tmp_path / "questions.v2.txt"
+    file.write_bytes("\ufeffHow old is the car?\r\nWhere is it?\r\n".encode())
+    assert read_source(str(file)).texts == ["How old is the car?", "Where is it?"]
+
+
+def test_main_questions_like_none_of_the_pool_are_told(caplog, tmp_path):
+    main = [MainQuestion("\U0001f431"), MainQuestion("How old is the car?")]
+    with caplog.at_level("INFO", "pfungst"):
+        build(tmp_path / "out.json", main, POOL, RankSettings(k=3))
+    assert caplog.messages == [
+        "1 of 2 main questions resemble no question of the pool: every score is 0, and the order means nothing."
+    ]
+
+
 def test_duplicates_become_one_question_and_keep_the_way_back():
     pool = Pool.of(["A b?", "", "c?", "a B", "d?"])
     assert pool.questions == ("A b?", "c?", "d?")

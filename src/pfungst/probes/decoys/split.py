@@ -16,6 +16,7 @@ import numpy.typing as npt
 from pfungst.core import DataError, Example
 from pfungst.scores.exact import normalise
 from pfungst.text.index import group, starts_of
+from pfungst.text.letters import spelled
 
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
@@ -23,7 +24,6 @@ Longs = npt.NDArray[np.int64]
 FREQUENT = 10
 """Fallback of data sets without decoys of their own: one of so many most frequent targets (Sect. 5.1)."""
 
-_NOT_LETTERS = re.compile(r"[\W_]+")
 _POLAR = {"yes": 1, "no": 2}
 _SWAP = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
 _SWAPPED = re.compile("|".join(_SWAP), re.IGNORECASE)
@@ -32,7 +32,7 @@ _SWAPPED = re.compile("|".join(_SWAP), re.IGNORECASE)
 def letters(answer: str) -> str:
     """What containment compares: case, blanks and punctuation make no difference (`pony tail`, `ponytail`)."""
     text = unicodedata.normalize("NFKC", answer).casefold()
-    return _NOT_LETTERS.sub("", text) or "".join(text.split())
+    return "".join(spelled(text)) or "".join(text.split())
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +175,7 @@ class Split:
         numbers, classes = book.numbers, book.classes
         codes = np.array([numbers[text] for text in targets], np.int32)
         # Grouping by class needs the human answers' classes too, but those never become decoys themselves.
-        known = dict(zip(book.texts, classes.tolist(), strict=True))
+        known = {normalise(text): one for text, one in zip(book.texts, classes.tolist(), strict=True)}
         question, questions = _coded(one.question for one in kept)
         image, images = _coded(one.image_id or f"\0{one.id}" for one in kept)
         rng = np.random.default_rng(seed)
@@ -212,7 +212,7 @@ def _humans(example: Example, known: Mapping[str, int], target: int, opposite: i
     """Whoever says "no" where most say "yes" does not mean the same: the opposite stays a decoy."""
     if len(example.answers) < 2:
         return []
-    found = dict.fromkeys(known[text] for text in example.answers if text in known)
+    found = dict.fromkeys(known[form] for form in map(normalise, example.answers) if form in known)
     return [one for one in found if one not in (target, opposite)]
 
 

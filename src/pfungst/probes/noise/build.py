@@ -85,7 +85,9 @@ def rank_settings(
     settings: RankSettings,
     progress: Progress = lambda what, done, total: None,
 ) -> Ranking:
-    return rank([one.text for one in main], pool, progress=progress, **asdict(settings))
+    ranking = rank([one.text for one in main], pool, progress=progress, **asdict(settings))
+    ranking.tell_unlike()
+    return ranking
 
 
 def build(
@@ -128,8 +130,10 @@ def build(
         np.concatenate([part[name] for part in loaded])[order] for name in ("indices", "scores", "gaps")
     )
     about = {**asdict(settings), "pool": len(distinct), "encoder": _fingerprint(ranker)}
+    ranking = Ranking(indices, scores, gaps, ranker.name)
+    ranking.tell_unlike()
     for file in (*also, out):
-        write_bqd(file, main, pool, Ranking(indices, scores, gaps, ranker.name), about)
+        write_bqd(file, main, pool, ranking, about)
     shutil.rmtree(parts)
     return out
 

@@ -70,7 +70,7 @@ def chosen(spec: str, data: Dataset, kind: str) -> tuple[Dataset, list[Example]]
 
 def is_text(spec: str) -> bool:
     """Whether a pool or a list of main questions is a text file, plain or gzipped, and no data set."""
-    return Path(spec).suffixes[:1] == [".txt"] and Path(spec).is_file()
+    return spec.endswith((".txt", ".txt.gz")) and Path(spec).is_file()
 
 
 def read_lines(path: Path) -> list[str]:
@@ -79,7 +79,7 @@ def read_lines(path: Path) -> list[str]:
 
     try:
         with File(path).open() as stream:
-            text = stream.read().decode("utf-8")
+            text = stream.read().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise PfungstError(f"{path} cannot be read as lines of text ({error}).") from error
     return [line for line in text.splitlines() if line.strip()]
@@ -167,6 +167,7 @@ def _rank(
             buffer = io.BytesIO()
             np.savez_compressed(buffer, indices=ranking.indices, scores=ranking.scores, gaps=ranking.gaps)
             write_atomic(path, buffer.getvalue())
+    ranking.tell_unlike()
     return _rows(ranking, pool)
 
 

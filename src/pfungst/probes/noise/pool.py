@@ -7,7 +7,6 @@ Assessing the Robustness of VQA).
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,15 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pfungst.core import PfungstError
-
-_NO_WORD = re.compile(r"[\W_]+")
+from pfungst.text.letters import spelled
 
 
 def normalise(question: str) -> str:
     """The form in which two questions count as the same: case, punctuation and spacing do not matter."""
     text = unicodedata.normalize("NFKC", question).casefold()
     # A question written without any letter or digit is still a question of its own.
-    return _NO_WORD.sub(" ", text).strip() or text.strip()
+    return " ".join(spelled(text)) or text.strip()
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ ranking = rank(["How old is the car?"], pool)
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -16,6 +17,8 @@ import numpy.typing as npt
 from pfungst.core import PfungstError, Progress, UsageError
 from pfungst.core.registry import Registry
 from pfungst.probes.noise.pool import Pool
+
+log = logging.getLogger("pfungst.noise")
 
 TOP_K = 21
 """Basic questions kept for a main question: after 21 scores are negligible (Setup, Assessing the Robustness of VQA)."""
@@ -49,6 +52,13 @@ class Ranking:
     """(main,) certified relative duality gap; NaN for rankers that solve no problem."""
     ranker: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
+
+    def tell_unlike(self) -> None:
+        """Say how many main questions resemble no question of the pool: their order means nothing."""
+        unlike, count = int((self.scores[:, 0] <= 0).sum()), len(self.scores)
+        if unlike:
+            who = "The main question resembles" if count == 1 else f"{unlike:,} of {count:,} main questions resemble"
+            log.info("%s no question of the pool: every score is 0, and the order means nothing.", who)
 
 
 @runtime_checkable

@@ -101,19 +101,25 @@ def _read_text(stream: IO[bytes], file: Path, limit: int | None) -> tuple[list[s
             size = int(pieces[1])
             continue
         size = size or len(pieces) - 1
+        if not size:
+            raise DataError.at(file, f"line {number}", "not a word and its numbers, with blanks between them.")
         # Some published files have words with spaces in them, so the vector is counted from the end.
-        word = " ".join(pieces[:-size]) if size else ""
-        try:
-            row = np.array(pieces[-size:], dtype=np.float32)
-        except ValueError as error:
-            raise DataError.at(file, f"line {number}", f"not a word and {size} numbers.") from error
-        if not word or len(row) != size:
+        word, row = " ".join(pieces[:-size]), _numbers(pieces[-size:])
+        too_long = len(pieces) > size + 1 and _numbers([pieces[-size - 1]]) is not None
+        if row is None or not word or len(row) != size or too_long:
             raise DataError.at(file, f"line {number}", f"not a word and {size} numbers.")
         found.append(word)
         rows.append(row)
         if len(found) == limit:
             break
     return found, np.stack(rows) if rows else np.zeros((0, 0), np.float32)
+
+
+def _numbers(pieces: list[str]) -> FloatArray | None:
+    try:
+        return np.array(pieces, dtype=np.float32)
+    except ValueError:
+        return None
 
 
 def _read_binary(stream: IO[bytes], file: Path, limit: int | None) -> tuple[list[str], FloatArray]:
