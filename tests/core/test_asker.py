@@ -121,6 +121,23 @@ def test_a_broken_image_does_not_make_a_player_look_down() -> None:
     assert asker.failed == 8
 
 
+def test_a_broken_image_counts_as_one_failure_however_many_queries_are_about_it() -> None:
+    class Looking(Echo):
+        def answer(self, queries: Sequence[Query]) -> list[Answer]:
+            for query in queries:
+                if query.image is not None:
+                    query.image.pil()
+            return super().answer(queries)
+
+    broken = [Query(f"{number}?", BytesImage(f"no image {number % 2}".encode())) for number in range(8)]
+    whole = {str(number): query for number, query in enumerate([*queries(8), *broken])}
+    asker = Asker(Looking())
+    assert len(asker.fill(whole, tolerate=2)) == 8
+    assert (asker.errors, asker.failed, len(asker.failures)) == (2, 8, 8)
+    with pytest.raises(PlayerError, match="more than the 1 allowed"):
+        Asker(Looking()).fill(whole, tolerate=1)
+
+
 def test_a_confidence_is_a_probability_or_unknown() -> None:
     class Sure(Echo):
         def answer(self, queries: Sequence[Query]) -> list[Answer]:
@@ -140,7 +157,7 @@ class InOrder(Echo):
 
 
 @pytest.mark.parametrize("kind", [Echo, InOrder])
-@pytest.mark.parametrize("first", [0, 17])
+@pytest.mark.parametrize("first", [0, 17, 32])
 def test_failures_in_a_row_do_not_end_asking_where_other_queries_are_answered(kind: type[Echo], first: int) -> None:
     bad = {str(number) for number in range(first, first + 8)}
     asker = Asker(kind(list(bad)))

@@ -61,7 +61,10 @@ def examine(
     max_queries: Annotated[int | None, typer.Option(min=0, help="Maximum number of queries to ask the player.")] = None,
     max_errors: Annotated[
         int | None,
-        typer.Option(min=0, help="How many queries may fail before the run stops [10, or 1% if that is more]."),
+        typer.Option(
+            min=0,
+            help="How many queries may fail before the run stops [10, or 1% if that is more]. A broken image counts once.",
+        ),
     ] = None,
     precision: Annotated[
         float | None, typer.Option(help="Stop a probe once its drop is known to plus or minus this, such as 0.02.")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pfungst.core.errors import (
+    BrokenImage,
     BudgetSpent,
     DataError,
     NoAnswer,
@@ -129,14 +129,21 @@ class Asker:
         """Queries that got no answer."""
         self.failures: list[tuple[str, str]] = []
         """Their questions and what went wrong."""
+        self.errors: int = 0
+        """Those of them that count: of all queries about one broken image, the first."""
         self.last_error: str = ""
         self.expected = 0
         """Most queries of a search, for its progress; a search that knows says it here."""
         self.problems: list[str] = []
         """What a search could not finish, in sentences; the exam passes them on to the user."""
         self._patience = patience
+        self._broken: set[str] = set()
+        """What was said about broken images."""
         self._failures_in_a_row = 0
         self._last_failure: PfungstError | None = None
+        self._last_ones: Callable[[], bool] = _never
+        """Whether so few queries are open that all of them may fail: nobody needs to know then whether the player is
+        down."""
 
     def visible(self, query: Query, example_id: str = "") -> Query:
         """What the player may see of a query about this example."""
@@ -181,7 +188,8 @@ class Asker:
         """Have all of these answered; returns the answers by key. Keys are those of `Query.key`.
 
         tolerate: most queries that may fail; those have no answer, are counted in `failed` and named in `failures`.
-            One more, or a player that fails on everything, raises the error.
+            One more, or a player that fails on everything, raises the error. All queries about one broken image count
+            as one.
         before, total: where these are a part of more, for the progress.
         """
         known = self._recall(list(queries))
@@ -195,14 +203,15 @@ class Asker:
                 told = time.monotonic()
                 self.progress(self._with_usage(what), before + len(known), total)
 
-        patience = self._patience
-        if len(open_queries) <= min(tolerate, len(known)):  # those that failed before, it may be, and may fail again
-            self._patience = sys.maxsize
+        few = tolerate
+        if len(open_queries) > min(tolerate, len(known)):  # else they failed before, it may be, and may fail again
+            few = min(tolerate, 2 * self._patience)
+        self._last_ones = lambda: len(queries) - len(known) <= min(few, len(known))
         try:
             # What a search before this gave up does not count.
-            self._put(open_queries, known, tell, tolerate and self.failed + tolerate)
+            self._put(open_queries, known, tell, tolerate and self.errors + tolerate)
         finally:
-            self._patience = patience
+            self._last_ones = _never
         if self._last_failure is not None and not known:
             raise self._last_failure
         if len(known) < len(queries):
@@ -245,7 +254,8 @@ class Asker:
                 # Those that were answered meanwhile show that the player is up.
                 in_a_row = len(error.failed) == len(items)
                 for place, sentence in error.failed.items():
-                    self._give_up(items[place][1], PlayerError(sentence), tolerate, in_a_row)
+                    kind = BrokenImage if place in error.images else PlayerError
+                    self._give_up(items[place][1], kind(sentence), tolerate, in_a_row)
                 return
             except PfungstError as error:
                 if tolerate == 0:
@@ -301,15 +311,18 @@ class Asker:
         self.last_error, self._last_failure = str(error), error
         self.failed += 1
         self.failures.append((query.question, self.last_error))
-        if tolerate is not None and self.failed > tolerate:
+        self.errors += self.last_error not in self._broken
+        if isinstance(error, BrokenImage):
+            self._broken.add(self.last_error)
+        if tolerate is not None and self.errors > tolerate:
             raise PlayerError(
-                f"{self.player.name} failed on {self.failed} queries, more than the {tolerate} allowed. The last: "
+                f"{self.player.name} failed on {self.errors} queries, more than the {tolerate} allowed. The last: "
                 f"{self.last_error} Its answers are kept: run the same command again to try the rest, or allow more "
                 "with --max-errors."
             ) from error
         # a broken image says nothing about the player, however often it is asked about
         self._failures_in_a_row += in_a_row and not isinstance(error, NoAnswer | DataError)
-        if self._failures_in_a_row >= self._patience:
+        if self._failures_in_a_row >= self._patience and not self._last_ones():
             raise self._death()
 
     def _death(self) -> PlayerDied:
@@ -319,6 +332,10 @@ class Asker:
             f"{self.player.name} failed on the last {times} question{'s' * (times > 1)} and is considered down "
             f"({self.last_error}) Its earlier answers are kept; run the same command again to resume."
         )
+
+
+def _never() -> bool:
+    return False
 
 
 def _leave_if_forked(process: int) -> None:

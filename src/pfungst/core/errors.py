@@ -44,6 +44,10 @@ class DataError(PfungstError):
         return cls(f"{place}: {problem}" + (f" {hint}" if hint else ""))
 
 
+class BrokenImage(DataError):
+    """An image that cannot be read: every query about it fails, whoever is asked."""
+
+
 class PlayerError(PfungstError):
     """A player that cannot be built, asked, or believed."""
 
@@ -59,10 +63,12 @@ class NoAnswer(PlayerError):
 class QueriesFailed(PlayerError):
     """Some queries failed for good, all others are answered: nothing is gained by asking them again."""
 
-    def __init__(self, failed: Mapping[int, str]) -> None:
+    def __init__(self, failed: Mapping[int, str], images: Iterable[int] = ()) -> None:
         super().__init__(next(iter(failed.values()), "Queries failed."))
         self.failed = failed
         """Position among the queries that were put together -> what went wrong, a sentence."""
+        self.images: frozenset[int] = frozenset(images)
+        """Positions of those whose image cannot be read, which is no fault of the player."""
 
 
 class BudgetSpent(PlayerError):

@@ -220,13 +220,13 @@ class Exam:
         from pfungst.core.adaptive import ask_in_rounds
 
         made = {name: list(some) for name, some in trials.items()}
-        most, failed = self.max_errors, len(asker.failures)
+        most, errors = self.max_errors, asker.errors
         if most is None:
             every = {v.query.key(asker.fingerprint) for some in made.values() for trial in some for v in trial.variants}
             most = max(10, len(every) // 100)
 
         def answer(name: str, some: Sequence[Trial]) -> list[AnsweredTrial]:
-            left = most - (len(asker.failures) - failed)
+            left = most - (asker.errors - errors)
             portions = flow(asker, {name: some}, Filling(asker, left), len(some))
             return [trial for portion in portions for trial in scoring.scored(portion.asked, portion.answers)[0]]
 

@@ -98,7 +98,7 @@ class Filling:
     def __init__(self, asker: Asker, max_errors: int | None) -> None:
         self._asker = asker
         self._max_errors = max_errors
-        self._failed_before = len(asker.failures)
+        self._errors_before = asker.errors
         self._absent = asker.player.missing if isinstance(asker.player, StoredPlayer) else 0
         self._gone: set[str] = set()
         """What failed once is not asked again."""
@@ -115,7 +115,7 @@ class Filling:
                 self._gone |= lacking
                 return known
         most = max(10, self._met // 100) if self._max_errors is None else self._max_errors
-        left = most - (len(self._asker.failures) - self._failed_before)
+        left = most - (self._asker.errors - self._errors_before)
         if self._gone:
             queries = {key: query for key, query in queries.items() if key not in self._gone}
         with collecting():

@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from pfungst.core.errors import DataError
+from pfungst.core.errors import BrokenImage
 from pfungst.core.files import file_digest
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _decode(data: bytes, where: str) -> PIL.Image.Image:
         image = PIL.Image.open(io.BytesIO(data))
         image.load()
     except (OSError, ValueError, SyntaxError, PIL.Image.DecompressionBombError) as error:
-        raise DataError.at(where, "", f"this is not an image that can be decoded ({_why(data, error)}).") from error
+        raise BrokenImage.at(where, "", f"this is not an image that can be decoded ({_why(data, error)}).") from error
     return image
 
 
@@ -82,7 +82,7 @@ def as_rgb(image: Image | PIL.Image.Image) -> PIL.Image.Image:
     - Grey with more than 8 bits (X-rays, depth maps) is scaled to 8, see `_eight_bits`.
     - Of an animation the first frame is seen.
 
-    Raises DataError for what cannot be decoded or has no RGB form.
+    Raises BrokenImage for what cannot be decoded or has no RGB form.
     """
     import PIL.Image
 
@@ -90,7 +90,7 @@ def as_rgb(image: Image | PIL.Image.Image) -> PIL.Image.Image:
     try:
         return _rgb(upright(pixels))
     except (OSError, ValueError, MemoryError) as error:
-        raise DataError(
+        raise BrokenImage(
             f"An image ({pixels.mode}, {pixels.width}x{pixels.height}) has no RGB form: {error}."
         ) from error
 
@@ -192,7 +192,7 @@ def image_size(image: Image) -> tuple[int, int]:
             turned = "exif" in header.info and _orientation(header) >= _ON_ITS_SIDE
             return (height, width) if turned else (width, height)
     except (OSError, ValueError, SyntaxError, PIL.Image.DecompressionBombError) as error:
-        raise DataError(f"An image of the data set cannot be decoded ({_why(data, error)}).") from error
+        raise BrokenImage(f"An image of the data set cannot be decoded ({_why(data, error)}).") from error
 
 
 def sha256(data: bytes) -> str:
@@ -215,14 +215,14 @@ class FileImage:
         try:
             status = self.path.stat()
         except OSError as error:
-            raise DataError.at(self.path, "", "the image cannot be read.", "Check the image folder.") from error
+            raise BrokenImage.at(self.path, "", "the image cannot be read.", "Check the image folder.") from error
         return _file_digest(str(self.path), status.st_size, status.st_mtime_ns)
 
     def read(self) -> bytes:
         try:
             return self.path.read_bytes()
         except OSError as error:
-            raise DataError.at(self.path, "", "the image cannot be read.", "Check the image folder.") from error
+            raise BrokenImage.at(self.path, "", "the image cannot be read.", "Check the image folder.") from error
 
     def pil(self) -> PIL.Image.Image:
         return _decode(self.read(), str(self.path))
@@ -260,7 +260,7 @@ class ZipImage:
                 raise ValueError("larger than any image")
             return archive.read(self.member)
         except (OSError, ValueError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-            raise DataError.at(self.archive, self.member, "the image cannot be read from the archive.") from error
+            raise BrokenImage.at(self.archive, self.member, "the image cannot be read from the archive.") from error
 
     def pil(self) -> PIL.Image.Image:
         return _decode(self.read(), f"{self.archive}, {self.member}")
@@ -284,7 +284,7 @@ class BytesImage:
         return self.data
 
     def pil(self) -> PIL.Image.Image:
-        return _decode(self.data, "an image in memory")
+        return _decode(self.data, f"an image in memory (SHA-256 {self.digest[:12]})")
 
 
 NAMED = "name:"
@@ -305,7 +305,7 @@ class NamedImage:
         return NAMED + self.name
 
     def read(self) -> bytes:
-        raise DataError(
+        raise BrokenImage(
             f"The image {self.name} was not found; only its name is known. Say where the images are (--images FOLDER), "
             "or examine a player that reads none."
         )

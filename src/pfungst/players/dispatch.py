@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from pfungst.core import Answer, PfungstError, PlayerError, Query
-from pfungst.core.errors import QueriesFailed
+from pfungst.core.errors import BrokenImage, QueriesFailed
 from pfungst.players.background import Background
 from pfungst.players.chat_api import AllFailing, Body, Chat, Fatal, Passing, Refused, Unfit
 from pfungst.players.options import OpenAIOptions
@@ -83,7 +83,8 @@ class Dispatcher:
         if failed and not any(isinstance(error, PlayerError) for error in failed.values()):
             raise next(iter(failed.values()))  # an image that cannot be read: no server was asked
         if failed:
-            raise QueriesFailed({index: str(error) for index, error in failed.items()})
+            images = [index for index, error in failed.items() if isinstance(error, BrokenImage)]
+            raise QueriesFailed({index: str(error) for index, error in failed.items()}, images)
 
     @property
     def threads(self) -> ThreadPoolExecutor:
