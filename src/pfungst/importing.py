@@ -218,7 +218,7 @@ def _told(grouped: Grouped, data: Dataset, missing: Sequence[str]) -> Iterator[s
     alone = sum(key in gone for key in grouped.records)
     if missing:
         yield f"{len(missing):,} of {len(data):,} replies are missing; they are left out, not counted as wrong."
-    if alone:
+    if alone and len(grouped.conditions) > 1:
         yield (
             f"{alone:,} of {len(grouped.records):,} questions have no answer under {grouped.conditions[0]!r}, with "
             "which the others are compared; they are left out."

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import io
 import math
 import re
+import tokenize
 from collections.abc import Iterable, Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
@@ -16,6 +18,7 @@ identifier = name
 """An id as text: 42, 42.0 and "42" are the same id."""
 _EMPTY_AT_END = 2
 """Empty options behind the last filled one that an answer may name; a letter further away is none."""
+_NO_COMMA = re.compile(r"""['"\]}]\s+['"\[{]""")
 _OPTION = re.compile(r"^\s*\(?([A-Z])[.):]\s*(\S.*?)\s*$", re.MULTILINE)
 
 
@@ -40,6 +43,13 @@ def optional(value: Any, what: str) -> str:
     return text(value, what) if known(value) else ""
 
 
+def label(value: Any) -> str:
+    """What a category or an image is called: text, a number, or a list of them; empty for anything else."""
+    if isinstance(value, list):
+        return ", ".join(filter(None, map(label, value)))
+    return text(value, "") if isinstance(value, str | int | float) and known(value) else ""
+
+
 def first(row: Mapping[str, Any], columns: Iterable[str]) -> Any:
     """The first of these columns that holds something; None if none does."""
     return next((row[column] for column in columns if known(row.get(column)) and row[column] != ""), None)
@@ -58,14 +68,30 @@ def listed(value: Any, what: str) -> tuple[str, ...]:
 
 
 def literal(value: str) -> Any:
-    """A Python literal as other tools write lists into cells; the text itself where it is none."""
-    if not value.lstrip().startswith(("[", "(")) or len(value) > 1_000_000:
+    """A Python literal as other tools write lists and options by letter into cells; the text itself where it is none.
+
+    numpy writes no commas, `['red' 'blue']`, which Python reads as the one text `redblue`.
+    """
+    text = value.strip()
+    if not text.startswith(("[", "(", "{")) or len(text) > 1_000_000:
         return value
     try:
-        found = ast.literal_eval(value.strip())
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        found = ast.literal_eval(_with_commas(text) if _NO_COMMA.search(text) else text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError, tokenize.TokenError):
         return value
-    return list(found) if isinstance(found, list | tuple) else value
+    return list(found) if isinstance(found, list | tuple) else found if isinstance(found, dict) else value
+
+
+def _with_commas(text: str) -> str:
+    """A literal with a comma between two items that have nothing but blanks between them."""
+    parts: list[str] = []
+    ended = False
+    for token in tokenize.generate_tokens(io.StringIO(text.replace("\n", " ")).readline):
+        if ended and (token.type == tokenize.STRING or token.string in ("[", "{")):
+            parts.append(",")
+        ended = token.type == tokenize.STRING or token.string in ("]", "}")
+        parts.append(token.string)
+    return " ".join(parts).strip()
 
 
 def option_columns(row: Mapping[str, Any], answer: Any = None) -> tuple[str, ...]:

@@ -39,6 +39,8 @@ class Inspect(LogFormat):
         choices = cells.listed(row.get("choices"), "choices") if row.get("choices") else ()
         answers = cells.listed(row.get("target"), "target") if cells.known(row.get("target")) else ()
         answers = tuple(cells.right_answer(answer, choices, "target") for answer in answers if answer != "")
+        if choices and len(set(answers)) > 1:
+            answers = ()  # all of them must be named, which no matcher reads
         reply, told = said(output)
         epoch = cells.whole(row.get("epoch")) or 1
         return Record(
@@ -49,10 +51,10 @@ class Inspect(LogFormat):
             choices=choices,
             answers=answers,
             target=answers[0] if len(set(answers)) == 1 else None,
-            image_id=cells.optional(metadata.get(self.set.get("image") or "image_id"), "the image"),
-            question_type=cells.optional(metadata.get(self.set.get("category") or "category"), "the category"),
+            image_id=cells.label(metadata.get(self.set.get("image") or "image_id")),
+            question_type=cells.label(metadata.get(self.set.get("category") or "category")),
             take=epoch - 1,
-            condition=cells.optional(metadata.get("variant"), "the variant"),
+            condition=cells.label(metadata.get("variant")),
             metrics={
                 name: cells.mapping(score).get("value") for name, score in cells.mapping(row.get("scores")).items()
             },
@@ -63,14 +65,16 @@ class Inspect(LogFormat):
         run = cells.mapping(source.header.get("eval"))
         data = cells.mapping(run.get("dataset"))
         status = source.header.get("status")
-        notes = () if status in (None, "success") else (f"{source.path}: the run ended with the status {status}.",)
+        notes = [] if status in (None, "success") else [f"{source.path}: the run ended with the status {status}."]
+        if several := sum(bool(row.get("choices")) and _several(row.get("target")) for _, row in source.rows):
+            notes.append(f"{source.path}: {several} questions have several right options, which cannot be judged.")
         scores = cells.mapping(source.header.get("results")).get("scores")
         results = {
             f"{score.get('name')}/{name}": cells.mapping(metric).get("value")
             for score in (scores if isinstance(scores, list) else ())
             for name, metric in cells.mapping(cells.mapping(score).get("metrics")).items()
         }
-        return About(str(run.get("model") or ""), str(data.get("name") or run.get("task") or ""), results, notes)
+        return About(str(run.get("model") or ""), str(data.get("name") or run.get("task") or ""), results, tuple(notes))
 
 
 def said(output: Mapping[str, Any]) -> tuple[str | None, dict[str, Any]]:
@@ -85,8 +89,8 @@ def said(output: Mapping[str, Any]) -> tuple[str | None, dict[str, Any]]:
         if isinstance(part, Mapping) and part.get("type") == "reasoning"
     ]
     reply = output.get("completion")
-    if not isinstance(reply, str):
-        reply = cells.message_text(content) if first else None
+    if not isinstance(reply, str) or not (reply or first):
+        reply = cells.message_text(content) if first else None  # no choice at all: stopped before anything was said
     usage = cells.mapping(output.get("usage"))
     told = {
         "thinking": "\n".join(thinking),
@@ -96,6 +100,10 @@ def said(output: Mapping[str, Any]) -> tuple[str | None, dict[str, Any]]:
         "seconds": cells.number(output.get("time")),
     }
     return reply, told
+
+
+def _several(target: Any) -> bool:
+    return isinstance(target, list) and len(set(map(str, target))) > 1
 
 
 def _prompt(row: Mapping[str, Any]) -> str:

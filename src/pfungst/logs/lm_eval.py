@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from string import ascii_uppercase
 from typing import Any
 
 from pfungst.data.fields import Bad
@@ -37,6 +38,7 @@ class LmEval(LogFormat):
     name = "lm-eval"
     title = "lm-evaluation-harness samples"
     options = LmEvalOptions
+    _own_ids: bool | None = None
 
     def claims(self, source: Source) -> float:
         columns = set(source.columns)
@@ -46,14 +48,26 @@ class LmEval(LogFormat):
         wanted = self.set.get("filter") or source.rows[0][1].get("filter")
         if row.get("filter") != wanted:
             return None
-        return sample(row, where)
+        if self._own_ids is None:
+            self._own_ids = own_ids(source)
+        return sample(row, where, self._own_ids)
 
 
-def sample(row: Mapping[str, Any], where: str) -> Record:
-    """One line of lm-eval, or of lmms-eval, which grew out of it."""
+def own_ids(source: Source) -> bool:
+    """Whether an id that samples name belongs to one document: POPE and HallusionBench begin anew in every part."""
+    documents: dict[str, Any] = {}
+    pairs = ((_named(row), row.get("doc_id")) for _, row in source.rows)
+    return all(documents.setdefault(named, document) == document for named, document in pairs if named)
+
+
+def sample(row: Mapping[str, Any], where: str, own_ids: bool = True, losses: bool = False) -> Record:
+    """One line of lm-eval, or of lmms-eval, which grew out of it.
+
+    own_ids: whether the ids that samples name are unique; otherwise the document's number is the id.
+    losses: what stands where lm-eval has likelihoods is the less the better.
+    """
     doc = cells.mapping(row.get("doc"))
-    metrics = {name: value for name, value in row.items() if name not in _OWN}
-    named = _named(doc, metrics)
+    named = _named(row) if own_ids else ""
     prompt = _prompt(row)
     target = row.get("target")
     choices = _choices(doc)
@@ -63,20 +77,24 @@ def sample(row: Mapping[str, Any], where: str) -> Record:
     answers, right = _truth(target, choices)
     common = {
         "where": where, "question": _question(doc), "prompt": prompt, "answers": answers, "target": right,
-        "image_id": cells.optional(cells.first(doc, ("image_id", "imageId", "image_source")), "the image"),
-        "question_type": cells.optional(cells.first(doc, ("category", "question_type")), "the category"),
-        "row_number": not named, "metrics": metrics, **_tokens(row),
+        "image_id": cells.label(cells.first(doc, ("image_id", "imageId", "image_source"))),
+        "question_type": cells.label(cells.first(doc, ("category", "question_type"))),
+        "row_number": not named, "metrics": _metrics(row), **_tokens(row),
     }  # fmt: skip
     key = named or cells.identifier(row.get("doc_id"), "doc_id")
     if replies and all(isinstance(one, Sequence) and not isinstance(one, str) for one in replies):
-        return _likelihoods(key, replies, _continuations(row) or choices, common)
-    said = replies[0] if replies and isinstance(replies[0], str) else None
+        return _likelihoods(key, replies, _continuations(row) or choices, common, losses)
+    said = cells.text(replies[0], "the reply") if replies and cells.known(replies[0]) else None
     return Record(key, said, choices=choices, **common)
 
 
-def _named(doc: Mapping[str, Any], metrics: Mapping[str, Any]) -> str:
+def _metrics(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in _OWN}
+
+
+def _named(row: Mapping[str, Any]) -> str:
     """The question's own id, inside a metric or the document; `doc_id` is only a row number."""
-    for place in (*(cells.mapping(value) for value in metrics.values()), doc):
+    for place in (*(cells.mapping(value) for value in _metrics(row).values()), cells.mapping(row.get("doc"))):
         value = cells.first(place, IDS)
         if isinstance(value, str | int) and not isinstance(value, bool):
             return cells.identifier(value, "the question's id")
@@ -151,12 +169,30 @@ def _continuations(row: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(text.strip() for text in texts) if len(texts) == len(found) else ()
 
 
-def _likelihoods(key: str, replies: Sequence[Any], choices: tuple[str, ...], common: dict[str, Any]) -> Record:
-    """A multiple choice judged by likelihood: the reply is the likeliest continuation."""
+def _likelihoods(
+    key: str, replies: Sequence[Any], choices: tuple[str, ...], common: dict[str, Any], losses: bool
+) -> Record:
+    """A multiple choice judged by likelihood: the reply is the likeliest continuation, or its letter where the file
+    does not say what the options are."""
     try:
-        scores = tuple(float(one[0]) for one in replies)
+        scores = tuple(-float(one[0]) if losses else float(one[0]) for one in replies)
     except (TypeError, ValueError, IndexError):
         raise Bad("resps holds neither text nor likelihoods.") from None
+    best = scores.index(max(scores))
+    if not choices and best < len(ascii_uppercase):
+        right = _letter(common["target"], len(scores))
+        common = {**common, "target": right, "answers": () if right is None else (right,)}
+        return Record(key, ascii_uppercase[best], **common)
     if len(scores) != len(choices):
         raise Bad(f"there are {len(scores)} likelihoods for {len(choices)} choices.")
-    return Record(key, choices[scores.index(max(scores))], choices=choices, scores=scores, **common)
+    return Record(key, choices[best], choices=choices, scores=scores, **common)
+
+
+def _letter(target: str | None, options: int) -> str | None:
+    """The letter of the right option, where the target is one or counts from 0; the text of an option nobody listed
+    tells nothing."""
+    letters = ascii_uppercase[:options]
+    said = (target or "").strip()
+    if said.isdecimal():
+        return letters[int(said)] if int(said) < len(letters) else None
+    return said if len(said) == 1 and said in letters else None

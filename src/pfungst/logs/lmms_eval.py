@@ -1,21 +1,24 @@
 """lmms-eval: `TIME_samples_TASK.jsonl` (0.3 to 0.7) with `TIME_results.json` beside it, and the JSON of before 0.3.
 
 `doc_id` is a row number of the task's split, not the data set's id; an id inside a metric is the data set's own and is
-preferred. Lines are appended, so the last line of a document counts. `doc_hash` is the same on every line in some
-versions and is not read.
+preferred where it is unique. Lines are appended, so the last line of a document counts. `doc_hash` is the same on every
+line in some versions and is not read. Of a multiple choice judged by likelihood the file holds losses: lmms-eval takes
+the smallest, lm-eval the largest. Targets went through `str()`: those of a test split are all `None`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pfungst.logs import cells
-from pfungst.logs.lm_eval import sample
+from pfungst.logs.lm_eval import own_ids, sample
 from pfungst.logs.records import About, LogFormat, Record
 from pfungst.logs.source import Source
+from pfungst.logs.vlmevalkit import rotations
 
 _NAME = re.compile(r"(?P<run>.+)_samples_(?P<task>.+)")
 
@@ -26,13 +29,21 @@ class LmmsEval(LogFormat):
     name = "lmms-eval"
     title = "lmms-eval samples"
     repeats = "last"
+    _own_ids: bool | None = None
 
     def claims(self, source: Source) -> float:
         columns = set(source.columns)
         return 0.8 if "doc_id" in columns and columns & {"filtered_resps", "resps"} else 0.0
 
     def record(self, row: Mapping[str, Any], where: str, source: Source) -> Record:
-        return sample(row, where)
+        if self._own_ids is None:
+            self._own_ids = own_ids(source)
+        return sample(row, where, self._own_ids, losses=True)
+
+    def finish(self, records: Sequence[Record]) -> Sequence[Record]:
+        if all(record.target == "None" for record in records):
+            records = [replace(record, answers=(), target=None) for record in records]
+        return rotations(records)
 
     def about(self, source: Source) -> About:
         if "model_configs" in source.header or "args" in source.header:

@@ -142,13 +142,16 @@ def _once(format_: LogFormat, path: Path, records: list[Record]) -> tuple[list[R
             continue
         key = (record.id, record.take, record.condition, *record.fields.values())
         before = found.get(key)
-        if before is not None and before.reply != record.reply:
+        if before is not None and (before.reply, before.asked) != (record.reply, record.asked):
             again += 1
             if format_.repeats != "last":
+                what = f"question {record.id} has a second, different answer"
+                if before.asked != record.asked:
+                    what = f"the id {record.id} stands at a second, different question"
                 raise DataError.at(
                     path,
                     record.where,
-                    f"question {record.id} has a second, different answer (the first is {before.where}).",
+                    f"{what} (the first is {before.where}).",
                     "Keep one of them, or name an id that is unique: ?id=COLUMN, ?id=COLUMN+COLUMN or ?id=row.",
                 )
         found[key] = record if before is None or format_.repeats == "last" else before

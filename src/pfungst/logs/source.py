@@ -125,7 +125,7 @@ def _lines(path: Path, text: str) -> list[Row] | None:
         if len(lines) > 1 and _is_json(lines[1][1]):
             _parse(path, f"line {lines[0][0]}", lines[0][1])
         return None
-    if len(lines) == 1 and isinstance(value, dict) and (_inner(value) or _by_id(value)):
+    if len(lines) == 1 and isinstance(value, dict) and (_inner(value) or _by_id(value) or value.get("samples") == []):
         return None
     return [_row(path, f"line {number}", _parse(path, f"line {number}", line)) for number, line in lines]
 
@@ -145,7 +145,7 @@ def _unfold(path: Path, value: Mapping[str, Any]) -> tuple[Mapping[str, Any], li
     if _by_id(value):
         return {}, [(f"record {number}", {"question_id": key, "answer": said}) for number, (key, said) in
                     enumerate(value.items(), 1)]  # fmt: skip
-    return {}, [("record 1", value)] if value else []
+    return {}, [("record 1", value)] if value and value.get("samples") != [] else []
 
 
 def _inner(value: Mapping[str, Any]) -> str:

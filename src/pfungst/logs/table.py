@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import field, make_dataclass
 from typing import Any
 
-from pfungst.data.fields import Bad
+from pfungst.data.fields import Bad, shown
 from pfungst.logs import cells
 from pfungst.logs.records import About, LogFormat, Record
 from pfungst.logs.source import Source
@@ -14,14 +15,20 @@ from pfungst.logs.source import Source
 REPLIES = (
     "reply", "prediction", "predictions", "pred", "predict", "predicted_answer", "response", "model_response", "output",
     "outputs", "model_output", "model_answer", "model_prediction", "generated_text", "generation", "completion",
+    "replies", "responses", "generations", "completions", "predicted_text",
 )  # fmt: skip
+TRUTHS = (
+    "target", "label", "gt", "ground_truth", "groundtruth", "gt_answer", "gold", "reference", "correct_answer",
+    "gold_answer",
+)  # fmt: skip
+"""What is right, wherever it stands; `answer` is that only beside a reply."""
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "reply": REPLIES,
-    "id": ("id", "question_id", "questionId", "index", "qid", "uid", "sample_id", "qa_id"),
+    "id": ("id", "question_id", "questionId", "index", "qid", "uid", "sample_id", "qa_id", "instance_id"),
     "question": ("question", "query"),
     "prompt": ("prompt", "input", "instruction"),
     "answers": ("answers",),
-    "answer": ("answer", "target", "label", "gt", "ground_truth", "groundtruth", "gt_answer", "gold", "reference"),
+    "answer": ("answer", *TRUTHS),
     "choices": ("choices", "options"),
     "image": ("image_id", "imageId", "image", "image_path", "image_file", "image_source", "img"),
     "category": ("category", "question_type", "type"),
@@ -46,10 +53,10 @@ class TableLog(LogFormat):
         return 0.2 if set(source.columns) & set(REPLIES) else 0.0
 
     def record(self, row: Mapping[str, Any], where: str, source: Source) -> Record:
-        choices = self._choices(row)
+        choices, lettered = self._choices(row)
         answers = cells.listed(self._get(row, "answers"), "answers")
         said = self._get(row, "answer")
-        target = None if said is None else self._target(said, choices, row)
+        target = None if said is None else _target(said, choices, lettered)
         if target is None and len(set(answers)) == 1:
             target = answers[0]
         reply = self._get(row, "reply")
@@ -67,9 +74,9 @@ class TableLog(LogFormat):
             choices,
             answers or (() if target is None else (target,)),
             target,
-            cells.optional(self._get(row, "image"), "the image") if _is_text(self._get(row, "image")) else "",
-            cells.optional(self._get(row, "answer_type"), "answer_type"),
-            cells.optional(self._get(row, "category"), "the category"),
+            cells.label(self._get(row, "image")),
+            cells.label(self._get(row, "answer_type")),
+            cells.label(self._get(row, "category")),
             confidence if confidence is not None and 0 <= confidence <= 1 else None,
         )
 
@@ -83,20 +90,17 @@ class TableLog(LogFormat):
     def _get(self, row: Mapping[str, Any], what: str) -> Any:
         return cells.first(row, self._columns(what))
 
-    def _choices(self, row: Mapping[str, Any]) -> tuple[str, ...]:
-        value = self._get(row, "choices")
-        return (
-            cells.listed(value, "the choices")
-            if value is not None
-            else cells.option_columns(row, self._get(row, "answer"))
-        )
+    def _choices(self, row: Mapping[str, Any]) -> tuple[tuple[str, ...], bool]:
+        """The options, from one column or from one for each, and whether answers are always their letters."""
+        from pfungst.data.formats.layouts import lettered_options
 
-    def _target(self, said: Any, choices: tuple[str, ...], row: Mapping[str, Any]) -> str:
-        """Beside options in columns A, B ... the answer is a letter; beside a list it may be its number from 0."""
-        lettered = self._get(row, "choices") is None
-        if choices and not lettered and isinstance(said, int) and not isinstance(said, bool) and said < len(choices):
-            return choices[said]
-        return cells.target_of(said, choices, "the right answer", lettered)
+        value = self._get(row, "choices")
+        if value is None:
+            return cells.option_columns(row, self._get(row, "answer")), True
+        if not isinstance(value, str) or isinstance(cells.literal(value), list | dict):
+            return cells.listed(value, "the choices"), False
+        inside = lettered_options(value)
+        return inside or tuple(part.strip() for part in value.split("|")), bool(inside)
 
     def _id(self, row: Mapping[str, Any], where: str) -> str:
         column = self.set.get("id", "")
@@ -111,6 +115,20 @@ class TableLog(LogFormat):
         return "" if value is None else cells.identifier(value, "the id")
 
 
+def _target(said: Any, choices: tuple[str, ...], lettered: bool) -> str | None:
+    """Beside options in columns A, B ... the answer is a letter; beside a list it may be its number from 0, in a table
+    of texts as text. A negative number is none: data sets write -1 where the answer is hidden."""
+    number = said if isinstance(said, int) and not isinstance(said, bool) else None
+    written = cells.text(said, "the right answer").strip()
+    if number is None and written not in choices and re.fullmatch(r"-?[0-9]{1,3}", written):
+        number = int(written)
+    if not choices or lettered or number is None:
+        return cells.target_of(said, choices, "the right answer", lettered)
+    if number >= len(choices):
+        raise Bad(f"the right answer is choice {number}, but there are {len(choices)} choices, counted from 0.")
+    return None if number < 0 else choices[number]
+
+
 def _is_text(value: Any) -> bool:
     return isinstance(value, str | int | float)
 
@@ -119,4 +137,6 @@ def _reply(value: Any) -> str | None:
     """The reply as text; of a list the only one. None where there is none: nothing came back."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
+    if isinstance(value, list):
+        raise Bad(f"there are {len(value)} replies in one row: {shown(value)}. Write one row per reply.")
     return cells.text(value, "the reply") if cells.known(value) else None

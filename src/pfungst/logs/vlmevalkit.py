@@ -69,14 +69,19 @@ class VlmEvalKit(LogFormat):
                 found.append(replace(record, group=group, condition=f"rotation {seen.get(group, 0)}"))
                 seen[group] = seen.get(group, 0) + 1
             return found if max(seen.values()) > 1 else records
-        numbers = [int(record.id) if record.id.isdigit() else -1 for record in records]
-        known = set(numbers)
-        if -1 in known or max(numbers) < CIRCLE or any(number % CIRCLE not in known for number in numbers):
-            return records
-        return [
-            replace(record, group=str(number % CIRCLE), condition=f"rotation {number // CIRCLE}")
-            for record, number in zip(records, numbers, strict=True)
-        ]
+        return rotations(records)
+
+
+def rotations(records: Sequence[Record]) -> Sequence[Record]:
+    """The same records; as rotations where their ids count on from 1,000,000 and all originals are there."""
+    numbers = [int(record.id) if record.id.isdigit() else -1 for record in records]
+    known = set(numbers)
+    if -1 in known or max(numbers) < CIRCLE or any(number % CIRCLE not in known for number in numbers):
+        return records
+    return [
+        replace(record, group=str(number % CIRCLE), condition=f"rotation {number // CIRCLE}")
+        for record, number in zip(records, numbers, strict=True)
+    ]
 
 
 def _truth(value: Any, choices: Sequence[str]) -> tuple[tuple[str, ...], str | None]:

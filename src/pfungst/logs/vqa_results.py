@@ -1,4 +1,5 @@
-"""Official VQA results: `[{"question_id": 262148000, "answer": "red"}, ...]`."""
+"""Official VQA results: `[{"question_id": 262148000, "answer": "red"}, ...]`; the question and what is right are read
+where somebody has added them."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from pfungst.data.fields import Bad
 from pfungst.logs import cells
 from pfungst.logs.records import LogFormat, Record
 from pfungst.logs.source import Source
-from pfungst.logs.table import REPLIES
+from pfungst.logs.table import REPLIES, TRUTHS
 
 IDS = ("question_id", "id", "questionId")
 
@@ -43,10 +44,15 @@ class VqaResults(LogFormat):
         scores = row.get("scores")
         if scores is not None and not (isinstance(scores, list) and all(cells.number(s) is not None for s in scores)):
             raise Bad(f"scores should be a list of numbers, not {scores!r:.60}.")
+        right = cells.first(row, TRUTHS)
+        answers = cells.listed(right, "the right answer") if right is not None else ()
         return Record(
             cells.identifier(key, "question_id"),
             said,
             where,
+            cells.label(row.get("question")),
+            answers=answers,
+            target=answers[0] if len(set(answers)) == 1 else None,
             confidence=None if confidence is None else float(confidence),
             scores=None if scores is None else tuple(float(score) for score in scores),
         )

@@ -1,0 +1,178 @@
+"""What other tools write beside the common case: ids that begin anew, losses, hidden answers, unfinished samples."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pfungst.core import DataError
+from pfungst.importing import import_logs
+from pfungst.logs import read_log
+from tests.logs.test_formats import lines, said
+
+# --- lmms-eval --------------------------------------------------------------------------------------------------------
+
+
+def test_an_id_that_begins_anew_in_every_part_of_pope_does_not_merge_its_questions(tmp_path: Path) -> None:
+    rows = [
+        {
+            "doc_id": doc, "input": f"Is there a {doc}?", "target": "yes", "filtered_resps": "Yes" if doc > 4 else "No",
+            "pope_accuracy": {"question_id": str(doc % 5 + 1), "score": float(doc >= 5), "ground_truth": "yes"},
+        }
+        for doc in range(10)
+    ]  # fmt: skip
+    log = read_log(
+        lines(tmp_path / "20260101_000000_samples_pope.jsonl", [*rows, {**rows[0], "filtered_resps": "Yes"}])
+    )
+    assert [record.id for record in log.records] == [str(doc) for doc in range(10)]
+    assert all(record.row_number for record in log.records), "what is left is the number of the document"
+    assert log.records[0].reply == "Yes", "of one document the last line counts, as before"
+
+
+@pytest.mark.parametrize("said_so", [True, False], ids=["options in the document", "options not in the file"])
+def test_of_losses_the_smallest_is_chosen_as_lmms_eval_does(tmp_path: Path, said_so: bool) -> None:
+    losses = [["2.0", "False"], ["0.5", "True"], ["3.0", "False"]]
+    row: dict[str, Any] = {
+        "doc_id": 0,
+        "input": "What is it? Answer :",
+        "target": "1",
+        "filtered_resps": losses,
+        "acc": 1.0,
+    }
+    if said_so:
+        row["doc"] = {"question": "What is it?", "choices": ["dog", "cat", "cow"]}
+    (record,) = read_log(lines(tmp_path / "a.jsonl", [row])).records
+    wanted = ("cat", "cat", (-2.0, -0.5, -3.0)) if said_so else ("B", "B", None)
+    assert (record.reply, record.target, record.scores) == wanted
+
+
+def test_losses_without_options_find_them_in_the_data_set(tmp_path: Path) -> None:
+    losses = [[["2.0", "False"], ["0.5", "True"]], [["0.1", "True"], ["0.5", "False"]]]
+    rows = [
+        {"doc_id": doc, "input": f"What is {doc}? Answer :", "target": "cat", "filtered_resps": one}
+        for doc, one in enumerate(losses)
+    ]
+    questions = [
+        {"id": f"q{doc}", "question": f"What is {doc}?", "choices": ["dog", "cat"], "answer": "cat"} for doc in range(2)
+    ]
+    run = import_logs(
+        lines(tmp_path / "20260101_000000_samples_ppl.jsonl", rows), tmp_path / "run",
+        data=lines(tmp_path / "questions.jsonl", questions), data_options={"images": "none"},
+    )  # fmt: skip
+    clean = run.findings[0].clean
+    assert clean is not None and (clean.value, clean.n) == (0.5, 2)
+
+
+def test_targets_of_a_test_split_are_not_the_answer_none(tmp_path: Path) -> None:
+    rows = [
+        {"doc_id": doc, "target": "None", "filtered_resps": "red", "submission": {"question_id": 100 + doc}}
+        for doc in range(2)
+    ]
+    log = read_log(lines(tmp_path / "a.jsonl", rows))
+    assert [(record.id, record.target, record.answers) for record in log.records] == [
+        ("100", None, ()),
+        ("101", None, ()),
+    ]
+    mixed = read_log(lines(tmp_path / "b.jsonl", [rows[0], {**rows[1], "target": "red"}]))
+    assert [record.target for record in mixed.records] == ["None", "red"], "among others it is an answer"
+
+
+def test_mmbench_by_lmms_eval_is_a_circular_evaluation_too(tmp_path: Path) -> None:
+    rows = [
+        {
+            "doc_id": doc, "input": "Which?\nA. red\nB. blue", "target": "A", "filtered_resps": "A",
+            "submission": {"index": index, "prediction": "A"},
+        }
+        for doc, index in enumerate((7, 1_000_007))
+    ]  # fmt: skip
+    found = read_log(lines(tmp_path / "a.jsonl", rows)).records
+    assert [(one.group, one.condition) for one in found] == [("7", "rotation 0"), ("7", "rotation 1")]
+
+
+# --- inspect ----------------------------------------------------------------------------------------------------------
+
+
+def inspect_log(path: Path, *samples: dict[str, Any]) -> Path:
+    whole = [{"id": number, "epoch": 1, "input": "Which?", **one} for number, one in enumerate(samples, 1)]
+    path.write_text(json.dumps({"version": 2, "eval": {"model": "m", "task": "t"}, "samples": whole}))
+    return path
+
+
+def output(reply: str) -> dict[str, Any]:
+    return {"choices": [{"message": {"role": "assistant", "content": reply}}], "completion": reply}
+
+
+def test_a_sample_that_was_stopped_before_a_reply_is_missing_and_an_empty_reply_is_not(tmp_path: Path) -> None:
+    stopped = {"target": "a", "output": {"model": "", "choices": [], "completion": ""}, "limit": {"type": "time"}}
+    log = read_log(inspect_log(tmp_path / "a.json", stopped, {"target": "a", "output": output("")}))
+    assert said(log.records) == [("1", None), ("2", "")] and log.failed == 1
+
+
+def test_of_several_right_options_one_is_not_enough(tmp_path: Path) -> None:
+    several = {"choices": ["red", "blue", "green"], "target": ["A", "C"], "output": output("ANSWER: A")}
+    log = read_log(inspect_log(tmp_path / "a.json", several, {**several, "target": ["B"]}))
+    assert [(record.answers, record.target) for record in log.records] == [((), None), (("blue",), "blue")]
+    assert "1 questions have several right options" in log.notes[0]
+
+
+def test_metadata_of_any_kind_does_not_end_an_import(tmp_path: Path) -> None:
+    odd = {"category": ["color", "count"], "image_id": {"x": 1}, "variant": None}
+    (record,) = read_log(
+        inspect_log(tmp_path / "a.json", {"target": "a", "metadata": odd, "output": output("a")})
+    ).records
+    assert (record.question_type, record.image_id, record.condition) == ("color, count", "", "")
+
+
+def test_a_log_without_samples_says_so(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="there are no answers in this file"):
+        read_log(inspect_log(tmp_path / "a.json"))
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_id_at_two_questions_with_the_same_reply_is_refused(tmp_path: Path) -> None:
+    rows = [{"id": 0, "question": question, "response": "yes"} for question in ("Is it red?", "Is it blue?")]
+    with pytest.raises(DataError, match="line 2: the id 0 stands at a second, different question.*id=COLUMN"):
+        read_log(lines(tmp_path / "a.jsonl", rows))
+
+
+def test_a_number_names_a_choice_in_every_kind_of_table_and_minus_one_names_none(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(
+        "id,choices,answer,response\n1,\"['red', 'blue']\",1,B\n2,\"['red', 'blue']\",-1,B\n3,\"['1', '2']\",1,B\n"
+    )
+    assert [record.target for record in read_log(file).records] == ["blue", None, "1"]
+    rows = [{"id": n, "choices": ["red", "blue"], "answer": n, "response": "B"} for n in (1, -1)]
+    assert [record.target for record in read_log(lines(tmp_path / "a.jsonl", rows)).records] == ["blue", None]
+    with pytest.raises(DataError, match="the right answer is choice 2, but there are 2 choices, counted from 0"):
+        read_log(lines(tmp_path / "b.jsonl", [{**rows[0], "answer": 2}]))
+
+
+@pytest.mark.parametrize(
+    "options",
+    ["['red' 'dark blue']", "['red'\n 'dark blue']", '{"A": "red", "B": "dark blue"}', "A. red\nB. dark blue",
+     "(A) red (B) dark blue", "red|dark blue", ["red", "dark blue"]],
+)  # fmt: skip
+def test_options_are_read_however_a_cell_holds_them(tmp_path: Path, options: Any) -> None:
+    row = {"id": 1, "options": options, "answer": "B", "response": "B"}
+    (record,) = read_log(lines(tmp_path / "a.jsonl", [row])).records
+    assert (record.choices, record.target) == (("red", "dark blue"), "dark blue")
+
+
+@pytest.mark.parametrize("column", ["gt", "ground_truth", "label", "gt_answer", "correct_answer"])
+def test_an_answer_beside_the_right_one_is_the_reply(tmp_path: Path, column: str) -> None:
+    row = {"question_id": 1, "question": "Which?", column: "red", "answer": "blue"}
+    (record,) = read_log(lines(tmp_path / "a.jsonl", [row])).records
+    assert (record.reply, record.target, record.question) == ("blue", "red", "Which?")
+    (other,) = read_log(lines(tmp_path / "b.jsonl", [{**row, "response": "green"}])).records
+    assert other.reply == "green"
+
+
+def test_several_replies_in_one_row_are_never_taken_for_one(tmp_path: Path) -> None:
+    for column in ("response", "responses"):
+        with pytest.raises(DataError, match="there are 2 replies in one row"):
+            read_log(lines(tmp_path / "a.jsonl", [{"id": 1, "answer": "red", column: ["red", "blue"]}]))
