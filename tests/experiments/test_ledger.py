@@ -127,6 +127,27 @@ def test_a_run_of_other_settings_is_not_filed(folder: Path) -> None:
     assert (folder / "findings.json").exists()
 
 
+def test_the_commit_is_the_one_a_run_was_made_from_not_the_one_it_is_filed_from(folder: Path) -> None:
+    from pfungst.experiments.environment import git as said
+
+    if not said(ROOT, "ls-files", "src/pfungst/__init__.py"):
+        pytest.skip("this copy of the code is not under version control")
+    run_protocol(folder)
+    (folder / "findings.json").unlink()
+    made = Path("runs/squares/run.json")
+    note = json.loads(made.read_text())
+    assert note["commit"] == said(ROOT, "rev-parse", "HEAD") != said(folder, "rev-parse", "HEAD")
+    made.write_text(json.dumps({**note, "commit": "a" * 40, "uncommitted_changes": True}))
+    run_protocol(folder)
+    run = json.loads((folder / "run.json").read_text())
+    assert (run["commit"], run["later_commits"], run["uncommitted_changes"]) == ("a" * 40, [note["commit"]], True)
+    (folder / "findings.json").unlink()
+    made.write_text(json.dumps({name: note[name] for name in note if "commit" not in name}))
+    run_protocol(folder)  # begun by an earlier version: nobody knows from where
+    assert "commit" not in json.loads(made.read_text())
+    assert json.loads((folder / "run.json").read_text())["commit"] == said(folder, "rev-parse", "HEAD")
+
+
 def test_a_protocol_that_is_not_run_says_so(folder: Path) -> None:
     write_pages(folder.parent, Path("docs"))
     assert told(folder) == [] and "**Not run.** The protocol is there" in Path("docs/results/squares.md").read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from pfungst.core.files import read_json, write_json
 
@@ -25,6 +27,7 @@ def noted(folder: Path, *, device: str = "cpu") -> Iterator[None]:
 
     file = folder / "run.json"
     before = read_json(file) if file.exists() else {}
+    code = _code(before)
     began, started = perf_counter(), datetime.now(UTC)
     yield
     seconds = before.get("seconds", 0) + perf_counter() - began
@@ -35,8 +38,30 @@ def noted(folder: Path, *, device: str = "cpu") -> Iterator[None]:
         "platform": f"{platform.system()} {platform.machine()}",
         "device": _gpu(device) or _processor(),
         "packages": {name: version(name) for name in PACKAGES if find_spec(name) is not None},
+        **code,
     }
     write_json(file, {**made_with, "started": first, "seconds": round(seconds, 1)})
+
+
+def git(folder: Path, *words: str) -> str:
+    """What git says, or nothing where there is no git."""
+    try:
+        done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _code(before: dict[str, Any]) -> dict[str, Any]:
+    """The commit that the run began from, and others that it was continued from. Nothing where that is unknown: for
+    code that is not under version control, such as an installed package, and runs that began without a note."""
+    home = Path(__file__).parent.parent
+    if not git(home, "ls-files", "__init__.py") or (before and "commit" not in before):
+        return {}
+    now = git(home, "rev-parse", "HEAD")
+    changed = bool(git(home, "status", "--porcelain", "--", ".")) or before.get("uncommitted_changes", False)
+    first, *later = dict.fromkeys([before.get("commit", now), *before.get("later_commits", ()), now])
+    return {"commit": first, "uncommitted_changes": changed, **({"later_commits": later} if later else {})}
 
 
 def _gpu(device: str) -> str:

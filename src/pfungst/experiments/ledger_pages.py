@@ -159,7 +159,8 @@ def _facts(result: Result) -> Iterator[tuple[str, str]]:
 def _of_run(run: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if run.get("commit"):
         changed = " with uncommitted changes" if run.get("uncommitted_changes") else ""
-        yield "commit", f"{run['commit'][:10]}{changed}"
+        commits = (run["commit"], *run.get("later_commits", ()))
+        yield "commit", f"{', '.join(commit[:10] for commit in commits)}{changed}"
     for name in ("command", "started", "seconds", "device", "platform", "python", "pfungst"):
         if run.get(name):
             yield name, f"`{run[name]}`" if name == "command" else str(run[name])

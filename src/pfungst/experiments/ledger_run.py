@@ -20,7 +20,7 @@ from pfungst.core.files import jsonable, read_json, write_json
 from pfungst.core.settings import parse_settings, read_settings
 from pfungst.core.types import Progress, no_progress
 from pfungst.experiments.base import Experiment, get_experiment, perform
-from pfungst.experiments.environment import noted
+from pfungst.experiments.environment import git, noted
 from pfungst.experiments.ledger import LARGEST, Protocol, check_findings, digest, read_protocol
 
 WHERE = ("device", "jobs")
@@ -49,16 +49,20 @@ def run_protocol(folder: Path, out: Path | None = None, *, progress: Progress = 
 
 
 def file_result(folder: Path, out: Path) -> Path:
-    """Take the findings of a finished run into the ledger; OUT may come from another machine."""
+    """Take the findings of a finished run into the ledger; OUT may come from another machine.
+
+    The commit is the one that the run notes. Runs without a note (of an installed package, or made by earlier versions)
+    get the one they are filed from.
+    """
     protocol = _to_run(folder)
     if not (out / "run.json").exists():
         raise UsageError(f"{out} holds no finished run: there is no run.json.")
     findings = _of_experiment(protocol, out) if protocol.experiment else _of_commands(protocol, out)
     kept: dict[str, Any] = {
         "protocol": digest(folder),
-        "protocol_commit": _git(folder, "log", "-1", "--format=%H", "--", "protocol.toml"),
-        "commit": _git(folder, "rev-parse", "HEAD"),
-        "uncommitted_changes": bool(_git(folder, "status", "--porcelain", "--", ":/src")),
+        "protocol_commit": git(folder, "log", "-1", "--format=%H", "--", "protocol.toml"),
+        "commit": git(folder, "rev-parse", "HEAD"),
+        "uncommitted_changes": bool(git(folder, "status", "--porcelain", "--", ":/src")),
         "command": f"pfungst results run {folder.name}",
         **read_json(out / "run.json"),
     }
@@ -157,21 +161,12 @@ def _to_run(folder: Path) -> Protocol:
         )
     if protocol.made_by:
         raise UsageError(f"{folder} records what an earlier program made; there is nothing to run.")
-    if _git(folder, "rev-parse", "--is-inside-work-tree") == "true" and (
-        not _git(folder, "log", "-1", "--format=%H", "--", "protocol.toml")
-        or _git(folder, "status", "--porcelain", "--", "protocol.toml")
+    if git(folder, "rev-parse", "--is-inside-work-tree") == "true" and (
+        not git(folder, "log", "-1", "--format=%H", "--", "protocol.toml")
+        or git(folder, "status", "--porcelain", "--", "protocol.toml")
     ):
         raise UsageError(f"Commit {folder / 'protocol.toml'} first: a protocol is published before its run.")
     return protocol
-
-
-def _git(folder: Path, *words: str) -> str:
-    """What git says, or nothing where there is no git."""
-    try:
-        done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False)
-    except OSError:
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def _without_places(text: str, protocol: Protocol, out: Path) -> str:
