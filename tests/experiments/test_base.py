@@ -41,7 +41,8 @@ def test_fields_are_options_and_their_lines_the_help() -> None:
     text = " ".join(ask("--help").split())
     assert "Squares of numbers." in text and "The second paragraph." in text
     for words in ("--models", "Models, one column each. With commas", "--fit KEY=VALUE", "--set KEY=VALUE", "--steps",
-                  "Steps of a run. [default: 4; x>=1]", "--loud", "--words", "What is squared.", "[runs/small]"):  # fmt: skip
+                  "Steps of a run. [default: 4; x>=1]", "--loud", "--words", "What is squared.",
+                  "[runs/small]"):  # fmt: skip
         assert words in text, words
     assert "--rate" not in text
 
