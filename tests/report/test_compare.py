@@ -214,3 +214,18 @@ def test_the_command_prints_a_board_and_writes_a_page(tmp_path):
     found = json.loads(CliRunner().invoke(app, ["compare", *paths, "--json"]).stdout)
     assert [one["name"] for one in found["runs"]] == ["a", "b", "c"]
     assert [score["value"] for score in found["columns"][0]["scores"]] == [1, 0.5, 0.25]
+
+
+@pytest.mark.parametrize("images, told", [(9, True), (10, False)])
+@pytest.mark.parametrize("names", ["ab", "abc"])
+def test_intervals_over_few_images_are_said_to_be_too_narrow(tmp_path, images, told, names):
+    data = squares(images, 2)
+    runs = [str(run(tmp_path, name, 3 + place, data)) for place, name in enumerate(names)]
+    page = tmp_path / "page.html"
+    for options in ([], ["--json"], ["--html", str(page)]):
+        done = CliRunner().invoke(app, ["compare", *runs, *options])
+        assert done.exit_code == 0
+        assert (
+            "pfungst: Some intervals rest on 9 images. With fewer than 10 they are too narrow" in done.stderr
+        ) == told
+    assert ("Some intervals rest on 9 images" in page.read_text()) == told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,8 +31,9 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare runs on the examples all have: paired differences, intervals, tests, flips, ranks."""
+    from pfungst.report.card import narrow
     from pfungst.report.compare import compare as compare_two
-    from pfungst.report.compare_html import write_comparison
+    from pfungst.report.compare_html import too_few, write_comparison
     from pfungst.report.harness import harness_pairs
     from pfungst.report.leaderboard import leaderboard
     from pfungst.report.pairing import read_runs
@@ -50,6 +52,9 @@ def compare(
     if html is not None and board is not None:
         first = board.runs[0]
         write_comparison(board, html, data_of(first.path, first.config, "the page will have no images"))
+    shown = [one for row in two or () for one in (row.first, row.second, row.difference)]
+    if few := narrow(jsonable(shown)) or (too_few(board) if board is not None else ""):
+        print(f"pfungst: {few}", file=sys.stderr)
     if as_json:
         if two is not None and board is None and not harnesses:
             print_json(two)

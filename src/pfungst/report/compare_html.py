@@ -12,7 +12,7 @@ import numpy as np
 
 from pfungst.core import Dataset
 from pfungst.core.files import jsonable, write_atomic
-from pfungst.report.card import format_finding, format_p, join_words
+from pfungst.report.card import format_finding, format_p, join_words, narrow
 from pfungst.report.cases import MOST_WORDS
 from pfungst.report.harness import harness_pairs
 from pfungst.report.leaderboard import Column, Leaderboard
@@ -85,6 +85,12 @@ def verdict(board: Leaderboard) -> str:
     return f"{first} {told}, and under none is another run significantly better."
 
 
+def too_few(board: Leaderboard) -> str:
+    """`narrow` for the intervals of a leaderboard."""
+    shown = [one for column in board.columns for one in (*column.scores, *(pair.difference for pair in column.pairs))]
+    return narrow(jsonable(shown))
+
+
 def board_rows(board: Leaderboard) -> tuple[list[str], list[list[Any]]]:
     """The leaderboard as a table: columns, and a row a run with findings as cells."""
     rows = [[run.name, *(jsonable(column.scores[at]) for column in board.columns)] for at, run in enumerate(board.runs)]
@@ -98,6 +104,8 @@ def _board_block(board: Leaderboard) -> TableBlock:
         "not significantly worse (paired test, Holm over the pairs of a column). Below each accuracy: the drop from "
         "the same run's clean score."
     )
+    if sentence := too_few(board):
+        note += f" {sentence}"
     return table_block("Leaderboard", columns, rows, "compare", note)
 
 
