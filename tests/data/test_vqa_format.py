@@ -10,6 +10,7 @@ import pytest
 
 from pfungst.core import DataError, FileImage, ZipImage
 from pfungst.data import load
+from pfungst.data.job import FEW
 from tests.data import published_formats as make
 from tests.data.published_formats import annotation, question
 
@@ -274,6 +275,14 @@ def test_bad_questions_can_be_skipped_and_are_counted(tmp_path: Path, case: str)
     assert data.skipped == 1
     assert data[-1].id == "42001"
     assert len(data) == len(records)
+
+
+@pytest.mark.parametrize(("answers", "few"), [(1, None), (2, 1), (3, 1), (4, None), (10, None)])
+def test_two_or_three_answers_are_too_few_for_vqa_accuracy_and_are_counted(
+    tmp_path: Path, answers: int, few: int | None
+) -> None:
+    data = load(make.vqa2(tmp_path, [question()], [annotation(answers=["cup"] * answers)]))
+    assert data.notes.get(FEW) == few
 
 
 def test_the_specification_can_say_that_bad_records_are_skipped(

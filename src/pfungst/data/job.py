@@ -24,6 +24,8 @@ UNREAD = "image column that was not understood"
 """Note of a data set: the column that speaks of images, where no column could be read as one."""
 LETTERS = "questions with an option that is the letter of another one (a reply of just that letter stays unread)"
 """Note of a data set: how many questions offer, say, `A` as the text of their second option."""
+FEW = "questions with two or three answers, too few for full marks by `vqa` (`any` counts each of them as right)"
+"""Note of a data set, of those that are judged by VQA accuracy."""
 ALONE = "questions with a single choice, which every player gets right"
 """Note of a data set: how many questions leave nothing to choose."""
 HOPELESS = 100_000

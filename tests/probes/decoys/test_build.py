@@ -119,6 +119,12 @@ def test_answers_that_differ_in_a_vowel_sign_do_not_contain_each_other(encoder):
     assert build(examples, ("qou",), k=1, encoder=encoder).decoys("QoU", 0) == (crab,)
 
 
+def test_questions_without_a_known_word_are_told(encoder):
+    examples = [triplet(0, "what w1", "river"), triplet(1, "what w2", "pizza"), triplet(2, "???", "train")]
+    said = build(examples, ("qou",), k=1, encoder=encoder).warnings()
+    assert any(one.startswith("1 of 3 distinct questions have no word") for one in said)
+
+
 def test_where_too_few_are_found_original_decoys_fill_in_before_frequent_targets(encoder):
     rest = [triplet(n, f"who w{n}", answer) for n, answer in enumerate(("dog",) * 5 + ("pizza",) * 3, start=10)]
     asked = triplet(0, "what w1", "river", image="alone", choices=("river", "umbrella", "train"))

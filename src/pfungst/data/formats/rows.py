@@ -55,11 +55,10 @@ from pfungst.data.formats.layouts import (
     options_in_lines,
 )
 from pfungst.data.images import StoredImage, from_base64, is_base64, normal_path
-from pfungst.data.job import UNREAD, Found, Job
+from pfungst.data.job import FEW, UNREAD, Found, Job
 from pfungst.logs import cells
 
 SEVERAL = "questions with several images, of which the first is shown"
-FEW = "questions with two or three answers, too few for full marks by `vqa` (`any` counts each of them as right)"
 _NAN = "nan"
 """An empty cell as MMBench on the hub spells it."""
 _MOST_NAMED = 30

@@ -31,7 +31,7 @@ from pfungst.data.fields import (
 )
 from pfungst.data.files import File
 from pfungst.data.formats.vqa_files import Part, VqaOptions, find_parts, is_published_name, is_questions, only
-from pfungst.data.job import Format, Found, Job, canonical, split_of
+from pfungst.data.job import FEW, Format, Found, Job, canonical, split_of
 from pfungst.data.json_records import JsonRecords
 
 
@@ -92,7 +92,10 @@ class Vqa(Format):
         for asked, id_ in zip(questions, _unique_ids(questions)):
             group = asked.rephrasing_of or (asked.id if asked.id in originals else "")
             groups = (group, contrasts.get(asked.id, ""))
-            yield from job.example((part.questions, asked.number), _example, asked, id_, groups, labels, find)
+            for found in job.example((part.questions, asked.number), _example, asked, id_, groups, labels, find):
+                if 1 < len(found[0].answers) < 4 and not found[0].choices and "answers" not in job.notes:
+                    job.count(FEW)
+                yield found
 
     def _pairs(self, job: Job, part: Part) -> dict[str, str]:
         """Question -> its contrast group, from the file of complementary pairs."""

@@ -178,6 +178,10 @@ class DecoySet:
             said.append("All targets are the same answer, so there is nothing to choose between.")
         if "iou" in self.kinds and int(np.diff(self.split.by_image.starts).max()) < 2:
             said.append("No image has two questions, so no IoU decoy is an answer about the image.")
+        unknown = 0 if self.vectors is None else int((~self.vectors.any(1)).sum())
+        if unknown:
+            count = f"{unknown:,} of {len(self.vectors):,} distinct questions"
+            said.append(f"{count} have no word that the encoder knows, so no other question is similar to them.")
         for kind in self.kinds:
             counts = self.counts(kind)
             name = kind_name(kind)
