@@ -278,7 +278,7 @@ def rescore(
     images = {probe: int(stop["images"]) for probe, stop in before.get("precision", {}).items()}
     player = StoredPlayer(
         was["name"], was["fingerprint"], was.get("reads_scenes", False), was.get("reads_ids", False), missing,
-        frozenset(was.get("takes", ())),
+        frozenset(was.get("takes", ())), was.get("reads_images", True),
     )  # fmt: skip
     reading = matcher or config.get("matcher", "")
     score, reader = get_metric(part.metric), get_matcher(reading) if reading else None

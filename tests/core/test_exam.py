@@ -130,6 +130,42 @@ def test_a_stored_player_gives_the_same_findings_without_being_asked(data, tmp_p
     assert (tmp_path / "findings.json").read_bytes() == before
 
 
+def test_where_a_player_does_not_look_at_what_a_probe_changes_the_verdict_says_so(data, tmp_path):
+    @dataclass
+    class Unseeing(Parrot):
+        reads_images: bool = False
+
+    seeing = {found.probe: found for found in exam(Parrot(), data, tmp_path / "a").run().findings}
+    found = {found.probe: found for found in exam(Unseeing(), data, tmp_path / "b").run().findings}
+    assert found["control"] == seeing["control"]
+    told = "parrot looks at no images, and this probe changes nothing else: no answer could change."
+    assert found["blind"] == replace(seeing["blind"], verdict=f"{seeing['blind'].verdict} {told}")
+    before = (tmp_path / "b" / "findings.json").read_bytes()
+    assert json.loads((tmp_path / "b" / "exam.json").read_text())["player"]["reads_images"] is False
+    assert "reads_images" not in json.loads((tmp_path / "a" / "exam.json").read_text())["player"]
+    exam(StoredPlayer("parrot", "parrot 1", reads_images=False), data, tmp_path / "b").run()
+    assert (tmp_path / "b" / "findings.json").read_bytes() == before
+
+
+def test_where_a_player_sees_a_part_of_what_a_probe_changes_the_verdict_says_how_much(data, tmp_path):
+    @dataclass
+    class Unseeing(Parrot):
+        reads_images: bool = False
+
+    class Half(Blind):
+        def trials(self, data, seed):
+            for number, trial in enumerate(super().trials(data, seed)):
+                if number < 3:
+                    first, other, *more = trial.variants
+                    query = replace(other.query, question="Why?")
+                    trial = replace(trial, variants=(first, replace(other, query=query), *more))
+                yield trial
+
+    (found,) = exam(Unseeing(), data, tmp_path, (Half(),)).run().findings
+    made = sum(len(trial.variants) - 1 for trial in Blind().trials(data, 0))
+    assert f"to it, {made - 3} of the {made} disturbed queries are the same as the clean ones." in found.verdict
+
+
 def test_a_stored_player_without_answers_says_so(data, tmp_path):
     with pytest.raises(PlayerError, match="not in the store"):
         exam(StoredPlayer("parrot", "parrot 1"), data, tmp_path).run()

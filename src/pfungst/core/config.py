@@ -16,6 +16,7 @@ class _Player:
     options: dict[str, Any] | None = None
     reads_scenes: bool = False
     reads_ids: bool = False
+    reads_images: bool = True
     takes: list[str] | None = None
 
 

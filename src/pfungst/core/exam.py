@@ -43,6 +43,7 @@ from pfungst.core.types import (
     Trial,
     no_progress,
     reads_ids,
+    reads_images,
     reads_scenes,
     takes,
 )
@@ -136,7 +137,10 @@ class Exam:
                         file.add(*record.add(portion))
                     if not record.sizes:
                         raise PlayerError(f"{self.player.name} answered no trial of the probe {name} in full.")
-                found = self.probes[len(findings)].findings(record.trials(), self.seed)
+                probe = self.probes[len(findings)]
+                found = probe.findings(record.trials(), self.seed)
+                if not isinstance(probe, SearchingProbe) and (told_too := self._unseen(record)):
+                    found = replace(found, verdict=f"{found.verdict} {told_too}")
                 findings.append(stopped(found, stops[name]) if name in stops else found)
             self.progress("scoring", len(self.probes), len(self.probes))
             failed = asker.failures[searched:]
@@ -161,6 +165,19 @@ class Exam:
             (*scoring.notes(), *(stop.sentence(name) for name, stop in stops.items())), len(longest.sizes),
         )  # fmt: skip
 
+    def _unseen(self, record: Recorded) -> str:
+        """That the player does not look at what the probe changes: it cannot but stay the same."""
+        if not record.alike:
+            return ""
+        if record.alike == record.disturbed:
+            return (
+                f"{self.player.name} looks at no images, and this probe changes nothing else: no answer could change."
+            )
+        return (
+            f"{self.player.name} looks at no images: to it, {record.alike:,} of the {record.disturbed:,} disturbed "
+            "queries are the same as the clean ones."
+        )
+
     def _config(self) -> dict[str, Any]:
         return {
             **self.config,
@@ -170,6 +187,7 @@ class Exam:
                 "fingerprint": self.player.fingerprint,
                 "reads_scenes": reads_scenes(self.player),
                 "reads_ids": reads_ids(self.player),
+                **({} if reads_images(self.player) else {"reads_images": False}),
                 **({"takes": sorted(takes(self.player))} if takes(self.player) else {}),
             },
             "data": {

@@ -15,7 +15,7 @@ from pfungst.core.scoring import Asked, Scoring
 from pfungst.core.store import AnswerStore
 from pfungst.core.stored import StoredPlayer
 from pfungst.core.trials import Row
-from pfungst.core.types import Answer, AnsweredTrial, Example, Query, Trial
+from pfungst.core.types import Answer, AnsweredTrial, Example, Query, Trial, reads_images
 
 PORTION = 1 << 16
 """Queries asked about together, of all probes: a player that takes many at once is kept busy, and the exam holds no
@@ -135,6 +135,10 @@ class Recorded:
         self.variants: int = 0
         self.unread: int = 0
         self.left_out: int = 0
+        self.disturbed: int = 0
+        """Variants besides the clean ones, of a player that looks at no images."""
+        self.alike: int = 0
+        """Those of them that differ from the clean one in the image at most: in nothing that such a player reads."""
         self.clean: list[tuple[Example, Answer]] = []
         """Examples and clean answers, of the first trials."""
 
@@ -146,6 +150,11 @@ class Recorded:
         self.variants += sum(map(len, rows))
         self.unread += sum(answer.unread for trial in scored for answer in trial.answers)
         self.clean += [(trial.example, trial.answers[0]) for trial in scored[: HELD - len(self.clean)]]
+        if not reads_images(self._asker.player):
+            for trial, _ in portion.asked:
+                first, *others = (_without_image(variant.query) for variant in trial.variants)
+                self.disturbed += len(others)
+                self.alike += others.count(first)
         if self._held is not None:
             self._held = [*self._held, *scored] if self.variants <= HELD else None
         return scored, rows
@@ -165,3 +174,7 @@ class Recorded:
         known = known_answers(self._asker.store)
         for portion in flow(self._asker, {"": self._made}, known, len(self.sizes)):
             yield from self._scoring.scored(portion.asked, portion.answers, asking=False)[0]
+
+
+def _without_image(query: Query) -> tuple[object, ...]:
+    return query.question, query.choices, query.scene, query.take, query.example_id, query.framing

@@ -23,6 +23,7 @@ class StoredPlayer:
     missing: int = 0
     """Queries that failed, and so have no answer."""
     takes: frozenset[str] = frozenset()
+    reads_images: bool = True
 
     def answer(self, queries: Sequence[Query]) -> Sequence[Answer]:
         raise PlayerError(

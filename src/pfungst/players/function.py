@@ -47,6 +47,7 @@ class FunctionPlayer:
         self.name: str = name or _name_of(function)
         self.fingerprint: str = f"function-1-{digest(_identity(function), version)}"
         self.reads_scenes: bool = "scene" in self._call.extras
+        self.reads_images: bool = self._call.wants_image
         self.batch_size = batch_size
 
     def answer(self, queries: Sequence[Query]) -> list[Answer]:

@@ -64,6 +64,7 @@ class ZooPlayer:
         self.fingerprint: str = f"zoo 1 {trained.fingerprint}"
         self.batch_size = batch_size
         self.reads_scenes: bool = "scene" in trained.model.reads
+        self.reads_images: bool = "image" in trained.model.reads
         self._asked = self._unseen = 0
         self._device = device
         self._model = quick(trained.model).to(device)
