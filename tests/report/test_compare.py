@@ -229,3 +229,37 @@ def test_intervals_over_few_images_are_said_to_be_too_narrow(tmp_path, images, t
             "pfungst: Some intervals rest on 9 images. With fewer than 10 they are too narrow" in done.stderr
         ) == told
     assert ("Some intervals rest on 9 images" in page.read_text()) == told
+
+
+def test_runs_by_different_metrics_are_compared_by_the_reading_that_both_have(tmp_path):
+    def imported(name, **row):
+        file = tmp_path / f"{name}.jsonl"
+        rows = [{"id": n, "question": f"Q{n}?", "response": "red" if n % 2 else "crimson", **row} for n in range(10)]
+        file.write_text("".join(json.dumps(one) + "\n" for one in rows))
+        return pfungst.import_logs(file, tmp_path / name, name=name).path
+
+    one, several = imported("one", answer="red"), imported("several", answers=["red", "crimson"])
+    with pytest.raises(PfungstError, match=r"\(exact, any\).*rescore .*several --metric exact`.*--label exact"):
+        compare(one, several)
+    with pytest.raises(PfungstError, match="several has no reading 'exact'"):
+        compare(one, several, label="exact")
+    pfungst.rescore(several, metric="exact")
+    (row,) = compare(one, several, label="exact")
+    assert (row.first.value, row.second.value) == (0.5, 0.5)
+    assert [score.value for score in leaderboard([one, several], label="exact").columns[0].scores] == [0.5, 0.5]
+    pfungst.rescore(one, metric="any")
+    (row,) = compare(one, several, label="any")
+    assert (row.first.value, row.second.value) == (0.5, 1.0)
+
+
+def test_replies_read_by_different_matchers_are_told(tmp_path):
+    file = tmp_path / "a.jsonl"
+    file.write_text("".join(json.dumps({"id": n, "answer": "red", "response": "It is red."}) + "\n" for n in range(12)))
+    for matcher in ("lenient", "strict"):
+        pfungst.import_logs(file, tmp_path / matcher, name=matcher, matcher=matcher)
+    runs = [str(tmp_path / "lenient"), str(tmp_path / "strict")]
+    done = CliRunner().invoke(app, ["compare", *runs])
+    assert "read by different matchers (lenient, strict)" in done.stderr and "--label lenient" in done.stderr
+    pfungst.rescore(runs[1], matcher="lenient")
+    done = CliRunner().invoke(app, ["compare", *runs, "--label", "lenient"])
+    assert done.exit_code == 0 and "different matchers" not in done.stderr and "0.0% [" in done.stdout

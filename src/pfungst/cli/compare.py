@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pfungst.cli.examine import Json, data_of
+from pfungst.cli.runs import Label
 from pfungst.cli.show import print_json, print_table, progress_bar
 from pfungst.core.files import jsonable
 
@@ -28,6 +29,7 @@ def compare(
         float | None,
         typer.Option(help="For --profile: a run that is worse by less than this counts as equally good [0.02]."),
     ] = None,
+    label: Label = "",
     as_json: Json = False,
 ) -> None:
     """Compare runs on the examples all have: paired differences, intervals, tests, flips, ranks."""
@@ -36,19 +38,22 @@ def compare(
     from pfungst.report.compare_html import too_few, write_comparison
     from pfungst.report.harness import harness_pairs
     from pfungst.report.leaderboard import leaderboard
-    from pfungst.report.pairing import read_runs
+    from pfungst.report.pairing import matchers_differ, read_runs
     from pfungst.report.profile import profile as make_profile
     from pfungst.scores.profile import MARGIN
 
     profile = profile or margin is not None
     margin = MARGIN if margin is None else margin
-    two = compare_two(*runs) if len(runs) == 2 else None
+    two = compare_two(*runs, label=label) if len(runs) == 2 else None
     board = None
     if two is None or html is not None or profile:
         with progress_bar() as progress:
-            board = leaderboard(runs, progress=progress)
+            board = leaderboard(runs, label=label, progress=progress)
     found = make_profile(board, margin=margin) if profile and board is not None else None
-    harnesses = harness_pairs(board.runs if board is not None else read_runs(runs)[0])
+    read = board.runs if board is not None else read_runs(runs, label)[0]
+    harnesses = harness_pairs(read)
+    if sentence := matchers_differ(read):
+        print(f"pfungst: {sentence}", file=sys.stderr)
     if html is not None and board is not None:
         first = board.runs[0]
         write_comparison(board, html, data_of(first.path, first.config, "the page will have no images"))

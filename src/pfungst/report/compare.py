@@ -30,9 +30,12 @@ class Comparison:
     """From first to second."""
 
 
-def compare(first: str | Path, second: str | Path, *, seed: int = 0) -> list[Comparison]:
-    """Compare two runs over the probes, variants and examples that both have."""
-    runs, shared = read_runs([first, second])
+def compare(first: str | Path, second: str | Path, *, seed: int = 0, label: str = "") -> list[Comparison]:
+    """Compare two runs over the probes, variants and examples that both have.
+
+    label: of a second reading that `pfungst.rescore` wrote, in both runs or in the one that was not judged so at first.
+    """
+    runs, shared = read_runs([first, second], label)
     rows: list[Comparison] = []
     for probe in shared:
         # The clean answers are the same in every probe: one row, one test.

@@ -44,7 +44,8 @@ def write_comparison(board: Leaderboard, out: str | Path, data: Dataset | None =
     html = render(
         "compare.html",
         names=names,
-        data=board.runs[0].config["data"],
+        data=board.runs[0].config["data"]["name"],
+        reading=board.runs[0].label or board.runs[0].config["data"]["metric"],
         verdict=verdict(board),
         board=_board_block(board),
         columns=board.columns,

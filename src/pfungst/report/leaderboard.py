@@ -83,10 +83,12 @@ class Leaderboard:
     columns: tuple[Column, ...]
 
 
-def leaderboard(paths: Sequence[str | Path], *, seed: int = 0, progress: Progress = no_progress) -> Leaderboard:
-    """Compare two runs or more over the probes and examples that all have."""
-    runs, shared = read_runs(paths)
-    removing = removing_probes(runs[0].path, shared)
+def leaderboard(
+    paths: Sequence[str | Path], *, seed: int = 0, label: str = "", progress: Progress = no_progress
+) -> Leaderboard:
+    """Compare two runs or more over the probes and examples that all have. label: as in `compare`."""
+    runs, shared = read_runs(paths, label)
+    removing = removing_probes(runs[0].path, shared, runs[0].label)
     wanted = _wanted(runs, shared)
     if not wanted:
         told = "; ".join(f"{run.path} has {', '.join(run.rows(shared[0]))}" for run in runs)
@@ -111,7 +113,7 @@ def _wanted(runs: Sequence[Compared], shared: Sequence[str]) -> list[tuple[str, 
     A probe's column is what its headline is about: the variant its findings name, or the mean of all that are not
     clean. Conditions that somebody else made are columns of their own.
     """
-    findings = {one["probe"]: one for one in read_findings(runs[0].path)}
+    findings = {one["probe"]: one for one in read_findings(runs[0].path, runs[0].label)}
     base = "control" if "control" in shared else shared[0]
     found: list[tuple[str, str, str, tuple[str, ...]]] = []
     for probe in shared:

@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import PfungstError, read_config
+from pfungst.core.exam import labelled
+from pfungst.core.files import file_name
 from pfungst.core.parquet import READING
 from pfungst.report.answers import trials_file
 from pfungst.scores import same_answer
+from pfungst.scores.matchers import MATCHERS
 
 COLUMNS = ("example_id", "image_id", "variant", "question", "answer", "score", "target")
 
@@ -25,6 +28,8 @@ class Compared:
     name: str
     """Of its player; with the folder's where several runs are of one player."""
     config: Mapping[str, Any]
+    label: str = ""
+    """Of the reading that is compared, see `pfungst.rescore`; empty for the run's own."""
     _kept: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -34,13 +39,14 @@ class Compared:
     def rows(self, probe: str) -> dict[str, dict[str, Any]]:
         """variant -> example id -> row, of a probe; an unknown score is NaN."""
         if probe not in self._kept:
-            self._kept[probe] = _read(self.path, probe)
+            self._kept[probe] = _read(self.path, probe, self.label)
         return self._kept[probe]
 
 
-def read_runs(paths: Sequence[str | Path]) -> tuple[list[Compared], list[str]]:
+def read_runs(paths: Sequence[str | Path], label: str = "") -> tuple[list[Compared], list[str]]:
     """The runs, and the probes that all of them have. PfungstError where they cannot be compared.
 
+    label: of a second reading that `pfungst.rescore` wrote; a run that was itself judged so needs none.
     Runs of exams must be on the same data set. Imported runs bring their questions with them, each its own: there the
     questions are told by their ids, and those with the same right answer are compared.
     """
@@ -58,22 +64,36 @@ def read_runs(paths: Sequence[str | Path]) -> tuple[list[Compared], list[str]]:
     ]
     if len(set(named)) < len(named):
         named = [f"{name} ({folder})" for name, folder in zip(names, folders, strict=True)]
-    runs = [Compared(*one) for one in zip(folders, named, configs, strict=True)]
+    labels = [_label(folder, config, label) for folder, config in zip(folders, configs, strict=True)]
+    runs = [Compared(*one) for one in zip(folders, named, configs, labels, strict=True)]
     first = runs[0]
     for other in runs[1:]:
-        _check(first, other)
+        _check(first, other, label)
     shared = [probe for probe in first.probes if all(probe in other.probes for other in runs[1:])]
     if not shared:
         raise PfungstError(f"{' and '.join(str(folder) for folder in folders)} have no probe in common.")
     return runs, shared
 
 
-def _check(first: Compared, other: Compared) -> None:
+def _label(run: Path, config: Mapping[str, Any], label: str) -> str:
+    """The label of the reading that is wanted; empty where it is the run's own."""
+    if not label or labelled(run / "trials", label).is_dir():
+        return label
+    metric, matcher = (file_name(name) for name in (config["data"]["metric"], config.get("matcher") or ""))
+    if label in (metric, matcher, f"{metric}-{matcher}"):
+        return ""
+    raise PfungstError(
+        f"{run} has no reading {label!r}. Make it: `pfungst rescore {run} --metric METRIC`, or --matcher MATCHER."
+    )
+
+
+def _check(first: Compared, other: Compared, label: str) -> None:
     ours, theirs = first.config["data"], other.config["data"]
-    if ours["metric"] != theirs["metric"]:
+    if ours["metric"] != theirs["metric"] and (not label or label in MATCHERS.names()):
+        metric = ours["metric"]
         raise PfungstError(
-            f"The runs were scored by different metrics ({ours['metric']}, {theirs['metric']}). Rescore one of them "
-            "first."
+            f"The runs were scored by different metrics ({metric}, {theirs['metric']}). Judge both by one: `pfungst "
+            f"rescore {other.path} --metric {metric}`, then compare with --label {file_name(metric)}."
         )
     imported = "logs" in first.config or "logs" in other.config
     if ours["fingerprint"] != theirs["fingerprint"] and not imported:
@@ -81,6 +101,18 @@ def _check(first: Compared, other: Compared) -> None:
             f"The runs are on different data sets ({_described(ours)}; {_described(theirs)}): only answers to the same "
             "questions can be compared."
         )
+
+
+def matchers_differ(runs: Sequence[Compared]) -> str:
+    """That replies were read in different ways, in a sentence; empty where they were not, or need no reading."""
+    named = dict.fromkeys(run.config.get("matcher") or "" for run in runs if run.label not in MATCHERS.names())
+    names = [name for name in named if name]
+    if len(names) < 2:
+        return ""
+    return (
+        f"The replies were read by different matchers ({', '.join(names)}), which alone can make a difference. Read "
+        f"all by one: `pfungst rescore RUN --matcher {names[0]}`, then compare with --label {names[0]}."
+    )
 
 
 def _described(data: Mapping[str, Any]) -> str:
@@ -106,11 +138,11 @@ def _same(targets: Iterable[str | None]) -> bool:
     return all(target == known[0] or same_answer(target, known[0]) for target in known[1:])
 
 
-def _read(run: Path, probe: str) -> dict[str, dict[str, Any]]:
+def _read(run: Path, probe: str, label: str) -> dict[str, dict[str, Any]]:
     import pyarrow.parquet as pq
 
     found: dict[str, dict[str, Any]] = {}
-    with trials_file(run, probe) as path:
+    with trials_file(run, probe, label) as path:
         rows: Sequence[dict[str, Any]] = pq.read_table(path, columns=list(COLUMNS), **READING).to_pylist()
         for row in rows:
             row["score"] = math.nan if row["score"] is None else row["score"]
