@@ -106,6 +106,13 @@ def test_image_features_tell_pictures_apart_and_are_kept():
     assert (grid_features(images[1]) == table[1]).all()
 
 
+def test_a_function_without_a_fingerprint_is_called_again_as_it_may_have_changed(tmp_path, monkeypatch):
+    monkeypatch.setenv("PFUNGST_CACHE", str(tmp_path))
+    images = [png(20), png(40)]
+    tables = [table_of(images, lambda image, value=value: np.full(3, value, np.float32)) for value in (1, 2)]
+    assert [table[0, 0] for table in tables] == [1, 2]
+
+
 def test_features_that_were_computed_before_a_kill_are_not_computed_again(tmp_path, monkeypatch):
     from pfungst.experiments import audit_features
 
@@ -120,6 +127,7 @@ def test_features_that_were_computed_before_a_kill_are_not_computed_again(tmp_pa
         seen.append(image.digest)
         return np.full(3, len(seen), np.float32)
 
+    features.fingerprint = "counting"
     with pytest.raises(KeyboardInterrupt):
         table_of(images, features)
     assert seen == [image.digest for image in images[:6]]

@@ -122,6 +122,17 @@ def test_images_that_are_known_by_name_alone_are_missing():
     assert any("MLP-IA, HieCoAtt cannot be trained (60 images are missing)" in sentence for sentence in found.warnings)
 
 
+def test_questions_whose_image_is_missing_are_left_out_of_all_rows():
+    data = [replace(one, image=png(n), choices=(str(one.target), "x")) for n, one in enumerate(colours(60))]
+    data = [replace(one, image=None) if n % 10 == 0 else one for n, one in enumerate(data)]
+    quick = {"kinds": (), "config": ScorerConfig(hidden=8, epochs=1)}
+    found = audit(Dataset("n", data, metric="choice"), models=("IA",), **quick)
+    assert found.train + found.test == 54 and found.accuracy("Orig", "MLP-IA") is not None
+    assert "6 questions are left out, because their images are missing." in found.warnings
+    blind = audit(Dataset("n", data, metric="choice"), models=("A",), **quick)
+    assert blind.train + blind.test == 60
+
+
 def test_a_table_with_letters_is_audited_from_the_command_line(tmp_path):
     lines = ["index\tquestion\tA\tB\tC\tD\tanswer"]
     lines += [f"{n}\twhat color is car {n % 7}\tred\tblue\tgreen\twhite\t{'AABD'[n % 4]}" for n in range(80)]

@@ -19,8 +19,8 @@ import numpy as np
 from pfungst.core import Answer, Dataset, Example, MissingExtra, ProbeError
 from pfungst.core.stats import Interval, bootstrap
 from pfungst.core.types import Progress, no_progress
-from pfungst.experiments.audit_config import MODELS, Cell, ScorerConfig, find_models
-from pfungst.experiments.audit_features import Features, grid_features
+from pfungst.experiments.audit_config import MODELS, SEES, Cell, ScorerConfig, find_models
+from pfungst.experiments.audit_features import Features, grid_features, is_there
 from pfungst.experiments.audit_open import Judge, OpenAudit, audit_open, percent
 from pfungst.experiments.audit_people import left_out
 from pfungst.probes.decoys.building import K, build
@@ -143,8 +143,9 @@ def audit(
     kinds, k, fallback, balanced: see `build`. Without kinds only the choices that the data set has are audited.
     train, test: two splits; with one alone, its images are divided 70 to 30. Decoys are made in each split apart.
     encoder: vectors of questions and answers (`words:FILE` as in the paper; by default the embedded encoder).
-    features: image -> vector, by default colours and edges on a grid (`audit_features`). Without it, or where images
-        are missing, MLP-IA and MLP-IQA are left out.
+    features: image -> vector, by default colours and edges on a grid (`audit_features`). Vectors are kept in the cache
+        if it has a `fingerprint`. Without it, or where all images are missing, MLP-IA and MLP-IQA are left out; where
+        some are missing, the questions about them.
     models: which to train, of `SEES`; with none, only the most common answers, Eq. 2 and the position of the target are
         tried.
     human: accuracy of people by choice set, shown beside the others.
@@ -157,6 +158,8 @@ def audit(
     named = name or getattr(train, "name", "examples")
     if test is None:
         train, test = split_by_image(train, seed)
+    looking = features is not None and any(SEES[one] in ("the image alone", "everything") for one in models)
+    train, test, lost = _with_images(train, test) if looking else (train, test, 0)
     if not len(train) or not len(test):
         raise ProbeError("An audit needs questions to train on and others to test on, about different images.")
     if models and find_spec("torch") is None:
@@ -182,6 +185,8 @@ def audit(
         how = {"encoder": encoder, "features": features, "config": config, "progress": progress}
         trained, gains, warnings = train_scorers(made, variants, scorers, judge, seed, **how)
         cells += trained
+    if lost:
+        warnings.append(f"{lost} questions are left out, because their images are missing.")
     if open_ is None:
         warnings.append("Training and test are about the same images, so the open questions were not asked.")
     elif open_.shared:
@@ -206,6 +211,14 @@ def audit(
         fallen={kind_name(kind): share for kind, share in made[1].fallen.items()} if kinds else {},
         metric=metric if judge is not None else "",
     )
+
+
+def _with_images(train: Sequence[Example], test: Sequence[Example]) -> tuple[Any, Any, int]:
+    """Both splits without the questions whose image is missing, and how many these are; as they are where no image is
+    there at all."""
+    seen = [[one for one in part if is_there(one.image)] for part in (train, test)]
+    lost = len(train) + len(test) - len(seen[0]) - len(seen[1])
+    return (*seen, lost) if all(seen) and lost else (train, test, 0)
 
 
 def _statistics(train: DecoySet, test: DecoySet, variant: str, judge: Judge | None, seed: int) -> list[Cell]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.core import Image, MissingExtra
+from pfungst.core import Image, MissingExtra, NamedImage
 from pfungst.core.files import cache_dir, write_atomic
 from pfungst.core.images import as_rgb
 from pfungst.core.types import Progress, no_progress, shifted
@@ -38,6 +38,11 @@ def image_features(name: str, device: str = "cpu") -> Features:
     except ImportError:
         raise MissingExtra(f"Image features of {name}", "torch") from None
     return Pooled(get_backbone(name, device=device))
+
+
+def is_there(image: Image | None) -> bool:
+    """Whether there is something to look at, and more than a name."""
+    return image is not None and not isinstance(image, NamedImage)
 
 
 class Pooled:
@@ -88,7 +93,8 @@ def table_of(
     progress: Progress = no_progress,
     maps: npt.NDArray[Any] | None = None,
 ) -> Floats:
-    """Features of the images, (images, dim); kept in the cache by the content of the images and the feature's name.
+    """Features of the images, (images, dim); kept in the cache by the content of the images and the `fingerprint` of
+    the features. A function of the user's without one is called again each time: it may not be what it was.
 
     A feature with a method `many(images, progress)` is asked for all at once. maps: what `grids_of` made of the images;
     then the mean is taken of these, and the images are not looked at twice.
@@ -100,14 +106,13 @@ def table_of(
             told = shifted(progress, start, len(images))
             blocks.append(table_of(images[some], features, told, None if maps is None else maps[some]))
         return np.concatenate(blocks)
-    name = f"{getattr(features, '__module__', '')}.{getattr(features, '__qualname__', repr(features))}"
-    version = getattr(features, "fingerprint", name)
+    ours = f"{__name__}.grid_features" if features is grid_features else None
+    version = getattr(features, "fingerprint", ours)
     digest = hashlib.sha256("\n".join([str(version), *(image.digest for image in images)]).encode()).hexdigest()
-    path = cache_dir("features") / f"{digest}.npy"
+    path = None if version is None else cache_dir("features") / f"{digest}.npy"
     try:
-        table: Floats = np.load(path, allow_pickle=False)
-        if len(table) == len(images):
-            return table
+        if path is not None and len(table := np.load(path, allow_pickle=False)) == len(images):
+            return np.asarray(table)
     except (OSError, ValueError, EOFError):
         pass
     many = getattr(features, "many", None)
@@ -117,9 +122,10 @@ def table_of(
         result = np.asarray(many(images, progress), np.float32)
     else:
         result = _one_by_one(images, features, progress)
-    buffer = io.BytesIO()
-    np.save(buffer, result)
-    write_atomic(path, buffer.getvalue())
+    if path is not None:
+        buffer = io.BytesIO()
+        np.save(buffer, result)
+        write_atomic(path, buffer.getvalue())
     return result
 
 

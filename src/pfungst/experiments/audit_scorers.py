@@ -17,10 +17,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from pfungst.core import Answer, Example, Image, NamedImage
+from pfungst.core import Answer, Example, Image
 from pfungst.core.types import Progress, no_progress
 from pfungst.experiments.audit_config import ScorerConfig
-from pfungst.experiments.audit_features import Features, Floats, grid_features, grids_of, table_of
+from pfungst.experiments.audit_features import Features, Floats, grid_features, grids_of, is_there, table_of
 from pfungst.models import Batch, Model, Sizes, build
 from pfungst.models.batch import PAD
 from pfungst.probes.decoys import DecoySet
@@ -255,7 +255,7 @@ class Tasks:
         self._questions = vectors_of(decoys.split.questions, encoder)
         seen: dict[int, Image] = {}
         for number, example in zip(decoys.split.image.tolist(), decoys.examples, strict=True):
-            if example.image is not None and not isinstance(example.image, NamedImage):
+            if example.image is not None and is_there(example.image):
                 seen.setdefault(number, example.image)
         images = len(decoys.split.by_image.starts) - 1
         self.images: Floats | None = None

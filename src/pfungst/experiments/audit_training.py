@@ -67,10 +67,9 @@ def train_scorers(
         dropped = [name for name in models if SEES[name] in ("the image alone", "everything")]
         models = [name for name in models if name not in dropped]
         if dropped:
-            warnings.append(
-                f"Without images {', '.join(map(row_name, dropped))} cannot be trained "
-                f"({train.without_image + test.without_image} images are missing)."
-            )
+            lost = train.without_image + test.without_image
+            why = f"{lost} images are missing" if features is not None else "no image features were asked for"
+            warnings.append(f"Without images {', '.join(map(row_name, dropped))} cannot be trained ({why}).")
     elif grids and (train.grids is None or test.grids is None):
         models = [name for name in models if name not in attention.NAMES]
         warnings.append("HieCoAtt and Attention need feature maps, and these image features are single vectors.")
