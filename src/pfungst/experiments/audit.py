@@ -218,7 +218,7 @@ def _with_images(train: Sequence[Example], test: Sequence[Example]) -> tuple[Any
     there at all."""
     seen = [[one for one in part if is_there(one.image)] for part in (train, test)]
     lost = len(train) + len(test) - len(seen[0]) - len(seen[1])
-    return (*seen, lost) if all(seen) and lost else (train, test, 0)
+    return (seen[0], seen[1], lost) if all(seen) else (train, test, 0)
 
 
 def _statistics(train: DecoySet, test: DecoySet, variant: str, judge: Judge | None, seed: int) -> list[Cell]:
