@@ -209,6 +209,8 @@ def test_partition_3_is_the_third_noise_level() -> None:
         ("blind.leakage<=", "is not a requirement"),
         ("blind.leakage<=much", "'much' in .* is not a number"),
         ("blind.leakage<=nan", "is not a number"),
+        ("blind.leakage<=5", "asks for 500%.*For 5 percent write 0.05 or 5%"),
+        ("blind.accuracy[clean]>=70", "asks for 7000%.*For 70 percent write 0.7 or 70%"),
         ("", "is not a requirement"),
     ],
 )

@@ -74,7 +74,20 @@ def gate(run: str | Path, requirements: Sequence[str | Requirement], *, label: s
         raise UsageError("A gate needs at least one requirement: --require 'noise.drop<=0.05'.")
     parsed = [one if isinstance(one, Requirement) else Requirement.parse(one) for one in requirements]
     source = Source.read(Path(run), label=label)
-    return [judge(one, find(source, one)) for one in parsed]
+    found = [find(source, one) for one in parsed]
+    for requirement, finding in zip(parsed, found, strict=True):
+        _check_fraction(requirement, finding)
+    return [judge(requirement, finding) for requirement, finding in zip(parsed, found, strict=True)]
+
+
+def _check_fraction(requirement: Requirement, finding: Mapping[str, Any]) -> None:
+    """Refuse `drop<=5`, which every run meets: five percent are 0.05."""
+    threshold = requirement.threshold
+    if finding.get("unit", "%") == "%" and abs(threshold) > 1 >= abs(finding["value"] or 0.0):
+        raise UsageError(
+            f"{requirement.text!r} asks for {threshold:.0%}: shares are fractions of 1. For {threshold:g} percent write "
+            f"{threshold / 100:g} or {threshold:g}%."
+        )
 
 
 def judge(requirement: Requirement, finding: Mapping[str, Any]) -> Verdict:
