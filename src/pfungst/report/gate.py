@@ -85,8 +85,8 @@ def _check_fraction(requirement: Requirement, finding: Mapping[str, Any]) -> Non
     threshold = requirement.threshold
     if finding.get("unit", "%") == "%" and abs(threshold) > 1 >= abs(finding["value"] or 0.0):
         raise UsageError(
-            f"{requirement.text!r} asks for {threshold:.0%}: shares are fractions of 1. For {threshold:g} percent write "
-            f"{threshold / 100:g} or {threshold:g}%."
+            f"{requirement.text!r} asks for {threshold:.0%}: shares are fractions of 1. For {threshold:g} percent "
+            f"write {threshold / 100:g} or {threshold:g}%."
         )
 
 
