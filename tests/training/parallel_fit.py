@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from pfungst.core import PfungstError, UsageError
 from pfungst.models import save_tensors
 from pfungst.training import FitConfig, fit
 from pfungst.training.parallel import Team
@@ -33,6 +36,20 @@ def member(folder: Path, steps: int) -> None:
     # A thread of the group that outlives it can abort the process as it leaves.
     threads = [(task / "comm").read_text().strip() for task in Path("/proc/self/task").glob("*")]
     assert not [name for name in threads if "gloo" in name], threads
+
+
+def failing(rank: int, how: str) -> None:
+    """One process of a team fails while the others wait for it, as the command line does it."""
+    try:
+        with Team.of_environment().leader_first():
+            if os.environ["RANK"] == str(rank):
+                if how == "killed":
+                    os.kill(os.getpid(), signal.SIGKILL)
+                raise UsageError(f"{rank} cannot.")
+        Team.of_environment().agree(True, device=torch.device("cpu"))
+    except PfungstError as error:
+        print(f"pfungst: {error}", file=sys.stderr)
+        sys.exit(2 if isinstance(error, UsageError) else 1)
 
 
 if __name__ == "__main__":

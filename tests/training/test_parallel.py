@@ -6,14 +6,17 @@ import os
 import socket
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 
+from pfungst.compute.shards import ComputeError
 from pfungst.models import load_tensors
-from pfungst.training.parallel import Team
-from tests.training.parallel_fit import trained
+from pfungst.training.parallel import Team, launch
+from tests.training.parallel_fit import failing, trained
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -46,6 +49,21 @@ def test_two_processes_make_the_update_of_one(tmp_path):
         assert torch.allclose(first[name], value, atol=1e-4), name  # a hundredth of one step of Adam
     curves = [(tmp_path / who / "curves.jsonl").read_text() for who in ("alone", "team")]
     assert len(curves[0].splitlines()) == len(curves[1].splitlines()) > 0
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_the_process_that_failed_says_why_and_no_other(rank, capfd):
+    assert launch(2, partial(failing, rank, "usage")) == 2
+    said = capfd.readouterr().err
+    assert f"pfungst: {rank} cannot.\n" in said
+    assert "Traceback" not in said
+    # where another failed, the one that leads has already said that it is alone
+    assert said.count("pfungst:") == 1 + rank
+
+
+def test_a_process_that_is_killed_ends_the_training_with_a_sentence(capfd):
+    with pytest.raises(ComputeError, match=r"Process 2 of the 2 that train was ended by signal 9. Out of memory"):
+        launch(2, partial(failing, 1, "killed"))
 
 
 def test_a_process_alone_is_a_team_of_one(monkeypatch):

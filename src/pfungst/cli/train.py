@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -211,6 +210,7 @@ def train_encoder(
 
 def in_parallel(on: str, workers: int | None, device: str) -> int:
     """The same command as a team of processes; returns its exit code."""
+    from pfungst.cli import main
     from pfungst.compute.devices import every_gpu
     from pfungst.core.threads import available_cores
     from pfungst.training.parallel import launch
@@ -221,7 +221,7 @@ def in_parallel(on: str, workers: int | None, device: str) -> int:
             "`torchrun ... -m pfungst train` on each."
         )
     gpus = len(every_gpu()) if device.startswith("cuda") else 0
-    return launch(workers or gpus or available_cores(), sys.argv[1:])
+    return launch(workers or gpus or available_cores(), main)
 
 
 def cycle_of(

@@ -9,12 +9,20 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import math
+import multiprocessing
 import os
-import subprocess
+import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from multiprocessing.connection import wait
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
 from types import MethodType
 from typing import Any
 
@@ -27,8 +35,21 @@ import torch.distributed.nn.functional
 from numpy.typing import NDArray
 from torch import Tensor, distributed, nn
 
+from pfungst.compute.processes import leave_with_parent, told
+from pfungst.compute.shards import ComputeError
+from pfungst.training.interrupt import deferred
+
 PATIENCE = timedelta(hours=2)
 """How long processes wait for each other: while one of them measures, the others do nothing."""
+LOOK_SECONDS = 1.0
+LEAVE_SECONDS = 30.0
+"""How long they have to leave once one has failed."""
+LEFT_ALONE = 75
+"""Exit code of a process that failed because another did."""
+
+
+class LeftAlone(ComputeError):
+    """A process of the team has ended before its time."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +99,7 @@ class Team:
                 parameter.grad = torch.zeros_like(parameter)
         # One message for all: hundreds of small ones wait for each other.
         flat = torch.cat([parameter.grad.reshape(-1).float() for parameter in wanted])  # type: ignore[union-attr]
-        distributed.all_reduce(flat)
+        _together(distributed.all_reduce, flat)
         start = 0
         for parameter in wanted:
             count = parameter.numel()
@@ -93,7 +114,7 @@ class Team:
         added: dict[str, Tensor] = {}
         for name in sorted(sums):
             value = sums[name].clone()
-            distributed.all_reduce(value)
+            _together(distributed.all_reduce, value)
             added[name] = value if self.leads else torch.zeros_like(value)
         return added
 
@@ -102,7 +123,7 @@ class Team:
         if self.size == 1:
             return flags
         votes = torch.tensor([float(flag) for flag in flags], device=device)
-        distributed.all_reduce(votes, distributed.ReduceOp.MAX)
+        _together(distributed.all_reduce, votes, distributed.ReduceOp.MAX)
         return tuple(vote > 0 for vote in votes.tolist())
 
     def told(self, number: float, device: torch.device) -> float:
@@ -111,17 +132,17 @@ class Team:
             return number
         # float64 is what it was measured in; a Mac, which has none, has no second GPU either.
         value = torch.tensor([number], dtype=torch.float64, device=device)
-        distributed.broadcast(value, 0)
+        _together(distributed.broadcast, value, 0)
         return float(value)
 
     @contextlib.contextmanager
     def leader_first(self) -> Iterator[None]:
         """What is made inside, in a folder that all see, is made by the process that leads; the others find it."""
         if self.size > 1 and not self.leads:
-            distributed.barrier()
+            _together(distributed.barrier)
         yield
         if self.size > 1 and self.leads:
-            distributed.barrier()
+            _together(distributed.barrier)
 
     @staticmethod
     def end() -> None:
@@ -135,12 +156,83 @@ def launched() -> bool:
     return "WORLD_SIZE" in os.environ
 
 
-def launch(workers: int, arguments: Sequence[str]) -> int:
-    """Run `pfungst ARGUMENTS` as a team of processes on this machine; returns its exit code."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={workers}"]
-    # Each process gets one thread, as torchrun would set it, but without its warning.
-    environment = {"OMP_NUM_THREADS": "1", **os.environ}
-    return subprocess.run([*command, "-m", "pfungst", *arguments], env=environment, check=False).returncode
+def launch(size: int, work: Callable[[], None]) -> int:
+    """Do the work in a team of processes on this machine, as `torchrun` would, but let only the one that leads speak,
+    unless another fails first; returns its exit code."""
+    store = distributed.TCPStore(  # type: ignore[attr-defined]
+        "127.0.0.1", 0, is_master=True, wait_for_workers=False
+    )
+    team = {
+        "WORLD_SIZE": str(size),
+        "LOCAL_WORLD_SIZE": str(size),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(store.port),
+        "TORCHELASTIC_USE_AGENT_STORE": "True",  # they meet here: a process that looks for a port can lose it again
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
+    }
+    context = multiprocessing.get_context("spawn")
+    members: list[SpawnProcess] = []
+    with tempfile.TemporaryDirectory() as folder:
+        said = [Path(folder) / str(rank) for rank in range(size)]
+        try:
+            for rank in range(size):
+                members.append(context.Process(target=_member, args=(work, said[rank] if rank else None)))
+                with told({**team, "RANK": str(rank), "LOCAL_RANK": str(rank)}):
+                    members[-1].start()
+            first = _await(members)
+        finally:
+            for member in members:
+                member.kill()
+                member.join()
+        if first is None:
+            return 0
+        rank, code = members.index(first), first.exitcode or 0
+        if code < 0:
+            hint = " Out of memory is the usual reason." if code == -signal.SIGKILL else ""
+            raise ComputeError(
+                f"Process {rank + 1} of the {size} that train was ended by signal {-code}.{hint} Run the same command "
+                "again to resume."
+            )
+        if code != members[0].exitcode:  # else the one that leads has said it
+            sys.stderr.write(said[rank].read_text(errors="replace"))
+        return 1 if code == LEFT_ALONE else code
+
+
+def _member(work: Callable[[], None], said: Path | None) -> None:
+    threading.Thread(target=leave_with_parent, daemon=True).start()
+    if said is not None:
+        os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT, 0o600), 2)
+    try:
+        work()
+    except SystemExit as left:
+        if isinstance(left.__context__, LeftAlone):
+            sys.exit(LEFT_ALONE)
+        raise
+
+
+def _await(members: list[SpawnProcess]) -> SpawnProcess | None:
+    """Wait for all; the first that failed. Then the others cannot go on, but may have a checkpoint to write."""
+    first, until = None, math.inf
+    with deferred():  # Ctrl-C reaches them, too: they decide together where to stop
+        while (at_work := [member for member in members if member.exitcode is None]) and time.monotonic() < until:
+            wait([member.sentinel for member in at_work], LOOK_SECONDS)
+            first = first or _failed(members)
+            if any(member.exitcode for member in members):
+                until = min(until, time.monotonic() + LEAVE_SECONDS)
+    return first or _failed(members) or next((member for member in members if member.exitcode), None)
+
+
+def _failed(members: list[SpawnProcess]) -> SpawnProcess | None:
+    """One that failed, and not because another did."""
+    return next((member for member in members if member.exitcode not in (None, 0, LEFT_ALONE)), None)
+
+
+def _together(operation: Callable[..., Any], *arguments: Any) -> None:
+    """What all processes of the team do at the same time."""
+    try:
+        operation(*arguments)
+    except RuntimeError as error:
+        raise LeftAlone("Another process of this training has ended. Run the same command again to resume.") from error
 
 
 class _Added(torch.autograd.Function):
@@ -149,13 +241,13 @@ class _Added(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, value: Tensor) -> Tensor:
         added = value.clone()
-        distributed.all_reduce(added)
+        _together(distributed.all_reduce, added)
         return added
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
         added = gradients[0].contiguous().clone()
-        distributed.all_reduce(added)
+        _together(distributed.all_reduce, added)
         return added
 
 
