@@ -313,7 +313,8 @@ def reading_notes(examined: Examined, metric: str, matcher: str) -> tuple[str, .
     if examined.finished:
         return tuple(notes)
     if examined.judge is None:
-        gap = spelling_gap((example for example, _ in examined.clean), (answer for _, answer in examined.clean), metric)
+        examples, said = (example for example, _ in examined.clean), (answer for _, answer in examined.clean)
+        gap = spelling_gap(examples, said, metric, matcher)
         some = f"Of the first {len(examined.clean):,} questions: " if len(examined.clean) < examined.most else ""
         notes += [some + gap.sentence] if gap.sentence else []
     if examined.unread:

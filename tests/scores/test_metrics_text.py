@@ -215,6 +215,16 @@ def test_no_gap_is_not_told() -> None:
     assert gap.sentence.endswith("1 answer differs only in these. Try --matcher lenient.")
 
 
+@pytest.mark.parametrize(
+    ("metric", "advice"), [("exact", " Try --metric vqa-fixed."), ("vqa", " Try --metric vqa-fixed."), ("any", "")]
+)
+def test_nobody_is_advised_to_try_the_matcher_that_read_the_answers(metric: str, advice: str) -> None:
+    gap = spelling_gap([one("red")], [Answer("a red")], metric, "lenient")
+    assert gap.sentence.endswith(f"1 answer differs only in these.{advice}")
+    fixed = spelling_gap([one("red")], [Answer("a red")], "vqa-fixed", "lenient")
+    assert fixed.score == 1, "which helps"
+
+
 def test_a_gap_below_two_points_is_not_told() -> None:
     examples = [one("red")] * 100
     answers = [Answer("a red")] + [Answer("red")] * 99

@@ -36,6 +36,8 @@ class Gap:
     """Answers that score more when normalised."""
     few: int = 0
     """Questions with too few right answers for full marks by VQA accuracy."""
+    matcher: str = ""
+    """That read the answers; empty where none did, or it is not known."""
 
     @property
     def size(self) -> float:
@@ -59,17 +61,24 @@ class Gap:
     def _spelling(self) -> str:
         if not self.n or not self.size >= WORTH_TELLING:
             return ""
-        other = "--metric vqa-fixed or " if self.metric == "vqa" else ""
+        read = self.matcher == "lenient"
+        fixed = self.metric == "vqa" or (read and self.metric == "exact")
+        other = [*(["--metric vqa-fixed"] if fixed else []), *([] if read else ["--matcher lenient"])]
         noun, verb = ("answer", "differs") if self.differ == 1 else ("answers", "differ")
         return (
             f"By `{self.metric}`, {100 * self.score:.1f}% is right; {100 * self.normalised:.1f}% would be if case, "
-            f"punctuation and articles did not count: {self.differ:,} {noun} {verb} only in these. "
-            f"Try {other}--matcher lenient."
+            f"punctuation and articles did not count: {self.differ:,} {noun} {verb} only in these."
+            + (f" Try {' or '.join(other)}." if other else "")
         )
 
 
-def spelling_gap(examples: Iterable[Example], answers: Iterable[Answer], metric: str | Metric) -> Gap:
-    """Score answers as they are, and with case, punctuation and articles taken off answers and truths alike."""
+def spelling_gap(
+    examples: Iterable[Example], answers: Iterable[Answer], metric: str | Metric, matcher: str = ""
+) -> Gap:
+    """Score answers as they are, and with case, punctuation and articles taken off answers and truths alike.
+
+    matcher: that read the answers, so that nobody is advised to try it.
+    """
     judge = get_metric(metric) if isinstance(metric, str) else metric
     name = metric if isinstance(metric, str) else getattr(metric, "__name__", type(metric).__name__)
     total = normalised = 0.0
@@ -85,7 +94,7 @@ def spelling_gap(examples: Iterable[Example], answers: Iterable[Answer], metric:
         # Normalising may make two human answers one, or none at all: never count that against an answer.
         normalised += max(score, bare)
         differ += bare > score
-    return Gap(name, total / n if n else math.nan, normalised / n if n else math.nan, n, differ, few)
+    return Gap(name, total / n if n else math.nan, normalised / n if n else math.nan, n, differ, few, matcher)
 
 
 def bare_example(example: Example) -> Example:
