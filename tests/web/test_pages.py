@@ -178,6 +178,46 @@ def test_a_second_reading_is_shown_beside_the_first(tmp_path: Path, cache: None)
         site.close()
 
 
+def test_runs_of_one_player_are_told_apart_by_their_folders(tmp_path: Path, cache: None) -> None:
+    import shutil
+
+    from pfungst.web import WebSettings
+    from pfungst.web.site import Site
+    from pfungst.web.views import answers_page, example_page, runs_page
+    from pfungst.web.wanted import Wanted
+
+    (tmp_path / "data.jsonl").write_text('{"id": "q", "question": "Which?", "answer": "cats"}\n')
+    runs = tmp_path / "runs"
+
+    class Always:
+        def __init__(self, word: str) -> None:
+            self.name, self.fingerprint = f"always {word}", word
+
+        def answer(self, queries: Sequence[Any]) -> list[Any]:
+            return [Answer(self.fingerprint) for _ in queries]
+
+    for word in ("cats", "dogs"):
+        pfungst.examine(Always(word), str(tmp_path / "data.jsonl"), ["control"], runs / word)
+    shutil.copytree(runs / "cats", runs / "cats again")
+    (runs / "cats again" / "findings.json").write_text("{")
+    site = Site(WebSettings((runs,)))
+    try:
+        first, again, other = site.runs.all()
+        cats, dogs = (runs_page(site)["runs"][place].player for place in (0, 2))
+        apart = [f"{cats} · cats", f"{cats} · cats again"]
+        page = site.render("runs.html", **runs_page(site))
+        assert page.count('<span class="note">cats</span>') == page.count('<span class="note">cats again</span>') == 1
+        assert f"{', '.join([*apart, dogs])}</span>" in page, "side by side"
+        several = answers_page(site, [], Wanted())
+        assert [several["names"][run.id] for run in (first, again, other)] == [*apart, dogs]
+        told = site.render("answers.html", **several)
+        assert "cats again: Its findings.json cannot be read: `pfungst rescore` makes it anew." in told
+        beside = example_page(site, first, "q", Wanted(), beside=[again.id])
+        assert list(beside["names"].values()) == apart
+    finally:
+        site.close()
+
+
 def test_a_run_without_findings_shows_answers_so_far(served: Served, made_runs: Path) -> None:
     import shutil
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -36,6 +37,15 @@ class RunCard:
     @property
     def card(self) -> dict[str, dict[str, Any]]:
         return {one["probe"]: one for one in self.findings}
+
+
+def told_apart(cards: Iterable[RunCard]) -> dict[str, str]:
+    """Names of runs by their ids: the player, and the folder too where another folder has the same player."""
+    folders: dict[str, set[str]] = {}
+    cards = list(cards)
+    for card in cards:
+        folders.setdefault(card.player, set()).add(card.name)
+    return {card.id: f"{card.player} · {card.name}" if len(folders[card.player]) > 1 else card.player for card in cards}
 
 
 def card_of(site: Site, run: RunFolder) -> RunCard:
@@ -81,4 +91,4 @@ def _read_findings(run: RunFolder, size: int, modified: int) -> tuple[tuple[dict
         unread = json.loads((run.path / run.read_as("findings.json")).read_bytes()).get("unread") or {}
         return tuple(found), "", sum(int(count) for count in unread.values())
     except (PfungstError, ValueError, TypeError, AttributeError, RecursionError):
-        return (), "Its findings.json cannot be read.", 0
+        return (), "Its findings.json cannot be read: `pfungst rescore` makes it anew.", 0

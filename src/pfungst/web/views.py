@@ -15,7 +15,7 @@ from pfungst.core import PfungstError
 from pfungst.report.answers import removing_probes
 from pfungst.report.plots import draw
 from pfungst.report.summary import draw_narrow, draw_wide, summary_rows, verdict
-from pfungst.web.cards import RunCard, card_of
+from pfungst.web.cards import RunCard, card_of, told_apart
 from pfungst.web.moves import moved_scene
 from pfungst.web.narrow import CODED
 from pfungst.web.reading import FLIPS, LOST
@@ -37,13 +37,15 @@ def runs_page(site: Site) -> dict[str, Any]:
     for card in cards:
         if card.fingerprint and card.answers and not card.label:
             same.setdefault(card.fingerprint, []).append(card)
+    names = told_apart(cards)
     sets = [
-        {"data": some[0].data, "ids": [card.id for card in some], "names": [card.player for card in some]}
+        {"data": some[0].data, "ids": [card.id for card in some], "names": [names[card.id] for card in some]}
         for some in same.values()
         if len(some) > 1
     ]
-    return {"here": "runs", "runs": cards, "probes": probes, "sets": sets, "home": site.settings.home.name,
-            "answers": sum(card.answers for card in cards if not card.label)}  # fmt: skip
+    alike = {card.id for card in cards if names[card.id] != card.player}
+    return {"here": "runs", "runs": cards, "alike": alike, "probes": probes, "sets": sets,
+            "home": site.settings.home.name, "answers": sum(card.answers for card in cards if not card.label)}  # fmt: skip
 
 
 def run_page(site: Site, run: RunFolder) -> dict[str, Any]:
@@ -143,13 +145,13 @@ def answers_page(site: Site, ids: Sequence[str], wanted: Wanted, limited: int = 
         "runs": list(cards.values()),
         "chosen": [cards[run.id] for run in chosen],
         "ids": [run.id for run in chosen] if ids else [],
-        "names": {id_: card.player for id_, card in cards.items()},
+        "names": told_apart(cards.values()),
         "wanted": wanted,
         "page": page,
         "last": last,
         "limited": limited * PAGE if 0 < limited * PAGE < page.total else 0,
         "heading": ", ".join(word for word in words if word).capitalize() or "Answers",
-        "problems": [cards[run.id].problem for run in chosen if cards[run.id].problem],
+        "problems": [(cards[run.id].name, cards[run.id].problem) for run in chosen if cards[run.id].problem],
         "options": _options(site, chosen, wanted),
         "back": wanted.query(page=wanted.page),
         "beside": _beside([run.id for run in chosen] if ids and not site.links.static else []),
@@ -224,7 +226,8 @@ def example_page(
     first = min(rows, key=lambda row: (row["probe"] != "control", row["place"], row["number"]))
     return {
         "here": "example", "run": card, "id": example_id, "first": first,
-        "probes": probes, "columns": [one for one, _ in columns], "others": [card_of(site, one) for one in others],
+        "probes": probes, "columns": [one for one, _ in columns],
+        "names": told_apart(one for one, _ in columns), "others": [card_of(site, one) for one in others],
         "beside": [one.id for one in chosen],
         "listed": listed, "at": at,
         "back": wanted.query(page=wanted.page), "before": before, "after": after,
