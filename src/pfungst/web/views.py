@@ -45,7 +45,8 @@ def runs_page(site: Site) -> dict[str, Any]:
     ]
     alike = {card.id for card in cards if names[card.id] != card.player}
     return {"here": "runs", "runs": cards, "alike": alike, "probes": probes, "sets": sets,
-            "home": site.settings.home.name, "answers": sum(card.answers for card in cards if not card.label)}  # fmt: skip
+            "home": site.settings.home.name,
+            "answers": sum(card.answers for card in cards if not card.label)}  # fmt: skip
 
 
 def run_page(site: Site, run: RunFolder) -> dict[str, Any]:
