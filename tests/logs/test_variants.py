@@ -63,7 +63,17 @@ def test_losses_without_options_find_them_in_the_data_set(tmp_path: Path) -> Non
         data=lines(tmp_path / "questions.jsonl", questions), data_options={"images": "none"},
     )  # fmt: skip
     clean = run.findings[0].clean
-    assert clean is not None and (clean.value, clean.n) == (0.5, 2)
+    assert clean is not None and (clean.value, clean.n) == (0.5, 2) and not run.notes
+
+
+def test_questions_of_the_data_set_that_the_logs_leave_out_are_counted(tmp_path: Path) -> None:
+    questions = [{"id": n, "question": f"Is it {n}?", "answer": "yes"} for n in range(5)]
+    rows = [{"id": n, "response": "yes"} for n in range(2)]
+    run = import_logs(
+        lines(tmp_path / "a.jsonl", rows), tmp_path / "run", data=lines(tmp_path / "questions.jsonl", questions),
+        data_options={"images": "none"},
+    )  # fmt: skip
+    assert run.notes == ("3 of 5 questions of questions are not in the logs.",)
 
 
 def test_targets_of_a_test_split_are_not_the_answer_none(tmp_path: Path) -> None:
@@ -176,3 +186,42 @@ def test_several_replies_in_one_row_are_never_taken_for_one(tmp_path: Path) -> N
     for column in ("response", "responses"):
         with pytest.raises(DataError, match="there are 2 replies in one row"):
             read_log(lines(tmp_path / "a.jsonl", [{"id": 1, "answer": "red", column: ["red", "blue"]}]))
+
+
+# --- batch APIs -------------------------------------------------------------------------------------------------------
+
+
+def answered(body: dict[str, Any], status: int = 200) -> dict[str, Any]:
+    return {"id": "batch_req_1", "response": {"status_code": status, "request_id": "r", "body": body}, "error": None}
+
+
+def test_results_of_batch_apis_are_replies_by_the_id_that_the_user_gave(tmp_path: Path) -> None:
+    chat = {
+        "model": "gpt", "choices": [{"message": {"content": "red"}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 9, "completion_tokens": 1},
+    }  # fmt: skip
+    refused = {"choices": [{"message": {"content": None, "refusal": "I cannot."}}]}
+    thought = {"type": "reasoning", "summary": []}
+    responses = {
+        "output": [thought, {"type": "message", "content": [{"type": "output_text", "text": "blue"}]}],
+        "usage": {"input_tokens": 8, "output_tokens": 2}, "status": "completed",
+    }  # fmt: skip
+    rows = [
+        {"custom_id": "q1", **answered(chat)},
+        {"custom_id": "q2", **answered(refused)},
+        {"custom_id": "q3", **answered(responses)},
+        {"custom_id": "q4", **answered({"error": {"message": "too long"}}, 400)},
+        {"custom_id": "q5", "response": None, "error": {"code": "batch_expired"}},
+    ]
+    log = read_log(lines(tmp_path / "output.jsonl", rows))
+    wanted = [("q1", "red"), ("q2", "I cannot."), ("q3", "blue"), ("q4", None), ("q5", None)]
+    assert (log.format, log.about.model, said(log.records), log.failed) == ("batch", "gpt", wanted, 2)
+    assert [(one.input_tokens, one.output_tokens) for one in log.records[:3]] == [(9, 1), (None, None), (8, 2)]
+
+    message = {"model": "claude", "content": [{"type": "text", "text": "green"}], "usage": {"input_tokens": 3}}
+    rows = [
+        {"custom_id": "q1", "result": {"type": "succeeded", "message": message}},
+        {"custom_id": "q2", "result": {"type": "expired"}},
+    ]
+    log = read_log(lines(tmp_path / "results.jsonl", rows))
+    assert (log.about.model, said(log.records)) == ("claude", [("q1", "green"), ("q2", None)])

@@ -35,8 +35,8 @@ def import_logs(
 ) -> None:
     """Turn answers that other tools recorded into a run folder with its report; nobody is asked.
 
-    Reads VQA results, LLaVA answers, lmms-eval, lm-eval, VLMEvalKit, inspect and evalscope logs, and tables whose
-    columns are named: FILE?reply=output&id=qid.
+    Reads VQA results, LLaVA answers, lmms-eval, lm-eval, VLMEvalKit, inspect and evalscope logs, results of the
+    batch APIs of OpenAI and Anthropic, and tables whose columns are named: FILE?reply=output&id=qid.
     """
     from pfungst.importing import import_logs as run_import
 

@@ -100,6 +100,8 @@ def group(
                     "Name a column that tells them apart: --by COLUMN, or ids that do: ?id=COLUMN.",
                 )
             found[key][condition] = (record, example)
+    if data is not None and len(found) < len(data):
+        notes.append(f"{len(data) - len(found):,} of {len(data):,} questions of {data.name} are not in the logs.")
     names = _ordered(list(conditions), clean)
     notes += _same_questions(names, found)
     repeats = tuple(names[1:]) if by == "epoch" else ()

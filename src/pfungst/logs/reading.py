@@ -29,6 +29,7 @@ LOGS = Registry(
         "vlmevalkit": "pfungst.logs.vlmevalkit:VlmEvalKit",
         "inspect": "pfungst.logs.inspect_ai:Inspect",
         "evalscope": "pfungst.logs.evalscope:EvalScope",
+        "batch": "pfungst.logs.batch:Batch",
         "table": "pfungst.logs.table:TableLog",
     },
 )

@@ -16,7 +16,8 @@ class RecordedPlayer:
     """Gives the answers of a file to the examples of a data set.
 
     The file is anything that `pfungst.logs.read_log` reads: official VQA results, LLaVA answers, lmms-eval, lm-eval,
-    VLMEvalKit, inspect or evalscope logs, or a table whose columns are named: `FILE?reply=output&id=qid`.
+    VLMEvalKit, inspect or evalscope logs, results of a batch API, or a table whose columns are named:
+    `FILE?reply=output&id=qid`.
 
     Answers go by id: two questions of the same words about the same image keep their own. A query is answered only if
     it is the example as it stands: same question, image and choices. A disturbed question has no recorded answer, so
