@@ -17,6 +17,7 @@ import pfungst
 from pfungst.core import Answer
 from pfungst.core.progress import PROGRESS_FILE
 from pfungst.report.answers import Chosen, answers
+from tests.conftest import png
 from tests.web.conftest import HOSTILE, Served
 
 Find = Callable[[str], str]
@@ -214,6 +215,29 @@ def test_runs_of_one_player_are_told_apart_by_their_folders(tmp_path: Path, cach
         assert "cats again: Its findings.json cannot be read: `pfungst rescore` makes it anew." in told
         beside = example_page(site, first, "q", Wanted(), beside=[again.id])
         assert list(beside["names"].values()) == apart
+    finally:
+        site.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"), [({}, "None of its images was found"), ({"images": "none"}, "of this run has no images")]
+)
+def test_images_that_were_moved_are_not_taken_for_a_data_set_without(
+    tmp_path: Path, cache: None, options: dict[str, Any], told: str
+) -> None:
+    from pfungst.web import WebSettings
+    from pfungst.web.site import Site
+    from pfungst.web.views import example_page
+    from pfungst.web.wanted import Wanted
+
+    (tmp_path / "a.png").write_bytes(png(0).read())
+    (tmp_path / "data.jsonl").write_text('{"id": "q", "question": "Which?", "answer": "cats", "image": "a.png"}\n')
+    pfungst.examine("oracle", str(tmp_path / "data.jsonl"), ["control"], tmp_path / "run", data_options=options)
+    (tmp_path / "a.png").unlink()
+    site = Site(WebSettings((tmp_path / "run",)))
+    try:
+        page = example_page(site, site.runs.all()[0], "q", Wanted())
+        assert not page["has_image"] and told in page["no_image"]
     finally:
         site.close()
 

@@ -71,7 +71,13 @@ class Pictures:
             data = self.data(run)
         except PfungstError as error:
             return str(error)
-        return "" if any(example.image is not None for example in data) else "The data set of this run has no images."
+        if any(example.image is not None for example in data):
+            return ""
+        about = run.config()["data"]
+        wanted = (about.get("options") or {}).get("images") != "none" and "images=none" not in str(about.get("spec"))
+        if wanted and any(example.image_id for example in data):
+            return "None of its images was found. If they were moved, put them back and start again."
+        return "The data set of this run has no images."
 
     def image(self, run: RunFolder, example_id: str) -> Image:
         example = self.example(run, example_id)
