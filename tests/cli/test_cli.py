@@ -220,6 +220,22 @@ def test_no_number_option_takes_what_is_too_small():
     assert open_ended == ["examine --limit", "examine --precision", "compare --margin"]
 
 
+def test_a_report_without_images_says_that_they_were_not_found(folder, pfungst, capsys):
+    from pfungst.api import load_again, lost_images
+    from pfungst.cli.examine import data_of
+    from pfungst.core import read_config
+
+    pfungst("examine", "mine:answer", "-d", "data.jsonl", "-p", "control", "-o", "run")
+    config = read_config(folder / "run")
+    assert data_of(folder / "run", config, "lost") is not None and capsys.readouterr().err == ""
+    for image in folder.glob("*.png"):
+        image.unlink()
+    assert data_of(folder / "run", config, "lost") is not None
+    assert capsys.readouterr().err == "pfungst: lost: none of those of data was found. Were they moved?\n"
+    without = {**config, "data": {**config["data"], "options": {"images": "none"}}}
+    assert not lost_images(load_again(without, folder / "run"), without)
+
+
 def test_what_was_not_read_is_told_and_a_field_of_json(folder, pfungst):
     (folder / "sets").mkdir()
     for split in ("train", "val"):

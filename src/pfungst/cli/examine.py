@@ -159,10 +159,13 @@ def data_options(images: Path | None, skip_bad: bool) -> dict[str, Any]:
 def data_of(run: Path, config: Mapping[str, Any], lost: str) -> Dataset | None:
     """The examples of a run; None, and a line that says what is lost by it, where they cannot be had."""
     try:
-        return api.part_again(api.load_again(config, run), config)
+        data = api.part_again(api.load_again(config, run), config)
     except PfungstError as error:
         print(f"pfungst: {lost}: {error}", file=sys.stderr)
         return None
+    if api.lost_images(data, config):
+        print(f"pfungst: {lost}: none of those of {data.name} was found. Were they moved?", file=sys.stderr)
+    return data
 
 
 def print_run(path: Path, as_json: bool, label: str = "") -> None:

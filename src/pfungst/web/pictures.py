@@ -14,7 +14,7 @@ from typing import Any
 
 import PIL.Image
 
-from pfungst.api import load_again, part_again
+from pfungst.api import load_again, lost_images, part_again
 from pfungst.core import BytesImage, DataError, Dataset, Example, Image, PfungstError
 from pfungst.core.images import as_rgb
 from pfungst.web.runs import NotHere, RunFolder
@@ -73,9 +73,7 @@ class Pictures:
             return str(error)
         if any(example.image is not None for example in data):
             return ""
-        about = run.config()["data"]
-        wanted = (about.get("options") or {}).get("images") != "none" and "images=none" not in str(about.get("spec"))
-        if wanted and any(example.image_id for example in data):
+        if lost_images(data, run.config()):
             return "None of its images was found. If they were moved, put them back and start again."
         return "The data set of this run has no images."
 
