@@ -136,6 +136,23 @@ def test_metadata_of_any_kind_does_not_end_an_import(tmp_path: Path) -> None:
     assert (record.question_type, record.image_id, record.condition) == ("color, count", "", "")
 
 
+def test_epochs_of_several_files_are_conditions_and_those_of_the_clean_one_repetitions(tmp_path: Path) -> None:
+    def epochs(name: str, *replies: str) -> Path:
+        samples = [{"id": 1, "epoch": n, "target": "a", "output": output(said)} for n, said in enumerate(replies, 1)]
+        return inspect_log(tmp_path / f"{name}.json", *samples, *({**one, "id": 2} for one in samples))
+
+    run = import_logs([epochs("noisy", "a", "b"), epochs("clean", "a", "a")], tmp_path / "run")
+    (found,) = run.findings
+    rows = {row.condition: row.value for row in found.rows if row.name == "accuracy"}
+    assert rows == {
+        "clean": 1,
+        "noisy": 1,
+        "noisy, epoch 2": 0,
+        "clean, epoch 2": 1,
+        "mean of the other conditions": 0.5,
+    }
+
+
 def test_a_log_without_samples_says_so(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there are no answers in this file"):
         read_log(inspect_log(tmp_path / "a.json"))

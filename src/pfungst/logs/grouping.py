@@ -104,7 +104,7 @@ def group(
         notes.append(f"{len(data) - len(found):,} of {len(data):,} questions of {data.name} are not in the logs.")
     names = _ordered(list(conditions), clean)
     notes += _same_questions(names, found)
-    repeats = tuple(names[1:]) if by == "epoch" else ()
+    repeats = tuple(name for name in names[1:] if by == "epoch" or name.startswith(f"{names[0]}, epoch "))
     # Two models may have answered in another order, or on several GPUs: the same questions make the same data set.
     found = dict(
         sorted(found.items(), key=lambda item: (len(item[0]), item[0]) if item[0].isdigit() else (99, item[0]))
@@ -160,7 +160,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 def _condition(by: str, place: str, record: Record, log: Log) -> str:
     if by in ("file", "folder"):
-        return place
+        return place if not record.take else f"{place}, epoch {record.take + 1}"
     if by in ("circular", "variant"):
         if not record.condition:
             told = "rows of a circular evaluation" if by == "circular" else "variants"
