@@ -167,6 +167,24 @@ def test_an_id_at_two_questions_with_the_same_reply_is_refused(tmp_path: Path) -
         read_log(lines(tmp_path / "a.jsonl", rows))
 
 
+def test_a_question_that_stands_twice_without_an_id_is_refused_even_if_the_reply_is_the_same(tmp_path: Path) -> None:
+    rows = [{"question": "Is there a dog?", "answer": right, "response": "yes"} for right in ("yes", "no")]
+    file = lines(tmp_path / "a.jsonl", rows)
+    with pytest.raises(DataError, match=r"line 2: the question 'Is there a dog\?' stands here a second time.*id=row"):
+        import_logs(file, tmp_path / "run")
+    clean = import_logs(f"{file}?id=row", tmp_path / "run").findings[0].clean
+    assert clean is not None and (clean.value, clean.n) == (0.5, 2)
+
+
+def test_rows_are_counted_alike_in_every_file_whatever_its_cells_hold(tmp_path: Path) -> None:
+    short, long = tmp_path / "short.csv", tmp_path / "long.csv"
+    short.write_text("response,answer\nyes,a\nno,b\n")
+    long.write_text('response,answer\n"yes,\nindeed",a\n\nno,b\n')
+    rows = [{"response": "yes"}, {"response": "no"}]
+    for file in (short, long, lines(tmp_path / "a.jsonl", rows)):
+        assert [record.id for record in read_log(f"{file}?id=row").records] == ["1", "2"]
+
+
 def test_a_number_names_a_choice_in_every_kind_of_table_and_minus_one_names_none(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text(

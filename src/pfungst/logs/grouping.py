@@ -92,6 +92,13 @@ def group(
             key = _key(by, record, example, log)
             conditions.setdefault(condition)
             before = found.setdefault(key, {}).get(condition)
+            if before is not None and not record.id and example is None:
+                raise DataError.at(
+                    log.path,
+                    record.where,
+                    f"the question {key!r:.80} stands here a second time, and there are no ids.",
+                    "Name the column of the ids, or count the rows: ?id=COLUMN or ?id=row.",
+                )
             if before is not None and before[0].reply != record.reply:
                 raise DataError.at(
                     log.path,

@@ -44,6 +44,11 @@ class Source:
         """Of the first rows."""
         return tuple(dict.fromkeys(column for _, row in self.rows[:_LOOKED_AT] for column in row))
 
+    @cached_property
+    def numbers(self) -> Mapping[str, int]:
+        """Position in the file -> number of the row, counted from 1: a cell may run over several lines."""
+        return {where: number for number, (where, _) in enumerate(self.rows, 1)}
+
     @property
     def stem(self) -> str:
         """The name of the file without its endings."""

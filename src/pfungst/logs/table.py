@@ -66,7 +66,7 @@ class TableLog(LogFormat):
             reply = ""  # the model said nothing, which is not the same as a request that failed
         confidence = cells.number(self._get(row, "confidence"))
         return Record(
-            self._id(row, where),
+            self._id(row, where, source),
             _reply(reply),
             where,
             cells.optional(self._get(row, "question"), "the question"),
@@ -102,11 +102,11 @@ class TableLog(LogFormat):
         inside = lettered_options(value)
         return inside or tuple(part.strip() for part in value.split("|")), bool(inside)
 
-    def _id(self, row: Mapping[str, Any], where: str) -> str:
+    def _id(self, row: Mapping[str, Any], where: str, source: Source) -> str:
         column = self.set.get("id", "")
         if column and column not in row:
             if column == "row":
-                return where.rpartition(" ")[2]
+                return str(source.numbers[where])
             if "+" in column:
                 return "_".join(cells.identifier(row.get(part), part) for part in column.split("+"))
         value = self._get(row, "id")
