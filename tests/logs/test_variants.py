@@ -176,6 +176,24 @@ def test_a_question_that_stands_twice_without_an_id_is_refused_even_if_the_reply
     assert clean is not None and (clean.value, clean.n) == (0.5, 2)
 
 
+def test_a_quotation_mark_that_is_only_text_does_not_swallow_the_rows_behind_it(tmp_path: Path) -> None:
+    file = tmp_path / "a.tsv"
+    file.write_text('id\tanswer\tresponse\n1\tx\t"open\n2\ty\tsaid "y"\n3\tz\t"z"\n4\tz\tz\n')
+    assert said(read_log(file).records) == [("1", '"open'), ("2", 'said "y"'), ("3", '"z"'), ("4", "z")]
+    file.write_text('id\tanswer\tresponse\n1\tx\t"two\nlines"\n2\ty\ty\n')
+    assert said(read_log(file).records) == [("1", "two\nlines"), ("2", "y")]
+
+
+def test_rows_by_id_and_columns_as_pandas_writes_them_are_tables(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    for indent in (None, 2):
+        file.write_text(json.dumps({"q1": {"answer": "x", "response": "x"}, "q2": {"response": "y"}}, indent=indent))
+        assert said(read_log(file).records) == [("q1", "x"), ("q2", "y")]
+        columns = {"qid": {"0": 7, "1": 8}, "answer": {"0": "x", "1": "y"}, "response": {"0": "x", "1": "z"}}
+        file.write_text(json.dumps(columns, indent=indent))
+        assert [(one.id, one.reply, one.target) for one in read_log(file).records] == [("7", "x", "x"), ("8", "z", "y")]
+
+
 def test_rows_are_counted_alike_in_every_file_whatever_its_cells_hold(tmp_path: Path) -> None:
     short, long = tmp_path / "short.csv", tmp_path / "long.csv"
     short.write_text("response,answer\nyes,a\nno,b\n")

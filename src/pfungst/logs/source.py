@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pfungst.core import DataError
 from pfungst.data.files import BOMB_FLOOR, BOMB_RATIO, File
@@ -25,6 +25,8 @@ Row = tuple[str, Mapping[str, Any]]
 MAX_CELL = 64 << 20
 _LOOKED_AT = 50
 """Rows whose columns decide which format a file has."""
+_ID = {"id", "question_id", "questionId", "index", "qid"}
+"""Columns that name a question; where a row has none, its key does."""
 _LISTS = ("samples", "logs", "records", "results", "predictions", "answers", "data")
 """Lists that hold the records of a JSON object, in this order."""
 
@@ -130,7 +132,11 @@ def _lines(path: Path, text: str) -> list[Row] | None:
         if len(lines) > 1 and _is_json(lines[1][1]):
             _parse(path, f"line {lines[0][0]}", lines[0][1])
         return None
-    if len(lines) == 1 and isinstance(value, dict) and (_inner(value) or _by_id(value) or value.get("samples") == []):
+    if (
+        len(lines) == 1
+        and isinstance(value, dict)
+        and any(test(value) for test in (_inner, _by_id, _no_samples, _nested))
+    ):
         return None
     return [_row(path, f"line {number}", _parse(path, f"line {number}", line)) for number, line in lines]
 
@@ -150,7 +156,31 @@ def _unfold(path: Path, value: Mapping[str, Any]) -> tuple[Mapping[str, Any], li
     if _by_id(value):
         return {}, [(f"record {number}", {"question_id": key, "answer": said}) for number, (key, said) in
                     enumerate(value.items(), 1)]  # fmt: skip
-    return {}, [("record 1", value)] if value and value.get("samples") != [] else []
+    if _nested(value):
+        rows = _turned(value) if all(_is_rows(one) for one in value.values()) else value
+        return {}, [(f"record {number}", row if _ID & set(row) else {"id": key, **row}) for number, (key, row) in
+                    enumerate(rows.items(), 1)]  # fmt: skip
+    return {}, [("record 1", value)] if value and not _no_samples(value) else []
+
+
+def _no_samples(value: Mapping[str, Any]) -> bool:
+    """An inspect log without samples."""
+    return value.get("samples") == []
+
+
+def _nested(value: Mapping[str, Any]) -> bool:
+    """An object of objects: rows by id, `{"q1": {"response": "red"}}`, or columns as pandas writes them."""
+    return bool(value) and all(isinstance(one, dict) and one for one in value.values())
+
+
+def _is_rows(column: Mapping[str, Any]) -> bool:
+    return list(column) == [str(number) for number in range(len(column))]
+
+
+def _turned(columns: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
+    """Columns of rows, `{"response": {"0": "red"}}`, as rows of columns."""
+    numbers = dict.fromkeys(number for column in columns.values() for number in column)
+    return {number: {name: column.get(number) for name, column in columns.items()} for number in numbers}
 
 
 def _inner(value: Mapping[str, Any]) -> str:
@@ -187,12 +217,19 @@ def _row(path: Path, where: str, value: Any) -> Row:
 def _cells(path: Path, text: str) -> Iterator[Row]:
     between = delimiter(text.partition("\n")[0], File(path).suffix)
     csv.field_size_limit(MAX_CELL)  # a prediction or a picture in base64 may be megabytes long
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=between)
+    table = _read_cells(path, text, between, csv.QUOTE_MINIMAL)
+    if between == "\t" and any("\t" in cell and "\n" in cell for _, row in table for cell in row):
+        # Nobody quotes such a cell: a quotation mark that is only text has swallowed the rows behind it.
+        table = _read_cells(path, text, between, csv.QUOTE_NONE)
+    yield from named_rows(path, table)
+
+
+def _read_cells(path: Path, text: str, between: str, quoting: Literal[0, 3]) -> list[tuple[str, list[str]]]:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=between, quoting=quoting)
     try:
-        table = [(f"line {reader.line_num}", cells) for cells in reader if any(cells)]
+        return [(f"line {reader.line_num}", cells) for cells in reader if any(cells)]
     except csv.Error as error:
         raise DataError.at(path, f"line {reader.line_num}", f"the row cannot be read ({error}).") from error
-    yield from named_rows(path, table)
 
 
 def named_rows(path: Path, table: Sequence[tuple[str, Sequence[Any]]]) -> Iterator[Row]:
