@@ -111,3 +111,9 @@ def test_without_the_extra_a_sentence_says_what_to_install(tmp_path: Path) -> No
     assert "pip install 'pfungst[study]'" in said.stderr
     assert "Traceback" not in said.stderr
     assert said.returncode == 1
+
+
+def test_the_commands_it_prints_can_be_pasted(tmp_path: Path, questions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    told = CliRunner().invoke(app, ["study", "new", "withheld", "-d", str(questions), "--limit", "3", "-o", "my study"])
+    assert "pfungst study workers 'my study' --add" in told.output and "pfungst study serve 'my study'" in told.output

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import html
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 from pfungst.core import PfungstError
+from pfungst.core.progress import PROGRESS_FILE
 from pfungst.web import bundle
 
 
@@ -49,3 +51,15 @@ def test_a_folder_with_other_files_is_left_alone(made_runs: Path, tmp_path: Path
         bundle([made_runs], tmp_path)
     with pytest.raises(PfungstError, match="no run"):
         bundle([tmp_path], tmp_path / "new")
+
+
+def test_nothing_goes_on_in_a_copy(made_runs: Path, tmp_path: Path) -> None:
+    run = tmp_path / "runs" / "half"
+    run.mkdir(parents=True)
+    for name in ("exam.json", "answers.sqlite"):
+        shutil.copy(made_runs / "prior" / name, run / name)
+    (run / PROGRESS_FILE).write_text('{"what": "asking", "done": 3, "total": 7}')
+    bundle([run], tmp_path / "site")
+    for page in (tmp_path / "site").glob("*.html"):
+        assert "running" not in page.read_text() and "asking" not in page.read_text()
+    assert "unfinished" in (tmp_path / "site" / "index.html").read_text()

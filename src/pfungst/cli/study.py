@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -67,7 +68,8 @@ def new(
                          progress=progress)  # fmt: skip
     made.study.close()
     notes = [f"Note: {note}" for note in made.notes]
-    after = f"Next: pfungst study workers {out} --add {made.workers}; pfungst study serve {out}"
+    folder = shlex.quote(str(out))
+    after = f"Next: pfungst study workers {folder} --add {made.workers}; pfungst study serve {folder}"
     told = {"folder": out, "items": made.items, "notes": made.notes}
     tell(told, [f"{out}: {made.items} items.", *notes, after], as_json)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -181,7 +182,7 @@ def train(
         f"n = {card['n']}) on {'the validation data' if validation else 'held-out images'}; "
         f"{card['parameters']:,} parameters, {card['steps']} steps."
     )
-    print(f"\n{folder}\npfungst examine zoo:{folder}")
+    print(f"\n{folder}\npfungst examine {shlex.quote(f'zoo:{folder}')}")
 
 
 def train_encoder(

@@ -71,8 +71,8 @@ def _card(site: Site, run: RunFolder) -> RunCard:
     findings, problem, unread = _findings(run)
     problem = " ".join(part for part in (problem, site.index.problem(run)) if part)
     count = sum(facet.count for facet in facets)
-    return RunCard(run.id, run.name, player, about[0], about[1], about[2], about[3], state_of(run), count, unread,
-                   findings, problem, run.label)  # fmt: skip
+    return RunCard(run.id, run.name, player, about[0], about[1], about[2], about[3],
+                   state_of(run, live=not site.links.static), count, unread, findings, problem, run.label)  # fmt: skip
 
 
 def _findings(run: RunFolder) -> tuple[tuple[dict[str, Any], ...], str, int]:

@@ -112,10 +112,10 @@ class Runs:
         self._at = -1e9
 
 
-def state_of(run: RunFolder) -> State:
-    """How far a run is, from the files that an exam keeps."""
+def state_of(run: RunFolder, live: bool = True) -> State:
+    """How far a run is, from the files that an exam keeps. Not live: for a copy, in which nothing goes on."""
     finished = run.file(run.read_as("findings.json")) is not None
-    told = None if run.label else run.file(PROGRESS_FILE)
+    told = None if run.label or not live else run.file(PROGRESS_FILE)
     if told is None:
         return State("finished" if finished else "unfinished")
     try:
