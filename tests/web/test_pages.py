@@ -205,7 +205,7 @@ def test_runs_of_one_player_are_told_apart_by_their_folders(tmp_path: Path, cach
     try:
         first, again, other = site.runs.all()
         cats, dogs = (runs_page(site)["runs"][place].player for place in (0, 2))
-        apart = [f"{cats} · cats", f"{cats} · cats again"]
+        apart = [f"{cats} (cats)", f"{cats} (cats again)"]
         page = site.render("runs.html", **runs_page(site))
         assert page.count('<span class="note">cats</span>') == page.count('<span class="note">cats again</span>') == 1
         assert f"{', '.join([*apart, dogs])}</span>" in page, "side by side"

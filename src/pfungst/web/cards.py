@@ -45,7 +45,7 @@ def told_apart(cards: Iterable[RunCard]) -> dict[str, str]:
     cards = list(cards)
     for card in cards:
         folders.setdefault(card.player, set()).add(card.name)
-    return {card.id: f"{card.player} · {card.name}" if len(folders[card.player]) > 1 else card.player for card in cards}
+    return {card.id: f"{card.player} ({card.name})" if len(folders[card.player]) > 1 else card.player for card in cards}
 
 
 def card_of(site: Site, run: RunFolder) -> RunCard:
