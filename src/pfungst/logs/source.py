@@ -157,9 +157,9 @@ def _unfold(path: Path, value: Mapping[str, Any]) -> tuple[Mapping[str, Any], li
         return {}, [(f"record {number}", {"question_id": key, "answer": said}) for number, (key, said) in
                     enumerate(value.items(), 1)]  # fmt: skip
     if _nested(value):
-        rows = _turned(value) if all(_is_rows(one) for one in value.values()) else value
-        return {}, [(f"record {number}", row if _ID & set(row) else {"id": key, **row}) for number, (key, row) in
-                    enumerate(rows.items(), 1)]  # fmt: skip
+        by_key = _turned(value) if all(_is_rows(one) for one in value.values()) else value
+        named = [row if _ID & set(row) else {"id": key, **row} for key, row in by_key.items()]
+        return {}, [(f"record {number}", row) for number, row in enumerate(named, 1)]
     return {}, [("record 1", value)] if value and not _no_samples(value) else []
 
 
