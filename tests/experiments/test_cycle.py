@@ -144,7 +144,7 @@ def test_a_study_runs_goes_on_and_tells(prepared: Prepared, tmp_path: Path) -> N
     table = tables(result)[0]
     assert table.rows[3][:3] == ("butd", "+ Gating", 2)
     assert table.rows[3][9] == f"{100 * full['CS(4)']['value']:.2f}" and table.rows[0][10] == ""
-    with pytest.raises(DataError, match=r"other settings \(fit was"):
+    with pytest.raises(DataError, match=r"other settings \(fit.steps was"):
         study(prepared, tmp_path, dataclasses.replace(TINY, fit=FitConfig(steps=5, batch=8)))
 
 

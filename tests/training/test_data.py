@@ -11,7 +11,7 @@ import PIL.Image
 import pytest
 import torch
 
-from pfungst.core import BytesImage, DataError, Dataset, Example, NamedImage
+from pfungst.core import BytesImage, DataError, Dataset, Example, FileImage, NamedImage
 from pfungst.models import Batch, Inputs, Scenes, Vocabulary, build
 from pfungst.models.programs import decode_program
 from pfungst.training import ArrayData, FitConfig, Prepared, prepare, shift, train
@@ -89,6 +89,34 @@ def test_unknown_words_and_answers_of_later_splits_are_marked(tmp_path: Path) ->
     arrays = prepare({"train": first, "val": other}, tmp_path, inputs=SMALL).split("val")
     assert arrays.arrays["answer"].tolist() == [-1]
     assert arrays.arrays["question"][0].tolist() == [1, 0, 0, 0, 0, 0]
+
+
+def test_questions_without_their_picture_are_left_out_and_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    data = squares(6)
+    data = data.subset([dataclasses.replace(one, image=None) if n < 2 else one for n, one in enumerate(data)])
+    with caplog.at_level("INFO", "pfungst"):
+        assert len(prepare({"train": data}, tmp_path, inputs=SMALL).split("train")) == 10
+    assert caplog.messages == ["train: left out 2 of 12 questions, because their images are missing."]
+
+
+def test_other_pictures_of_the_same_questions_are_other_data(tmp_path: Path) -> None:
+    def learn(width: int) -> None:
+        """The data set's fingerprint does not know images."""
+        examples = []
+        for number, one in enumerate(squares(6)):
+            path = tmp_path / f"{one.id}.png"
+            PIL.Image.new("RGB", (width, width), (number, 0, 0)).save(path)
+            examples.append(dataclasses.replace(one, image=FileImage(path)))
+        data = dataclasses.replace(squares(6), examples=examples)
+        prepared = prepare({"train": data}, tmp_path / "arrays", inputs=SMALL, reuse=True)
+        train("film", prepared, tmp_path / "run", config="tiny", fit_config=FitConfig(steps=1, batch=4))
+
+    learn(16)
+    learn(16)
+    with pytest.raises(DataError, match=r"other settings \(images was "):
+        learn(160)
 
 
 def test_missing_pictures_are_told(tmp_path: Path) -> None:

@@ -167,6 +167,20 @@ def test_a_folder_of_other_settings_is_refused(tmp_path: Path) -> None:
         fit(model(), colours(), config=config(steps=5, rate=0.1), out=tmp_path)
 
 
+def test_what_is_other_in_a_setting_of_several_parts_is_named(tmp_path: Path) -> None:
+    fit(
+        model(), colours(), config=config(steps=5), out=tmp_path, settings={"data": {"train": {"name": "a", "n": None}}}
+    )
+    with pytest.raises(DataError, match=r"settings \(data.train.name was 'a', now it is 'b'\)"):
+        fit(
+            model(),
+            colours(),
+            config=config(steps=5),
+            out=tmp_path,
+            settings={"data": {"train": {"name": "b", "n": None}}},
+        )
+
+
 def test_a_damaged_checkpoint_is_told(tmp_path: Path) -> None:
     fit(model(), colours(), config=config(steps=5), out=tmp_path)
     path = tmp_path / "checkpoint.safetensors"

@@ -173,12 +173,15 @@ def claim(
     if path.exists():
         before = {**jsonable(defaults or {}), **read_json(path)}
         for name in sorted({*wanted, *before} - {*free}):
-            if wanted.get(name) != before.get(name):
+            was, now = before.get(name), wanted.get(name)
+            if was != now:
+                while isinstance(was, dict) and isinstance(now, dict):
+                    part = next(key for key in sorted({*was, *now}) if was.get(key, ...) != now.get(key, ...))
+                    name, was, now = f"{name}.{part}", was.get(part), now.get(part)
                 raise DataError.at(
                     path.parent,
                     "",
-                    f"this run was started with other settings ({name} was {before.get(name)!r:.60}, "
-                    f"now it is {wanted.get(name)!r:.60}).",
+                    f"this run was started with other settings ({name} was {was!r:.60}, now it is {now!r:.60}).",
                     "Choose another folder, or delete this one.",
                 )
     write_json(path, wanted)

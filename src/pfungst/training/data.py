@@ -225,6 +225,8 @@ class Prepared:
     """Name -> questions."""
     notes: Mapping[str, Any] = field(default_factory=dict)
     """Where the data come from: name, fingerprint, settings."""
+    images: str = ""
+    """Changes with the names and sizes of the image files; empty where there are none."""
 
     def save(self) -> None:
         write_json(
@@ -235,6 +237,7 @@ class Prepared:
                 "inputs": dataclasses.asdict(self.inputs),
                 "splits": dict(self.splits),
                 "notes": dict(self.notes),
+                **({"images": self.images} if self.images else {}),
             },
         )
 
@@ -244,7 +247,8 @@ class Prepared:
         with reading_record(path, "prepared data", part="description of the data"):
             record = json.loads(path.read_bytes())
             vocabulary = Vocabulary.from_json(record["vocabulary"], str(path))
-            found = cls(Path(folder), vocabulary, Inputs(**record["inputs"]), record["splits"], record["notes"])
+            inputs, images = Inputs(**record["inputs"]), str(record.get("images", ""))
+            found = cls(Path(folder), vocabulary, inputs, record["splits"], record["notes"], images)
         if record.get("format") != FORMAT:
             raise DataError.at(path, "", f"this is format {record.get('format')}; this version reads {FORMAT}.")
         return found

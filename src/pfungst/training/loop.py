@@ -154,7 +154,8 @@ class _Run:
         self.state = State()
         if folder is not None:
             wanted = {**asdict(config), "examples": len(data), **settings}
-            claim(folder / SETTINGS, wanted, free=("seconds",))  # how long it may take changes nothing
+            later = {"images": settings.get("images")}  # runs of earlier versions did not note it
+            claim(folder / SETTINGS, wanted, defaults=later, free=("seconds",))  # how long it may take changes nothing
             if (folder / CHECKPOINT).exists():
                 self.state = load_checkpoint(folder / CHECKPOINT, self.modules, self.optimizer, self.average)
                 if self.state.scaler:

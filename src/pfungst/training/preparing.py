@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import logging
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pfungst.core import DataError, Dataset, Example, Image, NamedImage
+from pfungst.core import DataError, Dataset, Example, FileImage, Image, NamedImage
 from pfungst.core.types import Progress
 from pfungst.models import Inputs, Vocabulary
 from pfungst.models.features import Backbone, FeatureCache, RegionFeatures, get_backbone
@@ -22,6 +24,8 @@ from pfungst.models.programs import encode_program
 from pfungst.models.scene import encode_scenes
 from pfungst.models.vocabulary import plain_answer
 from pfungst.training.data import RECORD, Prepared
+
+log = logging.getLogger("pfungst.training")
 
 _CHUNK = 64
 """Pictures handled at once."""
@@ -47,7 +51,8 @@ def prepare(
 
     The vocabulary is that of the first split unless one is given; later splits may hold words and answers it lacks.
     `inputs` says how images are encoded: `picture="pixels"` resizes them, the name of a backbone takes its features,
-    `none` leaves them out. With `regions` every question's image must have region features. `workers`
+    `none` leaves them out. Questions whose image is missing are left out, and counted in a line of the log. With
+    `regions` every question's image must have region features. `workers`
     processes draw and resize; features are computed, and images of scenes rendered, on `device`. `reuse` takes what
     the folder holds where it was made from the same data in the same way.
     """
@@ -55,6 +60,10 @@ def prepare(
         raise DataError("There is nothing to prepare: give at least one data set.")
     inputs = inputs or Inputs()
     folder = Path(out)
+    looking = inputs.picture != "none" and regions is None
+    if looking:
+        splits = {name: _with_images(name, data) for name, data in splits.items()}
+    files = _files(splits) if looking else ""
     first = next(iter(splits.values()))
     if vocabulary is None:
         vocabulary = Vocabulary.build(
@@ -70,7 +79,8 @@ def prepare(
     }
     if reuse and (folder / RECORD).exists():
         known = Prepared.load(folder)
-        if wanted.items() <= known.notes.items() and (known.inputs, known.vocabulary) == (inputs, vocabulary):
+        same = (known.inputs, known.vocabulary) == (inputs, vocabulary) and known.images in (files, "")
+        if same and wanted.items() <= known.notes.items():
             return known
     backbone = (
         None
@@ -97,9 +107,32 @@ def prepare(
         inputs,
         {name: len(data) for name, data in splits.items()},
         {**wanted, "picture_shape": None if backbone is None else list(backbone.shape)},
+        files,
     )
     result.save()
     return result
+
+
+def _with_images(split: str, data: Dataset) -> Dataset:
+    """Without the questions whose image is missing."""
+    there = [one for one in data if one.image is not None and not isinstance(one.image, NamedImage)]
+    if not there:
+        raise DataError(
+            f"The split {split} has questions whose image was not found, and no others. Say where the images are "
+            "(--images FOLDER), or train a model that reads none."
+        )
+    if len(there) == len(data):
+        return data
+    lost = f"{len(data) - len(there):,} of {len(data):,}"
+    log.info("%s: left out %s questions, because their images are missing.", split, lost)
+    return data.subset(there)
+
+
+def _files(splits: Mapping[str, Dataset]) -> str:
+    """Which image files there are, by name and size: to know others again without reading them all. Empty if none."""
+    seen = dict.fromkeys(one.image.path for data in splits.values() for one in data if isinstance(one.image, FileImage))
+    content = "\n".join(f"{path.name} {path.stat().st_size}" for path in seen)
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16] if seen else ""
 
 
 def _answers(example: Example) -> tuple[str, ...]:
@@ -184,12 +217,6 @@ def _write_pictures(
     progress: Progress | None,
     split: str,
 ) -> None:
-    for image in images:
-        if image is None or isinstance(image, NamedImage):
-            raise DataError(
-                f"The split {split} has questions whose image was not found. Say where the images are "
-                "(--images FOLDER), or train a model that reads none (inputs: picture=none)."
-            )
     there = [image for image in images if image is not None]
     live = isinstance(backbone, LiveBackbone)
     parts = _drawn(there, backbone, workers) if live else _remembered(there, backbone, progress)

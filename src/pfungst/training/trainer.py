@@ -109,6 +109,7 @@ def train(
         "model": name,
         "config": jsonable(chosen),
         "data": jsonable(prepared.notes),
+        **({"images": prepared.images} if prepared.images else {}),
         "split": split,
         "validation": validation,
         "augment": augment,
