@@ -14,7 +14,7 @@ from pfungst.probes.blind import Blind
 from pfungst.probes.control import Control
 from pfungst.report.answers import answers
 from pfungst.report.compare import compare
-from pfungst.report.compare_html import write_comparison
+from pfungst.report.compare_html import verdict, write_comparison
 from pfungst.report.leaderboard import Pair, groups_of, leaderboard
 from tests.conftest import squares
 
@@ -214,6 +214,18 @@ def test_the_command_prints_a_board_and_writes_a_page(tmp_path):
     found = json.loads(CliRunner().invoke(app, ["compare", *paths, "--json"]).stdout)
     assert [one["name"] for one in found["runs"]] == ["a", "b", "c"]
     assert [score["value"] for score in found["columns"][0]["scores"]] == [1, 0.5, 0.25]
+
+
+def test_runs_that_score_the_same_lead_together_and_many_are_not_all_named(tmp_path):
+    data = squares(8, 1)
+    level = [run(tmp_path, name, 8, data) for name in "abcdefgh"]
+    behind = [run(tmp_path, name, 7, data) for name in "ij"]
+    told = verdict(leaderboard([*level, *behind]))
+    assert told.startswith("a, b, c, d, e and 3 others lead with 100.0%")
+    assert "on clean questions, not significantly ahead of i and j." in told and "It has" not in told
+    assert verdict(leaderboard(level[:2])).startswith("a and b lead with 100.0%")
+    assert "ahead" not in verdict(leaderboard(level[:2]))
+    assert verdict(leaderboard([level[0], *behind])).startswith("a leads with 100.0%")
 
 
 @pytest.mark.parametrize("images, told", [(9, True), (10, False)])

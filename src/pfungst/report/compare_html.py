@@ -26,6 +26,8 @@ PER_PAIR = 12
 MOST_CASES = 400
 MOST_PAIRS = 28
 """Pairs in a table; beyond it every run stands against the best one only."""
+MOST_NAMED = 5
+"""Runs named in a sentence."""
 WIDTH, ROW = 640.0, 26.0
 STEPS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """Of the drawing of ranks: its width and the height of a run in pixels, and distances of its grid lines."""
@@ -68,22 +70,36 @@ def verdict(board: Leaderboard) -> str:
     """Who leads, and how surely, in two sentences."""
     names = [run.name for run in board.runs]
     clean = board.columns[0]
-    tied = [names[at] for at in range(len(names)) if at != clean.best and clean.ties_with_best(at)]
+    best = clean.scores[clean.best]
+    level = [at for at, score in enumerate(clean.scores) if at == clean.best or score.value == best.value]
+    tied = [name for at, name in enumerate(names) if at not in level and clean.ties_with_best(at)]
+    verb = "leads" if len(level) == 1 else "lead"
     first = (
-        f"{names[clean.best]} leads with {format_finding(jsonable(clean.scores[clean.best]))} on {clean.name} questions"
+        f"{_few([names[at] for at in level])} {verb} with {format_finding(jsonable(best))} on {clean.name} questions"
     )
-    first += f", not significantly ahead of {join_words(tied)}." if tied else ", significantly ahead of every other."
+    if tied:
+        first += f", not significantly ahead of {_few(tied)}."
+    else:
+        first += ", significantly ahead of every other." if len(level) < len(names) else "."
     disturbed = [one for one in board.columns[1:] if not one.removes and one.probe != "control"]
     if not disturbed:
         return first
     leads = [one.name for one in disturbed if one.best != clean.best and not one.ties_with_best(clean.best)]
     if leads:
         return f"{first} Under {join_words(leads)} another run is significantly better."
+    if len(level) > 1:
+        return f"{first} Under no disturbance is another run significantly better."
     kept = [one.name for one in disturbed if one.best == clean.best]
     told = (
         f"It has the best score under {join_words(kept)} too" if kept else "It has the best score under no disturbance"
     )
     return f"{first} {told}, and under none is another run significantly better."
+
+
+def _few(names: Sequence[str]) -> str:
+    """Names in a sentence; of many the first ones."""
+    rest = len(names) - MOST_NAMED
+    return join_words([*names[:MOST_NAMED], f"{rest} others"] if rest > 1 else names)
 
 
 def too_few(board: Leaderboard) -> str:
