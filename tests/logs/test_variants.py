@@ -158,6 +158,23 @@ def test_a_log_without_samples_says_so(tmp_path: Path) -> None:
         read_log(inspect_log(tmp_path / "a.json"))
 
 
+# --- evalscope --------------------------------------------------------------------------------------------------------
+
+
+def test_repeats_of_evalscope_are_repetitions_of_one_question(tmp_path: Path) -> None:
+    rows = [
+        {
+            "index": index, "input": f"Is it {index // 2}?", "target": "yes",
+            "sample_score": {"score": {"prediction": said, "value": {}}, "sample_id": index, "group_id": index // 2},
+        }
+        for index, said in enumerate(("yes", "no", "no", "no"))
+    ]  # fmt: skip
+    log = read_log(lines(tmp_path / "a.jsonl", [*rows, rows[1]]))
+    assert [(one.id, one.take, one.reply) for one in log.records] == [
+        ("0", 0, "yes"), ("0", 1, "no"), ("1", 0, "no"), ("1", 1, "no"),
+    ]  # fmt: skip
+
+
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
@@ -180,8 +197,9 @@ def test_a_quotation_mark_that_is_only_text_does_not_swallow_the_rows_behind_it(
     file = tmp_path / "a.tsv"
     file.write_text('id\tanswer\tresponse\n1\tx\t"open\n2\ty\tsaid "y"\n3\tz\t"z"\n4\tz\tz\n')
     assert said(read_log(file).records) == [("1", '"open'), ("2", 'said "y"'), ("3", '"z"'), ("4", "z")]
-    file.write_text('id\tanswer\tresponse\n1\tx\t"two\nlines"\n2\ty\ty\n')
-    assert said(read_log(file).records) == [("1", "two\nlines"), ("2", "y")]
+    # VLMEvalKit quotes every cell, and a reply may hold a table.
+    file.write_text('"id"\t"answer"\t"response"\n"1"\t"x"\t"a\tb\nc\td\ne"\n"2"\t"y"\t"y"\n')
+    assert said(read_log(file).records) == [("1", "a\tb\nc\td\ne"), ("2", "y")]
 
 
 def test_rows_by_id_and_columns_as_pandas_writes_them_are_tables(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """evalscope: `predictions/MODEL/*.jsonl`, with the right answers in `reviews/MODEL/*.jsonl` of the same name.
 
-Both files are appended to: the last line of an index counts.
+Both files are appended to: the last line of an index counts. With repeats each has an index of its own; a review names
+their group, which is the row of the data set.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ class EvalScope(LogFormat):
     repeats = "last"
     _found: Mapping[str, Mapping[str, Any]] | None = None
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._takes: dict[int, dict[str, int]] = {}
+
     def claims(self, source: Source) -> float:
         columns = set(source.columns)
         return 0.9 if "index" in columns and columns & {"model_output", "sample_score"} else 0.0
@@ -31,7 +36,12 @@ class EvalScope(LogFormat):
     def record(self, row: Mapping[str, Any], where: str, source: Source) -> Record:
         key = cells.identifier(row.get("index"), "index")
         review = row if "sample_score" in row else self._reviews(source).get(key, {})
-        score = cells.mapping(cells.mapping(review.get("sample_score")).get("score"))
+        judged = cells.mapping(review.get("sample_score"))
+        score = cells.mapping(judged.get("score"))
+        group, take = cells.whole(judged.get("group_id")), 0
+        if group is not None:
+            takes = self._takes.setdefault(group, {})
+            key, take = str(group), takes.setdefault(key, len(takes))
         output = cells.mapping(row.get("model_output"))
         reply, told = said(output)
         reply = reply if output else score.get("prediction")
@@ -48,6 +58,7 @@ class EvalScope(LogFormat):
             answers=() if right is None else (right,),
             target=right,
             row_number=True,
+            take=take,
             metrics=cells.mapping(score.get("value")),
             **told,
         )

@@ -219,8 +219,9 @@ def _cells(path: Path, text: str) -> Iterator[Row]:
     csv.field_size_limit(MAX_CELL)  # a prediction or a picture in base64 may be megabytes long
     table = _read_cells(path, text, between, csv.QUOTE_MINIMAL)
     if between == "\t" and any("\t" in cell and "\n" in cell for _, row in table for cell in row):
-        # Nobody quotes such a cell: a quotation mark that is only text has swallowed the rows behind it.
-        table = _read_cells(path, text, between, csv.QUOTE_NONE)
+        plain = _read_cells(path, text, between, csv.QUOTE_NONE)
+        if len({len(row) for _, row in plain}) == 1:
+            table = plain  # every line is a row: a quotation mark that is only text had swallowed those behind it
     yield from named_rows(path, table)
 
 
