@@ -275,3 +275,20 @@ def test_replies_read_by_different_matchers_are_told(tmp_path):
     pfungst.rescore(runs[1], matcher="lenient")
     done = CliRunner().invoke(app, ["compare", *runs, "--label", "lenient"])
     assert done.exit_code == 0 and "different matchers" not in done.stderr and "0.0% [" in done.stdout
+
+
+def test_the_order_of_runs_does_not_decide_which_images_are_known(tmp_path):
+    def imported(name, **more):
+        file = tmp_path / f"{name}.jsonl"
+        rows = [
+            {"id": n, "answer": "yes", "response": "yes" if n % 3 else name, **dict.fromkeys(more, f"i{n // 4}")}
+            for n in range(40)
+        ]
+        file.write_text("".join(json.dumps(one) + "\n" for one in rows))
+        return pfungst.import_logs(file, tmp_path / name, name=name).path
+
+    with_images, without = imported("yes", image_id=True), imported("no")
+    (one,), (other,) = compare(with_images, without), compare(without, with_images)
+    assert one.difference.clusters == other.difference.clusters == 10 and one.test == other.test
+    for runs in ([with_images, without], [without, with_images]):
+        assert leaderboard(runs).columns[0].scores[0].clusters == 10

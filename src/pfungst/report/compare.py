@@ -9,7 +9,7 @@ from typing import Any
 
 from pfungst.core import PfungstError
 from pfungst.core.stats import Flips, Interval, bootstrap, compare_paired, count_flips, holm
-from pfungst.report.pairing import Compared, read_runs, shared_ids
+from pfungst.report.pairing import Compared, cluster, read_runs, shared_ids
 from pfungst.scores import same_answer
 
 
@@ -64,7 +64,7 @@ def _compare_probe(probe: str, runs: Sequence[Compared], seed: int, skip: str) -
         if probe == "control" and all(_repeats(one, variant, ids) for one in (first, second)):
             continue
         a, b = [first[variant][key] for key in ids], [second[variant][key] for key in ids]
-        clusters = [row["image_id"] or row["example_id"] for row in a]
+        clusters = [cluster(both) for both in zip(a, b, strict=True)]
         scores = ([row["score"] for row in a], [row["score"] for row in b])
         texts = ([row["answer"] for row in a], [row["answer"] for row in b])
         paired = compare_paired(*scores, clusters, seed=seed)

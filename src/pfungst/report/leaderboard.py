@@ -15,7 +15,7 @@ from pfungst.core.stats import Floats, Interval, bootstrap, compare_paired, holm
 from pfungst.core.types import no_progress
 from pfungst.report.answers import removing_probes
 from pfungst.report.findings import read_findings
-from pfungst.report.pairing import Compared, read_runs, shared_ids
+from pfungst.report.pairing import Compared, cluster, read_runs, shared_ids
 
 SIGNIFICANT = 0.05
 
@@ -148,7 +148,7 @@ def column_scores(runs: Sequence[Compared], probe: str, variants: Sequence[str])
         [[np.mean([row[variant][key]["score"] for variant in having]) for key, having in ids.items()] for row in rows],
         np.float64,
     ).reshape(len(runs), len(ids))
-    clusters = [rows[0][having[0]][key]["image_id"] or key for key, having in ids.items()]
+    clusters = [cluster([row[having[0]][key] for row in rows]) for key, having in ids.items()]
     return list(ids), clusters, values
 
 

@@ -133,6 +133,11 @@ def shared_ids(runs: Sequence[Compared], probe: str, variant: str) -> list[str]:
     return ids
 
 
+def cluster(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The image of one example, by the first run that names it: not every log does. Without one the example itself."""
+    return str(next((row["image_id"] for row in rows if row["image_id"]), rows[0]["example_id"]))
+
+
 def _same(targets: Iterable[str | None]) -> bool:
     known = [target for target in targets if target is not None]
     return all(target == known[0] or same_answer(target, known[0]) for target in known[1:])
