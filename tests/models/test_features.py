@@ -188,6 +188,31 @@ def test_npz_regions_are_read_either_way_round(tmp_path: Path) -> None:
     assert np.array_equal(regions.get("b").features, FEATURES)
 
 
+def test_regions_are_found_by_the_number_in_their_name(tmp_path: Path) -> None:
+    """The data set knows an image by its number; many releases name files after those of the images."""
+    for name in ("COCO_val2014_000000000042.jpg.npz", "000000000007.npz", "a_3.npz", "b_3.npz"):
+        np.savez(tmp_path / name, x=FEATURES)
+    regions = load_regions(tmp_path)
+    assert regions.find("42") == "COCO_val2014_000000000042.jpg" and regions.find("7") == "000000000007"
+    assert regions.find("3") is None, "two images have this number"
+
+
+@pytest.mark.parametrize(
+    ("features", "problem"),
+    [
+        (FEATURES[:, :2], r"'b' are \(3, 2\), not \(regions, 4\)"),
+        (FEATURES[:0], r"'b' are \(0, 4\), not"),
+        (FEATURES[0], r"'b' are \(4,\), not"),
+        (np.full_like(FEATURES, np.nan), "'b' hold NaN"),
+    ],
+)
+def test_regions_that_cannot_be_are_told(tmp_path: Path, features: np.ndarray, problem: str) -> None:
+    np.savez(tmp_path / "a.npz", x=FEATURES)
+    np.savez(tmp_path / "b.npz", x=features)
+    with pytest.raises(DataError, match=problem):
+        load_regions(tmp_path).get("b")
+
+
 def test_h5_regions_are_read_without_their_pickle(tmp_path: Path) -> None:
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "r.h5", "w") as file:
@@ -198,6 +223,8 @@ def test_h5_regions_are_read_without_their_pickle(tmp_path: Path) -> None:
     (tmp_path / "ids.json").write_text(json.dumps({"12": 1, "11": 0}))
     regions = load_regions(tmp_path / "r.h5", tmp_path / "ids.json")
     assert np.array_equal(regions.get("12").features, FEATURES + 1)
+    (tmp_path / "ids.json").rename(tmp_path / "r.json")
+    assert np.array_equal(load_regions(tmp_path / "r.h5").get("12").features, FEATURES + 1)
 
 
 def test_other_region_files_are_told(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import torch
 
 from pfungst.core import BytesImage, DataError, Dataset, Example, FileImage, NamedImage
 from pfungst.models import Batch, Inputs, Scenes, Vocabulary, build
+from pfungst.models.features.regions import RegionFeatures, Regions
 from pfungst.models.programs import decode_program
 from pfungst.training import ArrayData, FitConfig, Prepared, prepare, shift, train
 from pfungst.training.augment import shuffle_objects
@@ -117,6 +118,17 @@ def test_other_pictures_of_the_same_questions_are_other_data(tmp_path: Path) -> 
     learn(16)
     with pytest.raises(DataError, match=r"other settings \(images was "):
         learn(160)
+
+
+def test_other_regions_of_the_same_images_are_other_data(tmp_path: Path) -> None:
+    found = []
+    for value in (1.0, 1.0, 2.0):
+        regions = RegionFeatures(
+            3, {f"picture {n}": n for n in range(6)}, lambda n, v=value: Regions(np.full((2, 3), v))
+        )
+        found.append(prepare({"train": squares(6)}, tmp_path, inputs=SMALL, regions=regions, reuse=True).images)
+    assert found[0] == found[1] != found[2]
+    assert float(Prepared.load(tmp_path).split("train").arrays["regions"][0, 0, 0]) == 2.0
 
 
 def test_missing_pictures_are_told(tmp_path: Path) -> None:

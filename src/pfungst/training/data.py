@@ -226,7 +226,7 @@ class Prepared:
     notes: Mapping[str, Any] = field(default_factory=dict)
     """Where the data come from: name, fingerprint, settings."""
     images: str = ""
-    """Changes with the names and sizes of the image files; empty where there are none."""
+    """Changes with the names and sizes of the image files, or with the region features; empty where there are none."""
 
     def save(self) -> None:
         write_json(

@@ -63,7 +63,7 @@ def prepare(
     looking = inputs.picture != "none" and regions is None
     if looking:
         splits = {name: _with_images(name, data) for name, data in splits.items()}
-    files = _files(splits) if looking else ""
+    files = _files(splits) if looking else "" if regions is None else _first(splits, regions)
     first = next(iter(splits.values()))
     if vocabulary is None:
         vocabulary = Vocabulary.build(
@@ -133,6 +133,12 @@ def _files(splits: Mapping[str, Dataset]) -> str:
     seen = dict.fromkeys(one.image.path for data in splits.values() for one in data if isinstance(one.image, FileImage))
     content = "\n".join(f"{path.name} {path.stat().st_size}" for path in seen)
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16] if seen else ""
+
+
+def _first(splits: Mapping[str, Dataset], regions: RegionFeatures) -> str:
+    """The region features of the first image: those of another network are others."""
+    name = next((one.image_id for data in splits.values() for one in data), "")
+    return hashlib.sha256(regions.get(name).features.tobytes()).hexdigest()[:16]
 
 
 def _answers(example: Example) -> tuple[str, ...]:
@@ -252,6 +258,9 @@ def _regions(data: Dataset, rows: NDArray[np.int32], count: int, regions: Region
     for row, one in zip(rows.tolist(), data, strict=True):
         names[row] = names[row] or one.image_id
     found = [regions.get(name).features for name in names]
+    for name, features in zip(names, found, strict=True):
+        if np.abs(features).max() > np.finfo(np.float16).max:
+            raise DataError(f"The region features of the image {name!r} are too large for fp16: scale them down.")
     padded = np.zeros((count, max(map(len, found)), regions.size), np.float16)
     for i, features in enumerate(found):
         padded[i, : len(features)] = features

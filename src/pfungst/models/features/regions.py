@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -45,16 +46,37 @@ class RegionFeatures:
 
     def find(self, image: str) -> str | None:
         """The name under which an image is known: its own, that of its file, or the number in it."""
-        number = re.search(r"(\d+)(?:\.\w+)?$", image)
-        tries = [image, Path(image).name, Path(image).stem, *([str(int(number[1]))] if number else [])]
-        return next((one for one in tries if one in self.names), None)
+        number = _number(image)
+        tries = [image, Path(image).name, Path(image).stem, number]
+        return next((one for one in tries if one in self.names), None) or self._numbers.get(number)
+
+    @cached_property
+    def _numbers(self) -> dict[str, str | None]:
+        """Number in a name -> the name (`42` for COCO_val2014_000000000042.jpg); None where two names have it."""
+        found: dict[str, str | None] = {}
+        for name in self.names:
+            if number := _number(name):
+                found[number] = None if number in found else name
+        return found
 
     def get(self, image: str) -> Regions:
         """The regions of an image, by its name (`COCO_val2014_000000000042.jpg`) or number (`42`)."""
         found = self.find(image)
         if found is None:
             raise DataError(f"There are no region features for the image {image!r}.")
-        return self.read(self.names[found])
+        regions = self.read(self.names[found])
+        shape = regions.features.shape
+        if len(shape) != 2 or not shape[0] or shape[1] != self.size:
+            raise DataError(f"The region features of the image {found!r} are {shape}, not (regions, {self.size}).")
+        if not np.isfinite(regions.features).all():
+            raise DataError(f"The region features of the image {found!r} hold NaN or infinity.")
+        return regions
+
+
+def _number(name: str) -> str:
+    """The number at the end of a name, without zeros before it; empty where there is none."""
+    found = re.search(r"(\d+)(?:\.\w+)?$", name)
+    return str(int(found[1])) if found else ""
 
 
 def load_regions(path: str | Path, ids: Sequence[str | int] | str | Path | None = None) -> RegionFeatures:
@@ -62,7 +84,8 @@ def load_regions(path: str | Path, ids: Sequence[str | int] | str | Path | None 
 
     path: a .tsv file, a folder of .npz files (one per image), or an .h5/.hdf5 file.
     ids: for HDF5, the image of every row: a list, or a JSON file with a list or a table image -> row, where the
-        file itself has none. (Published files come with a pickled index; pickles are never read: write it as JSON.)
+        file itself has none; by default the file of the same name that ends in .json. (Published files come with a
+        pickled index; pickles are never read: write it as JSON.)
     """
     place = Path(path)
     if place.is_dir():
@@ -127,9 +150,11 @@ def _npz(folder: Path) -> RegionFeatures:
         # Some releases store (D, R): features are longer than there are regions.
         if boxes is not None and features.shape[0] != len(boxes) and features.shape[-1] == len(boxes):
             features = features.T
-        return Regions(np.ascontiguousarray(features.reshape(len(features), -1)), boxes)
+        if features.ndim > 2 and features.size:
+            features = features.reshape(len(features), -1)
+        return Regions(np.ascontiguousarray(features), boxes)
 
-    return RegionFeatures(read(next(iter(files.values()))).features.shape[1], files, read)
+    return RegionFeatures(read(next(iter(files.values()))).features.shape[-1], files, read)
 
 
 def _named(path: Path, arrays: Any) -> tuple[Any, Any]:
@@ -162,6 +187,9 @@ def _h5(path: Path, ids: Sequence[str | int] | str | Path | None) -> RegionFeatu
 
 
 def _h5_rows(path: Path, file: Any, ids: Sequence[str | int] | str | Path | None) -> dict[str, int]:
+    beside = path.with_suffix(".json")
+    if ids is None and beside.exists():
+        ids = beside
     listed: Any = ids
     if isinstance(ids, str | Path):
         try:
@@ -174,6 +202,8 @@ def _h5_rows(path: Path, file: Any, ids: Sequence[str | int] | str | Path | None
         known = next((name for name in ("image_ids", "ids", "image_id") if name in file), None)
         if known is None:
             problem = "it does not say which image each row belongs to."
-            raise DataError.at(path, "", problem, "Give `ids`: a JSON list or table.")
+            raise DataError.at(
+                path, "", problem, f"Write that to {beside.name} beside it: a JSON list, or image -> row."
+            )
         listed = [one.decode() if isinstance(one, bytes) else one for one in file[known][:].tolist()]
     return {str(name): row for row, name in enumerate(listed)}
