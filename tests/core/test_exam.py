@@ -122,6 +122,15 @@ def test_a_folder_with_another_players_exam_is_refused(data, tmp_path):
         exam(Parrot(fingerprint="parrot 2"), data, tmp_path).run()
 
 
+def test_a_folder_in_which_nothing_was_answered_is_free_for_another_player(data, tmp_path):
+    with pytest.raises(PlayerError, match="out of seed"):
+        exam(Parrot(break_at=0), data, tmp_path).run()
+    exam(Parrot(fingerprint="parrot 2"), data, tmp_path).run()
+    assert json.loads((tmp_path / "exam.json").read_text())["player"]["fingerprint"] == "parrot 2"
+    with pytest.raises(PfungstError, match="holds the exam of another player"):
+        exam(Parrot(), data, tmp_path).run()
+
+
 def test_a_stored_player_gives_the_same_findings_without_being_asked(data, tmp_path):
     exam(Parrot(), data, tmp_path).run()
     before = (tmp_path / "findings.json").read_bytes()

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pfungst.core import Answer, Dataset, Example, PlayerError, Query
+from pfungst.core import Answer, Dataset, Example, PlayerError, Query, UsageError
 from pfungst.core.types import matcher_of, may_sample, reads_ids
 from pfungst.players import FlakyPlayer, OraclePlayer, PriorPlayer, RandomPlayer, check_player, resolve
 from tests.conftest import png, squares
@@ -160,7 +160,7 @@ def test_flaky_is_read_and_asked_as_the_player_it_wraps() -> None:
 
 def test_flaky_refuses_what_is_no_probability() -> None:
     for spec in ("flaky:2", "flaky:often", "flaky:-1"):
-        with pytest.raises(PlayerError, match="probability"):
+        with pytest.raises(UsageError, match="probability"):
             resolve(spec, data=zoo())
 
 

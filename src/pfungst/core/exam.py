@@ -111,7 +111,8 @@ class Exam:
         with locked(self.out), AnswerStore(self.out / "answers.sqlite") as store, not_collecting():
             config = self._config()
             if not self.label:
-                self._write_config(config)
+                # A folder in which nothing was answered, such as after a wrong address, is free.
+                self._write_config(config, free=not len(store) and not (self.out / "findings.json").exists())
             known_by = self._known_by(config)
             if (before := finished(self.out, known_by)) is not None:
                 was, found_before = before
@@ -210,9 +211,9 @@ class Exam:
         asked_for = isinstance(self.player, StoredPlayer) or self.label or self.precision is not None or self.share
         return "" if asked_for or any(isinstance(part, AskingPart) for part in parts) else made_of(config, parts)
 
-    def _write_config(self, config: Mapping[str, Any]) -> None:
+    def _write_config(self, config: Mapping[str, Any], free: bool) -> None:
         path = self.out / "exam.json"
-        if path.exists():
+        if path.exists() and not free:
             before = read_config(self.out)
             for part in ("player", "data"):
                 if before[part]["fingerprint"] != config[part]["fingerprint"]:

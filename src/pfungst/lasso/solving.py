@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pfungst.core.errors import PfungstError
+from pfungst.core.errors import UsageError
 from pfungst.core.threads import threads
 from pfungst.lasso.certificate import constraints
 from pfungst.lasso.first_order import first_order
@@ -96,15 +96,15 @@ def solve_stream(
 
 def _check_settings(lam: float, tol: float, method: str, keep: int | None) -> None:
     if not (np.isfinite(lam) and lam > 0):
-        raise PfungstError(
+        raise UsageError(
             f"lam is {lam}, but a positive number is needed: at 0 the problem has no certificate. The papers use 1e-6."
         )
     if not (np.isfinite(tol) and tol > 0):
-        raise PfungstError(f"tol is {tol}, but a positive relative gap is needed, for example 1e-6.")
+        raise UsageError(f"tol is {tol}, but a positive relative gap is needed, for example 1e-6.")
     if method not in ("auto", "interior", "splitting"):
-        raise PfungstError(f"There is no method {method!r}: use 'auto', 'interior' or 'splitting'.")
+        raise UsageError(f"There is no method {method!r}: use 'auto', 'interior' or 'splitting'.")
     if keep is not None and keep < 1:
-        raise PfungstError(f"keep is {keep}, but at least one coefficient per question must be kept.")
+        raise UsageError(f"keep is {keep}, but at least one coefficient per question must be kept.")
 
 
 def _in_batches(dictionary: Dictionary, asked: Questions, settings: SolverSettings, how: How) -> list[Answers]:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from pfungst.core import Answer, Dataset, Player, PlayerError, Query
+from pfungst.core import Answer, Dataset, Player, PlayerError, Query, UsageError
 from pfungst.core.types import batch_size, matcher_of, may_sample, reads_ids, reads_images, reads_scenes
 from pfungst.players.hashing import digest, pick, unit
 from pfungst.players.lookup import Lookup, beginnings, content_digest, required, truth
@@ -155,7 +155,7 @@ class FlakyPlayer(PlayerAround):
         self, data: Dataset | None = None, p: float = 0.1, player: Player | None = None, seed: int = 0
     ) -> None:
         if not 0.0 <= p <= 1.0:
-            raise PlayerError(f"The player 'flaky' changes its mind with a probability between 0 and 1, not {p}.")
+            raise UsageError(f"The player 'flaky' changes its mind with a probability between 0 and 1, not {p}.")
         super().__init__(player if player is not None else OraclePlayer(data))
         self._p = p
         self._seed = seed
