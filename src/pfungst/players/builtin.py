@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from pfungst.core import Dataset, MissingExtra, Player, PlayerError
+from pfungst.core import Dataset, MissingExtra, Player, PlayerError, UsageError
 from pfungst.core.registry import Registry
 from pfungst.core.settings import unknown_setting
 from pfungst.models.names import SHIPPED, TABLE
@@ -72,7 +72,7 @@ def _flaky(argument: str, *, data: Dataset | None = None, seed: int = 0, **optio
     try:
         p = float(share or 0.1)
     except ValueError:
-        raise PlayerError(
+        raise UsageError(
             f"flaky:{share} does not begin with a probability: say flaky:0.2 or flaky:0.2:prior."
         ) from None
     if not inner and options:
