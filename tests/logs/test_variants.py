@@ -76,6 +76,26 @@ def test_questions_of_the_data_set_that_the_logs_leave_out_are_counted(tmp_path:
     assert run.notes == ("3 of 5 questions of questions are not in the logs.",)
 
 
+@pytest.mark.parametrize(
+    ("doc", "offered", "options"),
+    [
+        ({"endings": ["red", "blue"]}, (" red", " blue"), ("red", "blue")),
+        ({"choices": ["red", "blue"]}, (" A", " B"), ("red", "blue")),
+        ({"choices": ["red", "blue"]}, ("(A)", "(B)"), ("red", "blue")),
+        ({}, (" A", " B"), ("A", "B")),
+    ],
+)
+def test_the_target_of_a_likelihood_is_one_of_the_options_that_were_offered(
+    tmp_path: Path, doc: dict[str, Any], offered: tuple[str, ...], options: tuple[str, ...]
+) -> None:
+    row = {
+        "doc_id": 0, "doc": doc, "target": "1", "filter": "none", "resps": [[["-3.5", "False"]], [["-1.25", "True"]]],
+        "arguments": {f"gen_args_{n}": {"arg_0": "Q", "arg_1": one} for n, one in enumerate(offered)}, "acc": 1.0,
+    }  # fmt: skip
+    (record,) = read_log(lines(tmp_path / "a.jsonl", [row])).records
+    assert (record.choices, record.reply, record.target) == (options, options[1], options[1])
+
+
 def test_targets_of_a_test_split_are_not_the_answer_none(tmp_path: Path) -> None:
     rows = [
         {"doc_id": doc, "target": "None", "filtered_resps": "red", "submission": {"question_id": 100 + doc}}

@@ -74,6 +74,10 @@ def sample(row: Mapping[str, Any], where: str, own_ids: bool = True, losses: boo
     if not choices and isinstance(target, str) and len(target.strip()) == 1:
         choices = cells.options_in(prompt)
     replies = _flat(row.get("resps", row.get("filtered_resps")))
+    likely = bool(replies) and all(isinstance(one, Sequence) and not isinstance(one, str) for one in replies)
+    if likely:
+        offered = _continuations(row)
+        choices = choices if len(choices) == len(offered) and _are_letters(offered) else offered or choices
     answers, right = _truth(target, choices)
     common = {
         "where": where, "question": _question(doc), "prompt": prompt, "answers": answers, "target": right,
@@ -82,8 +86,8 @@ def sample(row: Mapping[str, Any], where: str, own_ids: bool = True, losses: boo
         "row_number": not named, "metrics": _metrics(row), **_tokens(row),
     }  # fmt: skip
     key = named or cells.identifier(row.get("doc_id"), "doc_id")
-    if replies and all(isinstance(one, Sequence) and not isinstance(one, str) for one in replies):
-        return _likelihoods(key, replies, _continuations(row) or choices, common, losses)
+    if likely:
+        return _likelihoods(key, replies, choices, common, losses)
     said = cells.text(replies[0], "the reply") if replies and cells.known(replies[0]) else None
     return Record(key, said, choices=choices, **common)
 
@@ -167,6 +171,11 @@ def _continuations(row: Mapping[str, Any]) -> tuple[str, ...]:
     found = [list(one.values()) if isinstance(one, Mapping) else one for one in every]
     texts = [one[1] for one in found if isinstance(one, list) and len(one) > 1 and isinstance(one[1], str)]
     return tuple(text.strip() for text in texts) if len(texts) == len(found) else ()
+
+
+def _are_letters(options: Sequence[str]) -> bool:
+    """Whether only the letters of options were offered: A, B, C ..."""
+    return [option.strip("(). ") for option in options] == list(ascii_uppercase[: len(options)])
 
 
 def _likelihoods(
