@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,24 @@ def test_epochs_of_several_files_are_conditions_and_those_of_the_clean_one_repet
         "clean, epoch 2": 1,
         "mean of the other conditions": 0.5,
     }
+
+
+def test_the_metadata_of_a_sample_in_pieces_is_read_with_it(tmp_path: Path) -> None:
+    file = tmp_path / "a.eval"
+    sample = {"id": 1, "epoch": 1, "input": "Which?", "target": "a", "output": output("a")}
+    members = {
+        "header.json": {"version": 2, "eval": {"model": "m"}, "status": "success"},
+        "samples/1_epoch_1/sample.json": sample,
+        "samples/1_epoch_1/metadata.json": {"image_id": "i1", "category": "color"},
+        "samples/1_epoch_1/events/0.json": [],
+        "samples/2_epoch_1.json": {**sample, "id": 2, "metadata": {"image_id": "i2"}},
+    }
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, json.dumps(content))
+    assert [(one.id, one.image_id, one.question_type) for one in read_log(file).records] == [
+        ("1", "i1", "color"), ("2", "i2", ""),
+    ]  # fmt: skip
 
 
 def test_a_log_without_samples_says_so(tmp_path: Path) -> None:

@@ -70,10 +70,12 @@ def read_eval(path: Path, raw: bytes) -> tuple[Mapping[str, Any], list[Row]]:
             if folder != "samples" or not rest.endswith(".json"):
                 continue
             if "/" in rest and not rest.endswith("/sample.json"):
-                continue  # pieces of a large sample: events, attachments
+                continue  # pieces of a large sample: metadata, events, attachments
             sample = _member(path, raw, archive, info)
             if not isinstance(sample, Mapping):
                 raise DataError.at(path, name, "this sample is not an object.")
+            if (beside := name.removesuffix("sample.json") + "metadata.json") in members and "/" in rest:
+                sample = {**sample, "metadata": _member(path, raw, archive, members[beside])}
             rows.append((name, sample))
     return (header if isinstance(header, Mapping) else {}), rows
 
