@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pfungst import examine
-from pfungst.core import Asker, PlayerDied, PlayerError, Query, UsageError
+from pfungst.core import Asker, BytesImage, PlayerDied, PlayerError, Query, UsageError
 from pfungst.core.types import StreamingPlayer, may_sample, reads_scenes
 from pfungst.players import replicas, resolve
 from pfungst.players.replicate import ReplicaSettings, needs_of, replicate
@@ -75,6 +75,14 @@ def test_a_poisonous_query_is_given_up_after_three_deaths_and_all_others_are_ans
     assert player.notes == ("3 copies of the player died and were replaced.",)  # it is known now
     with pytest.raises(PlayerDied, match="considered down"):
         Asker(player).ask(questions(*["fail"] * 6))
+
+
+def test_a_broken_image_counts_once_for_copies_too():
+    broken = [Query(f"What is it, {number}?", BytesImage(b"no image")) for number in range(9)]
+    asker = Asker(replicate(f"{HERE}:echo", None, {}, ReplicaSettings(2)))
+    whole = {str(place): query for place, query in enumerate([*questions(*plain(9)), *broken])}
+    assert len(asker.fill(whole, tolerate=1)) == 9
+    assert (asker.errors, asker.failed) == (1, 9)
 
 
 def test_a_copy_that_grows_is_replaced_between_two_batches(tmp_path):

@@ -131,14 +131,14 @@ class Asker:
         """Their questions and what went wrong."""
         self.errors: int = 0
         """Those of them that count: of all queries about one broken image, the first."""
+        self.broken: set[str] = set()
+        """What was said about broken images."""
         self.last_error: str = ""
         self.expected = 0
         """Most queries of a search, for its progress; a search that knows says it here."""
         self.problems: list[str] = []
         """What a search could not finish, in sentences; the exam passes them on to the user."""
         self._patience = patience
-        self._broken: set[str] = set()
-        """What was said about broken images."""
         self._failures_in_a_row = 0
         self._last_failure: PfungstError | None = None
         self._last_ones: Callable[[], bool] = _never
@@ -311,9 +311,9 @@ class Asker:
         self.last_error, self._last_failure = str(error), error
         self.failed += 1
         self.failures.append((query.question, self.last_error))
-        self.errors += self.last_error not in self._broken
+        self.errors += self.last_error not in self.broken
         if isinstance(error, BrokenImage):
-            self._broken.add(self.last_error)
+            self.broken.add(self.last_error)
         if tolerate is not None and self.errors > tolerate:
             raise PlayerError(
                 f"{self.player.name} failed on {self.errors} queries, more than the {tolerate} allowed. The last: "

@@ -98,6 +98,8 @@ class Reply:
     """None where the player failed."""
     problems: tuple[str, ...] = ()
     """What went wrong, a sentence for each None."""
+    broken: frozenset[str] = frozenset()
+    """Those of these sentences that are about broken images."""
     died: str = ""
     """Not empty: the player fails on everything, in its own words."""
     memory: int = 0
@@ -155,7 +157,9 @@ class Host:
         except PlayerError as error:  # raised only where the player says that it is down for good
             return Reply((None,) * len(queries), died=str(error), memory=memory_held())
         problems = tuple(sentence for _, sentence in asker.failures)
-        return Reply(tuple(answers), problems, memory=memory_held(), notes=notes_of(self.player))
+        return Reply(
+            tuple(answers), problems, frozenset(asker.broken), memory=memory_held(), notes=notes_of(self.player)
+        )
 
     def look(self, queries: Sequence[Query]) -> dict[str, Any]:
         """Where the player looks, as NumPy arrays."""

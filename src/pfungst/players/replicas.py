@@ -130,6 +130,7 @@ class ReplicatedPlayer:
     def answer_bursts(self, queries: Sequence[Query]) -> Iterator[list[tuple[int, Answer]]]:
         """Answers as they come; what failed is raised after the last of them."""
         problems: dict[int, str] = {}
+        broken: set[str] = set()
         call = object()
         waiting = self._chunks(call, queries, problems)
         open_chunks = len(waiting)
@@ -138,13 +139,15 @@ class ReplicatedPlayer:
             for chunk, came in self._listen(call):
                 open_chunks -= 1
                 if isinstance(came, Reply):
+                    broken |= came.broken
                     yield self._taken(chunk, came, problems)
                     continue
                 again = self._after_death(chunk, came, queries, problems)
                 waiting.extendleft(reversed(again))
                 open_chunks += len(again)
         if problems:
-            raise QueriesFailed(dict(sorted(problems.items())))
+            images = [place for place, sentence in problems.items() if sentence in broken]
+            raise QueriesFailed(dict(sorted(problems.items())), images)
 
     def _chunks(self, call: object, queries: Sequence[Query], problems: dict[int, str]) -> deque[_Chunk]:
         """The queue. Queries about one image stand together, where the player does not care how they are batched."""
