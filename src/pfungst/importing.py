@@ -17,7 +17,7 @@ from pfungst.core.types import no_progress
 from pfungst.data import load
 from pfungst.data.files import File
 from pfungst.data.images import normal_path
-from pfungst.logs.grouping import PARTS, Grouped, contrasts, group
+from pfungst.logs.grouping import PARTS, Grouped, check_shared, contrasts, group
 from pfungst.logs.records import Record
 from pfungst.players.hashing import digest
 from pfungst.players.recorded import LoggedPlayer
@@ -63,6 +63,7 @@ def import_logs(
     truth = load(data, **(data_options or {})) if isinstance(data, str | Path) else data
     progress("reading logs", 0, len(specs))
     grouped = group(specs, by, clean, truth)
+    check_shared(grouped)
     progress("reading logs", len(specs), len(specs))
     for one in again:
         if one not in grouped.conditions[1:]:

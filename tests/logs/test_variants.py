@@ -260,6 +260,21 @@ def test_rows_are_counted_alike_in_every_file_whatever_its_cells_hold(tmp_path: 
         assert [record.id for record in read_log(f"{file}?id=row").records] == ["1", "2"]
 
 
+def test_conditions_meet_by_their_ids_or_are_refused(tmp_path: Path) -> None:
+    def table(name: str, ids: list[str]) -> str:
+        file = tmp_path / f"{name}.csv"
+        file.write_text("id,answer,response\n" + "".join(f"{one},red,{name}\n" for one in ids))
+        return f"{name}={file}"
+
+    files = [table("red", ["1", "2"]), table("blue", ["1.0", "2.0"])]
+    drop = import_logs(files, tmp_path / "run", name="m").findings[0].drop
+    assert drop is not None and (drop.value, drop.n) == (1, 2), "pandas writes 1.0 where another row has no id"
+    with pytest.raises(
+        DataError, match="No question was asked under both 'red' and 'green': the first ids are '1' and 'a'"
+    ):
+        import_logs([*files, table("green", ["a", "b"])], tmp_path / "other", name="m")
+
+
 def test_a_number_names_a_choice_in_every_kind_of_table_and_minus_one_names_none(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text(

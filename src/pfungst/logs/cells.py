@@ -14,12 +14,18 @@ from typing import Any
 from pfungst.data.fields import Bad, name, shown
 
 _LETTER = re.compile(r"\s*\(?([A-Za-z])\)?[.:]?\s*")
-identifier = name
-"""An id as text: 42, 42.0 and "42" are the same id."""
+_WHOLE = re.compile(r"(\d+)\.0")
 _EMPTY_AT_END = 2
 """Empty options behind the last filled one that an answer may name; a letter further away is none."""
 _NO_COMMA = re.compile(r"""['"\]}]\s+['"\[{]""")
 _OPTION = re.compile(r"^\s*\(?([A-Z])[.):]\s*(\S.*?)\s*$", re.MULTILINE)
+
+
+def identifier(value: Any, what: str) -> str:
+    """An id as text: 42, 42.0, "42" and "42.0" are the same id; pandas writes the last where another row has none."""
+    found = name(value, what)
+    whole = _WHOLE.fullmatch(found)
+    return whole[1] if whole else found
 
 
 def known(value: Any) -> bool:

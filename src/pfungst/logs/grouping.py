@@ -230,6 +230,19 @@ def _same_questions(
     return notes
 
 
+def check_shared(grouped: Grouped) -> None:
+    """Raise DataError where a condition shares no question with the clean one: there is nothing to compare."""
+    clean = grouped.conditions[0]
+    for name in grouped.conditions[1:]:
+        if any(clean in found and name in found for found in grouped.records.values()):
+            continue
+        ours, theirs = (next(key for key, found in grouped.records.items() if one in found) for one in (clean, name))
+        raise DataError(
+            f"No question was asked under both {clean!r} and {name!r}: the first ids are {ours!r:.60} and "
+            f"{theirs!r:.60}. Do the files name their questions alike? Name the column of the ids: FILE?id=COLUMN."
+        )
+
+
 def _alike(a: Record, b: Record) -> bool:
     first, second = (" ".join((one.question or one.prompt).casefold().split()) for one in (a, b))
     return first in second or second in first
