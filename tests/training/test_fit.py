@@ -142,6 +142,22 @@ def test_an_interrupted_run_does_its_step_whole_and_goes_on_exactly(
 
 
 @pytest.mark.usefixtures("heard")
+def test_a_run_that_is_told_to_end_keeps_what_it_has_done(tmp_path: Path) -> None:
+    """A cluster that takes a machine back sends SIGTERM."""
+
+    def losses(moment: Moment) -> Mapping[str, Tensor]:
+        if moment.step == 7:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return model_losses(moment)
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(model(), colours(), config=config(steps=20), out=tmp_path, losses=(losses,), tensorboard=False)
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    _, metadata = load_tensors(tmp_path / "checkpoint.safetensors")
+    assert json.loads(metadata["state"])["step"] == 8
+
+
+@pytest.mark.usefixtures("heard")
 def test_who_presses_twice_does_not_wait_for_the_step(tmp_path: Path) -> None:
     def losses(moment: Moment) -> Mapping[str, Tensor]:
         for _ in range(2):

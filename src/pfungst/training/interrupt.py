@@ -10,15 +10,15 @@ from types import FrameType
 
 
 @contextlib.contextmanager
-def deferred() -> Iterator[Callable[[], bool]]:
+def deferred(terminate: bool = False) -> Iterator[Callable[[], bool]]:
     """Within, Ctrl-C is not raised: the function given says whether it was pressed. Pressed again, it is raised.
 
+    terminate: the same for SIGTERM, by which a cluster takes a machine back and `timeout` ends a command.
     In other threads than the main one, and where somebody else handles the signal, nothing changes.
     """
+    usual = {signal.SIGINT: signal.default_int_handler, **({signal.SIGTERM: signal.SIG_DFL} if terminate else {})}
     mine = threading.current_thread() is threading.main_thread()
-    if not mine or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield lambda: False
-        return
+    heard = {one: how for one, how in usual.items() if mine and signal.getsignal(one) is how}
     pressed = False
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -27,8 +27,10 @@ def deferred() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         pressed = True
 
-    signal.signal(signal.SIGINT, note)
+    for one in heard:
+        signal.signal(one, note)
     try:
         yield lambda: pressed
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for one, how in heard.items():
+            signal.signal(one, how)
