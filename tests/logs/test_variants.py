@@ -275,6 +275,28 @@ def test_conditions_meet_by_their_ids_or_are_refused(tmp_path: Path) -> None:
         import_logs([*files, table("green", ["a", "b"])], tmp_path / "other", name="m")
 
 
+@pytest.mark.parametrize("right", [["red", "crimson"], "['red', 'crimson']", '["red", "crimson"]', "['red' 'crimson']"])
+def test_a_list_in_the_cell_of_the_answer_holds_the_answers(tmp_path: Path, right: Any) -> None:
+    row = {"id": 1, "answer": right, "response": "crimson"}
+    (record,) = read_log(lines(tmp_path / "a.jsonl", [row])).records
+    assert (record.answers, record.target) == (("red", "crimson"), None)
+    (numbers,) = read_log(lines(tmp_path / "b.jsonl", [{**row, "answer": "[2, 5]"}])).records
+    assert numbers.target == "[2, 5]"
+    (option,) = read_log(lines(tmp_path / "c.jsonl", [{**row, "choices": ["red", "blue"], "answer": ["B"]}])).records
+    assert option.target == "blue"
+
+
+def test_columns_may_be_spelt_with_capitals(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("ID,Question,Answer,Prediction,Category\n7,Which?,red,Red,c\n")
+    log = read_log(file)
+    assert [(one.id, one.question, one.target, one.reply, one.question_type) for one in log.records] == [
+        ("7", "Which?", "red", "Red", "c")
+    ]
+    file.write_text("id,Answer,answer,Response\n7,blue,red,Red\n")
+    assert read_log(file).records[0].target == "red", "the plain name comes first"
+
+
 def test_a_number_names_a_choice_in_every_kind_of_table_and_minus_one_names_none(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text(

@@ -48,14 +48,19 @@ class TableLog(LogFormat):
     name = "table"
     title = "a table of answers"
     options = ColumnOptions
+    _spelt: Mapping[str, tuple[str, ...]] | None = None
 
     def claims(self, source: Source) -> float:
-        return 0.2 if set(source.columns) & set(REPLIES) else 0.0
+        return 0.2 if {column.casefold() for column in source.columns} & set(REPLIES) else 0.0
 
     def record(self, row: Mapping[str, Any], where: str, source: Source) -> Record:
+        self._spell_as(source)
         choices, lettered = self._choices(row)
         answers = cells.listed(self._get(row, "answers"), "answers")
         said = self._get(row, "answer")
+        if (several := _several(said)) is not None:
+            answers = answers if choices else answers or several
+            said = several[0] if choices and len(several) == 1 else None
         target = None if said is None else _target(said, choices, lettered)
         if target is None and len(set(answers)) == 1:
             target = answers[0]
@@ -84,8 +89,16 @@ class TableLog(LogFormat):
         models = {str(self._get(row, "model")) for _, row in source.rows if self._get(row, "model") is not None}
         return About(models.pop() if len(models) == 1 else "")
 
+    def _spell_as(self, source: Source) -> None:
+        """Columns may be spelt with capitals: Question, Answer, Prediction."""
+        if self._spelt is None:
+            self._spelt = {
+                what: (*names, *(one for one in source.columns if one not in names and one.casefold() in names))
+                for what, names in COLUMNS.items()
+            }
+
     def _columns(self, what: str) -> tuple[str, ...]:
-        return (self.set[what],) if self.set.get(what) else COLUMNS[what]
+        return (self.set[what],) if self.set.get(what) else (self._spelt or COLUMNS)[what]
 
     def _get(self, row: Mapping[str, Any], what: str) -> Any:
         return cells.first(row, self._columns(what))
@@ -127,6 +140,15 @@ def _target(said: Any, choices: tuple[str, ...], lettered: bool) -> str | None:
     if number >= len(choices):
         raise Bad(f"the right answer is choice {number}, but there are {len(choices)} choices, counted from 0.")
     return None if number < 0 else choices[number]
+
+
+def _several(said: Any) -> tuple[str, ...] | None:
+    """Right answers that stand in one cell as a list of texts, each of them right; of options all must be named, which
+    no matcher reads. `[2, 5]` in a table of texts is one answer."""
+    found = cells.literal(said) if isinstance(said, str) else said
+    if not isinstance(found, list) or (isinstance(said, str) and not all(isinstance(one, str) for one in found)):
+        return None
+    return cells.listed(found, "the right answer")
 
 
 def _is_text(value: Any) -> bool:

@@ -26,7 +26,7 @@ class VqaResults(LogFormat):
         if not columns & {"answer", "prediction"} or not columns & set(IDS):
             return 0.0
         if "answer" in columns:  # beside a reply it is the truth
-            return 0.6 if not columns & set(REPLIES) else 0.0
+            return 0.6 if not {column.casefold() for column in columns} & set(REPLIES) else 0.0
         return 0.6 if columns == {"questionId", "prediction"} else 0.0  # GQA's predictions
 
     def record(self, row: Mapping[str, Any], where: str, source: Source) -> Record:
