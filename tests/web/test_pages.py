@@ -215,6 +215,10 @@ def test_runs_of_one_player_are_told_apart_by_their_folders(tmp_path: Path, cach
         assert "cats again: Its findings.json cannot be read: `pfungst rescore` makes it anew." in told
         beside = example_page(site, first, "q", Wanted(), beside=[again.id])
         assert list(beside["names"].values()) == apart
+        (runs / "cats again" / "exam.json").write_text("{")
+        site.cards.clear()
+        listed = runs_page(site)
+        assert listed["answers"] == answers_page(site, [], Wanted())["page"].total == 6, "what is listed is counted"
     finally:
         site.close()
 

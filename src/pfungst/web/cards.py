@@ -59,6 +59,7 @@ def card_of(site: Site, run: RunFolder) -> RunCard:
 
 
 def _card(site: Site, run: RunFolder) -> RunCard:
+    count = sum(facet.count for facet in site.index.facets(run))
     try:
         config = run.config()
         player, data = str(config["player"]["name"]), config["data"]
@@ -66,11 +67,9 @@ def _card(site: Site, run: RunFolder) -> RunCard:
         about = (str(data["name"]), str(data.get("fingerprint", "")), int(data["examples"]), str(data["metric"]))
     except (PfungstError, KeyError, TypeError, ValueError) as error:
         told = str(error) if isinstance(error, PfungstError) else "Its exam.json is not the configuration of an exam."
-        return RunCard(run.id, run.name, run.name, "–", "", 0, "", State("unfinished"), 0, 0, (), told, run.label)
-    facets = site.index.facets(run)
+        return RunCard(run.id, run.name, run.name, "–", "", 0, "", State("unfinished"), count, 0, (), told, run.label)
     findings, problem, unread = _findings(run)
     problem = " ".join(part for part in (problem, site.index.problem(run)) if part)
-    count = sum(facet.count for facet in facets)
     return RunCard(run.id, run.name, player, about[0], about[1], about[2], about[3],
                    state_of(run, live=not site.links.static), count, unread, findings, problem, run.label)  # fmt: skip
 

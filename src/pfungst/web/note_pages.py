@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from pfungst.core import PfungstError
-from pfungst.web.cards import card_of
+from pfungst.web.cards import card_of, told_apart
 from pfungst.web.forms import Form
 from pfungst.web.notes import LONGEST_NOTE, Note, parse_tags
 from pfungst.web.runs import NotHere
@@ -26,7 +26,7 @@ def routes(explorer: Explorer) -> list[Route]:
 
     def listed(request: Request) -> Response:
         tag = request.query_params.get("tag", "")
-        names = {run.id: card_of(site, run).player for run in site.runs.all()}
+        names = told_apart(card_of(site, run) for run in site.runs.all())
         return explorer.page(
             request, "notes.html", here="notes", notes=site.notes.all(tag), tags=site.notes.tags(), tag=tag, names=names
         )
