@@ -70,6 +70,15 @@ def test_a_huge_picture_is_shrunk() -> None:
     assert player().answer([Query("is", BytesImage(buffer.getvalue()))])[0].text in WORDS.answers
 
 
+def test_questions_that_are_cut_are_counted_and_told() -> None:
+    one = player()
+    length = one.trained.inputs.question_length
+    one.answer([Query("is it " * (length // 2)), Query("is " * (length + 1)), Query("?" * 300)])
+    assert one.notes == (
+        f"1 of 3 questions were longer than the {length} words zoo:film can read, and were cut at the end.",
+    )
+
+
 def test_a_model_of_scenes_that_never_saw_one_says_so() -> None:
     blind, looking = player("rn-state"), player()
     for one in (blind, looking):

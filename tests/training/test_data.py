@@ -102,6 +102,14 @@ def test_questions_without_their_picture_are_left_out_and_told(
     assert caplog.messages == ["train: left out 2 of 12 questions, because their images are missing."]
 
 
+def test_questions_that_are_cut_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    data = squares(6)
+    data = data.subset([dataclasses.replace(data[0], question="is " * 7), *data[1:]])
+    with caplog.at_level("INFO", "pfungst"):
+        prepare({"train": data}, tmp_path, inputs=SMALL)
+    assert caplog.messages == ["train: 1 of 12 questions have more than 6 words, and are cut at the end."]
+
+
 def test_other_pictures_of_the_same_questions_are_other_data(tmp_path: Path) -> None:
     def learn(width: int) -> None:
         """The data set's fingerprint does not know images."""

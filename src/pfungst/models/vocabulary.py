@@ -24,6 +24,11 @@ def split_words(text: str) -> list[str]:
     return _WORD.findall(text.lower().replace("’", "'"))
 
 
+def is_cut(text: str, length: int) -> bool:
+    """Whether a text has more than `length` words, so that `Vocabulary.encode` leaves some out."""
+    return len(text) > 2 * length and len(split_words(text)) > length  # so many words and the blanks between them
+
+
 def plain_answer(text: str) -> str:
     """An answer as it is compared: lower case, single spaces."""
     return " ".join(text.lower().split())

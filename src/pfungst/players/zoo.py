@@ -20,7 +20,7 @@ from pfungst.models.features import load_regions
 from pfungst.models.features.regions import RegionFeatures
 from pfungst.models.programs import decode_program
 from pfungst.models.quick import full_precision, quick
-from pfungst.models.vocabulary import plain_answer
+from pfungst.models.vocabulary import is_cut, plain_answer
 from pfungst.players.letters import best_choice
 
 ON_CPU, ON_GPU = 64, 512
@@ -65,7 +65,7 @@ class ZooPlayer:
         self.batch_size = batch_size
         self.reads_scenes: bool = "scene" in trained.model.reads
         self.reads_images: bool = "image" in trained.model.reads
-        self._asked = self._unseen = 0
+        self._asked = self._unseen = self._cut = 0
         self._device = device
         self._model = quick(trained.model).to(device)
         self._encoder = Encoder(trained, device, regions)
@@ -74,15 +74,25 @@ class ZooPlayer:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """That it was asked about scenes which the data do not have."""
-        if not self._unseen or self._unseen < self._asked:  # a probe may take the scene away
-            return ()
-        return (f"{self.name} reads scenes, which these data do not have: it was shown an empty one every time.",)
+        """That it was asked about scenes which the data do not have, and that questions were too long for it."""
+        said = []
+        if self._unseen and self._unseen == self._asked:  # a probe may take the scene away
+            said.append(
+                f"{self.name} reads scenes, which these data do not have: it was shown an empty one every time."
+            )
+        if self._cut:
+            length = self.trained.inputs.question_length
+            said.append(
+                f"{self._cut:,} of {self._asked:,} questions were longer than the {length} words {self.name} can read, "
+                "and were cut at the end."
+            )
+        return tuple(said)
 
     def answer(self, queries: Sequence[Query]) -> list[Answer]:
         answers: list[Answer] = []
         self._asked += len(queries)
         self._unseen += sum(query.scene is None for query in queries) if self.reads_scenes else 0
+        self._cut += sum(is_cut(query.question, self.trained.inputs.question_length) for query in queries)
         for start in range(0, len(queries), self.batch_size):
             part = queries[start : start + self.batch_size]
             offered = [self._offered(query) for query in part]

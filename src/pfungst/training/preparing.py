@@ -22,7 +22,7 @@ from pfungst.models.features import Backbone, FeatureCache, RegionFeatures, get_
 from pfungst.models.features.backbones import LiveBackbone
 from pfungst.models.programs import encode_program
 from pfungst.models.scene import encode_scenes
-from pfungst.models.vocabulary import plain_answer
+from pfungst.models.vocabulary import is_cut, plain_answer
 from pfungst.training.data import RECORD, Prepared
 
 log = logging.getLogger("pfungst.training")
@@ -146,6 +146,10 @@ def _answers(example: Example) -> tuple[str, ...]:
 
 
 def _write_questions(place: Path, data: Dataset, vocabulary: Vocabulary, inputs: Inputs) -> None:
+    cut = sum(is_cut(one.question, inputs.question_length) for one in data)
+    if cut:
+        few = f"{cut:,} of {len(data):,} questions have more than {inputs.question_length} words"
+        log.info("%s: %s, and are cut at the end.", place.name, few)
     questions = vocabulary.encode([one.question for one in data], inputs.question_length)
     small = np.uint8 if vocabulary.size <= 256 else np.uint16
     np.save(place / "question.npy", questions.astype(small))
