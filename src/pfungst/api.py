@@ -291,7 +291,7 @@ def rescore(
     )  # fmt: skip
     examined = exam.run()
     write_report(path, part, label)
-    notes = reading_notes(examined, part.metric, reading)
+    notes = reading_notes(examined, part.metric, reading, label)
     return Run(path, examined.findings, notes, examined.problems, label, examined.judge)
 
 
@@ -305,8 +305,8 @@ def _told(run: Path) -> dict[str, Any]:
     return told if isinstance(told, dict) else {}
 
 
-def reading_notes(examined: Examined, metric: str, matcher: str) -> tuple[str, ...]:
-    """What a reader of the numbers must know about how they came about."""
+def reading_notes(examined: Examined, metric: str, matcher: str, label: str = "") -> tuple[str, ...]:
+    """What a reader of the numbers must know about how they came about. label: of a second reading, see `rescore`."""
     from pfungst.scores.spelling import spelling_gap
 
     notes = [*examined.notes]
@@ -319,9 +319,10 @@ def reading_notes(examined: Examined, metric: str, matcher: str) -> tuple[str, .
         notes += [some + gap.sentence] if gap.sentence else []
     if examined.unread:
         verb = "count as wrong" if examined.judge is None else "were judged as written"
+        listed = f"`pfungst show RUN --unread{f' --label {label}' if label else ''}` lists them."
         notes.append(
             f"{examined.unread:,} of {examined.total:,} replies could not be read by the matcher {matcher} and {verb}. "
-            f"`pfungst show RUN --unread` lists them.{' Try --matcher lenient.' if matcher == 'strict' else ''}"
+            f"{listed}{' Try --matcher lenient.' if matcher == 'strict' else ''}"
         )
     if examined.failed:
         question, error = examined.failed[0]

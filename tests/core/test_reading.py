@@ -154,3 +154,23 @@ def test_more_failures_than_allowed_end_the_run_and_keep_the_answers(tmp_path: P
         pfungst.examine(Clumsy({"q3"}), _yes_data(), ["control"], tmp_path / "none", max_errors=0)
     with pytest.raises(PfungstError, match="considered down|answered no trial"):
         pfungst.examine(Clumsy({f"q{n}" for n in range(40)}), _yes_data(), ["control"], tmp_path / "dead")
+
+
+def test_replies_that_a_second_reading_cannot_read_are_shown_by_its_label(tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from pfungst.cli.app import app
+
+    file = tmp_path / "a.jsonl"
+    row = {"choices": ["red", "blue"], "answer": "B", "response": "The answer is (B)."}
+    file.write_text("".join(json.dumps({"id": n, **row}) + "\n" for n in range(4)))
+    run = pfungst.import_logs(file, tmp_path / "run")
+    second = pfungst.rescore(run.path, matcher="strict")
+    assert any("`pfungst show RUN --unread --label strict` lists them" in note for note in second.notes)
+    shown = {
+        label: CliRunner().invoke(app, ["show", str(run.path), "--unread", *label.split()]).output
+        for label in ("", "--label strict")
+    }
+    assert "No answer fits." in shown[""] and shown["--label strict"].count("The answer is (B).") == 4
+    with pytest.raises(PfungstError, match="has no reading 'nothing'"):
+        next(answers(run.path, label="nothing"))

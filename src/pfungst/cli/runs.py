@@ -64,13 +64,14 @@ def show(
     text: Annotated[str, typer.Option("--text", help="Only examples with these words.")] = "",
     images: Annotated[bool, typer.Option("--images/--no-images", help="Link to the images.")] = True,
     most: Annotated[int, typer.Option(min=0, help="Print at most this many answers; 0 for all.")] = 40,
+    label: Label = "",
     as_json: Json = False,
 ) -> None:
     """Show what a player was asked and said, variant by variant."""
     from pfungst.report.answers import Chosen, answers
     from pfungst.report.card import number
 
-    found = answers(run, Chosen(probe, example, kind, wrong, unread, flip, text))
+    found = answers(run, Chosen(probe, example, kind, wrong, unread, flip, text), label)
     rows = list(islice(found, most) if most else found)
     more = next(found, None) is not None
     files = _files(run, rows) if images and rows else [None] * len(rows)

@@ -112,6 +112,8 @@ def trials_of(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 def trials_file(run: Path, probe: str, label: str = "") -> Iterator[Path]:
     """The trials of a probe, while they are read; PfungstError where there are none, or where the file is damaged."""
     path = labelled(run / "trials", label) / f"{probe}.parquet"
+    if label and not path.parent.exists():
+        raise PfungstError(f"{run} has no reading {label!r}: `pfungst rescore {run} --metric METRIC` makes one.")
     if not path.exists():
         raise PfungstError(f"{run} has no trials of the probe {probe}: run the exam to its end.")
     with reading(path, f"Run `pfungst rescore {run}`."):
