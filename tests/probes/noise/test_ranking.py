@@ -78,6 +78,24 @@ def test_every_lasso_ranking_carries_its_certificate():
     assert np.isnan(rank(MAIN, POOL, "rouge", k=5).gaps).all()
 
 
+@pytest.mark.parametrize("ranker", ["lasso", "cosine"])
+def test_an_encoder_may_be_an_object(ranker):
+    class Lengths:
+        name, dim = "lengths", 2
+        __hash__ = None
+
+        def __init__(self, sign):
+            self.sign, self.fingerprint = sign, f"lengths {sign}"
+
+        def encode(self, sentences):
+            return np.array([(len(text), self.sign * text.count("a")) for text in sentences], np.float32).reshape(-1, 2)
+
+    one, other = (rank(MAIN, POOL, ranker, Lengths(sign), k=3) for sign in (1, -1))
+    assert one.settings["encoder"] == "lengths"
+    assert (one.indices == rank(MAIN, POOL, ranker, Lengths(1), k=3).indices).all()
+    assert one.scores.shape == other.scores.shape == (3, 3)
+
+
 def test_repeated_main_questions_get_the_same_rows():
     found = rank([MAIN[0], MAIN[1], MAIN[0]], POOL, k=5)
     assert found.indices[0].tolist() == found.indices[2].tolist()

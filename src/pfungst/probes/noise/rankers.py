@@ -37,7 +37,7 @@ _DICTIONARIES: dict[tuple[str | None, str | None, tuple[str, ...]], Dictionary] 
 class _Embedded:
     """Rankers that compare sentence vectors, scaled to length 1."""
 
-    encoder: str | None = None
+    encoder: str | Encoder | None = None
 
     def prepare(self, pool: Sequence[str], progress: Progress) -> npt.NDArray[np.float32]:
         """The vectors of the pool (pool, dim), kept for the last pools."""
@@ -55,7 +55,9 @@ class _Embedded:
 
     @property
     def _encoder(self) -> Encoder:
-        return _encoder_on(self.encoder, getattr(self, "device", None))
+        if self.encoder is None or isinstance(self.encoder, str):
+            return _encoder_on(self.encoder, getattr(self, "device", None))
+        return self.encoder
 
     def unit(self, sentences: Sequence[str], progress: Progress) -> npt.NDArray[np.float32]:
         """Vectors (sentences, dim) of length 1."""
@@ -140,7 +142,7 @@ class Lasso(_Embedded):
         """The pool's vectors and their factors, made once for all batches and shards of one pool."""
         from pfungst.lasso import Dictionary
 
-        key = self.encoder, self.device, tuple(pool)
+        key = self.fingerprint, self.device, tuple(pool)
         if key not in _DICTIONARIES:
             _keep(_DICTIONARIES, key, Dictionary(self.prepare(pool, progress).T, device=self.device))
         return _DICTIONARIES[key]

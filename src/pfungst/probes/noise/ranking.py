@@ -141,7 +141,7 @@ def rank(
         gaps[rows],
         chosen.name,
         {
-            name: value if isinstance(value, str | int | float | None) else str(value)
+            name: value if isinstance(value, str | int | float | None) else str(getattr(value, "name", value))
             for name, value in settings.items()
         },
     )
