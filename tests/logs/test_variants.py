@@ -286,6 +286,15 @@ def test_a_list_in_the_cell_of_the_answer_holds_the_answers(tmp_path: Path, righ
     assert option.target == "blue"
 
 
+def test_answers_of_several_models_in_one_table_can_be_told_apart(tmp_path: Path) -> None:
+    rows = [{"id": 1, "model": model, "answer": "a", "response": model} for model in ("a", "b")]
+    file = lines(tmp_path / "both.jsonl", rows)
+    with pytest.raises(DataError, match="second, different answer.*--by COLUMN"):
+        read_log(file)
+    found = import_logs(file, tmp_path / "run", by="model").findings[0].rows
+    assert [(row.condition, row.value) for row in found if row.name == "accuracy"][:2] == [("a", 1), ("b", 0)]
+
+
 def test_columns_may_be_spelt_with_capitals(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("ID,Question,Answer,Prediction,Category\n7,Which?,red,Red,c\n")
