@@ -153,8 +153,8 @@ def _once(format_: LogFormat, path: Path, records: list[Record]) -> tuple[list[R
                     path,
                     record.where,
                     f"{what} (the first is {before.where}).",
-                    "Keep one of them, or name an id that is unique: ?id=COLUMN, ?id=COLUMN+COLUMN or ?id=row. `pfungst "
-                    "import --by COLUMN` tells answers to one question apart by a column.",
+                    "Keep one of them, or name an id that is unique: ?id=COLUMN, ?id=COLUMN+COLUMN or ?id=row. "
+                    "`pfungst import --by COLUMN` tells answers to one question apart by a column.",
                 )
         found[key] = record if before is None or format_.repeats == "last" else before
     notes = (

@@ -43,7 +43,7 @@ ColumnOptions = make_dataclass("ColumnOptions", [(name, str, field(default="")) 
 
 
 class TableLog(LogFormat):
-    """JSON, JSON lines, CSV, TSV or Parquet with columns of any name: FILE?reply=output&id=qid."""
+    """JSON, JSON lines, CSV, TSV, xlsx or Parquet with columns of any name: FILE?reply=output&id=qid."""
 
     name = "table"
     title = "a table of answers"
