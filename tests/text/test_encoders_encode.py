@@ -328,3 +328,8 @@ def test_the_embedded_encoder_is_a_few_megabytes():
 
     assert EMBEDDED.stat().st_size < 8e6
     assert (EMBEDDED.parent / "README.md").is_file()
+
+
+def test_what_is_no_encoder_is_told():
+    with pytest.raises(EncoderError, match="object is no encoder: one has name, fingerprint, dim and encode"):
+        pfungst.text.encode(["How old is the car?"], object())  # type: ignore[arg-type]

@@ -134,11 +134,11 @@ def _plan(data: Dataset, player: str | None, out: Path, as_json: bool, *, kinds:
 
 def _filters(data: Dataset, encoder: str | None, threshold: float) -> list[Any]:
     from pfungst.probes.decoys import EmbeddingFilter, WupFilter, confusions
-    from pfungst.probes.decoys.building import find_encoder
+    from pfungst.text import get_encoder
 
     if not any(len(example.answers) > 1 for example in data):
         raise PfungstError(f"{data.name} has one answer per question: --confusions has nothing to learn from.")
-    return [WupFilter(threshold), EmbeddingFilter(find_encoder(encoder), human=confusions(data))]
+    return [WupFilter(threshold), EmbeddingFilter(get_encoder(encoder), human=confusions(data))]
 
 
 def _mined(

@@ -32,8 +32,8 @@ from pfungst.experiments.audit_config import SEES, Cell, ScorerConfig, differenc
 from pfungst.experiments.audit_features import Features, grid_features
 from pfungst.experiments.audit_open import Judge
 from pfungst.experiments.audit_scorers import INPUTS, Task, Tasks, picks_of
-from pfungst.probes.decoys.building import find_encoder
 from pfungst.probes.decoys.sets import DecoySet
+from pfungst.text import get_encoder
 
 FORMAT = 1
 """Counted up when the same training would give other picks."""
@@ -60,7 +60,7 @@ def train_scorers(
     cells: list[Cell] = []
     gains: dict[str, Interval] = {}
     warnings: list[str] = []
-    chosen = find_encoder(encoder)
+    chosen = get_encoder(encoder)
     grids = any(name in attention.NAMES for name in models)
     train, test = (Tasks(part, chosen, features, progress, grids) for part in made)
     if train.images is None or test.images is None:

@@ -267,9 +267,10 @@ def _transfer(config: DecoysConfig, source: str, name: str, progress: Progress) 
     """A row of Table 6: MLP-IQA where both data sets have images, else MLP-QA."""
     from pfungst.experiments.audit import percent
     from pfungst.experiments.audit_scorers import Tasks
-    from pfungst.probes.decoys.building import build, find_encoder
+    from pfungst.probes.decoys.building import build
+    from pfungst.text import get_encoder
 
-    encoder = find_encoder(config.encoder)
+    encoder = get_encoder(config.encoder)
     first, (train, test) = _load(config, source)[0], _load(config, name)
     features = _features(config, train) if _features(config, first) and "IQA" in config.scorers else None
     inputs = "QA" if features is None else "IQA"

@@ -126,20 +126,13 @@ def build(
     return DecoySet(split, made, k, seed, vectors, about)
 
 
-def find_encoder(encoder: str | Encoder | None) -> Encoder:
-    """An encoder by name; the embedded one where none is named."""
-    from pfungst.text import get_encoder
-
-    return get_encoder(encoder) if encoder is None or isinstance(encoder, str) else encoder
-
-
 def _vectors(split: Split, kinds: Sequence[str], encoder: str | Encoder | None, progress: Progress) -> tuple[Any, str]:
     if not any(parse_kind(kind)[0] in ("qou", "both") for kind in kinds):
         return None, ""
-    from pfungst.text import encode
+    from pfungst.text import encode, get_encoder
     from pfungst.text.encoders.base import unit_rows
 
-    chosen = find_encoder(encoder)
+    chosen = get_encoder(encoder)
     rows = encode(split.questions, chosen, progress=lambda done, total: progress("encoding questions", done, total))
     return unit_rows(rows), str(chosen.fingerprint)
 

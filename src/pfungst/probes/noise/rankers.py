@@ -55,9 +55,11 @@ class _Embedded:
 
     @property
     def _encoder(self) -> Encoder:
+        from pfungst.text import get_encoder
+
         if self.encoder is None or isinstance(self.encoder, str):
             return _encoder_on(self.encoder, getattr(self, "device", None))
-        return self.encoder
+        return get_encoder(self.encoder)
 
     def unit(self, sentences: Sequence[str], progress: Progress) -> npt.NDArray[np.float32]:
         """Vectors (sentences, dim) of length 1."""

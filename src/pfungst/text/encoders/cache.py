@@ -48,7 +48,7 @@ def encode(
 
     A sentence without words gives a row of zeros. Something that is not text raises DataError with its position.
     """
-    chosen = get_encoder(encoder) if isinstance(encoder, str) else encoder
+    chosen = get_encoder(encoder)
     checked = check_sentences(sentences)
     distinct = list(dict.fromkeys(checked))
     if cache and len(distinct) >= SMALLEST:

@@ -69,8 +69,8 @@ _BUILTIN: dict[str, Callable[[str], Encoder]] = {
 ENCODERS = Registry("encoder", "pfungst.encoders", _BUILTIN, EncoderError)
 
 
-def get_encoder(name: str | None = DEFAULT) -> Encoder:
-    """An encoder by name; the default where the name is empty or None.
+def get_encoder(name: str | Encoder | None = DEFAULT) -> Encoder:
+    """An encoder by name; the default where the name is empty or None. An object is checked and given back.
 
     | name | what |
     |---|---|
@@ -85,6 +85,10 @@ def get_encoder(name: str | None = DEFAULT) -> Encoder:
     Other packages add theirs as entry points of the group `pfungst.encoders`: a callable that takes what follows the
     colon and returns an `Encoder`.
     """
+    if name is not None and not isinstance(name, str):
+        if not isinstance(name, Encoder):
+            raise EncoderError(f"{type(name).__name__} is no encoder: one has name, fingerprint, dim and encode.")
+        return name
     name = name or DEFAULT
     argument = name.partition(":")[2]
     stamp = None
