@@ -167,6 +167,12 @@ def test_a_text_file_has_no_yes_no_questions_to_offer(questions: Path, tmp_path:
     assert len(pool_of([], "yes/no", data)) == 20
 
 
+def test_a_pool_that_is_too_small_is_told_before_anything_is_ranked(questions: Path, tmp_path: Path) -> None:
+    with pytest.raises(PfungstError, match="of YNBQD has 20 distinct yes/no questions, fewer than the 21"):
+        perform(DATA, BasicQuestionsConfig(str(questions)), tmp_path / "out")
+    assert not list((tmp_path / "out").glob("gbqd*"))
+
+
 @pytest.mark.parametrize(
     ("player", "model"),
     [("mlb", "mlb"), ("hiecoatt-large-vqa2", "hiecoatt-large"), ("zoo:out/mutan-att-vqa2.safetensors", "mutan-att")],

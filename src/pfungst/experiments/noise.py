@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pfungst.core import Dataset, Exam, Findings, Player, UsageError
 from pfungst.core.types import Progress, matcher_of
 from pfungst.experiments.base import claim, option
-from pfungst.experiments.noise_data import POOLS, Made, make, pool_of
+from pfungst.experiments.noise_data import POOLS, Made, make, pools_of
 
 if TYPE_CHECKING:
     from pfungst.probes.noise.build import RankSettings
@@ -144,7 +144,7 @@ def _rank(config: NoiseStudy, data: Dataset, folder: Path, progress: Progress) -
     device = None if config.device == "cpu" else config.device
     base = RankSettings(config.rankers[0], config.encoder or None, tol=config.tol, device=device)
     lambdas = [lam for lam in config.lambdas if base.ranker == "lasso" and lam != LAMBDA]
-    pools = {name: pool_of(config.pools, kind, data) for name, kind in POOLS.items()}
+    pools = pools_of(POOLS, config.pools, data)
     # Without preprocessing the pool holds the main questions, and they stay in it.
     mixed = [*pools["GBQD"], *(" ".join(example.question.split()) for example in data)]
     jobs: list[tuple[str, list[str], RankSettings]] = [

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pfungst.core import Dataset, Table
+from pfungst.core import Dataset, PfungstError, Table
 from pfungst.core.estimate import peak_memory
 from pfungst.core.files import file_digest
 from pfungst.core.types import Progress
@@ -82,6 +82,21 @@ def pool_of(specs: Sequence[str], kind: str, data: Dataset | None = None) -> lis
     return list(Pool.of([" ".join(text.split()) for text in found]).questions)
 
 
+def pools_of(names: Iterable[str], specs: Sequence[str], data: Dataset | None = None) -> dict[str, list[str]]:
+    """The pool of each basic question data set; one that is too small is told before anything is ranked."""
+    from pfungst.probes.noise.ranking import TOP_K
+
+    pools = {name: pool_of(specs, POOLS[name], data) for name in names}
+    for name, pool in pools.items():
+        if len(pool) < TOP_K:
+            kind = "" if POOLS[name] == "all" else f"{POOLS[name]} "
+            raise PfungstError(
+                f"The pool of {name} has {len(pool)} distinct {kind}questions, fewer than the {TOP_K} that each main "
+                "question needs. Name a larger pool: --pool."
+            )
+    return pools
+
+
 def make(
     name: str,
     folder: Path,
@@ -127,8 +142,8 @@ def run(config: BasicQuestionsConfig, out: Path, *, progress: Progress) -> list[
     device = None if config.device == "cpu" else config.device
     settings = RankSettings(encoder=config.encoder or None, tol=config.tol, device=device)
     return [
-        make(name.lower(), out, main.questions, pool_of(pools, POOLS[name]), settings, progress, as_json=True)
-        for name in config.kinds
+        make(name.lower(), out, main.questions, pool, settings, progress, as_json=True)
+        for name, pool in pools_of(config.kinds, pools).items()
     ]
 
 
