@@ -125,3 +125,9 @@ def test_bad_input_is_a_sentence():
 )
 def test_words_are_cut_as_the_stanford_tokenizer_does(sentence, tokens):
     assert " ".join(tokenize(sentence)) == tokens
+
+
+def test_questions_that_are_too_long_for_rouge_are_told():
+    with pytest.raises(PfungstError, match="5000 words and a pool question 900: together they are too long for ROUGE"):
+        pairwise("rouge", ["what " * 5000], ["what " * 900, "where"])
+    assert pairwise("rouge", ["what " * 5000], ["what " * 20])[0, 0] > 0

@@ -27,6 +27,8 @@ METRICS = ("bleu1", "bleu2", "bleu3", "bleu4", "rouge", "cider", "meteor")
 BLOCK = 32_000_000
 """Scores computed at once: 256 MB."""
 ROUGE_BETA = 1.2
+ROUGE_LARGEST = 1 << 27
+"""Numbers in the table of scores by lengths: a gigabyte."""
 CIDER_SIGMA = 6.0
 
 
@@ -215,6 +217,11 @@ def _rouge(references: Corpus, hypotheses: Corpus, vocabulary: int) -> Rows:
 
 
 def _rouge_table(longest_hypothesis: int, longest_reference: int) -> Floats:
+    if longest_hypothesis * longest_reference * min(longest_hypothesis, longest_reference) > ROUGE_LARGEST:
+        raise PfungstError(
+            f"A main question has {longest_reference} words and a pool question {longest_hypothesis}: together they "
+            "are too long for ROUGE, which takes about 500 words of each."
+        )
     common, hypothesis, reference = np.ix_(
         np.arange(min(longest_hypothesis, longest_reference) + 1),
         np.arange(longest_hypothesis + 1),
