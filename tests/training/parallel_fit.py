@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor
 from pfungst.core import PfungstError, UsageError
 from pfungst.models import save_tensors
 from pfungst.training import FitConfig, fit
+from pfungst.training.interrupt import deferred
 from pfungst.training.parallel import Team
 from tests.training.tiny_data import colours, model
 
@@ -50,6 +52,17 @@ def failing(rank: int, how: str) -> None:
     except PfungstError as error:
         print(f"pfungst: {error}", file=sys.stderr)
         sys.exit(2 if isinstance(error, UsageError) else 1)
+
+
+def waiting(folder: Path) -> None:
+    """Each process works until it is asked to stop, twice, and says so."""
+    with deferred(terminate=True) as stop:
+        (folder / os.environ["RANK"]).touch()
+        while not stop():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGTERM)
+    (folder / os.environ["RANK"]).write_text("stopped")
+    sys.exit(130)
 
 
 if __name__ == "__main__":

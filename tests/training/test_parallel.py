@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +19,7 @@ import torch
 from pfungst.compute.shards import ComputeError
 from pfungst.models import load_tensors
 from pfungst.training.parallel import Team, launch
-from tests.training.parallel_fit import failing, trained
+from tests.training.parallel_fit import failing, trained, waiting
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -64,6 +67,19 @@ def test_the_process_that_failed_says_why_and_no_other(rank, capfd):
 def test_a_process_that_is_killed_ends_the_training_with_a_sentence(capfd):
     with pytest.raises(ComputeError, match=r"Process 2 of the 2 that train was ended by signal 9. Out of memory"):
         launch(2, partial(failing, 1, "killed"))
+
+
+def test_sigterm_reaches_the_whole_team(tmp_path):
+    """A cluster that takes a machine back tells the command alone."""
+
+    def strike() -> None:
+        while len(list(tmp_path.iterdir())) < 2:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=strike, daemon=True).start()
+    assert launch(2, partial(waiting, tmp_path)) == 130
+    assert [(tmp_path / rank).read_text() for rank in "01"] == ["stopped", "stopped"]
 
 
 def test_a_process_alone_is_a_team_of_one(monkeypatch):

@@ -13,7 +13,8 @@ from types import FrameType
 def deferred(terminate: bool = False) -> Iterator[Callable[[], bool]]:
     """Within, Ctrl-C is not raised: the function given says whether it was pressed. Pressed again, it is raised.
 
-    terminate: the same for SIGTERM, by which a cluster takes a machine back and `timeout` ends a command.
+    terminate: the same for SIGTERM, by which a cluster takes a machine back and `timeout` ends a command, but once is
+        enough: it may reach a process directly and from the one that started it.
     In other threads than the main one, and where somebody else handles the signal, nothing changes.
     """
     usual = {signal.SIGINT: signal.default_int_handler, **({signal.SIGTERM: signal.SIG_DFL} if terminate else {})}
@@ -23,7 +24,7 @@ def deferred(terminate: bool = False) -> Iterator[Callable[[], bool]]:
 
     def note(number: int, frame: FrameType | None) -> None:
         nonlocal pressed
-        if pressed:
+        if pressed and number == signal.SIGINT:
             raise KeyboardInterrupt
         pressed = True
 

@@ -183,8 +183,7 @@ class _Run:
         gpus = [self.device.index or 0] if self.device.type == "cuda" else []
         try:
             # Dropout draws from torch's global generators: borrow them, seed them at every step, give them back.
-            # Processes that share the steps are ended together, by the one that started them.
-            with torch.random.fork_rng(devices=gpus), deferred(terminate=self.team.size == 1) as interrupted:
+            with torch.random.fork_rng(devices=gpus), deferred(terminate=True) as interrupted:
                 while not why:
                     self.step(losses, transforms)
                     state.step += 1

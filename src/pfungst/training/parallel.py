@@ -23,7 +23,7 @@ from datetime import timedelta
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from types import MethodType
+from types import FrameType, MethodType
 from typing import Any
 
 import numpy as np
@@ -179,7 +179,8 @@ def launch(size: int, work: Callable[[], None]) -> int:
                 members.append(context.Process(target=_member, args=(work, said[rank] if rank else None)))
                 with told({**team, "RANK": str(rank), "LOCAL_RANK": str(rank)}):
                     members[-1].start()
-            first = _await(members)
+            with _passed_on(members):
+                first = _await(members)
         finally:
             for member in members:
                 member.kill()
@@ -208,6 +209,21 @@ def _member(work: Callable[[], None], said: Path | None) -> None:
         if isinstance(left.__context__, LeftAlone):
             sys.exit(LEFT_ALONE)
         raise
+
+
+@contextlib.contextmanager
+def _passed_on(members: list[SpawnProcess]) -> Iterator[None]:
+    """SIGTERM, by which a cluster takes a machine back, often reaches only the first process of a command."""
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        for member in members:
+            member.terminate()
+
+    before = signal.signal(signal.SIGTERM, pass_on)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _await(members: list[SpawnProcess]) -> SpawnProcess | None:
