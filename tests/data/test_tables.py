@@ -80,6 +80,18 @@ def test_csv_writes_lists_as_json_or_between_bars(tmp_path: Path, suffix: str, c
     assert load(tmp_path).examples == (EXPECTED,)
 
 
+def test_a_quotation_mark_that_is_only_text_swallows_no_rows(tmp_path: Path) -> None:
+    asked = ['5" or 6"?', '"What is it', "Is it red?", '"What is that', "Where?"]
+    rows = "".join(f"{number}\t{question}\t{number}\n" for number, question in enumerate(asked))
+    make.write(tmp_path / "mine.tsv", f"id\tquestion\tanswer\n{rows}")
+    assert [(one.id, one.question, one.target) for one in load(tmp_path)] == [
+        (str(number), question, str(number)) for number, question in enumerate(asked)
+    ]
+    # A cell with line breaks and tabs of its own stays one.
+    make.write(tmp_path / "mine.tsv", 'id\tquestion\tanswer\n1\t"a\tb\n1\t2\nWhat is b?"\t2\n')
+    assert [(one.question, one.target) for one in load(tmp_path)] == [("a\tb\n1\t2\nWhat is b?", "2")]
+
+
 def test_only_the_question_is_needed(tmp_path: Path) -> None:
     (example,) = load(lines(tmp_path, {"question": "What?"}))
     assert example == Example(id="1", question="What?")

@@ -45,6 +45,15 @@ def mcq(index: Any, image: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_pictures_are_read_where_a_quotation_mark_is_only_text(tmp_path: Path, end: str) -> None:
+    rows = ["index\tquestion\tanswer\timage", f'0\t"Whose\tcat\t{base(1)}', f"1\tWhat?\tdog\t{base(2)}"]
+    (tmp_path / "MINE.tsv").write_text(end.join(rows) + end, encoding="utf-8", newline="")
+    data = load(tmp_path / "MINE.tsv")
+    assert [one.question for one in data] == ['"Whose', "What?"]
+    assert [one.image.read() for one in data if one.image] == [encoded(1), encoded(2)]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_options_letters_hints_and_pictures_are_read(tmp_path: Path, end: str) -> None:
     rows = [
         mcq(0, base(1)),

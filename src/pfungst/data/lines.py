@@ -75,11 +75,13 @@ def table(
 
     named: is told the columns."""
     end = [0]
+    taken: list[tuple[str, int]] = []
     between = delimiter(file.head().partition("\n")[0], file.suffix)
-    reader = csv.reader(_with_ends(file, end), delimiter=between)
+    reader = csv.reader(_with_ends(file, end, taken), delimiter=between)
     columns: list[str] | None = None
     while True:
         start = end[0]
+        taken.clear()
         try:
             cells = next(reader)
         except StopIteration:
@@ -102,6 +104,14 @@ def table(
             if named is not None:
                 named(columns)
             continue
+        tabs = len(columns) - 1 if between == "\t" else 0
+        if tabs and len(taken) > 1 and all(line.count("\t") == tabs for line, _ in taken):
+            # Every line is a row: a quotation mark that is only text has swallowed those behind it.
+            for number, (line, behind) in enumerate(taken, reader.line_num - len(taken) + 1):
+                plain = zip(columns, line.removesuffix("\n").split("\t"))
+                yield number, {column: cell for column, cell in plain if cell}, (start, behind)
+                start = behind
+            continue
         if len(cells) != len(columns):
             row = Bad(f"the row has {len(cells)} cells, but there are {len(columns)} columns.")
         else:
@@ -109,8 +119,9 @@ def table(
         yield reader.line_num, row, (start, end[0])
 
 
-def _with_ends(file: File, end: list[int]) -> Iterator[str]:
-    """The lines with their ends, which csv needs to join quoted cells; `end` is kept behind the last byte."""
+def _with_ends(file: File, end: list[int], taken: list[tuple[str, int]]) -> Iterator[str]:
+    """The lines with their ends, which csv needs to join quoted cells; `end` is kept behind the last byte, and the
+    lines are added to `taken`, each with the byte behind it."""
     decode = Utf8(file.label)
     number = 0
     with file.open() as stream:
@@ -119,4 +130,5 @@ def _with_ends(file: File, end: list[int]) -> Iterator[str]:
             if len(line) > MAX_LINE:
                 raise DataError.at(file.label, f"line {number}", f"it is longer than {MAX_LINE:,} characters.")
             end[0] += len(line)
-            yield decode(line).removesuffix("\n").removesuffix("\r") + "\n"
+            taken.append((decode(line).removesuffix("\n").removesuffix("\r") + "\n", end[0]))
+            yield taken[-1][0]

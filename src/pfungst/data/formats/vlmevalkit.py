@@ -205,6 +205,8 @@ def _fetch(path: Path, start: int, end: int) -> bytes:
             file.seek(start)
             text = file.read(end - start).decode("utf-8", "surrogateescape")
         row = next(csv.reader((line + "\n" for line in text.split("\n")), delimiter="\t"))
+        if len(row) != len(header):  # a quotation mark is only text
+            row = text.rstrip("\r\n").split("\t")
         cell = row[[column.strip() for column in header].index("image")]
         items = ast.literal_eval(cell.strip()) if cell.lstrip().startswith("[") else [cell]
         return _decoded(items[0]).data
