@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pfungst.compute import Shard, make_shards, place_of_work, run_shards, working
-from pfungst.compute.devices import environment, own_name, read_devices, visible_gpus
+from pfungst.compute.devices import check_device, environment, own_name, read_devices, visible_gpus
 from pfungst.compute.packing import pack
 from pfungst.core import Place, UsageError
 from pfungst.data import load
@@ -119,3 +119,31 @@ def test_several_devices_on_the_command_line_are_processes():
     assert (alone.on, alone.devices, own_device(alone, "cuda:1")) == ("local", (), "cuda:1")
     with pytest.raises(UsageError, match="--on processes"):
         place("local", 4)
+
+
+@pytest.mark.parametrize(
+    ("device", "problem"),
+    [
+        ("gpu", "There is no device 'gpu'"),
+        ("cuda", "The device cuda is not available here"),
+        ("cuda:7", "The device cuda:7 is not available here"),
+    ],
+)
+def test_a_device_that_is_not_there_is_told(device, problem, monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    with pytest.raises(UsageError, match=problem):
+        check_device(device)
+    for fine in (None, "", "cpu"):
+        check_device(fine)
+
+
+def test_gpus_are_counted_without_starting_cuda(monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    monkeypatch.setattr(torch.version, "cuda", "12.4")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: pytest.fail("CUDA was started"))
+    check_device("cuda:1")
+    with pytest.raises(UsageError, match="this machine has 2 GPUs"):
+        check_device("cuda:2")

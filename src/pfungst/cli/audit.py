@@ -71,12 +71,15 @@ def audit(
 ) -> None:
     """Can a data set be answered without the image, without the question, without both?"""
     from pfungst.compute import working
+    from pfungst.compute.devices import check_device
     from pfungst.data import load
     from pfungst.experiments.audit import audit as run_audit
     from pfungst.experiments.audit_config import SEES, ScorerConfig, find_models
     from pfungst.experiments.audit_features import image_features
 
     wanted = find_models([name.strip() for name in models.split(",") if name.strip()])
+    if on == "local":
+        check_device(device)
     options = data_options(images, skip_bad)
     train = load(data, limit=limit, **options)
     asked = load(test, limit=limit, **options) if test else None

@@ -75,6 +75,7 @@ def make_command(name: str) -> click.Command:
 def _function(experiment: Experiment[Any, Any]) -> Any:
     """What typer makes a command of: a function whose parameters are the fields."""
     from pfungst.compute import working
+    from pfungst.compute.devices import check_device
 
     fields = {field.name: field for field in dataclasses.fields(experiment.config)}
     settings = describe_settings(experiment.config)
@@ -96,6 +97,9 @@ def _function(experiment: Experiment[Any, Any]) -> Any:
 
             print_work(plan_experiment(experiment, out or experiment.folder(config)), None, as_json)
             return
+        device = getattr(config, "device", None)
+        if where.on == getattr(config, "on", "local") == "local" and isinstance(device, str) and "," not in device:
+            check_device(device)
         with working(where):
             show(experiment, config, out or experiment.folder(config), as_json)
 

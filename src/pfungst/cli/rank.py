@@ -49,6 +49,7 @@ def rank(
     Run the same command again to resume a ranking that was stopped.
     """
     from pfungst.compute import working
+    from pfungst.compute.devices import check_device
     from pfungst.probes.noise import build
     from pfungst.probes.noise.bqd import MainQuestion
 
@@ -61,6 +62,8 @@ def rank(
     source = build.read_source(pool, pool_type)
     candidates = source.texts
     where = place(on, workers, device)
+    if where.on == "local":
+        check_device(device)
     settings = build.RankSettings(ranker, encoder, k, lam, tol, keep_main_questions, own_device(where, device))
     if dry_run:
         from pfungst.planning import plan_rank

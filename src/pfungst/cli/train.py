@@ -99,6 +99,7 @@ def train(
             )
         train_encoder(corpus, out, setting or [], seed, device, as_json)
         return
+    from pfungst.compute.devices import check_device
     from pfungst.experiments.cycle import is_prepared
     from pfungst.models import MODELS, Inputs
     from pfungst.training import Prepared
@@ -107,6 +108,7 @@ def train(
 
     if on != "local" and not launched() and not dry_run:
         raise typer.Exit(in_parallel(on, workers, device))
+    check_device(device)
     team = Team.of_environment(device)
     folder = out or Path("runs") / model
     kind = MODELS.get(model)
@@ -189,8 +191,10 @@ def train_encoder(
     corpus: Path | None, out: Path | None, words: list[str], seed: int, device: str, as_json: bool
 ) -> None:
     """Learn a sentence encoder from a text file: one sentence per line, an empty line between sequences."""
+    from pfungst.compute.devices import check_device
     from pfungst.text.encoders import SkipThoughtsConfig, read_corpus, train_skip_thoughts
 
+    check_device(device)
     if corpus is None:
         raise UsageError("Give the corpus: pfungst train skip-thoughts CORPUS.txt --out FILE.safetensors.")
     given = {"seed": seed, **split_settings(words, what="skip-thoughts encoder")}

@@ -6,6 +6,7 @@ import os
 import subprocess
 from collections.abc import Mapping
 from functools import lru_cache
+from importlib.util import find_spec
 
 from pfungst.core import UsageError
 
@@ -20,6 +21,30 @@ def read_devices(text: str | None) -> tuple[str, ...]:
     if len(kinds) > 1:
         raise UsageError(f"Devices of one kind can share work, but {text} names {' and '.join(kinds)}.")
     return devices
+
+
+def check_device(device: str | None) -> None:
+    """UsageError where torch does not know the device, or this machine lacks it."""
+    if device in (None, "", "cpu") or find_spec("torch") is None:
+        return
+    import torch
+
+    try:
+        wanted = torch.device(device)
+    except RuntimeError:
+        raise UsageError(f"There is no device {device!r}. There are cpu, cuda, cuda:1 ... and mps.") from None
+    missing = ""
+    if wanted.type == "cuda":
+        # Asking torch starts CUDA, which processes that are forked later could not use: only where nobody else knows.
+        seen = len(visible_gpus()) or torch.cuda.device_count()
+        if not seen or (torch.version.cuda is None and torch.version.hip is None):
+            missing = "torch sees no GPU"
+        elif (wanted.index or 0) >= seen:
+            missing = f"this machine has {seen} GPUs, cuda:0 and up"
+    elif wanted.type == "mps" and not torch.backends.mps.is_available():
+        missing = "torch sees no GPU of Apple's"
+    if missing:
+        raise UsageError(f"The device {device} is not available here: {missing}. Use cpu, or see `pfungst doctor`.")
 
 
 def kind(device: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pfungst.compute.devices import check_device
 from pfungst.core import Answer, PlayerError, Query, UsageError
 from pfungst.core.files import exists
 from pfungst.models import MODELS, Batch, Output, Trained, load_shipped, shipped
@@ -48,6 +49,7 @@ class ZooPlayer:
     ) -> None:
         if "answer" not in trained.model.learns_from:
             raise PlayerError(f"{trained.name} finds objects; it answers no questions and cannot be a player.")
+        check_device(device)
         if batch_size is None:
             batch_size = ON_GPU if torch.device(device).type == "cuda" else ON_CPU
         if batch_size < 1:
