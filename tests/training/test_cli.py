@@ -37,6 +37,18 @@ def test_a_model_is_trained_on_the_world_and_plays(tmp_path: Path) -> None:
     assert player.answer([Query("How many cubes are there?")])[0].text
 
 
+def test_prepared_data_keep_the_names_of_their_splits_and_take_no_options(tmp_path: Path) -> None:
+    from pfungst.training import prepare
+    from tests.conftest import squares
+
+    folder = tmp_path / "arrays"
+    prepare({"train": squares(8), "mine": squares(5)}, folder)
+    words = ("lstm-qi", "--data", str(folder), "--out", str(tmp_path / "out"), "--preset", "tiny", "--steps", "2")
+    assert json.loads(run(*words, "--validation", "mine", "--json"))["card"]["n"] == 10
+    with pytest.raises(PfungstError, match="is prepared already: --limit"):
+        run(*words, "--limit", "3")
+
+
 def test_settings_that_do_not_exist_are_told(tmp_path: Path) -> None:
     with pytest.raises(PfungstError, match="model or its training has no setting 'depth'."):
         run("film", "--out", str(tmp_path), "--set", "depth=3")

@@ -142,6 +142,9 @@ def train(
         half=half,
     )
     options = {**data_options(images, skip_bad), "limit": limit}
+    held_out: str | float = 0.1 if not validation else validation if is_prepared(data) else "validation"
+    if is_prepared(data) and (limit or max_answers or regions or images):
+        raise UsageError(f"{data} is prepared already: --limit, --max-answers, --regions and --images change nothing.")
     if dry_run:
         from pfungst.planning import plan_train
 
@@ -167,7 +170,7 @@ def train(
             prepared,
             folder,
             fit_config=fit_config,
-            validation="validation" if validation else 0.1,
+            validation=held_out,
             progress=progress,
         )
     team.end()
