@@ -152,7 +152,8 @@ def _row(
             continue
         clusters = next(iter(each.values()))[name][1]
         row[name] = interval(np.stack([one[name][0] for one in each.values()]), clusters)
-        row[name]["by_seed"] = [float(np.nanmean(one[name][0])) for one in each.values()]
+        scores = [one[name][0] for one in each.values()]  # NaN where CS(k) has too few wordings, it may be everywhere
+        row[name]["by_seed"] = [float(np.nanmean(some)) if np.isfinite(some).any() else math.nan for some in scores]
     return {**row, **_differences(found, base, "base")} if variant != "base" and shared else row
 
 
