@@ -89,6 +89,21 @@ def test_guessing_is_the_most_frequent_answer_of_the_other_examples():
     assert by_name(found, "guessing").value == 0.75
 
 
+def test_guessing_is_half_right_among_as_many_yes_as_no():
+    data = squares(10, 1)
+    assert sorted(e.target for e in data) == ["no"] * 5 + ["yes"] * 5
+    found = Blind().findings(answered(Blind(), data, lambda q, e: "yes"), 0)
+    assert by_name(found, "guessing").value == 0.5
+    assert by_name(found, "leakage", "question only").value == 0.0
+
+
+def test_an_answer_that_no_other_example_has_is_no_guess():
+    data = squares(4, 1)
+    own = data.subset([replace(e, target=f"answer {i}") for i, e in enumerate(data)])
+    found = Blind().findings(answered(Blind(), own, lambda q, e: "?"), 0)
+    assert by_name(found, "guessing").value == 0.0
+
+
 def test_guessing_among_choices_is_one_in_k():
     data = squares(10, 1, choices=("yes", "no", "red", "blue"))
     found = Blind().findings(answered(Blind(), data, lambda q, e: "?"), 0)

@@ -47,7 +47,7 @@ class Blind:
 
     *Gain* is what the image adds: clean minus question-only accuracy. *Leakage* is what is answered without the image
     beyond guessing: question-only accuracy minus the accuracy of always saying the most frequent answer to this type
-    of question (left out the example itself), or of a blind pick among the choices.
+    of question (that some other example has too), or of a blind pick among the choices.
     """
 
     name: str = "blind"
@@ -175,7 +175,7 @@ def _guess_scores(trials: Sequence[AnsweredTrial]) -> list[float]:
     for one in trials:
         if one.example.target is not None:
             counts.setdefault(_type(one.example), Counter())[one.example.target] += 1
-    # Leaving the example itself out can move only its own answer from the first place to the second.
+    # An answer that no other example has is no guess, so that the second may be needed.
     leaders = {
         kind: sorted(counter.items(), key=lambda item: (-item[1], item[0]))[:2] for kind, counter in counts.items()
     }
@@ -187,9 +187,10 @@ def _guess_score(example: Example, leaders: Mapping[str, Sequence[tuple[str, int
         return float("nan")
     if example.choices:
         return 1 / len(example.choices)
-    others = [(count - (answer == example.target), answer) for answer, count in leaders[_type(example)]]
-    seen, guess = max(others, key=lambda item: item[0])
-    if seen <= 0:
+    # Among as many yes as no, the most frequent answer of all but the example itself would always be the wrong one.
+    known = (answer for answer, count in leaders[_type(example)] if count > (answer == example.target))
+    guess = next(known, None)
+    if guess is None:
         return 0.0
     if len(example.answers) > 3:  # ten humans: the VQA rule
         return min(1.0, example.answers.count(guess) / 3)
