@@ -23,6 +23,18 @@ _ATTRIBUTE = r"(?:colou?r|size|shape|material|name|age|height|length|weight|pric
 _THING = rf"{_DETERMINER}\b.+"
 _PLACE = r"(?:in|on|at|under|near|behind|inside|around|outside|next to)"
 _MOVED = r"(?:colou?r|size|shape|material|brand)"
+_NOUNS = (
+    r"(?:\w*building|ceiling|clothing|evening|icing|king|living|morning|\w*painting|parking|ring|\w*string|\w*thing|"
+    "wedding|wing)"
+)
+_COMPOUND = r"(?:area|board|gear|lot|machine|meter|pool|room|strip|table)"
+_DOING = rf"(?!{_NOUNS}\b)\w+ing\b(?! {_COMPOUND}\b)"
+"""A word in -ing that is a verb: neither "building" nor "dining room"."""
+_SUBJECT = rf"{_DETERMINER}(?: [\w'-]+)*? (?!(?:an?|of|with|to|from|by|{_DETERMINER}|{_PLACE})\b|\w+'s? )[\w'-]+"
+_ACT = rf"{_DOING}(?!.* {_DOING}|(?: [\w'-]+){{2}} an? ).*"
+"""What somebody does. Of two verbs or objects the first may belong to the subject: "is the man riding a bike waving".
+"""
+_UNCOUNTED = r"(?:of|more|fewer|less)\b"
 
 
 class Construction(NamedTuple):
@@ -31,7 +43,8 @@ class Construction(NamedTuple):
     pattern: str
     """Of the whole question: lower case at its start, no mark at its end."""
     texts: tuple[str, ...]
-    """With the groups of the pattern; {be} and {do} fit the thing {x}, {verb} is {v} in small letters."""
+    """With the groups of the pattern; {be} and {do} fit the thing {x}, {verb} is {v} in small letters, {thing}
+    fits {v}."""
     clause: tuple[str, ...] | None = None
     """Instead, where the thing asked about seems to hold a clause of its own. None: the same."""
 
@@ -48,15 +61,15 @@ CONSTRUCTIONS = (
         ("tell me the {a} of {x}.",),
     ),
     Construction(
-        rf"how many (?P<x>(?!of\b).+?) are there(?P<p> {_PLACE} .+)?",
+        rf"how many (?P<x>(?!{_UNCOUNTED}).+?) are there(?P<p> {_PLACE} .+)?",
         ("what is the number of {x}{p}?", "count the {x}{p}.", "how many {x} can you see{p}?"),
     ),
     Construction(
-        rf"how many (?P<x>[\w' -]+?) are (?P<p>{_PLACE} .+)",
+        rf"how many (?P<x>(?!{_UNCOUNTED})[\w' -]+?) are (?P<p>{_PLACE} .+)",
         ("what is the number of {x} {p}?", "count the {x} {p}.", "how many {x} are there {p}?"),
     ),
     Construction(
-        r"how many (?P<x>[\w' -]+?) (?:do you see|can you see|can be seen|are visible|are shown)",
+        rf"how many (?P<x>(?!{_UNCOUNTED})[\w' -]+?) (?:do you see|can you see|can be seen|are visible|are shown)",
         ("how many {x} are there?", "what is the number of {x}?", "count the {x}."),
     ),
     Construction(
@@ -71,11 +84,11 @@ CONSTRUCTIONS = (
     Construction(r"(?:do|can) you see (?P<x>(?-i:any|some)\b.+)", ("are there {x}?", "does the picture show {x}?")),
     Construction(r"(?:do|can) you see (?P<x>(?:an?|any|some)\b.+)", ("is there {x}?", "does the picture show {x}?")),
     Construction(
-        rf"(?P<w>what|who|where) (?P<v>is|are|was|were) (?P<x>{_DETERMINER}(?: [\w'-]+)+?) (?P<r>\w+ing\b.*)",
+        rf"(?P<w>what|who|where) (?P<v>is|are|was|were) (?P<x>{_SUBJECT}) (?P<r>{_ACT})",
         ("tell me {w} {x} {v} {r}.", "i would like to know {w} {x} {v} {r}."),
     ),
     Construction(
-        rf"(?P<v>is|are|was|were) (?P<x>{_DETERMINER}(?: [\w'-]+)+?) (?P<r>\w+ing\b.*)",
+        rf"(?P<v>is|are|was|were) (?P<x>{_SUBJECT}) (?P<r>{_ACT})",
         ("tell me whether {x} {v} {r}.", "would you say that {x} {v} {r}?", "is it true that {x} {v} {r}?"),
     ),
     Construction(
@@ -85,9 +98,9 @@ CONSTRUCTIONS = (
     ),
     Construction(
         rf"what (?P<v>is|are) (?P<p>on|in|under|behind|above|below|near|beside|next to|in front of) (?P<x>{_THING})",
-        ("which thing {v} {p} {x}?", "tell me what {v} {p} {x}.", "what can be seen {p} {x}?"),
+        ("which {thing} {v} {p} {x}?", "tell me what {v} {p} {x}.", "what can be seen {p} {x}?"),
     ),
-    Construction(r"who is (?P<r>\w+ing\b.*)", ("which person is {r}?", "tell me who is {r}.")),
+    Construction(rf"who is (?P<r>{_DOING}.*)", ("which person is {r}?", "tell me who is {r}.")),
     Construction(r"(?P<v>do|does) (?P<x>you think) (?P<r>.+)", ("would you say {r}?", "is it your view that {r}?")),
 )
 """The first whose pattern fits counts."""
@@ -96,7 +109,7 @@ WORDS: tuple[tuple[str, str], ...] = (
     (r"\bwhat kind of\b", "what type of"),
     (r"\bwhat type of\b", "what kind of"),
     (r"\bwhat sort of\b", "what kind of"),
-    (r"\bhow many\b(?! of\b)", "what number of"),
+    (rf"\bhow many\b(?! {_UNCOUNTED})", "what number of"),
     (r"\bwhat number of\b", "how many"),
     (r"\bin (?:the|this) (?:picture|photo|image|photograph)\b", "in the scene shown"),
     (r"^what's\b", "what is"),
@@ -175,7 +188,9 @@ def _constructed(body: str) -> Iterator[str]:
             said = found.groupdict("")
             thing = said.get("x", "")
             whole = construction.clause is None or not _has_verb(thing)
-            said |= {"verb": said.get("v", "").lower(), **(_PLURAL if _plural(thing) else _SINGULAR)}
+            verb = said.get("v", "").lower()
+            said |= {"verb": verb, "thing": "things" if verb == "are" else "thing"}
+            said |= _PLURAL if _plural(thing) else _SINGULAR
             yield from (text.format(**said) for text in (construction.texts if whole else construction.clause or ()))
             return
 
@@ -197,8 +212,10 @@ def _content(text: str) -> list[str]:
 
 
 def _has_verb(thing: str) -> bool:
-    """Whether a phrase seems to hold a clause of its own: then its end is no longer the thing asked about."""
-    return bool(re.search(r"\b(?:is|are|was|were|has|have|does|do|\w+ing|\w+ed|or|and)\b", thing.lower()))
+    """Whether a phrase seems to hold a clause of its own, or is only half a phrase ("the most common"): then its end is
+    not the thing asked about."""
+    clause = r"\b(?:is|are|was|were|has|have|does|do|\w+ing|\w+ed|or|and)\b|\bthe (?:most|least) \S+$"
+    return bool(re.search(clause, thing.lower()))
 
 
 _SINGULAR, _PLURAL = {"be": "is", "do": "does"}, {"be": "are", "do": "do"}
