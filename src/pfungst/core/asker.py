@@ -136,6 +136,8 @@ class Asker:
         self.last_error: str = ""
         self.expected = 0
         """Most queries of a search, for its progress; a search that knows says it here."""
+        self.reading: str = ""
+        """Name of the matcher by which a search reads replies; empty: the player's own, if it has one."""
         self.problems: list[str] = []
         """What a search could not finish, in sentences; the exam passes them on to the user."""
         self._patience = patience

@@ -62,7 +62,8 @@ class Scoring:
             for variant, asked, key in zip(trial.variants, self._asked(trial, example), row, strict=True):
                 answer = answers[key]
                 if self.matcher is not None and answer.scores is None:  # else it was chosen by its scores, not said
-                    answer = self._read(answer, asked, reading, variant.read or self.matcher)
+                    matcher = variant.read or self.matcher
+                    answer = read_answer(answer, asked, matcher, reading and matcher is self.matcher)
                 read.append(answer)
                 scores.append(self._judge(asked, answer, judging))
             scored.append(AnsweredTrial(trial, example, tuple(read), tuple(scores)))
@@ -81,21 +82,22 @@ class Scoring:
         # What could not be read is not right; where the truth is unknown the score stays unknown.
         return score if math.isnan(score) else 0.0
 
-    def _read(self, answer: Answer, asked: Example, reading: bool, matcher: Matcher) -> Answer:
-        """The answer in a reply, by the matcher."""
-        if reading and matcher is self.matcher:
-            text = cast(AskingMatcher, matcher).read(asked, answer)
-        else:
-            text = matcher(answer.reply, asked.choices, asked.answer_type)
-        if text is None and not asked.choices and _is_right_as_it_is(answer.reply, asked):
-            text = answer.reply.strip()
-        return read_as(answer, text)
-
     def notes(self) -> tuple[str, ...]:
         """What the players that judge and read used."""
         asking: tuple[object, ...] = (self.score, self.matcher)
         players = [part.player for part in asking if isinstance(part, AskingPart)]
         return tuple(f"{player.name}, the judge: {note}" for player in players for note in notes_of(player))
+
+
+def read_answer(answer: Answer, asked: Example, matcher: Matcher, asking: bool) -> Answer:
+    """The answer in a reply, by the matcher; `asking` where that is an AskingMatcher."""
+    if asking:
+        text = cast(AskingMatcher, matcher).read(asked, answer)
+    else:
+        text = matcher(answer.reply, asked.choices, asked.answer_type)
+    if text is None and not asked.choices and _is_right_as_it_is(answer.reply, asked):
+        text = answer.reply.strip()
+    return read_as(answer, text)
 
 
 def _is_right_as_it_is(reply: str, asked: Example) -> bool:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from pfungst.core import Answer, Asker, ProbeError, Query
 from pfungst.probes.game.board import Board, Bools, Floats
 from pfungst.probes.game.enforcers import Enforcers
+from pfungst.probes.game.reading import Reader
 from pfungst.probes.game.rules import CHANGED, FOOLED, INVALID, SAME, UNANSWERED, GameRules, Rewards
 from pfungst.scores import same_answer
 from pfungst.scores.exact import normalise
@@ -115,6 +116,7 @@ class MiniGame:
         """Answers no CLEVR question has."""
         self.curve: list[Point] = []
         self._seats = [_Seat(board) for board in boards]
+        self._reader = Reader(asker)
         self._kept_illegal = 0
         self._asked = self._fooled = self._changed = 0
         self._ask_old()
@@ -195,8 +197,9 @@ class MiniGame:
 
     def answers(self, layouts: Mapping[int, Floats], take: int = 0) -> dict[int, Answer]:
         """What the player says about one layout (objects, 2) for each of these boards, if anything; not counted."""
-        reads = self.asker.reads_scenes
-        said = self.asker.ask([self._seats[n].board.query(places, reads, take) for n, places in layouts.items()])
+        reads, boards = self.asker.reads_scenes, [self._seats[number].board for number in layouts]
+        queries = [b.query(places, reads, take) for b, places in zip(boards, layouts.values(), strict=True)]
+        said = self._reader.ask(boards, queries)
         return {number: answer for number, answer in zip(layouts, said, strict=True) if answer is not None}
 
     def live(self) -> list[int]:
@@ -245,7 +248,7 @@ class MiniGame:
             seat = self._seats[number]
             seat.old = answer
             self._count_nonsense(answer, seat.board)
-            seat.right = same_answer(answer.text, seat.board.truth_text)
+            seat.right = not answer.unread and same_answer(answer.text, seat.board.truth_text)
             start = np.ascontiguousarray(seat.board.start)
             # The scene as it stands is a move that changes nothing: asking again would be the same query.
             stay = Move(number, start, SAME, self.rewards.fail, answer=answer.text, confidence=answer.confidence)
@@ -276,12 +279,14 @@ class MiniGame:
                 continue
             if len(chosen.setdefault(number, [])) < self.left(number):
                 chosen[number].append(name)
+        boards: list[Board] = []
         queries: list[Query] = []
         for number, names in chosen.items():
             if names:
                 places = np.stack([fresh[number, name].positions for name in names])
+                boards += [self._seats[number].board] * len(names)
                 queries += self._seats[number].board.queries(places, self.asker.reads_scenes)
-        answers = iter(self.asker.ask(queries))
+        answers = iter(self._reader.ask(boards, queries))
         for number, names in chosen.items():
             for name in names:
                 fresh[number, name] = self._answered(number, name, fresh[number, name].positions, next(answers))

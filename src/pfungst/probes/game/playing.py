@@ -24,10 +24,11 @@ from pfungst.compute.store import Store
 from pfungst.core import Asker, Dataset, Example, PfungstError, Place, Player, ProbeError, Source
 from pfungst.core.files import jsonable, write_atomic
 from pfungst.core.store import AnswerStore
-from pfungst.core.types import Progress, no_progress
+from pfungst.core.types import Progress, matcher_of, no_progress
 from pfungst.probes.game.adversaries import TellingAdversary, VersionedAdversary
 from pfungst.probes.game.board import Board, boards_of
 from pfungst.probes.game.minigame import MiniGame
+from pfungst.probes.game.reading import matcher_name
 from pfungst.probes.game.results import Result
 from pfungst.probes.game.rows import MOVES, ROUNDS, Round, read_round, round_bytes, settle, table_bytes
 from pfungst.probes.game.rules import GameRules
@@ -61,9 +62,16 @@ def play(
     from pfungst.probes.game.probe import Game
     from pfungst.probes.game.tables import read_result
     from pfungst.scores import get_metric
+    from pfungst.scores.matchers import get_matcher
 
+    about = {**(config or {})}
+    reading = about.get("matcher") or matcher_of(player)
+    about |= {"matcher": reading} if reading else {}
     game = Game(**vars(settings)) if settings is not None else Game()
-    exam = Exam(player, data, [game], get_metric(data.metric), Path(out), seed, config or {}, progress, place=place)
+    exam = Exam(
+        player, data, [game], get_metric(data.metric), Path(out), seed, about, progress, place=place,
+        matcher=get_matcher(reading) if reading else None,
+    )  # fmt: skip
     examined = exam.run()
     return replace(read_result(Path(out)), failed=examined.problems)
 
@@ -80,7 +88,9 @@ class Plan:
     """Changes when a finished mini-game would come out differently."""
 
     @classmethod
-    def of(cls, settings: GameSettings, fingerprint: str, data: Sequence[Example], seed: int) -> Plan:
+    def of(
+        cls, settings: GameSettings, fingerprint: str, data: Sequence[Example], seed: int, matcher: str = ""
+    ) -> Plan:
         examples, left_out = playable(data, settings)
         samples = sample_games(examples, settings, seed)
         budget = settings.queries_each()
@@ -92,6 +102,7 @@ class Plan:
             payload = {"run": run, "game": game, "examples": [example.id for example in samples[game]], "notes": notes}
             shards.append(Shard(run, f"round-{run:05d}.parquet", payload, seed))
         version = _version(fingerprint, settings, budget, examples)
+        version += f" read by {matcher}" if matcher else ""
         return cls(settings, {example.id: example for example in examples}, tuple(shards), budget, version)
 
 
@@ -102,7 +113,8 @@ def play_rounds(settings: GameSettings, asker: Asker, data: Dataset, seed: int) 
     """
     import pyarrow as pa
 
-    plan = Plan.of(settings, asker.fingerprint, data, seed)
+    reading = matcher_name(asker)
+    plan = Plan.of(settings, asker.fingerprint, data, seed, reading)
     asker.expected = settings.most_queries()
     if asker.folder is None:
         for shard in plan.shards:
@@ -112,7 +124,7 @@ def play_rounds(settings: GameSettings, asker: Asker, data: Dataset, seed: int) 
     if place.on == "local":
         work: Any = partial(_work_here, asker=asker, plan=plan)
     elif place.source is not None and asker.store is not None:
-        job = GameJob(place.source, settings, seed, asker.folder.parent)
+        job = GameJob(place.source, settings, seed, asker.folder.parent, reading)
         work = partial(_work_there, job=job, budget=plan.budget)
     else:
         raise ProbeError("Playing in other processes needs a source that makes player and data there.")
@@ -173,6 +185,8 @@ class GameJob:
     seed: int
     out: Path
     """The run folder."""
+    matcher: str = ""
+    """Reads the replies; empty: the player's own, if it has one."""
 
 
 def play_ahead(
@@ -193,7 +207,8 @@ def play_ahead(
     groups: dict[str, list[dict[str, Any]]] = {}
     for number, job in enumerate(jobs):
         player, by_id = _made(job.source)
-        plan = Plan.of(job.settings, player.fingerprint, list(by_id.values()), job.seed)
+        matcher = job.matcher or matcher_of(player)
+        plan = Plan.of(job.settings, player.fingerprint, list(by_id.values()), job.seed, matcher)
         store = Store(job.out / "game" / ROUNDS, plan.version)
         for shard in plan.shards:
             if not store.finished(shard):
@@ -252,7 +267,9 @@ def made_player(source: Source) -> Player:
 def _work_there(shard: Shard, *, job: GameJob, budget: int) -> bytes:
     player, by_id = _made(job.source)
     with AnswerStore(job.out / "answers.sqlite") as known:
-        return round_bytes(play_round(Asker(player, known), by_id, job.settings, budget, shard))
+        asker = Asker(player, known, folder=job.out / "game")
+        asker.reading = job.matcher
+        return round_bytes(play_round(asker, by_id, job.settings, budget, shard))
 
 
 def _work_ahead(shard: Shard, *, jobs: Sequence[GameJob], budgets: Sequence[int]) -> bytes:

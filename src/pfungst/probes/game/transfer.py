@@ -13,6 +13,7 @@ from pfungst.core.files import storable
 from pfungst.core.stats import bootstrap
 from pfungst.core.store import AnswerStore
 from pfungst.probes.game.board import Board
+from pfungst.probes.game.reading import Reader
 from pfungst.probes.game.rules import GameRules, rules_of
 from pfungst.probes.measure import finding
 from pfungst.scores import same_answer
@@ -49,8 +50,9 @@ class Tried:
             if example is not None:
                 boards.append(Board.of(example, rules))
                 moved.append(np.reshape(row["after"], (-1, 2)))
-        before = asker.ask([board.query(board.start, asker.reads_scenes) for board in boards])
-        after = asker.ask([b.query(places, asker.reads_scenes) for b, places in zip(boards, moved, strict=True)])
+        ask, scene = Reader(asker).ask, asker.reads_scenes
+        before = ask(boards, [board.query(board.start, scene) for board in boards])
+        after = ask(boards, [board.query(places, scene) for board, places in zip(boards, moved, strict=True)])
         fooled, images = [], []
         for board, old, new in zip(boards, before, after, strict=True):
             if old is not None and new is not None and same_answer(old.text, board.truth_text):
