@@ -52,6 +52,7 @@ def test_edits(name: str, question: str, made: str) -> None:
         ("lower", "Which is higher, point A?"),
         ("unmarked", "The dog is here?"),  # a statement without its mark
         ("contraction", "Who knows what it is?"),
+        ("contraction", "Who's got the ball?"),
         ("spelling", "Is this a tire?"),  # tyre, but to tire
         ("typo", "Is it a cat?"),  # no word is long enough
         ("typo", "¿Dónde se sienta el perro grande?"),  # pero
@@ -122,6 +123,11 @@ def test_a_typo_is_one_slip_and_never_another_word(word: str, seed: int) -> None
         if len(made) == len(word) and sorted(made) != sorted(word):
             ((before, after),) = [(a, b) for a, b in zip(word, made, strict=True) if a != b]
             assert after in NEIGHBOURS[before]
+
+
+@pytest.mark.parametrize(("word", "never"), [("they", "the"), ("here", "her"), ("your", "you"), ("there", "thee")])
+def test_a_typo_never_makes_a_short_word_of_another(word: str, never: str) -> None:
+    assert never not in {misspelled(word, Draws(str(seed))) for seed in range(300)}
 
 
 def test_typos_touch_as_many_words_as_asked() -> None:

@@ -143,7 +143,9 @@ def marks(question: Question, draws: Draws, level: int) -> str | None:
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
-_CONTRACTED = re.compile(r"\b(" + "|".join(map(re.escape, CONTRACTIONS)) + r")\b(?=\s+\w)", re.IGNORECASE)
+_CONTRACTED = re.compile(
+    r"\b(" + "|".join(map(re.escape, CONTRACTIONS)) + r")\b(?=\s+(?!(?:been|got|had|happened)\b)\w)", re.IGNORECASE
+)  # "who's got" is "who has got"
 _SPELLED = re.compile(r"\b(" + "|".join(SPELLINGS) + r")\b", re.IGNORECASE)
 
 

@@ -80,6 +80,7 @@ _MORE = """
     together too tough toward true twice ugly under until unto upon upper upright upward used usual vague vain vast
     very vivid warm weak wealthy weird well went were what when where whether which while white whole whose wide
     wild wise with within would wrong yellow young your yours
+    able all and apt big but for her him how mad nor not our per sad she the thee thy via whom wry yet you
 """
 KNOWN = frozenset(_MORE.split())
-"""Words of four letters or so that a slip may make of others and that are neither nouns nor verbs in WordNet."""
+"""Words of three letters or more that a slip may make of others and that are neither nouns nor verbs in WordNet."""
