@@ -8,6 +8,7 @@ import pytest
 from pfungst.core import Answer, AnsweredTrial, Dataset, ProbeError, Query, UsageError
 from pfungst.probes.check import check_probe
 from pfungst.probes.decoys import Decoys, build, write
+from pfungst.probes.decoys.probe import refers
 from pfungst.probes.decoys.reading import pick
 from pfungst.scores import get_metric
 from tests.conftest import squares
@@ -150,6 +151,26 @@ def test_data_without_another_answer_are_refused_before_anything_is_made(vectors
         Decoys(pool_limit=-1).check_data(made_up(10))
     with pytest.raises(ProbeError, match="not 'some'"):
         Decoys(circular="some").check_data(made_up(10))
+
+
+@pytest.mark.parametrize(
+    "target", ["All of the above.", "none of these", "A and C", "Both A and B", "Option B", "(b)", "D"]
+)
+def test_a_right_choice_that_refers_to_its_options_is_not_put_among_others(vectors, target):
+    data = [replace(e, choices=(e.target, "own decoy")) for e in made_up(40)]
+    data[:10] = [replace(e, target=target, choices=("one thing", "another", target)) for e in data[:10]]
+    probe = Decoys(encoder=vectors, circular="none")
+    trials = list(probe.trials(Dataset("mc", data, fingerprint=f"mc {target}"), 0))
+    assert [trial.example_id for trial in trials] == [example.id for example in data[10:]]
+    assert not any(target in variant.query.choices for trial in trials for variant in trial.variants)
+    with pytest.raises(ProbeError, match="refer to the options they stand among"):
+        probe.check_data(Dataset("mc", data[:10]))
+
+
+@pytest.mark.parametrize("target", ["above the door", "both", "a and", "neither of the dogs", "X", "vitamin", "2"])
+def test_an_answer_that_means_something_by_itself_is_put_among_others(target):
+    example = triplet(0, "w0", target, choices=(target, "own decoy"))
+    assert not refers(example) and not refers(replace(example, target="A and B", choices=()))
 
 
 def test_a_limit_limits_what_is_asked_and_not_where_decoys_come_from(vectors):

@@ -7,6 +7,7 @@ not fit the question, or is not in the image, falls where the decoys fit both.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +27,11 @@ Sets = dict[str, tuple[str, ...]]
 Sources = Mapping[str, tuple[int, int]]
 """Kind -> how many decoys one example has of it, and how many of these come from the fallback."""
 KEEPS = "the answer: image and question are the same, and the right answer stands among the choices"
+_REFERS = re.compile(
+    r"\W*[A-J]\W*|.*\b(?:[A-J](?: and |, | or | & )[A-J]|options? [A-J]|"
+    r"(?:all|any|both|either|neither|none) of (?:the )?(?:above|answers|below|choices|options|these|those))\b.*",
+    re.IGNORECASE | re.DOTALL,
+)
 STRENGTHS = (10, 100, 1000, 10_000)
 """Neighbours passed over by the weaker decoys of the strength curve."""
 
@@ -60,9 +66,12 @@ class Decoys:
             )
         if self.pool_limit < 0:
             raise UsageError(f"pool_limit is {self.pool_limit}, but must be at least 0; 0 means all examples.")
-        targets = {normalise(example.target) for example in data.whole if example.target and example.target.strip()}
+        given = [example for example in data.whole if example.target and example.target.strip()]
+        targets = {normalise(example.target or "") for example in given if not refers(example)}
         if not self.made and len(targets) < 2:
             why = f"all have the answer {min(targets)!r:.60}" if targets else "none has a right answer"
+            if given and not targets:
+                why = f"all right answers refer to the options they stand among, such as {given[0].target!r:.60}"
             raise ProbeError(
                 f"The probe decoys makes wrong choices from the right answers of other questions, and in {data.name} "
                 f"there are none: {why}."
@@ -81,7 +90,7 @@ class Decoys:
                 + (f" in {self.made}: it was made for other questions." if self.made else ".")
             )
         for example in data:
-            if example.id in sets:
+            if example.id in sets and not refers(example):
                 yield self._trial(example, sets[example.id], sources.get(example.id, {}))
 
     def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
@@ -108,7 +117,7 @@ class Decoys:
         """Decoys for the examples of `data` from the answers of the whole data set; finished work is in the cache."""
         kinds = [kind for kind in self.kinds.split("+") if kind]
         whole = data.whole.examples[: self.pool_limit or None]
-        pool = {example.id: example for example in whole} | {example.id: example for example in data}
+        pool = {example.id: example for example in (*whole, *data) if not refers(example)}
         if self.strength:
             kinds += [f"qou@{rank}" for rank in STRENGTHS if rank < len(pool) // 2]
         kinds += ["random"] if "random" not in kinds else []
@@ -117,7 +126,8 @@ class Decoys:
         return build(
             list(pool.values()), kinds, self.k, seed,
             encoder=self.encoder or None, neighbours=self.neighbours, threshold=self.threshold, fallback=self.fallback,
-            only={example.id for example in data}, folder=cache_dir("decoys") / digest, progress=progress,
+            only={example.id for example in data if example.id in pool}, folder=cache_dir("decoys") / digest,
+            progress=progress,
         )  # fmt: skip
 
     def _make(self, data: Dataset, seed: int) -> tuple[dict[str, Sets], dict[str, Sources]]:
@@ -149,3 +159,8 @@ class Decoys:
                     )
                 sets[example.id] = {name: found for name, found in choices.items() if found and name != "Orig"}
         return {key: value for key, value in sets.items() if value}, sources
+
+
+def refers(example: Example) -> bool:
+    """Whether the right choice means something only among its own options: `all of the above`, `A and B`, a letter."""
+    return bool(example.choices and example.target and _REFERS.fullmatch(example.target))
