@@ -115,3 +115,38 @@ def test_a_player_that_always_gives_the_wrong_number_of_answers_is_explained(
 
     with pytest.raises(PfungstError, match="No mini-game could be finished"):
         play(Short(small), data_of(small), tmp_path, GameSettings(size=2, seeds=1, adversary="rsg", budget=3))
+
+
+def test_an_answer_that_is_not_the_programs_is_left_out(small: list[Example], tmp_path: Path) -> None:
+    # Judged by the one before and by the other after, such a question would make the drop anything.
+    wrong = replace(small[0], id="wrong", group="", answers=("purple cow",), target="purple cow")
+    unlabelled = replace(small[1], id="unlabelled", group="", answers=(), target=None)
+    chosen, left_out = playable([*small, wrong, unlabelled], GameSettings())
+    assert [one.id for one in chosen] == [*(one.id for one in small), "unlabelled"]
+    assert left_out == {"another answer than the program's": 1}
+
+
+def test_directions_that_the_camera_does_not_see_are_refused(small: list[Example]) -> None:
+    scene = dict(small[0].scene or {})
+    turned = {name: [-x, -y, z] for name, (x, y, z) in scene["directions"].items()}
+    scene |= {"directions": turned, "camera": None, "relationships": None}
+    scene["objects"] = [{**one, "pixel_coords": None} for one in scene["objects"]]
+    program = [
+        {"function": "scene", "inputs": [], "value_inputs": []},
+        {"function": "count", "inputs": [0], "value_inputs": []},
+    ]
+    question = replace(
+        small[0], scene=scene, program=program, answers=(str(len(scene["objects"])),), target=None, choices=()
+    )
+    with pytest.raises(
+        PfungstError, match='The direction behind .* 17. degrees .* Give the scene the place of its "cam'
+    ):
+        playable([question], GameSettings())
+    behind = [-7.481132, 6.50764, 5.343665]
+    assert playable([replace(question, scene={**scene, "camera": behind})], GameSettings())[0]
+
+
+def test_the_reason_why_nothing_can_be_played_is_told(small: list[Example]) -> None:
+    nodes = [{"function": "frobnicate", "inputs": [], "value_inputs": []}]
+    with pytest.raises(PfungstError, match="cannot be played. For example: .*frobnicate"):
+        playable([replace(small[0], program=nodes)], GameSettings())

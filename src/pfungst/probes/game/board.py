@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +16,7 @@ import numpy.typing as npt
 from pfungst.core import DataError, Example, Query
 from pfungst.probes.game.rules import GameRules
 from pfungst.probes.game.sight import Sight
-from pfungst.world.camera import Basis, camera_basis, estimate_camera, project
+from pfungst.world.camera import Basis, camera_basis, camera_directions, estimate_camera, project
 from pfungst.world.constants import BOUND, CAMERA, DEFAULT_HEIGHT, DEFAULT_WIDTH, RELATION_THRESHOLD, RELATIONS
 from pfungst.world.grid import grid_places, step_places
 from pfungst.world.images import RenderedImage
@@ -27,6 +28,9 @@ from pfungst.world.scene import Scene, relationships
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
+
+MOST_ASTRAY = 15.0
+"""Degrees between a direction of a scene and what its camera sees; the generator's jitter comes to 5."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,7 @@ class Board:
             lacks = "a scene" if example.scene is None else "a program"
             raise DataError(f"The question {example.id} has no {lacks[2:]}; the game needs {lacks} to move objects.")
         scene = _with_camera(Scene.of(example.scene))
+        _check_directions(scene)
         program = Program.from_json(example.program, f"The program of the question {example.id}")
         # Computed from the coordinates, as for every moved layout, so that before and after are judged alike.
         truth = MovedProgram(program, scene).answers(scene.positions[None])[0]
@@ -248,6 +253,21 @@ def _with_camera(scene: Scene) -> Scene:
         return scene
     extra = {**scene.extra, "camera": list(fit.position), "image_size": [fit.width, fit.height]}
     return replace(scene, extra=extra, keys=(*scene.keys, "camera", "image_size"))
+
+
+def _check_directions(scene: Scene) -> None:
+    """Left in the relations must be left in the image, or the answer that is right in one is wrong in the other."""
+    camera = scene.camera or CAMERA
+    for name, seen in camera_directions(camera).items():
+        x, y, _ = scene.directions.get(name, seen)
+        across, along = x * seen[1] - y * seen[0], x * seen[0] + y * seen[1]
+        off = abs(math.degrees(math.atan2(across, along)))
+        if name in RELATIONS and off > MOST_ASTRAY:
+            where = "its camera" if scene.camera else "CLEVR's camera, and it names no other"
+            raise DataError(
+                f"The direction {name} of the scene {scene.extra.get('image_filename', '')} is {off:.0f} degrees away "
+                f'from {name} as seen by {where}. Give the scene the place of its "camera" as [x, y, z].'
+            )
 
 
 def boards_of(examples: Sequence[Example], rules: GameRules) -> tuple[list[Board], list[tuple[str, str]]]:

@@ -12,6 +12,7 @@ from pfungst.core import Example, ProbeError, UsageError
 from pfungst.probes.game.adversaries import Adversary, get_adversary
 from pfungst.probes.game.board import boards_of
 from pfungst.probes.game.rules import GameRules, rules_of
+from pfungst.scores import same_answer
 
 
 @dataclass(frozen=True)
@@ -95,24 +96,30 @@ def sample_games(examples: Sequence[Example], settings: GameSettings, seed: int 
 def playable(data: Sequence[Example], settings: GameSettings) -> tuple[list[Example], dict[str, int]]:
     """The questions a game can use, and how many were left out for which reason.
 
-    Of a group of rephrasings only the first is played: the others ask the same thing. Raises ProbeError where none is
-    left.
+    Of a group of rephrasings only the first is played: the others ask the same thing. Where the data set says another
+    answer than the program, what was right before would not be what must stay. Raises ProbeError where none is left.
     """
-    reasons = ("no scene", "no program", "cannot be played", "too few or too many objects", "rephrasing", "no relate")
+    reasons = (
+        "no scene", "no program", "cannot be played", "too few or too many objects",
+        "another answer than the program's", "rephrasing", "no relate",
+    )  # fmt: skip
     left_out = dict.fromkeys(reasons, 0)
     rules = settings.rules
-    chosen, groups = [], set()
+    chosen, groups, first = [], set(), ""
     for example in data:
         if example.scene is None or example.program is None:
             left_out["no scene" if example.scene is None else "no program"] += 1
         elif example.group and example.group in groups:
             left_out["rephrasing"] += 1
         else:
-            boards, _ = boards_of([example], rules)
+            boards, unfit = boards_of([example], rules)
             if not boards:
                 left_out["cannot be played"] += 1
+                first = first or f" For example: {unfit[0][1]}"
             elif not rules.min_objects <= len(boards[0]) <= rules.max_objects:
                 left_out["too few or too many objects"] += 1
+            elif example.answers and not any(same_answer(one, boards[0].truth_text) for one in example.answers):
+                left_out["another answer than the program's"] += 1
             elif settings.relate_only and not boards[0].program.relates:
                 left_out["no relate"] += 1
             else:
@@ -121,5 +128,7 @@ def playable(data: Sequence[Example], settings: GameSettings) -> tuple[list[Exam
     left_out = {reason: count for reason, count in left_out.items() if count}
     if not chosen:
         why = ", ".join(f"{count} x {reason}" for reason, count in left_out.items()) or "there are none"
-        raise ProbeError(f"None of the {len(data)} questions can be played: {why}. The game needs scenes and programs.")
+        raise ProbeError(
+            f"None of the {len(data)} questions can be played: {why}.{first} The game needs scenes and programs."
+        )
     return chosen, left_out
