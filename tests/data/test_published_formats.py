@@ -403,6 +403,14 @@ def test_scenes_with_impossible_coordinates_are_refused(tmp_path: Path, coords: 
         scenes(tmp_path)
 
 
+@pytest.mark.parametrize("size", [[480], "480x320", [0, 0], [True, None]])
+def test_scenes_with_impossible_image_sizes_are_refused(tmp_path: Path, size: object) -> None:
+    scene = {"image_index": 0, "split": "val", "objects": [make.OBJECT], "image_size": size}
+    make.write(tmp_path / "CLEVR_val_scenes.json", {"scenes": [scene]})
+    with pytest.raises(DataError, match=r"record 1 .*image_size"):
+        scenes(tmp_path)
+
+
 def test_scenes_alone_are_read_by_their_own_function(tmp_path: Path) -> None:
     make.clevr(tmp_path)
     found = scenes(tmp_path)

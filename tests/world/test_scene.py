@@ -158,6 +158,8 @@ BAD_SCENES = {
     "two coordinates": (scene_of({**thing(0, 0), "3d_coords": [0, 0]}), "must be three numbers"),
     "no coordinates": (scene_of({**thing(0, 0), "3d_coords": None}), "must be three numbers"),
     "bad rotation": (scene_of({**thing(0, 0), "rotation": "much"}), "rotation must be a finite number"),
+    "half an image size": (scene_of(thing(0, 0)) | {"image_size": [480]}, "must be a width and a height"),
+    "no image size": (scene_of(thing(0, 0)) | {"image_size": [0, 0]}, "must be a width and a height"),
     "a direction missing": ({"objects": [thing(0, 0)], "directions": {"left": [1, 0, 0]}}, "lack right, behind, front"),
     "too few relations": (scene_of(thing(0, 0), relationships={"left": []}), "must list 1 objects"),
     "a relation to nobody": (scene_of(thing(0, 0), relationships={"left": [[3]]}), "does not exist"),

@@ -22,6 +22,9 @@ from pfungst.world.constants import ATTRIBUTES, DIRECTIONS, MAX_ANSWERABLE, RELA
 Floats: TypeAlias = npt.NDArray[np.float64]
 Relationships: TypeAlias = dict[str, list[list[int]]]
 
+LARGEST = 16384
+"""Pixels a side of an image."""
+
 _OBJECT_KEYS = ("color", "size", "rotation", "shape", "3d_coords", "material", "pixel_coords")
 _OBJECT_FIELDS = frozenset(_OBJECT_KEYS)
 _SCENE_FIELDS = frozenset({"objects", "directions", "relationships"})
@@ -131,7 +134,9 @@ class Scene:
         if not 1 <= count <= MAX_ANSWERABLE:
             raise DataError(f"{where}: it has {count} objects; scenes of 1 to {MAX_ANSWERABLE} objects are supported.")
         objects = tuple([SceneObject.from_json(one, where, i) for i, one in enumerate(listed)])
-        given = record.get("directions")
+        given, size = record.get("directions"), record.get("image_size")
+        if size is not None and not is_size(size):
+            raise DataError(f"{where}: image_size must be a width and a height of 1 to {LARGEST} pixels, not {size!r}.")
         return cls(
             objects,
             DIRECTIONS if given is None else _directions(given, where),
@@ -266,6 +271,12 @@ def _in_order(keys: tuple[str, ...], known: Mapping[str, Any], extra: Mapping[st
         if key not in result:
             result[key] = deepcopy(value)
     return result
+
+
+def is_size(value: object) -> bool:
+    """Whether this is the width and height of an image."""
+    two = isinstance(value, (list, tuple)) and len(value) == 2
+    return two and all(_is_number(one) and 1 <= one <= LARGEST for one in cast("Sequence[Any]", value))
 
 
 def _is_number(value: object) -> bool:

@@ -266,6 +266,11 @@ def checked_scene(value: object) -> Scene:
         coords = thing.get("3d_coords")
         if coords is not None and not (isinstance(coords, list) and len(coords) == 3 and all(map(_finite, coords))):
             raise Bad(f'object {place} has "3d_coords" that are not three numbers.')
+    size = scene.get("image_size")
+    if size is not None and not (
+        isinstance(size, list) and len(size) == 2 and all(map(_finite, size)) and min(size) >= 1
+    ):
+        raise Bad('"image_size" is not a width and a height in pixels.')
     return scene
 
 
