@@ -58,10 +58,16 @@ def done(example: Example, *operations: str) -> set[str]:
         ("What car is this?", "the red one", COLOR),
         ("How many dogs are there?", "few", COUNT),
         ("Dogs?", "3", COUNT),
+        ("Are there 3 dogs?", "yes", COUNT),
     ],
 )
 def test_what_a_question_is_about_is_read_from_it_and_its_answer(question: str, target: str, topic: str) -> None:
     assert topic in topics(asked(question, target))
+
+
+def test_a_wrong_choice_that_a_disturbance_could_make_right_counts() -> None:
+    example = asked("What is true?", "a dog sits", choices=("a dog sits", "the dog is on the left"))
+    assert DIRECTION in topics(example) and "mirror" not in done(example, "pad", "mirror")
 
 
 def test_a_plain_question_is_about_nothing_and_a_foreign_one_about_everything() -> None:

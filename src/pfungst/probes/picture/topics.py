@@ -1,6 +1,6 @@
 """What a question is about, as far as its words tell: an operation is refused where it could change the answer.
 
-The question, its right answer and the human answers are read. The rules err on the side of refusing: a word that has
+The question, its answers and its choices are read. The rules err on the side of refusing: a word that has
 several meanings counts ("right", "light"). They know English; a question in another script counts as being about
 everything.
 """
@@ -49,8 +49,8 @@ _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 
 
 def topics(example: Example) -> frozenset[str]:
-    """What a question or its answer is about."""
-    answers = " ".join(dict.fromkeys((*example.answers, example.target or "")))
+    """What a question, its answers or its choices are about: a wrong choice must stay wrong."""
+    answers = " ".join(dict.fromkeys((*example.answers, example.target or "", *example.choices)))
     return _topics(example.question, answers, example.answer_type)
 
 
@@ -61,7 +61,7 @@ def _topics(question: str, answers: str, answer_type: str) -> frozenset[str]:
         return TOPICS
     words = set(_WORD.findall(text))
     found = {topic for topic, listed in _LISTED.items() if words & listed}
-    if answer_type == "number" or _NUMBER.search(answers):
+    if answer_type == "number" or _NUMBER.search(text):
         found.add(COUNT)
     return frozenset(found)
 
