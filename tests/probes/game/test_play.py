@@ -337,3 +337,20 @@ def test_a_folder_of_an_earlier_version_gets_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "game.json").write_text("{}")
     with pytest.raises(PfungstError, match="earlier version.*Play again into a new folder"):
         read_result(tmp_path)
+
+
+def test_mini_games_of_other_settings_are_not_counted(examples: list[Example], tmp_path: Path) -> None:
+    data, one = Dataset("w", examples, "exact", "x"), GameSettings("rsg", size=3, seeds=2, budget=2)
+    play(ScenePlayer(examples), data, tmp_path, one)
+
+    class Down(ScenePlayer):
+        """Leaves before the second mini-game."""
+
+        def answer(self, queries: Sequence[Query]) -> list[Answer]:
+            if (tmp_path / "game" / "rounds" / "round-00000.parquet").exists():
+                raise RuntimeError("gone")
+            return super().answer(queries)
+
+    result = play(Down(examples), data, tmp_path, replace(one, budget=4))
+    assert len(result.failed) == 1 and len(result.runs) == 1
+    assert {run.queries for run in read_result(tmp_path).runs} == {12}

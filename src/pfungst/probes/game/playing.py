@@ -24,6 +24,7 @@ from pfungst.compute.store import Store
 from pfungst.core import Asker, Dataset, Example, PfungstError, Place, Player, ProbeError, Source
 from pfungst.core.files import jsonable, write_atomic
 from pfungst.core.store import AnswerStore
+from pfungst.core.stored import StoredPlayer
 from pfungst.core.types import Progress, matcher_of, no_progress
 from pfungst.probes.game.adversaries import TellingAdversary, VersionedAdversary
 from pfungst.probes.game.board import Board, boards_of
@@ -129,6 +130,8 @@ def play_rounds(settings: GameSettings, asker: Asker, data: Dataset, seed: int) 
     else:
         raise ProbeError("Playing in other processes needs a source that makes player and data there.")
     folder = asker.folder / ROUNDS
+    if not isinstance(asker.player, StoredPlayer):
+        _sweep(Store(folder, plan.version), plan.shards)
     failed: dict[str, str] = {}
     try:
         run_shards(
@@ -149,6 +152,13 @@ def play_rounds(settings: GameSettings, asker: Asker, data: Dataset, seed: int) 
     rounds = [read_round(folder / shard.name) for shard in plan.shards if shard.name not in failed]
     write_atomic(asker.folder / MOVES, table_bytes(pa.concat_tables([played.table for played in rounds])))
     yield from rounds
+
+
+def _sweep(store: Store, shards: Sequence[Shard]) -> None:
+    """Remove mini-games of other settings: where the new ones do not come to an end, these would stand for them."""
+    for shard in shards:
+        if not store.finished(shard):
+            store.output(shard).unlink(missing_ok=True)
 
 
 def play_round(asker: Asker, by_id: Mapping[str, Example], settings: GameSettings, budget: int, shard: Shard) -> Round:
