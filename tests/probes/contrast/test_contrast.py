@@ -137,6 +137,15 @@ def test_groups_with_one_right_answer_or_one_member_are_left_out() -> None:
     assert len(list(Contrast(missing=("0-q0i0", "0-q1i1")).trials(data, 0))) == 1
 
 
+def test_a_group_that_a_limit_cuts_is_left_out_unless_all_are_cut() -> None:
+    data = two_by_two(3)
+    sizes = {
+        limit: [len(trial.variants) for trial in Contrast().trials(data.subset(data.examples[:limit]), 0)]
+        for limit in (2, 4, 6, 12)
+    }
+    assert sizes == {2: [2], 4: [4], 6: [4], 12: [4, 4, 4]}
+
+
 def test_data_without_groups_is_refused_with_a_way_out() -> None:
     data = Dataset("plain", [Example("a", "What?", image_id="1", target="cat")])
     with pytest.raises(ProbeError, match="contrast:by=question"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -27,9 +28,15 @@ class Member:
 
 
 def published(data: Dataset, missing: frozenset[str] = frozenset()) -> Iterator[list[Member]]:
-    """The contrast groups that the data set itself names; those with one right answer alone are none."""
+    """The contrast groups that the data set itself names; those with one right answer alone are none.
+
+    Groups that a limit cut are left out, unless it cut all of them: half a group is easier to get right.
+    """
     known = (e for e in data if e.contrast and e.target is not None and e.id not in missing)
-    for examples in measure.grouped(known, lambda example: example.contrast).values():
+    groups = measure.grouped(known, lambda example: example.contrast)
+    sizes = Counter(e.contrast for e in data.whole if e.contrast and e.target is not None and e.id not in missing)
+    uncut = [examples for name, examples in groups.items() if len(examples) >= sizes[name]]
+    for examples in uncut or groups.values():
         members = _members(examples)
         if differ([member.example for member in members]):
             yield members
