@@ -107,7 +107,7 @@ def play(
         run = api.examine(**asked, place=Place(on, workers, recipe), replicas=replicas, progress=show)
         show("drawing", 0, 1)
         chosen, examples = recipe()
-        add_extras(folder, chosen, examples, game.rules, strips=strips, fairness=fairness, transfer=transfer or ())
+        add_extras(folder, chosen, examples, strips=strips, fairness=fairness, transfer=transfer or ())
         write_report(folder, examples)
         show("drawing", 1, 1)
     _print(folder, as_json)
@@ -173,9 +173,12 @@ def _matrix(runs: list[Path]) -> Table:
     found: dict[str, list[dict[str, Any]]] = {}
     rules, recipes = {}, {}
     for run in runs:
-        name = read_config(run)["player"]["name"]
-        found.setdefault(name, []).extend(fooled_rows(read_moves(run)))
-        rules[name] = read_result(run).settings.rules
+        name = against = read_config(run)["player"]["name"]
+        played = read_result(run).settings.rules
+        if rules.setdefault(name, played) != played:
+            against = f"{name}, {played.name}{' ood' if played.ood else ''}"
+            rules[against] = played
+        found.setdefault(against, []).extend(fooled_rows(read_moves(run)))
         recipes[name] = (Recipe.of_run(run), run)
     tried: list[Tried] = []
     for recipe, run in recipes.values():

@@ -9,6 +9,8 @@ from typer.testing import CliRunner
 
 from pfungst.cli.play import play
 from pfungst.core import PfungstError
+from pfungst.experiments.games import tables
+from pfungst.probes.game import read_result
 
 PLAYER = """
 from pfungst.core import Answer
@@ -89,6 +91,17 @@ def test_runs_stand_side_by_side_and_their_scenes_are_tried_on_each_other(here: 
     assert matrix["columns"] == ["found against", "scenes", "weak", "strong"]
     assert matrix["rows"][0][2]["value"] == 1.0 and matrix["rows"][0][3]["value"] == 0.0
     assert tables["Success against query budget"]["rows"][1][3] == "0.0%"
+
+
+def test_scenes_of_other_rules_are_tried_as_they_were_shown(here: Path) -> None:
+    (here / "weak.py").write_text(PLAYER.replace(">= 2 else", '>= 1 and query.scene["image_size"] == [224, 224] else'))
+    plain = ("--json", "--strips", "0", "--fairness", "none")
+    run(*WORDS, "--out", "code", "--preset", "code", *plain)
+    found = json.loads(run(*WORDS, "--out", "paper", "--transfer", "code", *plain))
+    (row,) = found["extras"]["tables"][0]["rows"]
+    assert row[1] > 0 and row[2]["value"] == 1.0
+    beside = tables([read_result(Path("code")), read_result(Path("paper"))])[0]
+    assert beside.columns[3:5] == ("Average Accuracy, cross-entropy", "Average Accuracy, cross-entropy (paper)")
 
 
 @pytest.mark.slow

@@ -12,7 +12,6 @@ from pfungst.core import Dataset, Player, Table, read_config
 from pfungst.core.files import write_json
 from pfungst.core.store import AnswerStore
 from pfungst.probes.game.rows import fooled_rows, read_moves
-from pfungst.probes.game.rules import GameRules
 
 EXTRAS = "extras.json"
 STRIPS, INSIDE = "Before and after", "Inside the player, before and after"
@@ -22,7 +21,6 @@ def add_extras(
     run: Path,
     player: Player,
     data: Dataset,
-    rules: GameRules,
     *,
     strips: int = 8,
     fairness: str = "auto",
@@ -32,7 +30,7 @@ def add_extras(
 
     strips: so many fooled scenes are drawn before and after; for models of the zoo also what they looked at.
     fairness: the Slot Attention that checks what can be seen (B.6): `auto`, `none`, or a folder.
-    transfer: other runs, whose fooling scenes are tried on this player.
+    transfer: other runs, whose fooling scenes are tried on this player as their own player saw them.
     """
     from pfungst.probes.game.inside import write_insides
     from pfungst.probes.game.strips import write_strips
@@ -41,11 +39,17 @@ def add_extras(
     rows = fooled_rows(moves)
     tables = []
     if transfer:
-        from pfungst.probes.game.transfer import transfer_matrix
+        from pfungst.probes.game.tables import read_result
+        from pfungst.probes.game.transfer import Tried, transfer_table
 
-        found = {f"{read_config(one)['player']['name']} ({one.name})": fooled_rows(read_moves(one)) for one in transfer}
+        clear = len({one.name for one in transfer}) == len(transfer)
+        tried = []
         with AnswerStore(run / "answers.sqlite") as store:
-            tables.append(transfer_matrix(found, [player], data, rules, store))
+            for one in transfer:
+                name = f"{read_config(one)['player']['name']} ({one.name if clear else one})"
+                found = fooled_rows(read_moves(one))
+                tried.append(Tried.of(name, found, player, data, read_result(one).settings.rules, store))
+        tables.append(transfer_table(tried))
     if rows and fairness != "none":
         from pfungst.probes.game.fairness import check_fairness, load_detector
 

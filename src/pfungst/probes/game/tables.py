@@ -46,7 +46,9 @@ def read_result(folder: Path) -> Result:
 
 
 def apart(results: Sequence[Result]) -> list[Result]:
-    """The same, where an adversary played with several budgets with all but the smallest in its name."""
+    """The same, where an adversary played with several budgets with all but the smallest in its name, and by several
+    rules with all but the first."""
+    results = [one if _rules(one) == _rules(results[0]) else _named(one, f"({_rules(one)})") for one in results]
     budgets: dict[tuple[str, int, str], set[float]] = {}
     for one in results:
         budgets.setdefault((one.player, one.size, one.adversary), set()).add(_budget(one))
@@ -57,6 +59,14 @@ def apart(results: Sequence[Result]) -> list[Result]:
         else one
         for one in results
     ]
+
+
+def _rules(one: Result) -> str:
+    return one.settings.preset + " ood" * one.settings.ood
+
+
+def _named(one: Result, more: str) -> Result:
+    return replace(one, adversary=f"{one.adversary} {more}")
 
 
 def _budget(one: Result) -> float:
