@@ -168,10 +168,12 @@ def _matrix(runs: list[Path]) -> Table:
     """Scenes found against the player of each run, tried on the players of all runs."""
     from pfungst.players.recipe import Recipe
     from pfungst.probes.game import fooled_rows, read_moves, read_result
+    from pfungst.probes.game.rules import GameRules
     from pfungst.probes.game.transfer import Tried, transfer_table
 
     found: dict[str, list[dict[str, Any]]] = {}
-    rules, recipes = {}, {}
+    rules: dict[str, GameRules] = {}
+    recipes = {}
     for run in runs:
         name = against = read_config(run)["player"]["name"]
         played = read_result(run).settings.rules
