@@ -43,6 +43,11 @@ def _said(question: str, count: int = 6, seed: int = 0) -> tuple[str, ...]:
         ("What are on the shelves?", "Which things are on the shelves?"),
         ("Is the man in the dining room eating?", "Tell me whether the man in the dining room is eating."),
         ("What is the man in the building doing?", "Tell me what the man in the building is doing."),
+        ("Name the animal.", "Looking at the picture, name the animal."),
+        ("What is the color of the two cars?", "What color are the two cars?"),
+        ("What color is the car?\nAnswer with one word.", "What is the color of the car?\nAnswer with one word."),
+        ("Is there a dog? Please answer yes or no.", "Does the picture show a dog? Please answer yes or no."),
+        ("Which is right?\nA. dog\nB. cat", "Have a look: which is right?\nA. dog\nB. cat"),
         ("Is the dog standing near a building?", "Tell me whether the dog is standing near a building."),
     ],
 )
@@ -69,6 +74,9 @@ def test_a_rule_says_it_otherwise(question: str, expected: str) -> None:
         ("Was the photo taken in the morning?", "in the was"),
         ("Is the man riding the bike wearing a helmet?", "man is"),
         ("Is the person riding the horse a woman?", "person is"),
+        ("Is the dog running or walking?", "whether|true|say that"),
+        ("Is the woman going shopping?", "going is"),
+        ("What is the name of the thing the man is holding?", "is is"),
     ],
 )
 def test_a_rule_that_is_not_sure_keeps_silent(question: str, never: str) -> None:

@@ -30,9 +30,14 @@ _NOUNS = (
 _COMPOUND = r"(?:area|board|gear|lot|machine|meter|pool|room|strip|table)"
 _DOING = rf"(?!{_NOUNS}\b)\w+ing\b(?! {_COMPOUND}\b)"
 """A word in -ing that is a verb: neither "building" nor "dining room"."""
-_SUBJECT = rf"{_DETERMINER}(?: [\w'-]+)*? (?!(?:an?|of|with|to|from|by|{_DETERMINER}|{_PLACE})\b|\w+'s? )[\w'-]+"
-_ACT = rf"{_DOING}(?!.* {_DOING}|(?: [\w'-]+){{2}} an? ).*"
+_INSIDE = rf"(?!{_DOING}|(?:is|are|was|were)\b)[\w'-]+"
+_SUBJECT = (
+    rf"{_DETERMINER}(?: {_INSIDE})*? "
+    rf"(?!(?:an?|and|or|of|with|to|from|by|{_DETERMINER}|{_PLACE})\b|[\w-]+'s? ){_INSIDE}"
+)
+_ACT = rf"{_DOING}(?!.* (?:{_DOING}|or\b)|(?: [\w'-]+){{2}} an? ).*"
 """What somebody does. Of two verbs or objects the first may belong to the subject: "is the man riding a bike waving".
+With an "or" a choice would become a yes or no.
 """
 _UNCOUNTED = r"(?:of|more|fewer|less)\b"
 
@@ -165,20 +170,24 @@ class RuleRephraser:
 
 def _candidates(question: str, seed: int) -> Iterator[str]:
     """All that the rules make of a question; tiers in order, each in an order of its own drawn from the seed."""
-    text = " ".join(question.split())
+    first, _, rest = question.partition("?")
+    if not re.search(r"\w", rest):  # what follows the question, such as options, stays
+        first, rest = question, ""
+    text = " ".join(first.split())
+    mark = "." if text.endswith(".") else "?"
     body = text.rstrip("?.! ").strip()
     if not body:
         return
     body = _lower_first(body)
     rng = Random(hashlib.sha256(f"{seed} {question}".encode("utf-8", "replace")).digest())
-    tiers = [list(_constructed(body)), list(_reworded(body)), [f"{frame.format(body)}?" for frame in FRAMES]]
+    tiers = [list(_constructed(body)), list(_reworded(body, mark)), [f"{frame.format(body)}{mark}" for frame in FRAMES]]
     shown = _SHOWN.search(body.lower())
     for tier in tiers:
         rng.shuffle(tier)
         for one in tier:
             # A question that names the picture must not name it twice.
             if keeps_content(body, one) and not (shown and len(_SHOWN.findall(one)) > 1):
-                yield one[:1].upper() + one[1:]
+                yield one[:1].upper() + one[1:] + rest
 
 
 def _constructed(body: str) -> Iterator[str]:
@@ -195,11 +204,11 @@ def _constructed(body: str) -> Iterator[str]:
             return
 
 
-def _reworded(body: str) -> Iterator[str]:
+def _reworded(body: str, mark: str) -> Iterator[str]:
     for pattern, other in WORDS:
         changed, times = re.subn(pattern, other, body, count=1, flags=re.IGNORECASE)
         if times:
-            yield f"{changed}?"
+            yield f"{changed}{mark}"
 
 
 def keeps_content(question: str, other: str) -> bool:
@@ -222,10 +231,12 @@ _SINGULAR, _PLURAL = {"be": "is", "do": "does"}, {"be": "are", "do": "do"}
 
 
 def _plural(thing: str) -> bool:
-    return bool(re.match(r"(?:these|those|they|both|most)\b", thing)) or bool(re.fullmatch(r"\w+ \w+[^s']s", thing))
+    return bool(re.match(r"(?:these|those|they|both|most|\w+ (?:two|three|four|five|six))\b", thing)) or bool(
+        re.fullmatch(r"\w+ \w+[^s']s", thing)
+    )
 
 
 def _lower_first(text: str) -> str:
     """The first letter in lower case, unless the word is a name or an abbreviation."""
     first = text.split()[0]
-    return text if first.isupper() and len(first) > 1 else text[:1].lower() + text[1:]
+    return text if first == "I" or (first.isupper() and len(first) > 1) else text[:1].lower() + text[1:]
