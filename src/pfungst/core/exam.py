@@ -164,7 +164,8 @@ class Exam:
         return Examined(
             tuple(findings), tuple(asker.problems), sum(unread.values()), total,
             tuple(longest.clean), left_out, tuple(failed), judge,
-            (*scoring.notes(), *(stop.sentence(name) for name, stop in stops.items())), len(longest.sizes),
+            (*scoring.notes(), *_lost(asker.failures[:searched]), *(stop.sentence(n) for n, stop in stops.items())),
+            len(longest.sizes),
         )  # fmt: skip
 
     def _unseen(self, record: Recorded) -> str:
@@ -253,6 +254,13 @@ class Exam:
         return ask_in_rounds(
             self.probes, made, scoring.examples, answer, precision=precision, seed=self.seed, images=self.images
         )
+
+
+def _lost(failures: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """That queries of a search got no answer, and why. It counts them itself."""
+    if failures:
+        question, error = failures[0]
+        yield f"{len(failures):,} queries of the search got no answer. The first was about '{question:.80}': {error}"
 
 
 @dataclass(frozen=True)

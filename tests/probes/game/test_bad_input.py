@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from pfungst import examine
 from pfungst.core import Answer, Dataset, Example, PfungstError, Query
 from pfungst.probes.game import GAMES, GameSettings, play
 from pfungst.probes.game.adversaries import ADVERSARIES
 from pfungst.probes.game.playing import playable
+from pfungst.probes.game.probe import Game
 from pfungst.world.legal import Rules
 from tests.probes.game.scripted import ScenePlayer
 
@@ -150,3 +152,16 @@ def test_the_reason_why_nothing_can_be_played_is_told(small: list[Example]) -> N
     nodes = [{"function": "frobnicate", "inputs": [], "value_inputs": []}]
     with pytest.raises(PfungstError, match="cannot be played. For example: .*frobnicate"):
         playable([replace(small[0], program=nodes)], GameSettings())
+
+
+def test_the_reason_why_questions_got_no_answer_is_told(small: list[Example], tmp_path: Path) -> None:
+    class Choosy(ScenePlayer):
+        def answer(self, queries: Sequence[Query]) -> list[Answer]:
+            if any(query.question == small[0].question for query in queries):
+                raise ValueError("not this one")
+            return super().answer(queries)
+
+    game = Game("rsg", size=3, seeds=1, budget=2)
+    run = examine(Choosy(small), data_of(small[:3]), [game], out=tmp_path)
+    (note,) = (note for note in run.notes if "search" in note)
+    assert "got no answer. The first was about" in note and "not this one" in note
