@@ -32,6 +32,17 @@ def test_mined_decoys_are_what_the_player_confuses(encoder):
         build(data, ("mined",))
 
 
+def test_a_right_answer_in_a_sentence_is_no_mistake():
+    class Talker(Confused):
+        matcher = "lenient"
+
+        def answer(self, queries):
+            return [Answer(f"The answer is {said.text}.") for said in super().answer(queries)]
+
+    data = [triplet(n, f"what w{n}", answer) for n, answer in enumerate(("dog", "cat", "river"))]
+    assert mine(Talker(data), data) == mine(Confused(data), data)
+
+
 def test_a_player_is_not_asked_again_what_the_store_knows(tmp_path):
     data = [triplet(n, f"what w{n}", answer) for n, answer in enumerate(("dog", "cat", "river"))]
     player = Confused(data)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pfungst.core import Asker, Example, Player, Query
+from pfungst.core.scoring import read_answer
 from pfungst.core.store import AnswerStore
-from pfungst.core.types import Progress, no_progress
+from pfungst.core.types import Progress, matcher_of, no_progress
 from pfungst.scores.exact import normalise
+from pfungst.scores.matchers import get_matcher
 
 _OPPOSITE = {"yes": "no", "no": "yes"}
 MOST = 12
@@ -34,7 +37,15 @@ def mine(
     """
     asked = [one for one in examples if one.target is not None and one.target.strip()]
     queries = [Query(example.question, example.image, (), example.scene) for example in asked]
-    said = [answer.text for answer in Asker(player, store, progress=progress).answers(queries, "asking for mistakes")]
+    replies = Asker(player, store, progress=progress).answers(queries, "asking for mistakes")
+    reading = matcher_of(player)
+    said = [answer.text for answer in replies]
+    if reading:  # a sentence with the right answer in it is no mistake
+        read = get_matcher(reading)
+        said = [
+            "" if (got := read_answer(answer, replace(one, choices=()), read, False)).unread else got.text
+            for one, answer in zip(asked, replies, strict=True)
+        ]
     instead: dict[str, Counter[str]] = {}
     mistaken: dict[str, Counter[str]] = {}
     spelled: dict[str, str] = {}
