@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pfungst.core import DataError, Example, UsageError
+from pfungst import examine
+from pfungst.core import DataError, Example, PfungstError, UsageError
 from pfungst.data import check, load
 from tests.data import published_formats as make
 
@@ -496,3 +497,18 @@ def test_a_hugging_face_set_that_is_not_there_is_one_sentence(hub: Any, tmp_path
         load(f"hf:{hub[0] / 'saved'}#test")
     with pytest.raises(UsageError, match="no option 'colour'"):
         load(f"hf:{hub[0] / 'saved'}", colour="red")
+
+
+def test_questions_are_asked_without_images_where_none_are_wanted(tmp_path: Path) -> None:
+    shown: list[object] = []
+
+    def answer(question: str, image: object = None) -> str:
+        shown.append(image)
+        return "nothing"
+
+    rows = [{"question": "What?", "answer": "nothing", "image_id": name} for name in "ab"]
+    path = make.write(tmp_path / "data.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    examine(answer, load(path, images="none"), ["control"], out=tmp_path / "run")
+    assert shown == [None] * 4
+    with pytest.raises(PfungstError, match="Say where the images are"):
+        examine(answer, load(path), ["control"], out=tmp_path / "other")

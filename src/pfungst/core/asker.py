@@ -27,6 +27,7 @@ from pfungst.core.errors import (
     QueriesFailed,
     StoreError,
 )
+from pfungst.core.images import NamedImage
 from pfungst.core.store import AnswerStore
 from pfungst.core.types import (
     Answer,
@@ -136,6 +137,8 @@ class Asker:
         self.last_error: str = ""
         self.expected = 0
         """Most queries of a search, for its progress; a search that knows says it here."""
+        self.blind: bool = False
+        """Whether the user wants to ask without images: those that are only named stay in the keys."""
         self.reading: str = ""
         """Name of the matcher by which a search reads replies; empty: the player's own, if it has one."""
         self.problems: list[str] = []
@@ -284,7 +287,7 @@ class Asker:
         unsaved: list[tuple[str, Query, Answer]] = []
         since, process = time.monotonic(), os.getpid()
         try:
-            for batch in _ask_all(self.player, allowed):
+            for batch in _ask_all(self.player, [*map(_without_name, allowed)] if self.blind else allowed):
                 _leave_if_forked(process)
                 unsaved += batch
                 if isinstance(self.player, StreamingPlayer) or time.monotonic() - since > UNSAVED_SECONDS:
@@ -334,6 +337,11 @@ class Asker:
             f"{self.player.name} failed on the last {times} question{'s' * (times > 1)} and is considered down "
             f"({self.last_error}) Its earlier answers are kept; run the same command again to resume."
         )
+
+
+def _without_name(item: tuple[str, Query]) -> tuple[str, Query]:
+    key, query = item
+    return key, replace(query, image=None) if isinstance(query.image, NamedImage) else query
 
 
 def _never() -> bool:

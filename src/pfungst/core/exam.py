@@ -118,7 +118,7 @@ class Exam:
                 was, found_before = before
                 return Examined(found_before, (), was.unread, was.total, notes=was.notes, most=was.most, finished=True)
             asker = Asker(self.player, store, budget=self.budget, progress=self.progress, place=self.place)
-            asker.reading = self.config.get("matcher") or ""
+            asker.reading, asker.blind = self.config.get("matcher") or "", self.data.blind
             trials: Mapping[str, Iterable[Trial]] = {probe.name: self._trials(probe, asker) for probe in self.probes}
             searched = len(asker.failures)
             scoring = Scoring(self.score, self.matcher, ById(self.data), self.out, self.progress)

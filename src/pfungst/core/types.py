@@ -557,6 +557,11 @@ class Dataset(Sequence[Example]):
     """What this is a part of, None if it is whole."""
 
     @property
+    def blind(self) -> bool:
+        """Whether its questions are to be asked without their images (`images=none`)."""
+        return self.notes.get("images") == "none"
+
+    @property
     def whole(self) -> Dataset:
         """The data set this was taken from. A limit limits what is asked; pools are drawn from the whole."""
         return self.parent if self.parent is not None else self

@@ -111,7 +111,7 @@ def load(
         metric=job.metric or ("choice" if all_choices else format_.metric),
         fingerprint=digest.hex(),
         skipped=job.skipped,
-        notes={"format": format_.name, **job.notes},
+        notes={"format": format_.name, **({"images": NO_IMAGES} if job.text_only else {}), **job.notes},
     )
 
 

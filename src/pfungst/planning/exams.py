@@ -120,7 +120,7 @@ def plan(
     tried = None
     if trials_wanted():
         most = trials_wanted() if max_queries is None else min(trials_wanted(), max_queries)
-        tried = ask_some(chosen, run, counted.sample, most)
+        tried = ask_some(chosen, run, counted.sample, most, part.blind)
     planned = counted.plan(rows, max_queries, tried)
     if tried is not None:
         keep(run, Taken(planned.to_ask, planned.seconds, planned.memory, planned.disk))

@@ -71,7 +71,7 @@ class Trial:
     """Why the player did not answer."""
 
 
-def ask_some(player: Player, run: Path, sample: Sample, count: int) -> Trial:
+def ask_some(player: Player, run: Path, sample: Sample, count: int, blind: bool) -> Trial:
     """Ask so many queries of the sample, through the run's own store: the exam does not ask them again."""
     chosen = list(sample.queries.items())
     random.Random(1).shuffle(chosen)
@@ -81,6 +81,7 @@ def ask_some(player: Player, run: Path, sample: Sample, count: int) -> Trial:
     run.mkdir(parents=True, exist_ok=True)
     with locked(run), AnswerStore(run / "answers.sqlite") as store:
         asker = Asker(player, store)
+        asker.blind = blind
         try:
             first = min(WARM_UP, len(chosen) - 1)
             asker.fill(dict(chosen[:first]))
