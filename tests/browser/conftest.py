@@ -20,8 +20,9 @@ SHOTS = os.environ.get("PFUNGST_SCREENSHOTS", "")
 """A folder: `make screenshots` lets the tests write what they see there."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
+    # Not longer: Playwright leaves an event loop running, beside which others cannot start theirs.
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     with playwright.sync_playwright() as started:
         own = started.chromium.executable_path

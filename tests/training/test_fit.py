@@ -99,10 +99,13 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None
 
 @pytest.fixture
 def heard() -> Iterator[None]:
-    """Ctrl-C as a shell leaves it: where tests run in the background it may be ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Ctrl-C and SIGTERM as a shell leaves them: where tests run in the background the first may be ignored, and after
+    those on Ray, the second."""
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    before = {one: signal.signal(one, how) for one, how in usual.items()}
     yield
-    signal.signal(signal.SIGINT, before)
+    for one, how in before.items():
+        signal.signal(one, how)
 
 
 @pytest.mark.usefixtures("heard")
