@@ -333,12 +333,10 @@ def reading_notes(examined: Examined, metric: str, matcher: str, label: str = ""
     return tuple(notes)
 
 
-def lost_images(data: Dataset, config: Mapping[str, Any]) -> bool:
+def lost_images(data: Dataset) -> bool:
     """Whether the questions of a run are about images of which none is there any more."""
-    about = config["data"]
-    wanted = (about.get("options") or {}).get("images") != "none" and "images=none" not in str(about.get("spec"))
     named = any(example.image_id for example in data)
-    return wanted and named and all(example.image is None for example in data)
+    return not data.blind and named and all(example.image is None for example in data)
 
 
 def load_again(config: Mapping[str, Any], run: Path) -> Dataset:

@@ -233,7 +233,7 @@ def test_a_report_without_images_says_that_they_were_not_found(folder, pfungst, 
     assert data_of(folder / "run", config, "lost") is not None
     assert capsys.readouterr().err == "pfungst: lost: none of those of data was found. Were they moved?\n"
     without = {**config, "data": {**config["data"], "options": {"images": "none"}}}
-    assert not lost_images(load_again(without, folder / "run"), without)
+    assert not lost_images(load_again(without, folder / "run"))
 
 
 def test_what_was_not_read_is_told_and_a_field_of_json(folder, pfungst):

@@ -163,7 +163,7 @@ def data_of(run: Path, config: Mapping[str, Any], lost: str) -> Dataset | None:
     except PfungstError as error:
         print(f"pfungst: {lost}: {error}", file=sys.stderr)
         return None
-    if api.lost_images(data, config):
+    if api.lost_images(data):
         print(f"pfungst: {lost}: none of those of {data.name} was found. Were they moved?", file=sys.stderr)
     return data
 

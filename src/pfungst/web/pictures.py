@@ -73,7 +73,7 @@ class Pictures:
             return str(error)
         if any(example.image is not None for example in data):
             return ""
-        if lost_images(data, run.config()):
+        if lost_images(data):
             return "None of its images was found. If they were moved, put them back and start again."
         return "The data set of this run has no images."
 
