@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -46,6 +47,22 @@ def only_here(path: Path) -> Iterator[None]:
 
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def write_ahead(db: sqlite3.Connection, patience: float = 30.0) -> None:
+    """Have a database keep a write-ahead log, waiting up to `patience` seconds for others that open it as well.
+
+    SQLite's own timeout does not hold for this step: of two that open a new file at once, one is refused at once.
+    """
+    until = time.monotonic() + patience
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() >= until:
+                raise
+            time.sleep(0.005)
 
 
 def _locks_work(out: Path) -> bool:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from pfungst.core.errors import PfungstError, PfungstWarning, StoreError
 from pfungst.core.files import storable
+from pfungst.core.lock import write_ahead
 from pfungst.core.types import Answer, Query
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class AnswerStore:
         self._damaged: set[int] = set()
         try:
             self._db = sqlite3.connect(path, timeout=30, isolation_level=None)
-            self._db.execute("PRAGMA journal_mode=WAL")
+            write_ahead(self._db)
             # In WAL mode NORMAL survives a killed process; only a power cut may lose the last commits.
             self._db.execute("PRAGMA synchronous=NORMAL")
             self._open()
