@@ -12,6 +12,7 @@ import pytest
 
 from pfungst import api
 from pfungst.core import DataError, Dataset, Example, PfungstError, UsageError
+from pfungst.core.stats import compare_paired
 from pfungst.core.types import Finding
 from pfungst.importing import import_logs
 from pfungst.logs.grouping import group
@@ -245,3 +246,46 @@ def test_answers_that_will_do_are_told_from_answers_of_ten_people(
     run = import_logs([tmp_path / "m.jsonl"], tmp_path / "run")
     assert json.loads((run.path / "exam.json").read_text())["data"]["metric"] == metric
     assert run.findings[0].clean.value == pytest.approx(accuracy)
+
+
+def samples(path: Path, right: list[int], **more: Any) -> Path:
+    """A file in which every question was asked ten times, and as many of its answers are right as `right` says."""
+    rows = [
+        {"id": key, "seed": 7 * n, "question": f"Is it {key}?", "response": "yes" if n < count else "no",
+         "answer": "yes", **more}
+        for key, count in enumerate(right)
+        for n in range(10)
+    ]  # fmt: skip
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_repetitions_are_no_further_questions(tmp_path: Path) -> None:
+    lost, won, kept = [10] * 12, [0] * 7, [10, 0] * 40
+    clean = samples(tmp_path / "m-clean.jsonl", [*lost, *won, *kept])
+    noisy = samples(tmp_path / "m-noisy.jsonl", [*(0 for _ in lost), *(10 for _ in won), *kept])
+    with pytest.raises(DataError, match=r"second, different answer.*\?take=COLUMN"):
+        import_logs([samples(tmp_path / "m.jsonl", [5])], tmp_path / "refused")
+    run = import_logs([f"{clean}?take=seed", f"{noisy}?take=seed"], tmp_path / "run")
+    drop = number(run, "drop", "noisy")
+    assert (drop.value, drop.n, drop.clusters) == (pytest.approx(50 / 990), 99, 99)
+    by_sample = compare_paired([1.0] * 120 + [0.0] * 870, [0.0] * 120 + [1.0] * 70 + [0.0] * 800, range(990), seed=0)
+    assert by_sample.difference.value == pytest.approx(drop.value)
+    assert by_sample.p < 0.001 and drop.p is not None and drop.p > 0.05 and drop.low < 0 < drop.high
+    assert number(run, "answers changed", "clean").value == 0, "how much the repetitions of the clean ones differ"
+    assert len(list(answers(run.path, Chosen("conditions")))) == 20 * 99
+
+
+def test_repetitions_are_counted_question_by_question_and_the_missing_among_them(tmp_path: Path) -> None:
+    file = samples(tmp_path / "m.jsonl", [3, 10])
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    rows[0]["response"] = None  # the first of all
+    del rows[15:]
+    file.write_text("".join(json.dumps(row) + "\n" for row in reversed(rows)))
+    run = import_logs(f"{file}?take=seed", tmp_path / "run")
+    accuracy = run.findings[0].clean
+    assert accuracy is not None and (accuracy.value, accuracy.n) == (pytest.approx((2 / 9 + 5 / 5) / 2), 2)
+    assert "6 of 20 replies are missing" in " ".join(run.notes)
+    assert "The repetition alone changes" in run.findings[0].verdict
+    with pytest.raises(DataError, match="there is no column 'sample'"):
+        import_logs(f"{file}?take=sample", tmp_path / "other")

@@ -157,21 +157,17 @@ def test_metadata_of_any_kind_does_not_end_an_import(tmp_path: Path) -> None:
     assert (record.question_type, record.image_id, record.condition) == ("color, count", "", "")
 
 
-def test_epochs_of_several_files_are_conditions_and_those_of_the_clean_one_repetitions(tmp_path: Path) -> None:
+def test_epochs_of_several_files_are_repetitions_under_their_conditions(tmp_path: Path) -> None:
     def epochs(name: str, *replies: str) -> Path:
         samples = [{"id": 1, "epoch": n, "target": "a", "output": output(said)} for n, said in enumerate(replies, 1)]
         return inspect_log(tmp_path / f"{name}.json", *samples, *({**one, "id": 2} for one in samples))
 
     run = import_logs([epochs("noisy", "a", "b"), epochs("clean", "a", "a")], tmp_path / "run")
     (found,) = run.findings
-    rows = {row.condition: row.value for row in found.rows if row.name == "accuracy"}
-    assert rows == {
-        "clean": 1,
-        "noisy": 1,
-        "noisy, epoch 2": 0,
-        "clean, epoch 2": 1,
-        "mean of the other conditions": 0.5,
-    }
+    rows = {(row.name, row.condition): row.value for row in found.rows}
+    assert rows["accuracy", "clean"] == 1 and rows["accuracy", "noisy"] == 0.5
+    assert rows["answers changed", "clean"] == 0 and rows["answers changed", "noisy"] == 0.5
+    assert rows["drop", "noisy"] == 0.5 and "The repetition alone changes 0.0%" in found.verdict
 
 
 def test_the_metadata_of_a_sample_in_pieces_is_read_with_it(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from pfungst.core import DataError, Dataset, Example, UsageError
 from pfungst.data.files import File
 from pfungst.logs.pairing import pair
 from pfungst.logs.reading import parse, read_log
-from pfungst.logs.records import Log, Record
+from pfungst.logs.records import Log, Record, condition_of, take_name
+from pfungst.logs.table import SECOND_ANSWER
 from pfungst.scores import same_answer
 
 RULES = ("file", "folder", "circular", "epoch", "variant")
@@ -74,7 +75,7 @@ def group(
     by = by or _rule(logs)
     places = _places(by, [name for name, _ in named], [parse(spec)[1] for _, spec in named])
     found: dict[str, dict[str, tuple[Record, Example | None]]] = {}
-    conditions: dict[str, None] = {}
+    conditions: dict[str, int] = {}
     notes = [note for log in logs for note in log.notes]
     for log, place in zip(logs, places, strict=True):
         examples: Sequence[Example | None] = [None] * len(log.records)
@@ -90,7 +91,7 @@ def group(
                 continue
             condition = _condition(by, place, record, log)
             key = _key(by, record, example, log)
-            conditions.setdefault(condition)
+            conditions.setdefault(condition, record.take)
             before = found.setdefault(key, {}).get(condition)
             if before is not None and not record.id and example is None:
                 raise DataError.at(
@@ -104,14 +105,14 @@ def group(
                     log.path,
                     record.where,
                     f"question {key} has a second, different answer under the condition {condition!r}.",
-                    "Name a column that tells them apart: --by COLUMN, or ids that do: ?id=COLUMN.",
+                    SECOND_ANSWER,
                 )
             found[key][condition] = (record, example)
     if data is not None and len(found) < len(data):
         notes.append(f"{len(data) - len(found):,} of {len(data):,} questions of {data.name} are not in the logs.")
-    names = _ordered(list(conditions), clean)
+    names = _ordered(sorted(conditions, key=conditions.__getitem__), clean)
     notes += _same_questions(names, found)
-    repeats = tuple(name for name in names[1:] if by == "epoch" or name.startswith(f"{names[0]}, epoch "))
+    repeats = tuple(name for name in names[1:] if by == "epoch" or condition_of(name) == names[0])
     # Two models may have answered in another order, or on several GPUs: the same questions make the same data set.
     found = dict(
         sorted(found.items(), key=lambda item: (len(item[0]), item[0]) if item[0].isdigit() else (99, item[0]))
@@ -135,7 +136,7 @@ def _rule(logs: Sequence[Log]) -> str:
         return "circular"
     if any(record.condition for record in records):
         return "variant"
-    return "epoch" if any(record.take for record in records) else "file"
+    return "file"
 
 
 def _places(by: str, names: Sequence[str], paths: Sequence[Path]) -> list[str]:
@@ -166,15 +167,19 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def _condition(by: str, place: str, record: Record, log: Log) -> str:
+    if by == "epoch":
+        return f"epoch {record.take + 1}"
+    return take_name(_named_condition(by, place, record, log), record.take)
+
+
+def _named_condition(by: str, place: str, record: Record, log: Log) -> str:
     if by in ("file", "folder"):
-        return place if not record.take else f"{place}, epoch {record.take + 1}"
+        return place
     if by in ("circular", "variant"):
         if not record.condition:
             told = "rows of a circular evaluation" if by == "circular" else "variants"
             raise DataError.at(log.path, record.where, f"the file does not contain {told}.", "Choose another --by.")
         return record.condition
-    if by == "epoch":
-        return f"epoch {record.take + 1}"
     value = record.fields.get(by)
     if value is None:
         raise DataError.at(
@@ -234,7 +239,7 @@ def check_shared(grouped: Grouped) -> None:
     """Raise DataError where a condition shares no question with the clean one: there is nothing to compare."""
     clean = grouped.conditions[0]
     for name in grouped.conditions[1:]:
-        if any(clean in found and name in found for found in grouped.records.values()):
+        if condition_of(name) != name or any(clean in found and name in found for found in grouped.records.values()):
             continue
         ours, theirs = (next(key for key, found in grouped.records.items() if one in found) for one in (clean, name))
         raise DataError(

@@ -16,7 +16,7 @@ from pfungst.data.fields import Bad
 from pfungst.logs import cells
 from pfungst.logs.records import Log, LogFormat, Record
 from pfungst.logs.source import Source, open_source
-from pfungst.logs.table import COLUMNS
+from pfungst.logs.table import COLUMNS, SECOND_ANSWER, UNIQUE
 
 LOGS = Registry(
     "log format",
@@ -146,16 +146,11 @@ def _once(format_: LogFormat, path: Path, records: list[Record]) -> tuple[list[R
         if before is not None and (before.reply, before.asked) != (record.reply, record.asked):
             again += 1
             if format_.repeats != "last":
-                what = f"question {record.id} has a second, different answer"
+                what, advice = f"question {record.id} has a second, different answer", SECOND_ANSWER
                 if before.asked != record.asked:
                     what = f"the id {record.id} stands at a second, different question"
-                raise DataError.at(
-                    path,
-                    record.where,
-                    f"{what} (the first is {before.where}).",
-                    "Keep one of them, or name an id that is unique: ?id=COLUMN, ?id=COLUMN+COLUMN or ?id=row. "
-                    "`pfungst import --by COLUMN` tells answers to one question apart by a column.",
-                )
+                    advice = f"Keep one of them, or {UNIQUE}"
+                raise DataError.at(path, record.where, f"{what} (the first is {before.where}).", advice)
         found[key] = record if before is None or format_.repeats == "last" else before
     notes = (
         (f"{path}: {again} questions were answered again later in the file; the last answer counts.",) if again else ()

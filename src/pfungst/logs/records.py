@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from pfungst.core import Answer
 from pfungst.logs.source import Source
+
+_TAKE = re.compile(r", epoch [0-9]+$")
+
+
+def take_name(condition: str, take: int) -> str:
+    """The name of a repetition of all questions under a condition; the first is called like the condition."""
+    return f"{condition}, epoch {take + 1}" if take else condition
+
+
+def condition_of(name: str) -> str:
+    """The condition that a `take_name` belongs to."""
+    return _TAKE.sub("", name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,14 @@ condition; the example `ID` itself is the clean one.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from pfungst.core import AnsweredTrial, Dataset, Example, Figure, Finding, Findings, ProbeError, Table, Trial, Variant
+from pfungst.core.stats import Floats, Labels
+from pfungst.logs.records import condition_of
 from pfungst.probes import measure
 from pfungst.probes.cells import agreement, failures, known_right, worst_of_n
 from pfungst.scores import same_answer
@@ -64,27 +68,35 @@ class Conditions:
             )
 
     def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
-        names = list(dict.fromkeys(variant.name for trial in trials for variant in trial.trial.variants))
-        names = [name for name in self.conditions if name in names] or names
-        clean = measure.accuracy(trials, names[0], seed)
-        others = names[1:]
-        accuracies = [clean, *(measure.accuracy(trials, name, seed) for name in others)]
-        if not others:
-            tables = _by_category(trials, names, seed)
-            verdict = f"One condition, {clean.condition}: accuracy {measure.with_interval(clean)} (n = {clean.n:,})."
-            return Findings(self.name, (clean,), verdict, clean, tables=tables)
-        drops = measure.corrected([measure.drop(trials, names[0], name, seed) for name in others])
+        variants = list(dict.fromkeys(variant.name for trial in trials for variant in trial.trial.variants))
+        variants = [name for name in self.conditions if name in variants] or variants
+        takes = measure.grouped(variants, condition_of)
+        names = list(takes)
+        scores, clusters = _scores(trials, takes), measure.clusters(trials)
+        accuracies = [measure.mean("accuracy", scores[name], clusters, seed, name) for name in names]
+        clean, others = accuracies[0], names[1:]
         alike = [trial for trial in trials if not trial.trial.notes.get("differs")]
-        changes = [measure.changed(alike, names[0], name, seed) for name in others]
-        disturbed, drop = self._together(trials, others, seed)
+        repeated = [_changed(alike, takes[names[0]], names[0], seed)] if len(takes[names[0]]) > 1 else []
+        if not others:
+            tables = _by_category(trials, takes, seed)
+            verdict = f"One condition, {clean.condition}: accuracy {measure.with_interval(clean)} (n = {clean.n:,})."
+            verdict += _repetition(repeated)
+            return Findings(self.name, (clean, *repeated), verdict, clean, tables=tables)
+        drops = measure.corrected(
+            [measure.difference("drop", scores[names[0]], scores[name], clusters, seed, name) for name in others]
+        )
+        changes = [_changed(alike, [variants[0], *takes[name]], name, seed) for name in others]
+        again = [one for one in changes if one.condition in self.again]
+        disturbed, drop = self._together(scores, clusters, seed)
         groups = _group_findings(trials, alike, seed)
-        rows: list[tuple[object, ...]] = [(names[0], clean, "", "", "", "", "", "", clean.n)]
+        noise = repeated[0] if repeated else ""
+        rows: list[tuple[object, ...]] = [(names[0], clean, "", "", noise, "", "", "", clean.n)]
         for name, accuracy, lost, changed in zip(others, accuracies[1:], drops, changes, strict=True):
-            flips = measure.flips(trials, names[0], name)
+            flips = [measure.flips(trials, variants[0], take) for take in takes[name]]
             told = f"{name} (a repetition)" if name in self.again else name
             rows.append(
-                (told, accuracy, lost, lost.p, changed, flips.right_to_wrong, flips.wrong_to_right,
-                 flips.wrong_to_other_wrong, accuracy.n)
+                (told, accuracy, lost, lost.p, changed, sum(one.right_to_wrong for one in flips),
+                 sum(one.wrong_to_right for one in flips), sum(one.wrong_to_other_wrong for one in flips), accuracy.n)
             )  # fmt: skip
         columns = ("condition", "accuracy", f"drop from {names[0]}", "p (Holm)", "answers changed", "right to wrong",
                    "wrong to right", "wrong to other wrong", "n")  # fmt: skip
@@ -96,6 +108,11 @@ class Conditions:
             note += (
                 f" The right answer differs between conditions for {len(trials) - len(alike):,} of {len(trials):,} "
                 "questions; they are left out of `answers changed` and `agreement`."
+            )
+        if len(variants) > len(names):
+            note += (
+                " Where a question was asked several times under a condition, its score is their mean and n counts it "
+                "once; each of its answers is held against the first one under the clean condition."
             )
         table = Table("Conditions", columns, tuple(rows), note)
         together = Table(
@@ -109,17 +126,17 @@ class Conditions:
         bars = measure.series("accuracy", names, accuracies)
         figure = Figure("Accuracy by condition", "bar", (bars,), y_label="accuracy")
         return Findings(
-            self.name, (*accuracies, *drops, *changes, disturbed, drop, *groups),
-            self._verdict(clean, disturbed, drop, drops, changes, groups[0]), clean, disturbed, drop,
-            (table, together, *_by_category(trials, names, seed)), (figure,), failures(trials),
+            self.name, (*accuracies, *drops, *repeated, *changes, disturbed, drop, *groups),
+            self._verdict(clean, disturbed, drop, drops, [*repeated, *again], groups[0]), clean, disturbed, drop,
+            (table, together, *_by_category(trials, takes, seed)), (figure,), failures(trials),
         )  # fmt: skip
 
-    def _together(self, trials: Sequence[AnsweredTrial], others: Sequence[str], seed: int) -> tuple[Finding, Finding]:
+    def _together(self, scores: Mapping[str, Floats], clusters: Labels, seed: int) -> tuple[Finding, Finding]:
         """Mean accuracy over the conditions that are not clean and no repetition, and what is lost to it."""
-        wanted = [name for name in others if name not in self.again] or list(others)
+        clean, *others = scores.values()
+        wanted = [name for name in list(scores)[1:] if name not in self.again]
         label = wanted[0] if len(wanted) == 1 else "mean of the other conditions"
-        means = [_mean_score(trial, wanted) for trial in trials]
-        clean, clusters = [trial.scores[0] for trial in trials], measure.clusters(trials)
+        means = _mean([scores[name] for name in wanted] or others)
         drop = measure.difference("drop", clean, means, clusters, seed, label)
         return measure.mean("accuracy", means, clusters, seed, label), drop
 
@@ -129,7 +146,7 @@ class Conditions:
         disturbed: Finding,
         drop: Finding,
         drops: Sequence[Finding],
-        changes: Sequence[Finding],
+        repeated: Sequence[Finding],
         together: Finding,
     ) -> str:
         told = (
@@ -144,10 +161,11 @@ class Conditions:
             )
         if not math.isnan(together.value):
             told += f" Right under every condition: {measure.with_interval(together)}."
-        repeated = [one for one in changes if one.condition in self.again]
-        if repeated:
-            told += f" The repetition alone changes {measure.with_interval(repeated[0])} of the answers."
-        return told
+        return told + _repetition(repeated)
+
+
+def _repetition(changes: Sequence[Finding]) -> str:
+    return f" The repetition alone changes {measure.with_interval(changes[0])} of the answers." if changes else ""
 
 
 def _groups(data: Dataset, clean: str) -> list[dict[str, Example]]:
@@ -171,10 +189,32 @@ def _same_target(first: Example, second: Example) -> bool:
     return same_answer(first.target, second.target)
 
 
-def _mean_score(trial: AnsweredTrial, conditions: Sequence[str]) -> float:
-    rows = zip(trial.trial.variants, trial.scores, strict=True)
-    scores = [score for variant, score in rows if variant.name in conditions]
-    return sum(scores) / len(scores) if scores else math.nan
+def _scores(trials: Sequence[AnsweredTrial], takes: Mapping[str, Sequence[str]]) -> dict[str, Floats]:
+    """The score of every trial under every condition, the mean over its repetitions; NaN where there is none."""
+    columns = {name: np.full(len(trials), math.nan) for some in takes.values() for name in some}
+    for at, trial in enumerate(trials):
+        for variant, score in zip(trial.trial.variants, trial.scores, strict=True):
+            columns[variant.name][at] = score
+    return {condition: _mean([columns[name] for name in some]) for condition, some in takes.items()}
+
+
+def _changed(trials: Sequence[AnsweredTrial], variants: Sequence[str], condition: str, seed: int) -> Finding:
+    """The share of answers, question by question, that are another one than that of the first of these variants."""
+    first, *others = variants
+    shares = []
+    for trial in trials:
+        answers = {variant.name: answer for variant, answer in zip(trial.trial.variants, trial.answers, strict=True)}
+        shares.append([1 - measure.alike(answers[first], answers[name]) if name in answers else math.nan
+                       for name in others])  # fmt: skip
+    changed = _mean(np.array(shares, np.float64).reshape(len(trials), len(others)).T)
+    return measure.mean("answers changed", changed, measure.clusters(trials), seed, condition)
+
+
+def _mean(columns: Sequence[Floats] | Floats) -> Floats:
+    """The mean of these columns, row by row, over what is known."""
+    values = np.asarray(columns)
+    known = (~np.isnan(values)).sum(0)
+    return np.where(known > 0, np.nansum(values, 0) / np.maximum(known, 1), math.nan)
 
 
 def _group_findings(trials: Sequence[AnsweredTrial], alike: Sequence[AnsweredTrial], seed: int) -> list[Finding]:
@@ -191,16 +231,17 @@ def _group_findings(trials: Sequence[AnsweredTrial], alike: Sequence[AnsweredTri
     ]
 
 
-def _by_category(trials: Sequence[AnsweredTrial], names: Sequence[str], seed: int) -> tuple[Table, ...]:
+def _by_category(trials: Sequence[AnsweredTrial], takes: Mapping[str, Sequence[str]], seed: int) -> tuple[Table, ...]:
     """Accuracy of every condition by the category of the question, where there are categories."""
     kinds = measure.grouped(trials, lambda trial: trial.example.question_type or trial.example.answer_type)
     if not 1 < len(kinds) <= MOST_CATEGORIES:
         return ()
     rows = []
     for kind, some in sorted(kinds.items()):
-        cells: list[object] = [measure.accuracy(some, name, seed) for name in names]
-        if len(names) > 1:
+        scores, clusters = _scores(some, takes), measure.clusters(some)
+        cells: list[object] = [measure.mean("accuracy", scores[name], clusters, seed, name) for name in takes]
+        if len(takes) > 1:
             cells.append(_group_findings(some, some, seed)[0])
         rows.append((kind or "unknown", *cells, len(some)))
-    columns = ("category", *names, *(("all of group",) if len(names) > 1 else ()), "n")
+    columns = ("category", *takes, *(("all of group",) if len(takes) > 1 else ()), "n")
     return (Table("Accuracy by category", columns, tuple(rows)),)
