@@ -33,7 +33,6 @@ from pfungst.core.files import file_name, jsonable
 from pfungst.core.files import reading as reading_file
 from pfungst.core.finished import note
 from pfungst.core.progress import shown_in
-from pfungst.core.settings import parse_settings
 from pfungst.core.types import matcher_of, no_progress, notes_of
 
 DEFAULT_PROBES = ("control", "blind")
@@ -126,8 +125,8 @@ def examine(
     metric: how answers are judged, by default what the data set names; `judge:PLAYER` lets a player judge them.
     matcher: how replies are read into answers, by default what the player names: `lenient` for models that chat; the
         text of all others is the answer.
-    limit, only: the first so many examples, or those of these ids. Pools (basic questions, decoys) are still drawn from
-        the whole data set.
+    limit, only: the first so many questions, each with all its wordings, or the examples of these ids. Pools (basic
+        questions, decoys) are still drawn from the whole data set.
     open_questions: leave out the choices that the data offer, so that any answer may be given.
     max_queries: most queries that may be put to the player; answers it gave before are free.
     max_errors: most queries that may fail (a broken image, an exception of the player). Their trials are left out,
@@ -257,7 +256,7 @@ def rescore(
         written beside the old ones, to findings-METRIC.json, findings-MATCHER.json or findings-METRIC-MATCHER.json.
     """
     import pfungst.players  # noqa: F401  judges are players
-    from pfungst.probes import PROBES
+    from pfungst.probes import probe_again
     from pfungst.report import write_report
     from pfungst.scores import get_metric
     from pfungst.scores.matchers import get_matcher
@@ -268,10 +267,7 @@ def rescore(
     part = part_again(replace(data, metric=metric or config["data"]["metric"]), config)
     if probes is None:
         with reading_file(path / "exam.json", "Examine again into another folder."):
-            probes = [
-                parse_settings(PROBES.get(one["name"]), one["settings"], what=f"probe {one['name']}")
-                for one in config["probes"]
-            ]
+            probes = [probe_again(one["name"], one["settings"]) for one in config["probes"]]
     was, before = config["player"], _told(path)
     # Of a finished run: the queries that failed, and with a precision the images that each probe asked about.
     missing = len(before.get("failed", []))
@@ -349,10 +345,9 @@ def load_again(config: Mapping[str, Any], run: Path) -> Dataset:
 
 def part_again(data: Dataset, config: Mapping[str, Any]) -> Dataset:
     """The part of the data set that a run asked about, from its configuration."""
-    from pfungst.data.selection import select
+    from pfungst.data.selection import select_again
 
-    about = config["data"]
-    return select(data, about.get("limit"), about.get("only") or (), bool(about.get("open", False)))
+    return select_again(data, config["data"])
 
 
 def _load(data: Dataset | Sequence[Example] | str | Path, options: Mapping[str, Any]) -> Dataset:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -101,6 +101,8 @@ class Mixing(Tampering):
 
 class Rephrased(Tampering):
     """Asks another member of the same group, as the probe rephrase does."""
+
+    wordings: ClassVar[bool] = True
 
     def tamper(self, variant: Variant, data: Dataset, number: int) -> Variant:
         example = data[number]

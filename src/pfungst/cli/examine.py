@@ -54,7 +54,9 @@ def examine(
         str | None, typer.Option(help="How replies are read: lenient, strict ... [what the player says].")
     ] = None,
     seed: Seed = 0,
-    limit: Annotated[int | None, typer.Option(help="Ask about the first N examples only.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(help="Ask about the first N questions only, each in all its wordings.")
+    ] = None,
     only: Annotated[list[str] | None, typer.Option(help="Only the example with this id. Repeatable.")] = None,
     option: Options = None,
     open_questions: Open = False,

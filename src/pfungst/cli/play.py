@@ -58,7 +58,7 @@ def play(
     ] = "auto",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder.")] = None,
     seed: Seed = 0,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N examples.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N questions.")] = None,
     device: Annotated[
         str | None, typer.Option(help="Where the player runs: cpu, cuda, cuda:1. Short for --option device=...")
     ] = None,

@@ -26,6 +26,7 @@ class _Data:
     metric: str
     fingerprint: str
     examples: int
+    originals: int | None = None
     skipped: int = 0
     spec: str | None = None
     options: dict[str, Any] | None = None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,7 @@ from pfungst.core.types import (
     Score,
     SearchingProbe,
     Trial,
+    asked_by,
     no_progress,
     reads_ids,
     reads_images,
@@ -106,7 +107,7 @@ class Exam:
             check_precision(self.precision)
         for probe in self.probes:
             if isinstance(probe, DataCheckingProbe):
-                probe.check_data(self.data)
+                probe.check_data(asked_by(probe, self.data))
         self.out.mkdir(parents=True, exist_ok=True)
         with locked(self.out), AnswerStore(self.out / "answers.sqlite") as store, not_collecting():
             config = self._config()
@@ -199,6 +200,7 @@ class Exam:
                 "metric": self.data.metric,
                 "fingerprint": self.data.fingerprint,
                 "examples": len(self.data),
+                "originals": len(self.data.originals),
                 "skipped": self.data.skipped,
             },
             "probes": [{"name": probe.name, "settings": jsonable(_settings(probe))} for probe in self.probes],
@@ -227,12 +229,13 @@ class Exam:
 
     def _trials(self, probe: Probe, asker: Asker) -> Iterable[Trial]:
         """What the probe asks, as the player may see it; whoever goes through it has it made."""
+        data = asked_by(probe, self.data)
         if isinstance(probe, PreparingProbe):
-            probe.prepare(self.data, self.seed, self.progress)
+            probe.prepare(data, self.seed, self.progress)
         if isinstance(probe, SearchingProbe):
             asker.folder = self.out / probe.name
-            return list(_Visible(self, probe, asker, lambda: probe.search(asker, self.data, self.seed)))
-        return _Visible(self, probe, asker, lambda: probe.trials(self.data, self.seed))
+            return list(_Visible(self, data, probe, asker, lambda: probe.search(asker, data, self.seed)))
+        return _Visible(self, data, probe, asker, lambda: probe.trials(data, self.seed))
 
     def _ask_in_rounds(
         self, asker: Asker, trials: Mapping[str, Iterable[Trial]], scoring: Scoring, precision: float | None
@@ -268,12 +271,13 @@ class _Visible:
     """The trials of a probe with what the player may see of them, made whenever somebody goes through them."""
 
     exam: Exam
+    data: Dataset
     probe: Probe
     asker: Asker
     make: Callable[[], Iterable[Trial]]
 
     def __iter__(self) -> Iterator[Trial]:
-        count, data, what = 0, self.exam.data, f"{self.probe.name}: making trials"
+        count, data, what = 0, self.data, f"{self.probe.name}: making trials"
         for count, trial in enumerate(self.make(), 1):
             variants = []
             for variant in trial.variants:
@@ -344,5 +348,4 @@ def read_config(run: Path) -> dict[str, Any]:
 
 
 def _settings(probe: Probe) -> dict[str, Any]:
-    fields: Mapping[str, Any] = getattr(type(probe), "__dataclass_fields__", {})
-    return {name: getattr(probe, name) for name in fields}
+    return {one.name: getattr(probe, one.name) for one in fields(probe)} if is_dataclass(probe) else {}

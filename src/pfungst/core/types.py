@@ -6,9 +6,10 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
+from functools import cached_property
 from json.encoder import encode_basestring as _text
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload, runtime_checkable
 
 from pfungst.core.images import Image
 
@@ -579,6 +580,24 @@ class Dataset(Sequence[Example]):
     def __iter__(self) -> Iterator[Example]:
         return iter(self.examples)
 
+    @cached_property
+    def wordings(self) -> list[list[Example]]:
+        """The questions in several wordings: about one image, with one right answer. The original, after which the
+        group is named, comes first, or else the first of the data."""
+        groups: dict[str, list[Example]] = {}
+        for one in self.examples:
+            if one.group:
+                groups.setdefault(one.group, []).append(one)
+        for name, members in groups.items():
+            members.sort(key=lambda member: member.id != name)
+        return [some for some in groups.values() if len(some) > 1 and len({(e.target, e.image_id) for e in some}) == 1]
+
+    @cached_property
+    def originals(self) -> Dataset:
+        """Every question once, in its original wording."""
+        others = {wording.id for _, *others in self.wordings for wording in others}
+        return self.subset([one for one in self.examples if one.id not in others]) if others else self
+
     def subset(self, examples: Sequence[Example]) -> Dataset:
         """A part of this data set. It remembers the whole."""
         return replace(self, examples=examples, parent=self.whole)
@@ -588,7 +607,7 @@ class Dataset(Sequence[Example]):
 class Probe(Protocol):
     """A disturbance: makes the variants of every example, and reads the answers.
 
-    A probe may also be a `DataCheckingProbe`, a `PreparingProbe` or a `SearchingProbe`.
+    A probe may also be a `DataCheckingProbe`, a `WordingsProbe`, a `PreparingProbe` or a `SearchingProbe`.
     """
 
     @property
@@ -608,6 +627,18 @@ class DataCheckingProbe(Protocol):
     def check_data(self, data: Dataset) -> None:
         """Raises ProbeError where the data cannot carry the probe."""
         ...
+
+
+@runtime_checkable
+class WordingsProbe(Protocol):
+    """A probe that asks a question in all the wordings that the data set holds. All others get the originals alone."""
+
+    wordings: ClassVar[bool]
+
+
+def asked_by(probe: Probe, data: Dataset) -> Dataset:
+    """What a probe gets to see of a data set."""
+    return data if isinstance(probe, WordingsProbe) else data.originals
 
 
 @runtime_checkable

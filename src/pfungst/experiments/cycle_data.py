@@ -47,9 +47,9 @@ def study_splits(config: CycleStudy) -> dict[str, Dataset]:
 def _world_splits(config: CycleStudy) -> dict[str, Dataset]:
     """`heldout`: other scenes than those of `val`, every question with three held-out wordings."""
     seed = config.world_seed
-    train = _originals(embedded(config.scenes, seed, split="train", rephrasings=0))
-    val = _originals(embedded(config.validation, seed, split="val", rephrasings=0))
-    asked = _originals(embedded(config.validation, seed + 1, split="val", rephrasings=0))
+    train = embedded(config.scenes, seed, split="train", rephrasings=0).originals
+    val = embedded(config.validation, seed, split="val", rephrasings=0).originals
+    asked = embedded(config.validation, seed + 1, split="val", rephrasings=0).originals
     return {"train": train, "val": val, HELD_OUT: with_rephrasings(asked, WorldWords("heldout"), 3, seed)}
 
 
@@ -88,11 +88,11 @@ def _data_splits(config: CycleStudy) -> dict[str, Dataset]:
     first, second = (load(spec, limit=config.limit) for spec in (config.data, config.test))
     if not len(first) or not len(second):
         raise PfungstError("The ablation needs training and test questions.")
-    parts = {"train": _originals(first)}
+    parts = {"train": first.originals}
     if config.held:
         apart = photograph_splits(parts["train"], second, config.held)
         parts = {"train": apart["train"], CHOOSE: apart["held"]}
-    parts["val"] = _originals(second)
+    parts["val"] = second.originals
     if any(one.group and one.group != one.id for one in second):
         return {**parts, HELD_OUT: second}
     for number, spec in enumerate(config.rephraser):
@@ -139,10 +139,6 @@ def known_words(splits: Mapping[str, Dataset], known: Container[str], max_answer
     )
     more = {word for data in others for one in data for word in split_words(one.question) if word in known}
     return replace(learnt, words=tuple(sorted({*learnt.words, *more})))
-
-
-def _originals(data: Dataset) -> Dataset:
-    return replace(data, examples=tuple(one for one in data if not one.group or one.group == one.id))
 
 
 @dataclass(frozen=True)

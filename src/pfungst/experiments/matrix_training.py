@@ -30,7 +30,6 @@ from pfungst.players.recipe import Recipe
 from pfungst.players.zoo import ZooPlayer
 from pfungst.probes import get_probe
 from pfungst.probes.game import Game, GameSettings, play
-from pfungst.probes.noise.cache import originals
 from pfungst.probes.noise.probe import Noise
 from pfungst.probes.rephrase.generators import get_rephraser
 from pfungst.scores import get_metric
@@ -78,7 +77,7 @@ def model_of(name: str) -> Trained:
 def _drawn(data: Dataset, most: int, seed: int) -> Dataset:
     """Originals without their choices, at most so many, drawn by the seed."""
     whole = select(data, open_questions=True)
-    examples = originals(whole, rephrasings=False)
+    examples = whole.originals
     chosen = np.sort(np.random.default_rng([seed, 0xE2]).permutation(len(examples))[:most])
     told = hashlib.sha256(f"{data.fingerprint} {most} {seed}".encode()).hexdigest()
     return dataclasses.replace(whole, examples=tuple(examples[i] for i in chosen.tolist()), fingerprint=told)

@@ -126,14 +126,12 @@ def chosen(config: NoiseStudy) -> Dataset:
 
     from pfungst.data import load
     from pfungst.data.selection import select
-    from pfungst.probes.noise.cache import originals
 
-    data = select(load(config.data), open_questions=True)
-    examples = originals(data, rephrasings=False)
+    data = select(load(config.data), open_questions=True).originals
     if config.limit is not None:
-        drawn = np.random.default_rng(config.seed).permutation(len(examples))[: config.limit]
-        examples = [examples[place] for place in sorted(drawn.tolist())]
-    return data.subset(examples)
+        drawn = np.random.default_rng(config.seed).permutation(len(data))[: config.limit]
+        data = data.subset([data[place] for place in sorted(drawn.tolist())])
+    return data
 
 
 def _rank(config: NoiseStudy, data: Dataset, folder: Path, progress: Progress) -> dict[str, Made]:

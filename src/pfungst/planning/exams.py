@@ -26,6 +26,7 @@ from pfungst.core.types import (
     PromptedPlayer,
     SearchingProbe,
     Terms,
+    asked_by,
     no_progress,
     reads_images,
 )
@@ -155,12 +156,13 @@ class _Counting:
             self._seconds += perf_counter() - began
 
     def _probe(self, probe: Probe) -> ProbePlan:
+        data = asked_by(probe, self._data)
         if isinstance(probe, DataCheckingProbe):
-            probe.check_data(self._data)
+            probe.check_data(data)
         try:
             if isinstance(probe, PreparingProbe):
-                probe.prepare(self._data, self._seed, self._progress)
-            queries = {query.key(self._asker.fingerprint): query for query in self._queries(probe)}
+                probe.prepare(data, self._seed, self._progress)
+            queries = {query.key(self._asker.fingerprint): query for query in self._queries(probe, data)}
         except NobodyAsked as error:
             return ProbePlan(probe.name, 0, 0, problem=f"Not counted: {error}")
         fresh = [key for key in queries if key not in self._known]
@@ -177,8 +179,8 @@ class _Counting:
             return ProbePlan(probe.name, most, new + most - len(queries), at_most=True)
         return ProbePlan(probe.name, len(queries), new)
 
-    def _queries(self, probe: Probe) -> Iterator[Query]:
-        for trial in probe.trials(self._data, self._seed):
+    def _queries(self, probe: Probe, data: Dataset) -> Iterator[Query]:
+        for trial in probe.trials(data, self._seed):
             for variant in trial.variants:
                 yield self._asker.visible(variant.query, variant.example_id or trial.example_id)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from pfungst.core import Dataset, Probe
 from pfungst.core.registry import Registry
 from pfungst.core.settings import parse_settings, split_spec
@@ -27,6 +30,9 @@ PROBES = Registry(
     },
 )
 
+RETIRED = frozenset({"rephrasings"})
+"""Settings that probes had."""
+
 
 def get_probe(spec: str) -> Probe:
     """A probe from a word: its name, with settings after a colon, for example `blind:draws=500`.
@@ -35,6 +41,13 @@ def get_probe(spec: str) -> Probe:
     """
     name, words = split_spec(spec)
     probe: Probe = parse_settings(PROBES.get(name), words, what=f"probe {name}")
+    return probe
+
+
+def probe_again(name: str, settings: Mapping[str, Any]) -> Probe:
+    """The probe of a run, from its exam.json, which may name settings of earlier versions."""
+    known = {setting: value for setting, value in settings.items() if setting not in RETIRED}
+    probe: Probe = parse_settings(PROBES.get(name), known, what=f"probe {name}")
     return probe
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from pfungst.core import Answer, AnsweredTrial, Asker, Dataset, Example, Findings, Probe, ProbeError, Query
 from pfungst.core.files import jsonable
-from pfungst.core.types import SearchingProbe, Trial, Variant
+from pfungst.core.types import SearchingProbe, Trial, Variant, asked_by
 from pfungst.probes.blind import one_colour
 from pfungst.scores import same_answer
 
@@ -34,7 +34,7 @@ def check_probe(probe: Probe, data: Dataset | None = None) -> list[str]:
     samples = [data] if data is not None else [_squares(), _world()]
     for sample in samples:
         try:
-            problems += _check_on(probe, sample)
+            problems += _check_on(probe, asked_by(probe, sample))
         except ProbeError as error:
             refused.append(str(error))
     if len(refused) == len(samples):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -42,6 +43,7 @@ class Conditions:
     missing: tuple[str, ...] = ()
     """Ids of the examples that were not answered."""
     name: str = "conditions"
+    wordings: ClassVar[bool] = True
 
     def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
         groups = _groups(data, self.conditions[0] if self.conditions else "clean")

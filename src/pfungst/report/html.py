@@ -78,6 +78,7 @@ def _page(
         config=config,
         config_text=_config_text(config),
         label=label,
+        asked=_asked(config),
         verdict=verdict(config["player"]["name"], rows, findings),
         summary=summary,
         card=_card(findings, stem),
@@ -211,6 +212,16 @@ def _reading(rows: Sequence[Row]) -> str:
 def _options(values: Sequence[str]) -> list[str]:
     found = sorted({value for value in values if value})
     return found[:MOST_OPTIONS] if len(found) > 1 else []
+
+
+def _asked(config: Mapping[str, Any]) -> str:
+    """How much was asked about."""
+    examples, originals = config["data"]["examples"], config["data"].get("originals")
+    if config.get("logs"):
+        return f"{examples:,} recorded replies"
+    if originals in (None, examples):
+        return f"{examples:,} questions"
+    return f"{originals:,} questions in {examples:,} wordings"
 
 
 def _config_text(config: Mapping[str, Any]) -> str:

@@ -115,7 +115,7 @@ class AskPages:
 
     def _page(self, **given: Any) -> dict[str, Any]:
         data = self._explorer.data(given.get("run", ""))
-        seen = [example for example in data if example.image is not None and example.group in ("", example.id)]
+        seen = [example for example in data.originals if example.image is not None]
         step = max(1, len(seen) // SUGGESTED)
         players = self._explorer.settings.players
         known: dict[str, Any] = {"here": "ask", "players": players, "player": players[0], "data_name": data.name,

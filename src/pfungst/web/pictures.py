@@ -42,7 +42,8 @@ class Pictures:
         config = run.config()
         about = config["data"]
         key = json.dumps([str(about.get("spec")), about.get("options"), about.get("limit"), about.get("only"),
-                          about.get("open"), about.get("fingerprint"), "{run}" in str(about.get("spec")) and run.id],
+                          about.get("examples"), about.get("open"), about.get("fingerprint"),
+                          "{run}" in str(about.get("spec")) and run.id],
                          sort_keys=True, default=str)  # fmt: skip
         with self._lock:
             lock = self._loading.setdefault(key, threading.Lock())

@@ -66,8 +66,8 @@ class Table:
         """Some questions that can be played, spread over the data set."""
         fit = [
             one
-            for one in data
-            if one.scene is not None and one.program is not None and one.group in ("", one.id)
+            for one in data.originals
+            if one.scene is not None and one.program is not None
             and RULES.min_objects <= len(one.scene.get("objects", ())) <= RULES.max_objects
         ]  # fmt: skip
         return fit[:: max(1, len(fit) // count)][:count]

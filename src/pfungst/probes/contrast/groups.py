@@ -46,9 +46,8 @@ def same_question(data: Dataset, seed: int, missing: frozenset[str] = frozenset(
     """Pairs of one question about two images with different right answers, in any data set. Each question is in one
     pair at most; who is paired with whom is drawn from the seed. The images need not look alike."""
     asked: dict[str, dict[str, list[Example]]] = {}
-    for example in data:
-        known = example.target is not None and example.image_id and example.id not in missing
-        if known and example.group in ("", example.id):
+    for example in data.originals:
+        if example.target is not None and example.image_id and example.id not in missing:
             answers = asked.setdefault(plain(example.question), {})
             answers.setdefault(normalise(example.target), []).append(example)
     rng = np.random.default_rng(seed)

@@ -66,8 +66,8 @@ class Contrast:
             yield _trial(members, ONE_QUESTION if self.by == "question" else DIFFERS)
         if found or not self._made(data):
             return
-        for example in data:
-            if example.group in ("", example.id) and (trial := _made(example, seed)) is not None:
+        for example in data.originals:
+            if (trial := _made(example, seed)) is not None:
                 found = True
                 yield trial
         if not found:

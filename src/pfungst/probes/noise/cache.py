@@ -85,11 +85,6 @@ def read_lines(path: Path) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 
 
-def originals(data: Dataset, rephrasings: bool) -> list[Example]:
-    """The examples to disturb: of questions in several wordings the original one, or all of them."""
-    return [example for example in data if rephrasings or example.group in ("", example.id)]
-
-
 def rankers_of(probe: RankingProbe) -> list[str]:
     """The names in `ranker`, joined by +."""
     return list(dict.fromkeys(filter(None, probe.ranker.split("+"))))
@@ -99,10 +94,6 @@ def check_rankable(probe: RankingProbe, data: Dataset) -> None:
     """Say what cannot be done on this data before anything is ranked: cheap, no pool of another data set is read."""
     if probe.k < 1:
         raise UsageError(f"k is {probe.k}, but at least one basic question is needed.")
-    if not originals(data, probe.rephrasings):
-        raise ProbeError(
-            f"{data.name} has no original questions to disturb: set rephrasings=yes to disturb all wordings."
-        )
     if probe.ranked:
         if not Path(probe.ranked).is_file():
             raise ProbeError(f"There is no file {probe.ranked}: make it with `pfungst rank --out {probe.ranked}`.")
@@ -114,7 +105,7 @@ def check_rankable(probe: RankingProbe, data: Dataset) -> None:
     if probe.pool and not is_text(probe.pool):
         return
     pool = Pool.of(pool_questions(probe.pool, data, probe.pool_type, probe.pool_limit))
-    main = [example.question for example in originals(data, probe.rephrasings)]
+    main = [example.question for example in data.originals]
     own = any(place is not None for place in pool.excluded(main, probe.keep_main_questions))
     if len(pool) - own < probe.k:
         raise ProbeError(
@@ -127,14 +118,14 @@ def check_rankable(probe: RankingProbe, data: Dataset) -> None:
 def rank_for(
     probe: RankingProbe, data: Dataset, progress: Progress = lambda what, done, total: None
 ) -> list[list[Row]]:
-    """For each ranker one row per example of `originals(data)`.
+    """For each ranker one row per original question.
 
     The last ranking is remembered, so that `prepare` and `trials` of a probe rank once.
     """
     global _latest
     if _latest is not None and _latest[0] == probe and _latest[1] is data:
         return _latest[2]
-    examples = originals(data, probe.rephrasings)
+    examples = data.originals
     if probe.ranked:
         rows = [_from_dataset(Path(probe.ranked), examples, probe.k)]
     else:

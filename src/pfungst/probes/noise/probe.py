@@ -26,7 +26,7 @@ from pfungst.core import (
 )
 from pfungst.core.stats import Floats, bootstrap_means
 from pfungst.probes import measure
-from pfungst.probes.noise.cache import check_rankable, originals, rank_for, rankers_of
+from pfungst.probes.noise.cache import check_rankable, rank_for, rankers_of
 from pfungst.probes.noise.partitions import PARTITIONS, append, partition_names, split
 from pfungst.probes.noise.ranking import GAP, LAMBDA, TOP_K
 from pfungst.scores import r_score
@@ -59,8 +59,6 @@ class Noise:
     tol: float = GAP
     keep_main_questions: bool = False
     """Leave a main question in its own pool: no preprocessing, as in Table 8 of the journal paper."""
-    rephrasings: bool = False
-    """Disturb every wording of a question, not only the original."""
     name: str = "noise"
 
     def check_data(self, data: Dataset) -> None:
@@ -75,7 +73,7 @@ class Noise:
     def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
         self.check_data(data)
         rankings = rank_for(self, data)
-        for number, example in enumerate(originals(data, self.rephrasings)):
+        for number, example in enumerate(data.originals):
             query = measure.clean_query(example)
             variants = [Variant("clean", query)]
             notes: dict[str, object] = {}

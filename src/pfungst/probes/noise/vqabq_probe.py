@@ -25,7 +25,7 @@ from pfungst.core import (
 )
 from pfungst.probes import measure
 from pfungst.probes.noise import vqabq
-from pfungst.probes.noise.cache import check_rankable, originals, rank_for, rankers_of
+from pfungst.probes.noise.cache import check_rankable, rank_for, rankers_of
 from pfungst.probes.noise.partitions import append
 from pfungst.probes.noise.probe import TYPES
 from pfungst.probes.noise.ranking import GAP, LAMBDA
@@ -54,7 +54,6 @@ class Vqabq:
     name: str = "vqabq"
     k: int = 3
     keep_main_questions: bool = False
-    rephrasings: bool = False
 
     def check_data(self, data: Dataset) -> None:
         if not self.ranked and len(rankers_of(self)) != 1:
@@ -69,7 +68,7 @@ class Vqabq:
 
     def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
         self.check_data(data)
-        for example, row in zip(originals(data, self.rephrasings), rank_for(self, data)[0], strict=True):
+        for example, row in zip(data.originals, rank_for(self, data)[0], strict=True):
             query = measure.clean_query(example)
             variants = [Variant("clean", query)] + [
                 Variant(name, replace(query, question=append(example.question, row.questions[:count], self.words)))

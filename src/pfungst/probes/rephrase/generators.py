@@ -130,7 +130,7 @@ def with_rephrasings(data: Dataset, rephraser: Rephraser | str, count: int = 3, 
     For training and for exports; the probe needs only `generator=`.
     """
     writer = get_rephraser(rephraser) if isinstance(rephraser, str) else rephraser
-    originals = [one for one in data if not one.group or one.group == one.id]
+    originals = data.originals.examples
     kind = str(getattr(writer, "wording", ""))
     grouped: list[Example] = []
     for one, texts in zip(originals, writer.rephrase(originals, count, seed), strict=True):

@@ -11,11 +11,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import ClassVar
 
 from pfungst.core import (
     AnsweredTrial,
     Dataset,
-    Example,
     Figure,
     Finding,
     Findings,
@@ -57,6 +57,7 @@ class Rephrase:
     validated: str = ""
     """What people said about the rephrasings: the results of a study `validate`, a folder or its validated.jsonl."""
     name: str = "rephrase"
+    wordings: ClassVar[bool] = True
 
     def check_data(self, data: Dataset) -> None:
         """Whether the settings make sense, and there are groups of wordings or a generator that writes them."""
@@ -68,7 +69,7 @@ class Rephrase:
         self._is_correct(1.0)
         if self.count < 1:
             raise UsageError(f"The setting count must be at least 1, not {self.count}.")
-        if not self.generator and not _groups(data):
+        if not self.generator and not data.wordings:
             raise ProbeError(
                 f"The probe rephrase needs questions in several wordings, but {data.name} has none: its examples have "
                 "no group of two or more with one answer. Let a generator write some: rephrase:generator=rules."
@@ -83,7 +84,7 @@ class Rephrase:
             yield replace(trial, notes={**trial.notes, **notes})
 
     def _grouped(self, data: Dataset) -> Iterator[Trial]:
-        for members in _groups(data):
+        for members in data.wordings:
             yield Trial(
                 members[0].id,
                 tuple(
@@ -96,7 +97,7 @@ class Rephrase:
 
     def _generated(self, data: Dataset, seed: int) -> Iterator[Trial]:
         writer = get_rephraser(self.generator, least=self.least, encoder=self.encoder)
-        originals = [one for one in data if not one.group or one.group == one.id]
+        originals = data.originals.examples
         kind = str(getattr(writer, "wording", ""))
         made = 0
         for example, texts in zip(originals, writer.rephrase(originals, self.count, seed), strict=True):
@@ -170,19 +171,6 @@ class Rephrase:
 
     def _rule(self) -> str:
         return "above 0" if self.correct == "any" else f"at least {THRESHOLDS[self.correct]:g}"
-
-
-def _groups(data: Dataset) -> list[list[Example]]:
-    """The wordings of each group with one answer, the original first, the others as they come."""
-    groups = measure.grouped((example for example in data if example.group), lambda example: example.group)
-    for name, members in groups.items():
-        members.sort(key=lambda member: member.id != name)
-    return [members for members in groups.values() if len(members) > 1 and _one_answer(members)]
-
-
-def _one_answer(members: Sequence[Example]) -> bool:
-    """The contract, checked: the wordings of a group share their target, and their image."""
-    return len({member.target for member in members}) == 1 and len({member.image_id for member in members}) == 1
 
 
 def _pairs_alike(row: Sequence[bool]) -> float:

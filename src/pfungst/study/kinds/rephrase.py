@@ -45,7 +45,7 @@ class Rephrase(Kind):
 
     def make(self, data: str, options: Mapping[str, Any], limit: int | None, settings: StudySettings) -> Made:
         loaded = load_data(data, options, self.data)
-        fit = [one for one in loaded if one.target is not None and (not one.group or one.group == one.id)]
+        fit = [one for one in loaded.originals if one.target is not None]
         if not fit:
             raise UsageError(f"{data} has no question with a known answer.")
         images: dict[str, Image] = {}

@@ -103,8 +103,7 @@ class Validate(Kind):
         loaded: Dataset = load_data(data, options, self.data)
         if self.generator:
             if limit is not None:  # some questions get fewer rephrasings than wanted, or none
-                first = [one for one in loaded if not one.group or one.group == one.id]
-                loaded = replace(loaded, examples=tuple(sample(first, 2 * limit, settings.seed)))
+                loaded = replace(loaded, examples=tuple(sample(loaded.originals, 2 * limit, settings.seed)))
             loaded = with_rephrasings(loaded, self.generator, self.count, settings.seed)
         originals = {one.id: one for one in loaded if one.group == one.id}
         pairs = [(originals[one.group], one) for one in loaded if one.group in originals and one.group != one.id]
