@@ -169,6 +169,8 @@ def examine(
             add_looks(path, chosen, part)
             add_prompts(path, chosen, part)
     told = reading_notes(examined, part.metric, reading)
+    if not examined.finished:
+        told = (*repeated(part), *told)
     if not examined.finished or not (path / "report.html").exists():
         write_report(path, part)
         note(path, told)
@@ -291,6 +293,13 @@ def rescore(
     return Run(path, examined.findings, notes, examined.problems, label, examined.judge)
 
 
+def repeated(data: Dataset) -> tuple[str, ...]:
+    """That questions stand in the data several times, where many do."""
+    from pfungst.data.repeats import NOTE
+
+    return (data.notes[NOTE],) if NOTE in data.notes else ()
+
+
 def _told(run: Path) -> dict[str, Any]:
     """What findings.json says; nothing where it is damaged, for `rescore` is what mends it."""
     path = run / "findings.json"
@@ -358,7 +367,13 @@ def _load(data: Dataset | Sequence[Example] | str | Path, options: Mapping[str, 
 
         found = load(data, **options)
     else:
-        found = Dataset("examples", list(data), metric="vqa" if any(len(e.answers) > 3 for e in data) else "exact")
+        from pfungst.data.repeats import NOTE, joined
+
+        examples, told = joined(list(data))
+        notes = {NOTE: told} if told else {}
+        found = Dataset(
+            "examples", examples, metric="vqa" if any(len(e.answers) > 3 for e in data) else "exact", notes=notes
+        )
     return found if found.fingerprint else replace(found, fingerprint=_fingerprint(found))
 
 

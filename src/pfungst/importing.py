@@ -10,7 +10,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from pfungst.api import Run, reading_notes, run_config, slug
+from pfungst.api import Run, reading_notes, repeated, run_config, slug
 from pfungst.core import Answer, DataError, Dataset, Exam, Example, PfungstError, Probe, Progress, UsageError
 from pfungst.core.files import write_atomic
 from pfungst.core.types import no_progress
@@ -98,7 +98,14 @@ def import_logs(
     )
     examined = exam.run()
     write_report(path, whole)
-    notes = (*grouped.notes, *_told(grouped, whole, missing), *reading_notes(examined, whole.metric, reading))
+    advice = "Where a column numbers the repetitions, FILE?take=COLUMN counts each question once."
+    again_told = (f"{one} {advice}" for one in repeated(whole))
+    notes = (
+        *grouped.notes,
+        *_told(grouped, whole, missing),
+        *again_told,
+        *reading_notes(examined, whole.metric, reading),
+    )
     return Run(path, examined.findings, notes, examined.problems, judge=examined.judge)
 
 

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from pfungst.api import Run
+from pfungst.core import Example
 from pfungst.core.types import Finding
+from pfungst.data.repeats import joined
 from pfungst.importing import import_logs
 from pfungst.logs import read_log
 
@@ -146,3 +148,21 @@ def test_pope_greedy_against_sampled_is_counted_as_by_hand(answers: Path, tmp_pa
         right = sum(reply.split()[0].strip(",.") == answer for reply, answer in zip(replies, truth, strict=True))
         assert number(run, "accuracy", condition).value == pytest.approx(right / len(truth), abs=1e-3)
     assert number(run, "drop", "sample").value > 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "pope/cdrethink_llava-7b-coco-random-greedy.jsonl.gz",
+        "pope/smoothguard_llava-Instruct-normal.jsonl.gz",
+        "blind_faith_in_text/llava-hf-llava-1.5-7b-hf/base.jsonl.gz",
+        "lmms_eval_log/20260218_234435_samples_scienceqa_img.jsonl",
+    ],
+)
+def test_questions_about_images_that_a_log_does_not_name_are_not_taken_for_repetitions(
+    answers: Path, name: str
+) -> None:
+    records = read_log(answers / name).records
+    examples = [Example(one.id, one.asked, target=one.target, choices=one.choices) for one in records]
+    assert not any(one.image_id for one in records) and len({one.question for one in examples}) < len(examples)
+    assert joined(examples) == (examples, "")

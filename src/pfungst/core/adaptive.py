@@ -263,7 +263,7 @@ def _headline(found: Findings) -> tuple[str, str] | None:
 
 
 def _image(example: Example) -> str:
-    return example.image_id or example.id
+    return example.cluster
 
 
 def _order(examples: Iterable[Example], seed: int) -> dict[str, int]:

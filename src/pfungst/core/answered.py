@@ -65,7 +65,7 @@ class AnsweredTrials(Sequence[AnsweredTrial]):
         return self._file.scores[self._present(variant)]
 
     def clusters(self) -> Places:
-        """Questions about one image have one number; a question without image name has its own."""
+        """Numbers for `Example.cluster`."""
         numbers: Places = self._of_all(self._file.clusters)
         return numbers
 
@@ -134,11 +134,10 @@ class TrialsFile:
         in a million.
         """
         hashes = np.empty(len(self.sizes), np.int64)
-        for start, part in self._parts("example_id", "image_id"):
+        for start, part in self._parts("cluster"):
             first, last = np.searchsorted(self.starts, [start, start + len(part)])
-            part = part.take(self.starts[first:last] - start)
-            names = zip(part["image_id"].to_pylist(), part["example_id"].to_pylist(), strict=True)
-            hashes[first:last] = np.fromiter((hash(image or own) for image, own in names), np.int64, last - first)
+            names = part["cluster"].take(self.starts[first:last] - start).to_pylist()
+            hashes[first:last] = np.fromiter(map(hash, names), np.int64, last - first)
         order = np.argsort(hashes, kind="stable")
         hashes = hashes[order]
         new = np.concatenate([[True], hashes[1:] != hashes[:-1]])

@@ -68,6 +68,7 @@ def _columns(trials: Sequence[AnsweredTrial], keys: Sequence[Row]) -> dict[str, 
     return {
         "example_id": [trial.example.id for trial, _ in each],
         "image_id": [trial.example.image_id for trial, _ in each],
+        "cluster": [trial.example.cluster for trial, _ in each],
         "variant": [variant.name for _, variant in each],
         "question": [query.question for query in queries],
         "choices": [query.choices for query in queries],
@@ -109,7 +110,8 @@ def _schema() -> pa.Schema:
 
 
 _COLUMNS = {
-    "example_id": "string", "image_id": "string", "variant": "string", "question": "string", "choices": "list",
+    "example_id": "string", "image_id": "string", "cluster": "string", "variant": "string", "question": "string",
+    "choices": "list",
     "image": "string", "take": "int", "key": "string", "keeps": "string", "notes": "string", "answer": "string",
     "confidence": "real", "score": "real", "target": "string", "answer_type": "string",
     "question_type": "string", "raw": "string", "unread": "bool", "contrast": "string",

@@ -62,6 +62,13 @@ class Example:
     contrast: str = ""
     """Examples of one contrast group look alike but are not answered alike: one question on two images, two questions
     on one image. It is the name of the group."""
+    repeats: str = ""
+    """The id of the first of the examples that are the same question, where no image is named to tell it."""
+
+    @property
+    def cluster(self) -> str:
+        """What is statistically one thing: all questions about an image, or else all repetitions of a question."""
+        return self.image_id or self.repeats or self.id
 
 
 _JSON = json.JSONEncoder(ensure_ascii=False)

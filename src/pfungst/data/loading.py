@@ -18,6 +18,7 @@ from pfungst.data.files import Listing, list_around, list_place
 from pfungst.data.formats import FORMATS, get_format
 from pfungst.data.images import ImageFinder, NoImages
 from pfungst.data.job import ALONE, LETTERS, BadRecord, Format, Found, Job, letters_of_others
+from pfungst.data.repeats import NOTE, joined
 
 log = logging.getLogger("pfungst.data")
 
@@ -98,6 +99,9 @@ def load(
         examples.append(example)
     if not examples and limit != 0:
         raise DataError.at(job.place or format_.name, "", "there is no usable question in it.")
+    found, repeated = joined(examples)
+    if repeated:
+        job.notes[NOTE] = repeated
     splits = job.notes.get("splits", {"left": []})
     if job.split is None and splits["left"]:
         read = "+".join(splits["taken"]), f"{job.good:,}", ", ".join(splits["left"])
@@ -107,7 +111,7 @@ def load(
     all_choices = bool(examples) and all(example.choices for example in examples)
     return Dataset(
         name=job.name or format_.name,
-        examples=tuple(examples),
+        examples=tuple(found),
         metric=job.metric or ("choice" if all_choices else format_.metric),
         fingerprint=digest.hex(),
         skipped=job.skipped,

@@ -30,8 +30,7 @@ def clean_query(example: Example) -> Query:
 
 
 def cluster(trial: AnsweredTrial) -> str:
-    """Questions about one image belong together; a question without image name stands alone."""
-    return trial.example.image_id or trial.example.id
+    return trial.example.cluster
 
 
 # Where the trials are too many to hold, the next four read columns; all statistics are made of what they give.

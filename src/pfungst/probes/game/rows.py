@@ -138,7 +138,7 @@ def settle(game: MiniGame, control: bool) -> Round:
         summaries.append(
             BoardSummary(
                 board.example.id,
-                board.example.image_id or board.example.id,
+                board.example.cluster,
                 board.example.question_type or board.example.answer_type,
                 len(board),
                 board.program.relates,

@@ -57,7 +57,7 @@ class Tried:
         for board, old, new in zip(boards, before, after, strict=True):
             if old is not None and new is not None and same_answer(old.text, board.truth_text):
                 fooled.append(float(not same_answer(new.text, board.truth_text)))
-                images.append(board.example.image_id or board.example.id)
+                images.append(board.example.cluster)
         share = finding("transfer", bootstrap(fooled, images), player.name)
         return cls(found_against, len(boards), player.name, share)
 
