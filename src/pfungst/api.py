@@ -164,7 +164,7 @@ def examine(
                 get_matcher(reading) if reading else None, max_errors, precision=precision, share=budget is not None,
             )  # fmt: skip
             with working(place or Place()), compared(path) as taken:
-                examined = exam.run()
+                examined = exam.run_in_part()
         if not examined.finished:
             add_looks(path, chosen, part)
             add_prompts(path, chosen, part)
@@ -287,7 +287,7 @@ def rescore(
         player, part, probes, score, path, config["seed"], config, progress, matcher=reader, label=label,
         precision=config.get("precision"), share=config.get("share", False), images=images,
     )  # fmt: skip
-    examined = exam.run()
+    examined = exam.run_in_part()
     write_report(path, part, label)
     notes = reading_notes(examined, part.metric, reading, label)
     return Run(path, examined.findings, notes, examined.problems, label, examined.judge)

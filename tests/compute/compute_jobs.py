@@ -33,6 +33,15 @@ def fail_on_three(shard: Shard) -> bytes:
     return draw(shard)
 
 
+def fail_some_times(shard: Shard) -> bytes:
+    """Raise as long as fewer marks stand in the folder than the payload demands."""
+    marks = Path(shard.payload["marks"])
+    if len(list(marks.glob(f"{shard.index}-*"))) < shard.payload["errors"]:
+        (marks / f"{shard.index}-{time.monotonic_ns()}").touch()
+        raise OSError("database is locked")
+    return draw(shard)
+
+
 def die_some_times(shard: Shard) -> bytes:
     """Kill the own process as long as fewer marks stand in the folder than the payload demands."""
     marks, deaths = Path(shard.payload["marks"]), shard.payload["deaths"]

@@ -20,7 +20,7 @@ from pfungst.compute import (
     run_shards,
     split_range,
 )
-from pfungst.core import PfungstError
+from pfungst.core import DataError, PfungstError
 from pfungst.core.files import write_atomic
 from tests.compute import compute_jobs as jobs
 
@@ -117,8 +117,36 @@ def test_progress_counts_up_to_the_total(tmp_path):
 def test_progress_counts_what_failed(tmp_path):
     seen = Seen()
     with pytest.raises(ShardsFailed):
-        run_shards(jobs.fail_on_three, make_shards(range(5)), tmp_path, progress=seen)
-    assert seen[3:] == [("shards", 3, 5), ("shards · 1 failed", 4, 5), ("shards · 1 failed", 5, 5)]
+        run_shards(jobs.fail_on_three, make_shards(range(5)), tmp_path, progress=seen, retries=1)
+    assert seen[3:] == [
+        ("shards", 3, 5),
+        ("shards · 1 to be tried again", 3, 5),
+        ("shards · 1 to be tried again", 4, 5),
+        ("shards · 1 failed", 5, 5),
+    ]
+
+
+@pytest.mark.parametrize("on", ["local", "processes"])
+def test_an_error_is_tried_again_after_all_others_and_gives_the_same_bytes(on, tmp_path):
+    shards = make_shards([{"marks": str(tmp_path), "errors": 2 if i == 1 else 0} for i in range(3)])
+    files = run_shards(jobs.fail_some_times, shards, tmp_path / "out", on=on, workers=1)
+    assert contents(files) == [jobs.draw(shard) for shard in shards]
+    assert len(list(tmp_path.glob("1-*"))) == 2
+    shards = make_shards([{"marks": str(tmp_path), "errors": 9}])
+    with pytest.raises(ShardsFailed, match=r"part-00000\.bin: OSError: database is locked \(tried 3 times\)"):
+        run_shards(jobs.fail_some_times, shards, tmp_path / "out", on=on)
+
+
+def test_a_sentence_about_bad_input_is_not_tried_again(tmp_path):
+    tries = []
+
+    def refuse(shard: Shard) -> bytes:
+        tries.append(shard.name)
+        raise DataError("line 3 has no question.")
+
+    with pytest.raises(ShardsFailed, match=r"line 3 has no question\.$"):
+        run_shards(refuse, make_shards([1]), tmp_path)
+    assert len(tries) == 1
 
 
 def test_the_bar_prints_the_last_state_where_there_is_no_terminal(tmp_path, capfd):

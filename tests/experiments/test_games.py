@@ -5,10 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from pfungst import load
+from pfungst.core import PfungstError
 from pfungst.experiments.base import perform
 from pfungst.experiments.games import EXPERIMENT, GamesConfig
+from pfungst.probes.game.rows import read_round
 
 PLAYER = """
+import multiprocessing, os, signal
+
 from pfungst.core import Answer
 from pfungst.world import answer, answer_text
 
@@ -20,6 +25,9 @@ class Weak:
         self.programs = {one.question: one.program for one in data}
 
     def answer(self, queries):
+        if multiprocessing.parent_process() and os.path.exists("deadly"):
+            if any(query.question == open("deadly").read() for query in queries):
+                os.kill(os.getpid(), signal.SIGKILL)
         return [Answer(self.say(query)) for query in queries]
 
     def say(self, query):
@@ -65,13 +73,21 @@ def test_all_games_stand_in_the_papers_tables_and_in_run_folders_of_their_own(co
 
 
 @pytest.mark.slow
-def test_one_set_of_workers_plays_the_same_games(config: GamesConfig) -> None:
+def test_one_set_of_workers_plays_the_same_games_or_none_is_printed(config: GamesConfig) -> None:
     from dataclasses import replace
 
     perform(EXPERIMENT, config, "one")
-    perform(EXPERIMENT, replace(config, on="processes", workers=2), "many")
     names = [path.name for path in Path("one").glob("mine*")]
     assert len(names) == 4
+    config = replace(config, on="processes", workers=2)
+    first = read_round(Path("one/mine.py-Weak-rsg-2/game/rounds/round-00000.parquet")).boards[0]
+    Path("deadly").write_text({example.id: example.question for example in load(config.data)}[first.example_id])
+    with pytest.raises(PfungstError, match=r"(?s)2 of 4 shards failed.*its worker process died .*\(tried 3 times\)"):
+        perform(EXPERIMENT, config, "many")
+    assert not Path("many/result.json").exists() and not Path("many/tables.md").exists()
+    assert len(list(Path("many").glob("mine*/game/rounds/*.parquet"))) == 4  # those that could be played
+    Path("deadly").unlink()
+    perform(EXPERIMENT, config, "many")
     for name in names:
         for file in ("findings.json", "game/moves.parquet"):
             assert Path("one", name, file).read_bytes() == Path("many", name, file).read_bytes()

@@ -115,11 +115,7 @@ def examine(
             replicas=replicas if replicas or on == "local" else "auto",
             progress=progress,
         )
-    for line in (*run.notes, *run.problems):
-        print(f"{player}: {line}", file=sys.stderr)
-    print_run(run.path, as_json)
-    if run.problems:
-        raise typer.Exit(1)
+    end_with(run, as_json, f"{player}: ")
 
 
 def print_plan(plan: Plan, as_json: bool) -> None:
@@ -168,6 +164,16 @@ def data_of(run: Path, config: Mapping[str, Any], lost: str) -> Dataset | None:
     if api.lost_images(data):
         print(f"pfungst: {lost}: none of those of {data.name} was found. Were they moved?", file=sys.stderr)
     return data
+
+
+def end_with(run: api.Run, as_json: bool, before: str = "") -> None:
+    """Print what a reader must know of a new run, each line after `before`, and its report card; exit with 1 where a
+    part is missing."""
+    for line in (*run.notes, *run.problems):
+        print(f"{before}{line}", file=sys.stderr)
+    print_run(run.path, as_json, run.label)
+    if run.problems:
+        raise typer.Exit(1)
 
 
 def print_run(path: Path, as_json: bool, label: str = "") -> None:

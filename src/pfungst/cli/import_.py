@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from pfungst.cli.examine import Images, Json, SkipBad, data_options, print_run
+from pfungst.cli.examine import Images, Json, SkipBad, data_options, end_with
 from pfungst.cli.show import progress_bar
 
 
@@ -54,6 +53,4 @@ def import_logs(
             name=name,
             progress=progress,
         )
-    for note in run.notes:
-        print(note, file=sys.stderr)
-    print_run(run.path, as_json)
+    end_with(run, as_json)

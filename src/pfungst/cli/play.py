@@ -154,14 +154,18 @@ def games(
     from pfungst.probes.game import read_result
 
     own_modules()
-    tables = games_tables([read_result(run) for run in runs])
+    results = [read_result(run) for run in runs]
+    tables = games_tables(results)
     if transfer:
         tables.append(_matrix(runs))
     if as_json:
         print_json({"tables": tables})
-        return
-    for table in tables:
-        show_table(table)
+    else:
+        for table in tables:
+            show_table(table)
+    if missing := sum(result.missing for result in results):
+        print(f"{missing} mini-games are missing: they could not be finished. Play again.", file=sys.stderr)
+        raise typer.Exit(1)
 
 
 def _matrix(runs: list[Path]) -> Table:

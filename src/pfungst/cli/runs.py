@@ -11,7 +11,7 @@ import typer
 
 from pfungst import api
 from pfungst.cli import PROBLEMS_FOUND
-from pfungst.cli.examine import Json, data_of, print_run
+from pfungst.cli.examine import Json, data_of, end_with, print_run
 from pfungst.cli.show import link, print_json, print_table, progress_bar, tell
 from pfungst.core import PfungstError, read_config
 from pfungst.core.files import write_atomic
@@ -41,9 +41,7 @@ def rescore(
     """
     with progress_bar() as progress:
         done = api.rescore(run, metric=metric, matcher=matcher, progress=progress)
-    for note in done.notes:
-        print(note, file=sys.stderr)
-    print_run(run, as_json, done.label)
+    end_with(done, as_json)
 
 
 def show(

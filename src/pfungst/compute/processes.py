@@ -1,7 +1,7 @@
 """Work in processes of this machine.
 
 Each worker has a pipe of its own and one shard at a time, so a worker that dies (killed, out of memory, a crash in
-native code) costs exactly one try of exactly one known shard. Workers are spawned, not forked: a fork copies locks
+native code) costs exactly one known shard. Workers are spawned, not forked: a fork copies locks
 that threads of numerical libraries hold.
 """
 
@@ -34,6 +34,8 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 LOOK_SECONDS = 2.0
 """How often workers are looked after that say nothing."""
+STARTS = 2
+"""Workers that may exit, one after the other, before they start."""
 STILLBORN = (
     "The worker processes exit before they start; see their error above. If the work is started from a "
     'script, the script needs `if __name__ == "__main__":`, and the work must be importable by name.'
@@ -56,7 +58,6 @@ def run_processes(job: Job) -> Outcomes:
     arrays = job.temporary(Shard(0, "arrays"))
     work = pack(job.work, arrays)
     queue = deque(job.shards)
-    tries: dict[str, int] = {}
     open_shards = len(queue)
     stillborn = 0
     count = job.workers or len(job.devices) or available_cores()
@@ -75,16 +76,12 @@ def run_processes(job: Job) -> Outcomes:
                     shard = worker.shard
                     _stop(worker)
                     stillborn = 0 if worker.ready else stillborn + 1
-                    if stillborn > job.retries:
+                    if stillborn > STARTS:
                         raise ComputeError(STILLBORN) from None
                     workers[workers.index(worker)] = _start(worker.environment)
                     if shard is not None:
-                        tries[shard.name] = tries.get(shard.name, 0) + 1
-                        if tries[shard.name] <= job.retries:
-                            queue.appendleft(shard)
-                        else:
-                            open_shards -= 1
-                            yield shard, _death(shard, worker, tries[shard.name])
+                        open_shards -= 1
+                        yield shard, _death(shard, worker)
                     continue
                 if not worker.informed:
                     worker.informed = True
@@ -142,11 +139,11 @@ def _stop(worker: _Worker) -> None:
     worker.process.join()
 
 
-def _death(shard: Shard, worker: _Worker, tries: int) -> ShardFailure:
+def _death(shard: Shard, worker: _Worker) -> ShardFailure:
     code = worker.process.exitcode
     how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
     hint = " Out of memory is the usual reason: use fewer workers." if code == -signal.SIGKILL else ""
-    return ShardFailure(shard.name, f"its worker process died {tries} times ({how}).{hint}")
+    return ShardFailure(shard.name, f"its worker process died ({how}).{hint}")
 
 
 def _serve(pipe: Connection) -> None:

@@ -1,7 +1,4 @@
-"""Work on a Ray cluster: outputs come back as bytes, and this process alone writes files.
-
-Ray itself runs a task again on another node when its worker or node is lost.
-"""
+"""Work on a Ray cluster: outputs come back as bytes, and this process alone writes files."""
 
 from __future__ import annotations
 
@@ -125,7 +122,7 @@ def _connect(ray: Any, on: str, workers: int | None) -> None:
 
 def _run(ray: Any, job: Job, queue: deque[Shard], running: dict[Any, Shard]) -> Outcomes:
     gpus = 1 if any(kind(device) == "cuda" for device in job.devices) else 0
-    remote = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=job.retries)(_task)
+    remote = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=0)(_task)
     # Once into the object store: large arrays travel once to every node, and its workers share them.
     work = ray.put(job.work)
     limit = job.workers or READY_AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
@@ -154,7 +151,7 @@ def _collect(ray: Any, job: Job, shard: Shard, done: Any) -> Path | ShardFailure
                 f"A node of the Ray cluster cannot import the work ({error}). Install pfungst {__version__} there."
             ) from error
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        return ShardFailure(shard.name, f"its Ray task was lost after {job.retries + 1} tries: {lines[0]}", str(error))
+        return ShardFailure(shard.name, f"its Ray task was lost: {lines[0]}", str(error))
     if failure is not None:
         return ShardFailure(*failure)
     path = job.temporary(shard)
@@ -162,14 +159,14 @@ def _collect(ray: Any, job: Job, shard: Shard, done: Any) -> Path | ShardFailure
     return path
 
 
-def _task(work: Work, shard: Shard, version: str) -> tuple[bytes, tuple[str, str, str] | None]:
+def _task(work: Work, shard: Shard, version: str) -> tuple[bytes, tuple[str, str, str, bool] | None]:
     """What runs on a node."""
     if version != __version__:
         reason = f"the node has pfungst {__version__}, this machine {version}; install the same version on both"
-        return b"", (shard.name, reason, "")
+        return b"", (shard.name, reason, "", True)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / shard.name
         failure = attempt(work, shard, path)
         if failure is not None:
-            return b"", (failure.name, failure.reason, failure.details)
+            return b"", (failure.name, failure.reason, failure.details, failure.final)
         return path.read_bytes(), None

@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pfungst.compute.processes import run_processes
@@ -17,7 +17,7 @@ from pfungst.core import Place
 from pfungst.core.types import Progress, no_progress
 
 DEFAULT_RETRIES = 2
-"""How often a shard is tried again after its worker died. An exception is not retried: it would come again."""
+"""How often a shard is tried again that failed, by new workers, after all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,6 @@ class Job:
     shards: Sequence[Shard]
     temporary: Callable[[Shard], Path]
     workers: int | None
-    retries: int
     devices: tuple[str, ...] = ()
 
 
@@ -83,7 +82,8 @@ def run_shards(
     progress : called at the start and after every shard with `what`, the number of shards that are done, and of all
     what : what the shards are, for the progress
     version : anything else the outputs depend on (a model's fingerprint, a format version)
-    retries : tries after the first for a shard whose worker died (killed, out of memory)
+    retries : tries after the first for a shard whose worker died (killed, out of memory) or met an error, after all
+        others; a sentence about bad input is not tried again
 
     Raises
     ------
@@ -100,8 +100,8 @@ def run_shards(
     store = Store(Path(out_dir), version)
     with store.exclusive():
         waiting = [shard for shard in shards if not store.finished(shard)]
-        job = Job(work, waiting, store.temporary, workers or place.workers, retries, place.devices)
-        failures = _drive(store, job, backend, len(shards), progress, what)
+        job = Job(work, waiting, store.temporary, workers or place.workers, place.devices)
+        failures = _drive(store, job, backend, len(shards), progress, what, retries)
     if failures:
         raise ShardsFailed(failures, len(shards), store.folder)
     return [store.output(shard) for shard in shards]
@@ -129,23 +129,34 @@ def _run_local(job: Job) -> Outcomes:
         yield shard, attempt(job.work, shard, path) or path
 
 
-def _drive(store: Store, job: Job, backend: Backend, total: int, progress: Progress, what: str) -> list[ShardFailure]:
+def _drive(
+    store: Store, job: Job, backend: Backend, total: int, progress: Progress, what: str, retries: int
+) -> list[ShardFailure]:
     reused = done = total - len(job.shards)
     failures: list[ShardFailure] = []
+    again: list[Shard] = []
 
     def tell() -> None:
-        notes = [f"{reused} from before"] * (reused > 0) + [f"{len(failures)} failed"] * bool(failures)
+        counts = {"from before": reused, "to be tried again": len(again), "failed": len(failures)}
+        notes = [f"{count} {word}" for word, count in counts.items() if count]
         progress(" · ".join([what, ", ".join(notes)]) if notes else what, done, total)
 
     tell()
-    if not job.shards:
-        return failures
-    with contextlib.closing(backend(job)) as outcomes:
-        for shard, outcome in outcomes:
-            if isinstance(outcome, ShardFailure):
-                failures.append(outcome)
-            else:
-                store.finish(shard, outcome)
-            done += 1
-            tell()
+    for tries in range(1, retries + 2):
+        if not job.shards:
+            break
+        with contextlib.closing(backend(job)) as outcomes:
+            for shard, outcome in outcomes:
+                if isinstance(outcome, Path):
+                    store.finish(shard, outcome)
+                elif outcome.final or tries > retries:
+                    times = f" (tried {tries} times)" if tries > 1 else ""
+                    failures.append(replace(outcome, reason=outcome.reason + times))
+                else:
+                    again.append(shard)
+                    tell()
+                    continue
+                done += 1
+                tell()
+        job, again = replace(job, shards=again), []
     return sorted(failures, key=lambda failure: failure.name)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pfungst.core import PfungstError
+from pfungst.core.errors import StoreError
 from pfungst.core.files import is_plain_name
 
 Work = Callable[["Shard"], bytes] | Callable[["Shard", Path], None]
@@ -37,6 +38,8 @@ class ShardFailure:
     """One line: what went wrong."""
     details: str = ""
     """The traceback, where there is one."""
+    final: bool = False
+    """It would fail again: the reason is a sentence about what it was given."""
 
 
 class ShardsFailed(ComputeError):
@@ -129,7 +132,8 @@ def attempt(work: Work, shard: Shard, path: Path) -> ShardFailure | None:
         path.unlink(missing_ok=True)
         said = str(error).strip()
         reason = f"{type(error).__name__}: {said}" if said else type(error).__name__
-        return ShardFailure(shard.name, reason, traceback.format_exc())
+        final = isinstance(error, PfungstError) and not isinstance(error, StoreError)
+        return ShardFailure(shard.name, reason, traceback.format_exc(), final)
     return None
 
 

@@ -89,7 +89,15 @@ class Exam:
     """Of a second reading of a run with a precision: the images that each probe asked about."""
 
     def run(self) -> Examined:
-        """Ask, score and write the run folder."""
+        """Ask, score and write the run folder. Raises PfungstError where a part could not be finished: what could be
+        is written, and the same exam tries the rest again."""
+        examined = self.run_in_part()
+        if examined.problems:
+            raise PfungstError(f"The exam in {self.out} is not whole. {' '.join(examined.problems)}")
+        return examined
+
+    def run_in_part(self) -> Examined:
+        """`run`, for a caller that tells the user about `Examined.problems` and ends as a failure."""
         if len(self.data) == 0:
             raise PfungstError(f"The data set {self.data.name} has no examples to ask about.")
         if self.seed < 0:

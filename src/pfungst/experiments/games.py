@@ -92,7 +92,6 @@ def run(config: GamesConfig, out: Path, *, progress: Progress) -> tuple[Result, 
         for player in config.players
         for adversary in config.adversaries
     }
-    finished: set[str] = set()
     if config.on != "local":
         place = Place(config.on, config.workers)
         # Without a GPU, to render an image takes longer than to ask all players about it: as many together as leave
@@ -100,11 +99,11 @@ def run(config: GamesConfig, out: Path, *, progress: Progress) -> tuple[Result, 
         shared = max(1, len(jobs) * config.seeds // (config.workers or available_cores()))
         together = shared if config.device == "cpu" else TOGETHER
         play_ahead(list(jobs.values()), place, out / ".rounds", together=together, progress=progress)
-        finished = _examine_all(list(jobs.values()), place, out / ".exams", progress)
+        _examine_all(list(jobs.values()), place, out / ".exams", progress)
     results: list[Result] = []
     for (player, _), job in jobs.items():
         progress("games", len(results), len(jobs))
-        if job.out.name in finished:
+        if config.on != "local" and (job.out / "findings.json").exists():
             result = read_result(job.out)
         else:
             asked, data = recipes[player]()
@@ -115,9 +114,9 @@ def run(config: GamesConfig, out: Path, *, progress: Progress) -> tuple[Result, 
     return tuple(results)
 
 
-def _examine_all(jobs: Sequence[GameJob], place: Place, staging: Path, progress: Progress) -> set[str]:
-    """The exams of games whose mini-games are all played, in the workers; returns the run folders that are complete."""
-    from pfungst.compute import Shard, ShardsFailed, run_shards
+def _examine_all(jobs: Sequence[GameJob], place: Place, staging: Path, progress: Progress) -> None:
+    """The exams of games whose mini-games are all played, in the workers."""
+    from pfungst.compute import Shard, run_shards
     from pfungst.probes.game.playing import made_player
 
     shards = []
@@ -126,13 +125,7 @@ def _examine_all(jobs: Sequence[GameJob], place: Place, staging: Path, progress:
         about = [player.name, player.fingerprint, reads_scenes(player)]
         shards.append(Shard(0, f"{job.out.name}.txt", about))
     work = partial(_examine, jobs={job.out.name: job for job in jobs})
-    failed: set[str] = set()
-    try:
-        run_shards(work, shards, staging, on=place.on, workers=place.workers, progress=progress, what="exams")
-    except ShardsFailed as failure:
-        failed = {shard.name for shard in failure.failures}
-    whole = [job.out for job in jobs if f"{job.out.name}.txt" not in failed]
-    return {run.name for run in whole if (run / "findings.json").exists()}
+    run_shards(work, shards, staging, on=place.on, workers=place.workers, progress=progress, what="exams")
 
 
 def _examine(shard: Shard, *, jobs: Mapping[str, GameJob]) -> bytes:
@@ -171,7 +164,7 @@ def figures(results: Sequence[Result]) -> list[Figure]:
 
 
 def _record(results: Sequence[Result]) -> dict[str, object]:
-    names = ("player", "adversary", "runs", "counts", "failed")
+    names = ("player", "adversary", "runs", "counts")
     return {"games": [{name: getattr(result, name) for name in names} for result in results]}
 
 

@@ -88,7 +88,9 @@ def make_demo(out: Path, progress: Progress = no_progress) -> Study:
     if (out / FILE).exists():
         return open_study(out)
     run = out.with_name(f"{out.name}-game")
-    pfungst.examine(PLAYER, "world?scenes=20", [GAME], run, progress=progress)
+    played = pfungst.examine(PLAYER, "world?scenes=20", [GAME], run, progress=progress)
+    if played.problems:
+        raise PfungstError(" ".join(played.problems))
     settings = StudySettings("same-different:per_condition=5", data=str(run), wanted=3)
     return new_study(out, settings, progress=progress).study
 

@@ -10,7 +10,7 @@ import pytest
 
 from pfungst import examine
 from pfungst.core import Answer, Dataset, Example, PfungstError, Query
-from pfungst.probes.game import GAMES, GameSettings, play
+from pfungst.probes.game import GAMES, GameSettings, play, read_result
 from pfungst.probes.game.adversaries import ADVERSARIES
 from pfungst.probes.game.playing import playable
 from pfungst.probes.game.probe import Game
@@ -103,9 +103,10 @@ class Dying(ScenePlayer):
 
 def test_a_player_that_dies_mid_game_costs_only_what_it_did_not_finish(small: list[Example], tmp_path: Path) -> None:
     settings = GameSettings(size=1, seeds=4, adversary="rsg", options={"batch": 2}, budget=4)
-    result = play(Dying(small), data_of(small), tmp_path, settings)
-    assert result.failed and result.runs and len(result.failed) + len(result.runs) == 4
-    assert all("out of memory" in why for why in result.failed)
+    with pytest.raises(PfungstError, match="could not be finished.*out of memory"):
+        play(Dying(small), data_of(small), tmp_path, settings)
+    result = read_result(tmp_path)
+    assert result.runs and len(result.runs) + result.missing == 4
 
 
 def test_a_player_that_always_gives_the_wrong_number_of_answers_is_explained(

@@ -115,12 +115,17 @@ class Mortal(ScenePlayer):
 
 def test_a_player_that_dies_is_reported_and_the_run_goes_on_later(small: list[Example], tmp_path: Path) -> None:
     dying = Mortal(small)
-    result = play(dying, data_of(small), tmp_path, QUICK)
-    assert result.failed and "the machine is gone" in result.failed[0] and 0 < len(result.runs) < 3
+    with pytest.raises(PfungstError, match="is not whole.*could not be finished.*the machine is gone"):
+        play(dying, data_of(small), tmp_path, QUICK)
+    result = read_result(tmp_path)
+    assert 0 < result.missing < 3 and result.counts["mini-games that are missing"] == result.missing
+    assert f"({len(result.runs)} of 3 mini-games)" in result.player
+    (found,) = json.loads((tmp_path / "findings.json").read_text())["findings"]
+    assert f"{result.missing} of 3 mini-games could not be finished and are missing" in found["verdict"]
     known = len(dying.seen)
     revived = ScenePlayer(small)
     whole = play(revived, data_of(small), tmp_path, QUICK)
-    assert not whole.failed and len(whole.runs) == 3
+    assert not whole.missing and len(whole.runs) == 3
     assert not set(revived.seen) & set(dying.seen)
     with AnswerStore(tmp_path / "answers.sqlite") as store:
         assert len(store) == known + len(revived.seen)
@@ -351,6 +356,7 @@ def test_mini_games_of_other_settings_are_not_counted(examples: list[Example], t
                 raise RuntimeError("gone")
             return super().answer(queries)
 
-    result = play(Down(examples), data, tmp_path, replace(one, budget=4))
-    assert len(result.failed) == 1 and len(result.runs) == 1
+    with pytest.raises(PfungstError, match="round-00001.parquet could not be finished"):
+        play(Down(examples), data, tmp_path, replace(one, budget=4))
+    assert read_result(tmp_path).missing == 1
     assert {run.queries for run in read_result(tmp_path).runs} == {12}

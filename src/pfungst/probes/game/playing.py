@@ -55,9 +55,9 @@ def play(
 ) -> Result:
     """An exam with the game alone; returns its numbers. `pfungst play` adds images and a report to the same folder.
 
-    Finished mini-games are not played again, and in an unfinished one nothing is asked twice. A player that goes down
-    costs the mini-games it was in: the others count, `result.failed` says which are missing and why, and the same
-    call plays those again. `config` is more to remember in exam.json: how player and data were made.
+    Finished mini-games are not played again, and in an unfinished one nothing is asked twice. Where some cannot be
+    finished, such as by a player that goes down, PfungstError says which and why; the run folder holds the others, and
+    the same call plays those again. `config` is more to remember in exam.json: how player and data were made.
     """
     from pfungst.core import Exam
     from pfungst.probes.game.probe import Game
@@ -73,8 +73,8 @@ def play(
         player, data, [game], get_metric(data.metric), Path(out), seed, about, progress, place=place,
         matcher=get_matcher(reading) if reading else None,
     )  # fmt: skip
-    examined = exam.run()
-    return replace(read_result(Path(out)), failed=examined.problems)
+    exam.run()
+    return read_result(Path(out))
 
 
 @dataclass(frozen=True)
@@ -206,12 +206,12 @@ def play_ahead(
     *,
     together: int = TOGETHER,
     progress: Progress = no_progress,
-) -> list[str]:
+) -> None:
     """Play the mini-games of many games at once in one set of worker processes, ahead of the exams.
 
     A mini-game that several players play is one piece of work for up to `together` of them: its boards are prepared
     once, and scenes that all of them are shown are drawn and rendered once. The finished mini-games lie in the run
-    folders afterwards, where the exams find them; the sentences returned say which could not be finished.
+    folders afterwards, where the exams find them. Raises ShardsFailed where some could not be finished.
     """
     stores, plans = [], []
     groups: dict[str, list[dict[str, Any]]] = {}
@@ -234,16 +234,17 @@ def play_ahead(
     ]
     version = hashlib.sha256("".join(plan.version for plan in plans).encode()).hexdigest()
     work = partial(_work_ahead, jobs=tuple(jobs), budgets=tuple(plan.budget for plan in plans))
-    problems: list[str] = []
+    failed: ShardsFailed | None = None
     try:
         run_shards(
             work, shards, staging, on=place.on, workers=place.workers, version=version, progress=progress,
             what="mini-games, all players",
         )  # fmt: skip
     except ShardsFailed as failure:
-        problems = [f"{shard.name} could not be finished: {shard.reason}" for shard in failure.failures]
+        failed = failure
+    lost = {shard.name for shard in failed.failures} if failed else set()
     for shard in shards:
-        if (staging / shard.name).exists():
+        if shard.name not in lost:
             with zipfile.ZipFile(staging / shard.name) as archive:
                 for member in shard.payload:
                     job = member["job"]
@@ -251,7 +252,8 @@ def play_ahead(
                     copy = stores[job].temporary(own)
                     copy.write_bytes(archive.read(str(job)))
                     stores[job].finish(own, copy)
-    return problems
+    if failed:
+        raise failed
 
 
 def _work_here(shard: Shard, *, asker: Asker, plan: Plan) -> bytes:

@@ -78,8 +78,12 @@ class Game(GameSettings):
             f"twice changes {measure.percent(rows['control'].value)} of the answers ({self.adversary}, "
             f"{len(rounds)} mini-games of {self.size})."
         )
+        if missing := self.seeds - len(rounds):
+            verdict += f" {missing} of {self.seeds} mini-games could not be finished and are missing from all numbers."
         counts = Table(
-            "What happened", ("what", "count"), tuple(row for row in results.happened(rounds).items() if row[1])
+            "What happened",
+            ("what", "count"),
+            tuple(row for row in results.happened(rounds, self.seeds).items() if row[1]),
         )
         boards = [board for played in rounds for board in played.boards]
         tables = (counts, results.type_table(boards), results.rarity_table(boards))

@@ -73,8 +73,6 @@ class Result:
     """What happened that a reader must know: invalid moves by enforcer, questions without a legal move ..."""
     about: str = ""
     """What the adversary says of itself."""
-    failed: tuple[str, ...] = ()
-    """Mini-games that could not be finished, and why."""
     adversary: str = ""
     """Its name in tables."""
     curves: tuple[Curve, ...] = ()
@@ -83,6 +81,11 @@ class Result:
     @property
     def size(self) -> int:
         return self.settings.size
+
+    @property
+    def missing(self) -> int:
+        """Mini-games that are not finished."""
+        return self.settings.seeds - len(self.runs)
 
     def average(self, name: str) -> float:
         """Mean of a number over the mini-games that have it, NaN where none has."""
@@ -165,18 +168,19 @@ def result_of(player: str, rounds: Sequence[Round], settings: GameSettings) -> R
         settings,
         tuple(numbers_of(played) for played in rounds),
         tuple(board for played in rounds for board in played.boards),
-        happened(rounds),
+        happened(rounds, settings.seeds),
         str(rounds[0].notes.get("adversary", "")) if rounds else "",
         adversary=settings.adversary,
         curves=tuple(played.curve for played in rounds),
     )
 
 
-def happened(rounds: Sequence[Round]) -> dict[str, int]:
-    """What a reader must know, counted."""
+def happened(rounds: Sequence[Round], seeds: int) -> dict[str, int]:
+    """What a reader must know, counted; of so many mini-games."""
     boards = [board for played in rounds for board in played.boards]
     counts = {
         "mini-games": len(rounds),
+        "mini-games that are missing": seeds - len(rounds),
         "samples of questions": len({played.game for played in rounds}),
         "questions": len(boards),
         "without relate": sum(not board.relates for board in boards),

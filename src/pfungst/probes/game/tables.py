@@ -42,7 +42,8 @@ def read_result(folder: Path) -> Result:
     rounds = [read_round(file) for file in files if file.exists()]
     if not rounds:
         raise PfungstError(f"{folder} has no finished mini-game yet.")
-    return result_of(config["player"]["name"], rounds, game)
+    part = f" ({len(rounds)} of {game.seeds} mini-games)" if len(rounds) < game.seeds else ""
+    return result_of(config["player"]["name"] + part, rounds, game)
 
 
 def apart(results: Sequence[Result]) -> list[Result]:
