@@ -33,7 +33,9 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Any]]:
 
     def new(kind: str, limit: int, **settings: Any) -> tuple[Any, str]:
         study = new_study(
-            tmp_path / "study", StudySettings(kind, str(tmp_path / "data.jsonl"), **settings), limit=limit
+            tmp_path / "study",
+            StudySettings(kind, str(tmp_path / "data.jsonl"), pass_training=0, min_seconds=0, **settings),
+            limit=limit,
         ).study
         server = serving(study)
         servers.append(server)

@@ -18,7 +18,9 @@ def test_rephrasings_of_vqa_questions_keep_their_ids_and_ten_answers(shared_data
     folder = shared_data / "vqa2"
     if not folder.is_dir():
         pytest.skip(f"{folder} is not there")
-    settings = StudySettings("validate:generator=rules", f"{folder}#val", wanted=1, check_every=0)
+    settings = StudySettings(
+        "validate:generator=rules", f"{folder}#val", wanted=1, check_every=0, pass_training=0, min_seconds=0
+    )
     study = new_study(tmp_path / "study", settings, limit=12).study
     work(study, "w", choose=lambda field: "yes")
     results = study_results(study)

@@ -99,14 +99,15 @@ def address(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def make(tmp_path: Path, questions: Path) -> Iterator[Callable[..., Any]]:
-    """Makes studies, with a clock that stands still, and closes them."""
+    """Makes studies, with a clock that stands still, and closes them. By default whoever answers counts: workers here
+    answer in no time, and practise by chance."""
     from pfungst.study import StudySettings, new_study
     from pfungst.study.folder import Study
 
     made: list[Study] = []
 
     def new(kind: str, database: str = "", limit: int | None = None, data: str = "", **settings: Any) -> Study:
-        chosen = StudySettings(kind, data or str(questions), **settings)
+        chosen = StudySettings(kind, data or str(questions), **{"pass_training": 0, "min_seconds": 0, **settings})
         study = new_study(tmp_path / f"study{len(made)}", chosen, database=database, limit=limit).study
         study.__dict__["book"] = replace(study.book, clock=Clock())
         made.append(study)

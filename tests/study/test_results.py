@@ -6,11 +6,15 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from pfungst.cli.app import app
+from pfungst.core import UsageError
 from pfungst.study import export_study, study_results
 from pfungst.study.items import CHECK, ITEM, Content
 from tests.study.conftest import work
@@ -43,7 +47,7 @@ def study(make: Make) -> Any:
 
 def test_those_who_fail_the_checks_do_not_count_but_are_paid(study: Any) -> None:
     results = study_results(study)
-    assert (results.answers, results.excluded, results.complete) == (8, 4, 4)
+    assert (results.answers, results.excluded, results.complete) == (8, 4, 0), "two good answers an item, not three"
     rows = {one.worker: one for one in results.workers}
     asleep = rows["asleep"]
     assert (asleep.counts, asleep.checks, asleep.passed, asleep.amount) == (False, 2, 0, 0.5)
@@ -51,6 +55,55 @@ def test_those_who_fail_the_checks_do_not_count_but_are_paid(study: Any) -> None
     assert rows["plain"].seconds == 6.0
     assert all(one.completion_code for one in results.workers)
     assert len({one.completion_code for one in results.workers}) == 3
+
+
+RULES = {"pass_training": 0.3, "min_seconds": 1.0}
+
+
+def careless(study: Any, code: str, seconds: float, right: bool) -> None:
+    """A worker who takes so long an item; training items are answered right, or wrong."""
+    book, worker = study.book, study.book.join(code)
+    while (turn := book.next(worker)) is not None:
+        options = [value for value, _ in turn.content.fields[0].options]
+        book.clock.now += seconds
+        gold = next(
+            (one for one, words in turn.content.fields[0].options if f"“{words}”" in turn.content.explanation), ""
+        )
+        chosen = next(one for one in options if (one == gold) == right) if gold else options[0]
+        book.submit(worker, turn.id, {"choice": chosen})
+
+
+def test_who_answers_in_half_a_second_or_fails_all_practice_does_not_count(make: Make, tmp_path: Path) -> None:
+    study = make("withheld:training=3,conditions=IQA", limit=4, wanted=4, check_every=0, **RULES)
+    for code, seconds, right in (("good", 4, True), ("fast", 0.5, True), ("lost", 4, False), ("both", 0.5, False)):
+        careless(study, code, seconds, right)
+    results = study_results(study)
+    assert {one.worker: one.broken for one in results.workers} == {
+        "good": "", "fast": "0.5 s per item", "lost": "0 of 3 practice items right",
+        "both": "0 of 3 practice items right, 0.5 s per item",
+    }  # fmt: skip
+    assert (results.answers, results.excluded, results.outcome.numbers["I+Q+A"].n) == (4, 12, 4)
+    workers = next(table for table in results.tables if table.title == "Workers")
+    assert "no: 0.5 s per item" in [row[-1] for row in workers.rows] and "at least 1 s per item" in workers.note
+    export_study(study, results, tmp_path / "found")
+    with open(tmp_path / "found" / "payments.csv", newline="") as file:
+        payments = {row["worker"]: (row["counts"], row["broken"]) for row in csv.DictReader(file)}
+    assert payments["good"] == ("1", "") and payments["fast"] == ("0", "0.5 s per item")
+    assert json.loads((tmp_path / "found" / "results.json").read_text())["rules"] == {"pass_checks": 0.5, **RULES}
+
+
+def test_other_rules_may_be_tried_on_a_study(make: Make) -> None:
+    study = make("withheld:training=1,conditions=IQA", limit=3, wanted=1, check_every=0, **RULES)
+    careless(study, "fast", 0.5, True)
+    assert study_results(study).answers == 0
+    assert study_results(study, replace(study.settings, min_seconds=0.25)).answers == 3
+    for chosen, answers in ((), 0), (("--set", "min_seconds=0.25"), 3):
+        shown = CliRunner().invoke(app, ["study", "results", str(study.folder), "--json", *chosen])
+        assert json.loads(shown.stdout)["answers"] == answers
+    refused = CliRunner().invoke(app, ["study", "results", str(study.folder), "--set", "pay=9"])
+    assert isinstance(refused.exception, UsageError) and "pass_training" in str(refused.exception)
+    with pytest.raises(UsageError, match="between 0 and 1"):
+        replace(study.settings, pass_training=2)
 
 
 def test_agreement_is_that_of_the_answers_that_count(study: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +14,7 @@ import typer
 from pfungst.cli.examine import Images, Json, SkipBad, data_options
 from pfungst.cli.show import print_json, print_table, progress_bar, show_table, tell
 from pfungst.core.code import own_modules
-from pfungst.core.settings import parse_settings
+from pfungst.core.settings import parse_settings, read_settings
 
 if TYPE_CHECKING:
     from pfungst.study import Study
@@ -121,14 +122,21 @@ def results(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write results, answers, payments and exports here.")
     ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="Other rules for whose answers count: pass_checks, pass_training, min_seconds. Repeatable."
+        ),
+    ] = None,
     database: Address = "",
     as_json: Json = False,
 ) -> None:
     """What people said: tables, agreement, workers; with --out also the files."""
-    from pfungst.study import export_study, open_study, study_results
+    from pfungst.study import Rules, export_study, open_study, study_results
 
+    own = read_settings(Rules, setting or (), what="study's results")
     study = open_study(folder, database)
-    found = study_results(study)
+    found = study_results(study, replace(study.settings, **own))
     files = export_study(study, found, out) if out is not None else []
     study.close()
     if as_json:
@@ -137,7 +145,8 @@ def results(
     print(found.title)
     print(f"{found.complete} of {found.items} items have all their answers; {found.answers} answers count.")
     if found.excluded:
-        print(f"{found.excluded} answers do not count: their workers failed the attention checks.")
+        out_of = f"{sum(not one.counts for one in found.workers)} of {len(found.workers)} workers"
+        print(f"{found.excluded} answers do not count: {out_of} broke a rule (see Workers).")
     for table in found.tables:
         show_table(table)
     for file in files:

@@ -14,6 +14,7 @@ from pfungst._lazy import lazy
 _HOMES = {
     "KINDS": "kinds",
     "Results": "results",
+    "Rules": "settings",
     "Study": "folder",
     "StudySettings": "settings",
     "back_up": "backup",

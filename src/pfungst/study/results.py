@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,13 @@ from pfungst.study.folder import Study
 from pfungst.study.items import CHECK, ITEM, TRAINING, Content
 from pfungst.study.kinds import Outcome
 from pfungst.study.queries import REMOVED
+from pfungst.study.settings import Rules
 
 ANSWERS = ("worker", "item", "role", "condition", "answer", "right", "seconds", "active_seconds", "counts", "about")
-PAYMENTS = ("worker", "completion_code", "items", "checks_passed", "checks", "minutes", "amount", "currency", "state")
+PAYMENTS = (
+    "worker", "completion_code", "items", "checks_passed", "checks", "minutes", "amount", "currency", "state", "counts",
+    "broken",
+)  # fmt: skip
 LOW = 2 / 3
 """Items are listed whose most frequent answer was given by a smaller share of the people who saw them."""
 
@@ -46,7 +50,9 @@ class WorkerRow:
     minutes: float
     """Sum of the times on all items, training and checks."""
     counts: bool
-    """False: failed the attention checks, none of the answers count."""
+    """False: broke one of the `Rules`, none of the answers count."""
+    broken: str
+    """Which, in words."""
     completion_code: str
     """Empty while there is something left to do."""
     amount: float
@@ -60,11 +66,12 @@ class Results:
     kind: str
     items: int
     complete: int
-    """Items with all the answers they need."""
+    """Items with all the answers they need, of workers who count."""
     answers: int
     """Answers that count."""
     excluded: int
-    """Answers of workers who failed the attention checks."""
+    """Answers to items of workers who do not count."""
+    rules: Rules
     workers: tuple[WorkerRow, ...]
     outcome: Outcome
     agreement: Reliability
@@ -91,23 +98,25 @@ class Results:
         more: tuple[Table, ...] = ()
         if self.disputed:
             more = (Table("Items that people disagree about", ("item", "answers"), self.disputed),)
-        return (*self.outcome.tables, agreed, *more, _worker_table(self.workers))
+        return (*self.outcome.tables, agreed, *more, _worker_table(self.workers, self.rules))
 
     def numbers(self) -> dict[str, Any]:
         """For results.json."""
         return {
             "title": self.title, "kind": self.kind, "items": self.items, "complete": self.complete,
-            "answers": self.answers, "excluded": self.excluded, "findings": self.outcome.numbers,
-            "agreement": self.agreement, "disputed": self.disputed, "workers": self.workers,
-            "tables": self.outcome.tables,
+            "answers": self.answers, "excluded": self.excluded,
+            "rules": {one.name: getattr(self.rules, one.name) for one in fields(Rules)},
+            "findings": self.outcome.numbers, "agreement": self.agreement, "disputed": self.disputed,
+            "workers": self.workers, "tables": self.outcome.tables,
         }  # fmt: skip
 
 
-def study_results(study: Study) -> Results:
-    """The results so far."""
+def study_results(study: Study, rules: Rules | None = None) -> Results:
+    """The results so far. rules: by which answers count, by default those of the study's settings."""
+    rules = rules or study.settings
     rows = study.book.answers()
     items = study.book.items()
-    workers = tuple(_worker_rows(study, rows))
+    workers = tuple(_worker_rows(study, rows, rules))
     good = {one.worker for one in workers if one.counts}
     told = tuple({**row, "counts": row["role"] == ITEM and row["worker"] in good} for row in rows)
     counted = [row for row in told if row["counts"]]
@@ -116,10 +125,11 @@ def study_results(study: Study) -> Results:
     for row in counted:
         if outcome.rated in row["value"]:
             by_item.setdefault(row["item"], []).append(row["value"][outcome.rated])
+    answered = Counter(row["item"] for row in counted)
     disputed = _disputed(by_item, _words(items, outcome.rated))
     return Results(
-        study.title, study.settings.kind, len(items), sum(row["answered"] >= row["wanted"] for row in items),
-        len(counted), sum(row["role"] == ITEM for row in told) - len(counted), workers, outcome,
+        study.title, study.settings.kind, len(items), sum(answered[row["name"]] >= row["wanted"] for row in items),
+        len(counted), sum(row["role"] == ITEM for row in told) - len(counted), rules, workers, outcome,
         reliability(list(by_item.values()), seed=study.settings.seed), disputed, told,
     )  # fmt: skip
 
@@ -142,7 +152,7 @@ def _disputed(
     return tuple(found)
 
 
-def _worker_rows(study: Study, rows: Sequence[Mapping[str, Any]]) -> list[WorkerRow]:
+def _worker_rows(study: Study, rows: Sequence[Mapping[str, Any]], rules: Rules) -> list[WorkerRow]:
     by_worker: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         by_worker.setdefault(row["worker"], []).append(row)
@@ -152,13 +162,16 @@ def _worker_rows(study: Study, rows: Sequence[Mapping[str, Any]]) -> list[Worker
         done = [row for row in mine if row["role"] in (ITEM, REMOVED)]
         checks = [bool(row["right"]) for row in mine if row["role"] == CHECK]
         training = [bool(row["right"]) for row in mine if row["role"] == TRAINING]
+        seconds = float(np.median([row["seconds"] for row in done])) if done else None
+        broken = rules.broken(sum(checks), len(checks), sum(training), len(training), seconds)
         state = "finished" if worker.finished else "at work" if done else "training" if worker.consented else "invited"
         made.append(
             WorkerRow(
                 worker.code, state, len(done), len(checks), sum(checks), sum(training), len(training),
-                float(np.median([row["seconds"] for row in done])) if done else None,
+                seconds,
                 sum(row["seconds"] for row in mine) / 60,
-                sum(checks) >= study.settings.pass_checks * len(checks),
+                not broken,
+                broken,
                 study.completion(worker.id, worker.code) if worker.finished else "",
                 round(study.settings.pay * len(done), 2),
             )
@@ -166,15 +179,16 @@ def _worker_rows(study: Study, rows: Sequence[Mapping[str, Any]]) -> list[Worker
     return made
 
 
-def _worker_table(workers: Sequence[WorkerRow]) -> Table:
+def _worker_table(workers: Sequence[WorkerRow], rules: Rules) -> Table:
     return Table(
         "Workers", ("worker", "state", "items", "checks passed", "training right", "seconds per item", "counts"),
         tuple(
             (one.worker, one.state, one.answered, f"{one.passed} of {one.checks}",
              f"{one.training_right} of {one.training}", "–" if one.seconds is None else f"{one.seconds:.1f}",
-             "yes" if one.counts else "no: failed the checks")
+             "yes" if one.counts else f"no: {one.broken}")
             for one in workers
         ),
+        rules.sentence,
     )  # fmt: skip
 
 
@@ -197,7 +211,7 @@ def payments_csv(results: Results, currency: str) -> bytes:
         PAYMENTS,
         (
             [one.worker, one.completion_code, one.answered, one.passed, one.checks, round(one.minutes, 1),
-             f"{one.amount:.2f}", currency, one.state]
+             f"{one.amount:.2f}", currency, one.state, int(one.counts), one.broken]
             for one in results.workers
         ),
     )  # fmt: skip

@@ -17,8 +17,44 @@ CONSENT = (
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """Whose answers count: of a worker who breaks a rule none do."""
+
+    pass_checks: float = 0.5
+    """Share of the attention checks that a worker must pass."""
+    pass_training: float = 0.3
+    """Share of the practice items that a worker must answer right. They are there to learn from: few will do."""
+    min_seconds: float = 1.0
+    """Least median time on an item: nobody reads one in less."""
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.pass_checks <= 1 and 0 <= self.pass_training <= 1 and self.min_seconds >= 0):
+            raise UsageError("pass_checks and pass_training must be between 0 and 1, min_seconds at least 0.")
+
+    def broken(self, passed: int, checks: int, right: int, training: int, seconds: float | None) -> str:
+        """Which of them a worker broke, in words; empty where none."""
+        return ", ".join(
+            words
+            for words, failed in (
+                (f"{passed} of {checks} checks passed", passed < self.pass_checks * checks),
+                (f"{right} of {training} practice items right", right < self.pass_training * training),
+                (f"{seconds or 0:.1f} s per item", seconds is not None and seconds < self.min_seconds),
+            )
+            if failed
+        )
+
+    @property
+    def sentence(self) -> str:
+        return (
+            f"Answers count of workers who passed at least {self.pass_checks:.0%} of their attention checks, got at "
+            f"least {self.pass_training:.0%} of the practice items right, and took at least {self.min_seconds:g} s per "
+            "item (median)."
+        )
+
+
 @dataclass(frozen=True)
-class StudySettings:
+class StudySettings(Rules):
     """How a study runs."""
 
     kind: str
@@ -41,8 +77,6 @@ class StudySettings:
     """How long an item is kept for a worker who does not answer; then others may get it."""
     check_every: int = 10
     """An attention check comes after so many items; 0: never."""
-    pass_checks: float = 0.5
-    """Share of the attention checks that a worker must pass; else none of their answers count."""
     pay: float = 0.0
     """Payment per answered item, for the payment table."""
     currency: str = "USD"
@@ -55,12 +89,13 @@ class StudySettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.wanted < 1 or self.lease_minutes <= 0 or self.attempts < 1 or self.per_worker < 0:
             raise UsageError(
                 "wanted and attempts must be at least 1, lease_minutes must be above 0, per_worker at least 0."
             )
-        if not 0 <= self.pass_checks <= 1 or self.check_every < 0 or self.pay < 0:
-            raise UsageError("pass_checks must be between 0 and 1, check_every and pay at least 0.")
+        if self.check_every < 0 or self.pay < 0:
+            raise UsageError("check_every and pay must be at least 0.")
         if self.completion_url and not self.completion_url.startswith(("https://", "http://")):
             raise UsageError(f"completion_url must be a web address, not {self.completion_url!r}.")
 
