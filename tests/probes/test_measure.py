@@ -7,7 +7,10 @@ import math
 import pytest
 
 from pfungst.core import Answer, AnsweredTrial, Example, Query, Trial, Variant
+from pfungst.core.files import jsonable
 from pfungst.probes import measure
+from pfungst.report.card import format_finding
+from pfungst.report.exports.source import scale_of
 
 RED, BLUE = Answer("red"), Answer("Blue.")
 REFUSED, HEDGED = Answer("I cannot say.", unread=True), Answer("red", unread=True)
@@ -42,3 +45,12 @@ def test_changes_and_flips_leave_out_the_same_pairs() -> None:
     assert (changed.n, changed.value) == (3, pytest.approx(2 / 3))
     assert (flips.n, flips.right_to_wrong, flips.wrong_to_other_wrong, flips.unchanged) == (3, 1, 1, 1)
     assert measure.drop(trials, "clean", "again", 0).n == 5
+
+
+def test_a_difference_of_percentages_is_said_in_points():
+    lost = measure.difference("drop", [1.0, 1.0, 1.0, 0.0], [1.0, 0.0, 1.0, 0.0], list("abcd"), 0)
+    kept = measure.mean("accuracy", [1.0, 0.0, 1.0, 0.0], list("abcd"), 0)
+    assert measure.with_interval(lost).startswith("25.0 points [")
+    assert format_finding(jsonable(lost)) == measure.with_interval(lost)
+    assert format_finding(jsonable(kept)) == measure.with_interval(kept)
+    assert scale_of(jsonable(lost)) == "fraction of 1"

@@ -236,7 +236,7 @@ def test_the_command_exits_with_3_and_writes_junit(run: Path, tmp_path: Path) ->
     report = tmp_path / "gate.xml"
     done = CliRunner().invoke(app, ["gate", str(run), *wanted, "--junit", str(report)])
     assert done.exit_code == 3
-    assert "control.drop<=0.01 is not met: the value is 20.0%, the upper one-sided 95% bound is" in done.stdout
+    assert "control.drop<=0.01 is not met: the value is 20.0 points, the upper one-sided 95% bound is" in done.stdout
     suite = ElementTree.parse(report).getroot()[0]
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
     failed, passed = suite.findall("testcase")

@@ -8,7 +8,8 @@ from pfungst.report.summary import draw_narrow, draw_wide, summary_rows, table_r
 
 
 def number(value, low=None, high=None, n=100, p=None, name="accuracy", condition=""):
-    return {"name": name, "value": value, "low": low, "high": high, "n": n, "p": p, "condition": condition, "unit": "%"}
+    told = {"name": name, "value": value, "low": low, "high": high, "n": n, "p": p, "condition": condition}
+    return {**told, "unit": "points" if name == "drop" else "%"}
 
 
 def found(probe, clean, disturbed=None, p=None, rows=(), half=0.05):
@@ -46,9 +47,9 @@ def test_the_largest_loss_is_named_with_its_interval_and_the_others_after_it():
     assert [row.probe for row in rows] == ["control", "noise", "game", "decoys", "blind"]
     assert [row.lost for row in rows] == [False, True, True, False, False]
     assert said == (
-        "M scores 80.0% [75.0, 85.0] on 100 questions and loses 30.0% [25.0, 35.0] under game; noise costs accuracy "
-        "too. With the evidence taken away (blind) it still scores 40.0% [35.0, 45.0] and asked twice it changes 2.0% "
-        "[1.0, 3.0] of its answers."
+        "M scores 80.0% [75.0, 85.0] on 100 questions and loses 30.0 points [25.0, 35.0] under game; noise costs "
+        "accuracy too. With the evidence taken away (blind) it still scores 40.0% [35.0, 45.0] and asked twice it "
+        "changes 2.0% [1.0, 3.0] of its answers."
     )
 
 
@@ -62,11 +63,11 @@ def test_p_values_are_corrected_over_the_probes_that_keep_the_answer():
 def test_without_a_proven_loss_the_verdict_says_what_cannot_be_ruled_out():
     _, said = told([CONTROL, found("noise", 0.8, 0.78, 0.4), found("game", 0.8, 0.8, 1.0, half=0.2)])
     assert (
-        "none of the 2 disturbances costs it accuracy beyond chance, though a loss of up to 20.0% under game fits"
+        "none of the 2 disturbances costs it accuracy beyond chance, though a loss of up to 20.0 points under game fits"
         in said
     )
     _, said = told([CONTROL, found("noise", 0.8, 0.78, 0.4)])
-    assert "and noise costs it no accuracy beyond chance, though a loss of up to 7.0% under noise fits" in said
+    assert "and noise costs it no accuracy beyond chance, though a loss of up to 7.0 points under noise fits" in said
 
 
 def test_recorded_answers_and_runs_without_control_say_so():
@@ -86,7 +87,7 @@ def test_conditions_are_rows_of_their_own_and_a_repetition_is_their_control():
     rows += [number(0.5, condition="noisy"), number(0.3, 0.0, 0.4, p=0.001, name="drop", condition="noisy")]
     summary, said = told([found("conditions", 0.8, 0.5, 0.001, rows)], again=["twice"])
     assert [(row.probe, row.is_control) for row in summary] == [("twice", True), ("noisy", False)]
-    assert "loses 30.0% [0.0, 40.0] under noisy. Asked twice it changes 10.0% of its answers." in said
+    assert "loses 30.0 points [0.0, 40.0] under noisy. Asked twice it changes 10.0% of its answers." in said
 
 
 def test_a_run_without_a_known_accuracy_has_a_verdict_too():

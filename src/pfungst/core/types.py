@@ -420,6 +420,12 @@ class AnsweredTrial:
         raise KeyError(variant)
 
 
+POINTS = "points"
+"""Unit of a difference of two percentages."""
+FRACTIONS = ("%", POINTS)
+"""Units of numbers that are stored as fractions of 1."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One number, with how sure we are of it."""
@@ -441,7 +447,7 @@ class Finding:
     how: str = ""
     """Interval and test, in words."""
     unit: str = "%"
-    """`%`: a fraction, shown in percent. Anything else stands behind the plain number."""
+    """`%`: a fraction, shown in percent; `points`: a difference of two. Others stand behind the plain number."""
     at_least: float = float("nan")
     at_most: float = float("nan")
     """One-sided 95% bounds, tighter than the interval: what a requirement is held against. NaN where unknown."""
@@ -479,7 +485,7 @@ class Figure:
     x_label: str = ""
     y_label: str = ""
     unit: str = "%"
-    """Of y. `%`: a fraction, shown in percent. Anything else: the plain number."""
+    """Of y. `%`: a fraction, shown in percent; `points`: a difference of two. Anything else: the plain number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from itertools import combinations
 from typing import Generic, TypeVar
 
 from pfungst.core import AnsweredTrial, Failure, Figure, Finding
+from pfungst.core.types import POINTS
 from pfungst.probes import measure
 
 MEAN = "mean of all"
@@ -135,7 +136,8 @@ def largest_told(drops: Sequence[Finding]) -> str:
 def bars(title: str, drops: Sequence[Finding]) -> Figure:
     """The drops, largest first."""
     ordered = sorted(drops, key=lambda one: -one.value if one.value == one.value else math.inf)
-    return Figure(title, "bar", (measure.series("drop", (one.condition for one in ordered), ordered),), y_label="drop")
+    series = measure.series("drop", (one.condition for one in ordered), ordered)
+    return Figure(title, "bar", (series,), "", "drop, points", POINTS)
 
 
 def agreement(trial: AnsweredTrial) -> float:

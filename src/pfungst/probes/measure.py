@@ -12,6 +12,7 @@ import numpy as np
 from pfungst.core import Answer, AnsweredTrial, Example, Failure, Finding, NamedImage, Query, Series
 from pfungst.core.answered import AnsweredTrials
 from pfungst.core.stats import Flips, Floats, Interval, Labels, bootstrap, compare_paired, count_flips, holm
+from pfungst.core.types import POINTS
 from pfungst.scores import same_answer
 
 Item = TypeVar("Item")
@@ -80,10 +81,12 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
     return groups
 
 
-def finding(name: str, interval: Interval, condition: str = "", p: float | None = None, test: str = "") -> Finding:
+def finding(
+    name: str, interval: Interval, condition: str = "", p: float | None = None, test: str = "", unit: str = "%"
+) -> Finding:
     how = f"{interval.how}; {test}" if test else interval.how
     return Finding(
-        name, interval.value, interval.n, interval.low, interval.high, condition, interval.clusters, p, how,
+        name, interval.value, interval.n, interval.low, interval.high, condition, interval.clusters, p, how, unit,
         at_least=interval.at_least, at_most=interval.at_most,
     )  # fmt: skip
 
@@ -99,7 +102,7 @@ def difference(
 ) -> Finding:  # fmt: skip
     """The mean of first minus second, with a paired test."""
     paired = compare_paired(first, second, clusters, seed=seed)
-    return finding(name, paired.difference, condition, paired.p, paired.how)
+    return finding(name, paired.difference, condition, paired.p, paired.how, POINTS)
 
 
 def corrected(tested: Sequence[Finding]) -> list[Finding]:
@@ -167,7 +170,10 @@ def percent(value: float) -> str:
 
 
 def with_interval(one: Finding) -> str:
-    """`12.3% [10.1, 14.6]`, for verdicts."""
+    """`12.3% [10.1, 14.6]`, or in points, for verdicts."""
+    value = percent(one.value)
+    if one.unit == POINTS:
+        value = value.replace("%", " points")
     if one.low != one.low:
-        return f"{percent(one.value)} (no interval: fewer than two images)"
-    return f"{percent(one.value)} [{100 * one.low:.1f}, {100 * one.high:.1f}]"
+        return f"{value} (no interval: fewer than two images)"
+    return f"{value} [{100 * one.low:.1f}, {100 * one.high:.1f}]"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pfungst.core.types import FRACTIONS, POINTS
+
 CARD_COLUMNS = ("probe", "clean", "disturbed", "drop", "p", "n", "verdict")
 STABLE = 0.05
 """A player counts as stable under a probe if its accuracy falls by no more than this."""
@@ -18,11 +20,11 @@ _OTHERS = frozenset({"control", "blind", "contrast"})
 
 
 def number(value: float | None, unit: str = "%") -> str:
-    """A number for people: fractions in percent, unknown ones as a dash."""
+    """A number for people: fractions in percent or points, unknown ones as a dash."""
     if value is None or value != value:
         return "–"
-    if unit == "%":
-        return f"{100 * value:.1f}%"
+    if unit in FRACTIONS:
+        return f"{100 * value:.1f}{'%' if unit == '%' else f' {unit}'}"
     return f"{value:.3g}{' ' + unit if unit else ''}"
 
 
@@ -34,7 +36,7 @@ def format_finding(finding: Mapping[str, Any] | None) -> str:
     text = number(finding["value"], unit)
     if finding.get("low") is None or finding.get("high") is None:
         return text
-    low, high = (number(finding[name], unit).removesuffix("%") for name in ("low", "high"))
+    low, high = (number(finding[name], unit).removesuffix("%").removesuffix(f" {POINTS}") for name in ("low", "high"))
     return f"{text} [{low}, {high}]"
 
 

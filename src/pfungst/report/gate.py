@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import UsageError
+from pfungst.core.types import FRACTIONS
 from pfungst.report.card import format_finding, number
 from pfungst.report.exports.junit import Case, junit_xml
 from pfungst.report.exports.source import Source
@@ -83,7 +84,7 @@ def gate(run: str | Path, requirements: Sequence[str | Requirement], *, label: s
 def _check_fraction(requirement: Requirement, finding: Mapping[str, Any]) -> None:
     """Refuse `drop<=5`, which every run meets: five percent are 0.05."""
     threshold = requirement.threshold
-    if finding.get("unit", "%") == "%" and abs(threshold) > 1 >= abs(finding["value"] or 0.0):
+    if finding.get("unit", "%") in FRACTIONS and abs(threshold) > 1 >= abs(finding["value"] or 0.0):
         raise UsageError(
             f"{requirement.text!r} asks for {threshold:.0%}: shares are fractions of 1. For {threshold:g} percent "
             f"write {threshold / 100:g} or {threshold:g}%."

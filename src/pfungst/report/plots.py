@@ -8,6 +8,7 @@ from typing import Any
 
 from pfungst.core import Figure
 from pfungst.core.files import jsonable
+from pfungst.core.types import POINTS
 from pfungst.report.card import format_finding, number
 from pfungst.report.svg import (
     LETTER,
@@ -116,7 +117,7 @@ def _bars(
             if told:
                 # Beside the whisker, inside the bar's width; above where there is none.
                 ends = scale(max(y, high if high is not None else y, 0.0))
-                parts.append(text(middle, ends - 6, number(y, unit), "middle", "value"))
+                parts.append(text(middle, ends - 6, _value(y, unit), "middle", "value"))
     return parts
 
 
@@ -169,7 +170,7 @@ def _lying(
             if least is not None and most is not None:
                 parts.append(whisker((scale(least), middle), (scale(most), middle)))
                 end = max(end, scale(most))
-            parts.append(text(end + 7, middle + 4, number(y, unit), kind="value"))
+            parts.append(text(end + 7, middle + 4, _value(y, unit), kind="value"))
     parts.append(text((left + right) / 2, bottom + 37, figure.get("y_label", ""), "middle"))
     parts.append(text(left - 8, bottom + 37, short(_x_label(figure), left - 10), "end"))
     return svg(WIDTH, bottom + 46, figure["title"], parts)
@@ -183,6 +184,11 @@ def _x_label(figure: Mapping[str, Any]) -> str:
 def _label(x: Any) -> str:
     """A place on the x axis: 10 and not 10.0."""
     return f"{x:g}" if isinstance(x, float) else str(x)
+
+
+def _value(y: float, unit: str) -> str:
+    """What stands at the end of a bar; the axis names the points."""
+    return number(y, unit).removesuffix(f" {POINTS}")
 
 
 def _hint(series: str, x: Any, y: float, low: float | None, high: float | None, unit: str) -> str:

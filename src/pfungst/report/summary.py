@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pfungst.core.stats import holm
+from pfungst.core.types import POINTS
 from pfungst.report.card import blindness, format_finding, join_words, number, or_nan
 from pfungst.report.svg import Scale, dot, line, short, steps, svg, text, tick, ticks, whisker
 
@@ -95,7 +96,8 @@ def verdict(name: str, rows: Sequence[Row], findings: Sequence[Mapping[str, Any]
         first += f", and {several if len(kept) > 1 else f'{kept[0].probe} costs it no accuracy'} beyond chance"
         reach = max(kept, key=lambda row: (row.drop or {}).get("high") or -1.0)
         high = (reach.drop or {}).get("high") or 0.0
-        first += f", though a loss of up to {number(high)} under {reach.probe} fits the data." if high > 0 else "."
+        fits = f", though a loss of up to {number(high, POINTS)} under {reach.probe} fits the data"
+        first += f"{fits if high > 0 else ''}."
     else:
         first += "."
     blind = blindness(findings) if kept and not lost else ""
@@ -152,13 +154,13 @@ def draw_wide(rows: Sequence[Row]) -> str:
     low, most, step = ticks(*_limits(ends))
     drop = Scale((low, most), (from_, to))
     parts = [text(left, 18, "accuracy: ○ clean, ● disturbed, 95% interval", kind="strong"),
-             text(from_, 18, "drop, 95% interval", kind="strong")]  # fmt: skip
+             text(from_, 18, "drop in points, 95% interval", kind="strong")]  # fmt: skip
     for value in steps(0.0, 1.0, 0.2):
         parts.append(line(accuracy(value), 34, accuracy(value), bottom, "grid" if value else "axis"))
         parts.append(text(accuracy(value), bottom + 18, tick(value, 0.2, "%"), "middle"))
     for value in steps(low, most, step):
         parts.append(line(drop(value), 34, drop(value), bottom, "grid" if value else "axis"))
-        parts.append(text(drop(value), bottom + 18, tick(value, step, "%"), "middle"))
+        parts.append(text(drop(value), bottom + 18, tick(value, step, POINTS), "middle"))
     parts += _headings(rows, places, 0.0)
     for row, y in zip(rows, places, strict=True):
         parts.append(text(0, y + 4, short(row.probe, 0.82 * (left - 12)), kind="strong"))  # bold is wider

@@ -10,6 +10,8 @@ import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from pfungst.core.types import FRACTIONS
+
 _LIGHT = (
     "text{font:13px sans-serif;fill:#525e6d}.strong{fill:#17202b;font-weight:600}.value{fill:#17202b;font-size:12px}"
     ".grid{stroke:#d5dbe3}.axis{stroke:#525e6d}.whisker{stroke:#17202b;fill:none;stroke-width:1.5}.band{fill:#dfe5ec}"
@@ -94,9 +96,9 @@ def steps(low: float, high: float, step: float) -> list[float]:
 
 def tick(value: float, step: float, unit: str) -> str:
     """A number on an axis: with as many places as its neighbours need."""
-    if unit == "%":
+    if unit in FRACTIONS:
         places = 0 if step >= 0.0099 else 1 if step >= 0.00099 else 2
-        return f"{100 * value:.{places}f}%"
+        return f"{100 * value:.{places}f}{'%' if unit == '%' else ''}"
     return f"{value:.4g}"
 
 

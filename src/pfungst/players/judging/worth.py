@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pfungst.core import AnsweredTrial, Finding, Table
+from pfungst.core.types import POINTS
 from pfungst.probes import measure
 from pfungst.scores.agreement import Agreement, corrected_accuracy, corrected_drop
 
@@ -59,13 +60,13 @@ def drop_table(
         if gone:
             least = sum(a[0] - b[1] for a, b in usable) / len(usable)
             most = sum(a[1] - b[0] for a, b in usable) / len(usable)
-            cells = [Finding(f"{word} drop with missing counted", value, len(usable), condition=name)
+            cells = [Finding(f"{word} drop with missing counted", value, len(usable), condition=name, unit=POINTS)
                      for word, value in (("least", least), ("largest", most))]  # fmt: skip
         corrected = []
         if held is not None:
             scores = (measure.scores(some, clean), measure.scores(some, condition))
             interval = corrected_drop(*scores, measure.clusters(some), held, seed=seed)
-            corrected = [measure.finding("corrected drop", interval, name)]
+            corrected = [measure.finding("corrected drop", interval, name, unit=POINTS)]
         rows.append((probe, condition, plain.n, plain, gone, *(cells or ("", "")), *corrected))
         found += [*cells, *corrected]
     columns = ("probe", "condition", "n", "drop", "missing", "least possible", "largest possible")

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from pfungst.core import Answer, AnsweredTrial, Failure, Figure, Finding, Findings, Series, Table
+from pfungst.core.types import POINTS
 from pfungst.probes import measure
 from pfungst.probes.cells import known_right, mean_known
 from pfungst.probes.contrast.overlap import Units
@@ -171,7 +172,7 @@ def _idle(groups: Sequence[Group], units: Units, seed: int) -> list[Finding]:
     some = units.pick(having)
     sees, p, test = some.difference(kept, moved, seed)
     stays = measure.finding("same answer", some.mean(kept, seed), IDLE)
-    return [stays, measure.finding("sensitivity", sees, "", p, test)]
+    return [stays, measure.finding("sensitivity", sees, "", p, test, POINTS)]
 
 
 # --- in words and tables ----------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from pfungst.core import (
     Variant,
 )
 from pfungst.core.stats import Floats, bootstrap_means
+from pfungst.core.types import POINTS
 from pfungst.probes import measure
 from pfungst.probes.noise.cache import check_rankable, rank_for, rankers_of
 from pfungst.probes.noise.partitions import PARTITIONS, append, partition_names, split
@@ -226,7 +227,7 @@ def _figures(clean: Finding, curves: Sequence[_Curve]) -> tuple[Figure, ...]:
     decrement = tuple(measure.series(curve.ranker, names, curve.drops) for curve in curves)
     return (
         Figure("Accuracy by noise level", "line", accuracy, "partition", "accuracy"),
-        Figure("Accuracy decrement by noise level", "line", decrement, "partition", "decrement"),
+        Figure("Accuracy decrement by noise level", "line", decrement, "partition", "decrement, points", POINTS),
     )
 
 

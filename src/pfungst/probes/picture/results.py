@@ -14,6 +14,7 @@ import numpy as np
 
 from pfungst.core import AnsweredTrial, Figure, Finding, Findings, Series, Table, UsageError, read_config
 from pfungst.core.stats import BOOTSTRAP_DRAWS
+from pfungst.core.types import POINTS
 from pfungst.probes import measure
 from pfungst.probes.cells import MEAN, Cells, Sheet, bars, drops_of, failures, largest_told
 
@@ -157,10 +158,10 @@ def _mean_drop(some: Sequence[Cells], name: str, factor: float, seed: int) -> Fi
     how = f"cluster bootstrap, {BOOTSTRAP_DRAWS} draws"
     n = max((len(cell.scores) for cell in some), default=0)
     if not keep.any():
-        return Finding(name, math.nan, 0, how=how)
+        return Finding(name, math.nan, 0, how=how, unit=POINTS)
     value = factor * float((sums.sum(1) / counts.sum(1)).mean())
     if len(labels) < 2:
-        return Finding(name, value, n, clusters=len(labels), how=f"{how}: one cluster, no interval")
+        return Finding(name, value, n, clusters=len(labels), how=f"{how}: one cluster, no interval", unit=POINTS)
     rng = np.random.default_rng(seed)
     drawn = []
     for _ in range(BOOTSTRAP_DRAWS // _DRAWS_AT_ONCE):
@@ -170,7 +171,7 @@ def _mean_drop(some: Sequence[Cells], name: str, factor: float, seed: int) -> Fi
             drawn.append(np.nanmean(np.where(total > 0, times @ sums.T / np.maximum(total, 1), np.nan), axis=1))
     low, least, most, high = factor * np.nanquantile(np.concatenate(drawn), [0.025, 0.05, 0.95, 0.975])
     return Finding(
-        name, value, n, float(low), float(high), "", len(labels), None, how, at_least=float(least), at_most=float(most)
+        name, value, n, float(low), float(high), "", len(labels), None, how, POINTS, float(least), float(most)
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from pfungst.core import AnsweredTrial, Figure, Finding, Findings, Query, Table
 from pfungst.core.stats import Floats, bootstrap, holm
+from pfungst.core.types import POINTS
 from pfungst.probes import measure
 from pfungst.probes.cells import Cells, cells_of, failures, mean_cell
 from pfungst.probes.protocol.split import REST, TOTAL, Part, Split, split
@@ -88,7 +89,7 @@ def _spread(part: Part, of: Split, p: float) -> Finding:
     how = f"{_HOW}; p: bootstrap test of no effect"
     how += "" if part.name == TOTAL else ", Holm"
     condition = "" if part.name == TOTAL else part.name
-    return Finding(HARNESS, part.spread, of.n, part.low, part.high, condition, of.clusters, p, how)
+    return Finding(HARNESS, part.spread, of.n, part.low, part.high, condition, of.clusters, p, how, POINTS)
 
 
 def _share(part: Part, of: Split) -> Finding:
@@ -110,7 +111,8 @@ def _levels(
             condition = f"{factor}: {level}"
             accuracy = measure.mean("accuracy", own, clusters, seed, condition)
             away = bootstrap(own - mean, clusters, seed=seed, bounds=(-1.0, 1.0))
-            found.append((factor, level, accuracy, measure.finding("difference from the mean", away, condition)))
+            difference = measure.finding("difference from the mean", away, condition, unit=POINTS)
+            found.append((factor, level, accuracy, difference))
     return found
 
 
@@ -158,8 +160,8 @@ def _figures(spreads: Sequence[Finding], found: Sequence[tuple[str, str, Finding
     bars = measure.series("standard deviation", (one.condition for one in spreads), spreads)
     levels = measure.series("difference", (one.condition for one in aways), aways)
     return [
-        Figure("What of the harness matters", "bar", (bars,), y_label="standard deviation of accuracy"),
-        Figure("Accuracy by level, less the mean", "bar", (levels,), y_label="difference"),
+        Figure("What of the harness matters", "bar", (bars,), "", "standard deviation of accuracy, points", POINTS),
+        Figure("Accuracy by level, less the mean", "bar", (levels,), "", "difference, points", POINTS),
     ]
 
 
@@ -190,7 +192,7 @@ def _verdict(
         return f"The right answers are unknown, and so is the share of the harness. {without}".strip()
     values = [value for value, *_ in parts.accuracy]
     said = (
-        f"Over {len(told.names)} harnesses the score has a standard deviation of {_points(total)}; it "
+        f"Over {len(told.names)} harnesses the score has a standard deviation of {measure.with_interval(total)}; it "
         f"goes from {measure.percent(min(values))} to {measure.percent(max(values))}, and "
         f"{measure.with_interval(worst)} of the questions are right under all of them."
     )
@@ -203,12 +205,6 @@ def _verdict(
     else:
         said += " That is no more than chance would give."
     return f"{said} {without}".strip()
-
-
-def _points(one: Finding) -> str:
-    if math.isnan(one.low):
-        return f"{100 * one.value:.1f} points (no interval: fewer than two images)"
-    return f"{100 * one.value:.1f} points [{100 * one.low:.1f}, {100 * one.high:.1f}]"
 
 
 def _idle(idle: Sequence[str]) -> str:

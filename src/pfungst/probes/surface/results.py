@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
 from pfungst.core import AnsweredTrial, Figure, Finding, Findings, Table
+from pfungst.core.types import POINTS
 from pfungst.probes import measure
 from pfungst.probes.cells import Sheet, bars, drops_of, failures, largest_told, mean_known
 
@@ -53,7 +54,7 @@ def read(name: str, trials: Sequence[AnsweredTrial], about: Mapping[str, str], s
         clean, disturbed, drop, changed, worst, *accuracies, *drops, *changes, *length_accuracies, *length_drops,
     )  # fmt: skip
     line = measure.series("drop", levels, length_drops)
-    curve = Figure("Drop by characters touched", "line", (line,), "characters touched", "drop")
+    curve = Figure("Drop by characters touched", "line", (line,), "characters touched", "drop, points", POINTS)
     return Findings(
         name, rows, _verdict(clean, disturbed, drop, drops, changed, worst), clean, disturbed, drop,
         (by_edit, by_characters), (bars("Drop under every edit", drops), curve), failures(trials),

@@ -15,6 +15,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from pfungst.core.files import file_name, jsonable
+from pfungst.core.types import FRACTIONS
 from pfungst.report.exports.source import LEVEL, Row, Source
 
 SCHEMA = "0.3.0"
@@ -92,7 +93,7 @@ def model_id(source: Source) -> str:
 
 
 def _result(row: Row, source: Source) -> dict[str, Any]:
-    fraction = row.get("unit", "%") == "%"
+    fraction = row.get("unit", "%") in FRACTIONS
     signed = row["name"] in _SIGNED or min(row["value"], row["low"] or 0) < 0
     words = f"{row['name']} of the probe {row['probe']}" + (f", {row['condition']}" if row["condition"] else "")
     uncertainty: dict[str, Any] = {"num_samples": row["n"]}

@@ -14,6 +14,7 @@ from typing import Any
 from pfungst.core import PfungstError, read_config
 from pfungst.core.exam import labelled
 from pfungst.core.parquet import READING
+from pfungst.core.types import FRACTIONS
 from pfungst.report.answers import stored, trials_file
 from pfungst.report.findings import read_findings, read_judge
 from pfungst.report.names import finding_name
@@ -147,12 +148,13 @@ class Source:
 
 def scale_of(finding: Mapping[str, Any]) -> str:
     """What the numbers of a finding are, in words."""
-    return "fraction of 1" if finding["unit"] == "%" else finding["unit"] or "plain number"
+    return "fraction of 1" if finding["unit"] in FRACTIONS else finding["unit"] or "plain number"
 
 
 def interval_text(finding: Mapping[str, Any]) -> str:
     """Interval and n in words, for formats that have no field for them."""
-    unit = "as a fraction, not in percent" if finding.get("unit", "%") == "%" else finding["unit"] or "a plain number"
+    fraction = finding.get("unit", "%") in FRACTIONS
+    unit = "as a fraction, not in percent" if fraction else finding["unit"] or "a plain number"
     known = finding["low"] is not None and finding["high"] is not None
     spread = f"95% interval {finding['low']:.6g} to {finding['high']:.6g}" if known else "no interval known"
     return f"{spread}; n={finding['n']}, {finding['clusters']} images; {unit}; {finding['how']}"
