@@ -15,6 +15,7 @@ import PIL.Image
 import pytest
 
 from pfungst.core import Answer, BytesImage, DataError, PlayerDied, PlayerError, Query, UsageError
+from pfungst.core.asker import LONGEST_ANSWER
 from pfungst.core.errors import QueriesFailed
 from pfungst.core.images import as_rgb
 from pfungst.players import OpenAIOptions, OpenAIPlayer, PartialAnswers, check_player, resolve
@@ -453,8 +454,15 @@ def test_a_question_that_a_filter_keeps_from_the_model_is_an_empty_answer(code: 
 
 @pytest.mark.parametrize(
     "break_it",
-    [lambda x: x.fail(500, "broken"), lambda x: x.say(None), Exchange.hang_up, Exchange.cut, lambda x: time.sleep(0.5)],
-    ids=["500", "no text", "hangs up", "cut", "never replies"],
+    [
+        lambda x: x.fail(500, "broken"),
+        lambda x: x.say(None),
+        lambda x: x.say("x" * (LONGEST_ANSWER + 1)),
+        Exchange.hang_up,
+        Exchange.cut,
+        lambda x: time.sleep(0.5),
+    ],
+    ids=["500", "no text", "too long", "hangs up", "cut", "never replies"],
 )
 def test_questions_that_always_fail_do_not_bring_down_a_server_that_answers_all_others(break_it: Any) -> None:
     def behave(x: Exchange) -> None:

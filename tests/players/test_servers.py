@@ -14,7 +14,7 @@ import pytest
 
 from pfungst.core import BytesImage, PlayerError, Query
 from pfungst.core.types import notes_of
-from pfungst.players import OpenAIOptions, OpenAIPlayer, resolve
+from pfungst.players import OpenAIOptions, OpenAIPlayer, dispatch, resolve
 from pfungst.players.ordering import by_image
 from pfungst.players.patience import Limit
 from pfungst.players.png import DataURLs
@@ -37,6 +37,34 @@ def test_work_goes_to_all_servers_and_each_is_told_of() -> None:
         assert max(server.most_under_way for server in servers) <= 4
     notes = notes_of(player)[:3]
     assert [f"gave {count} replies" in note for count, note in zip(counts, notes, strict=True)] == [True] * 3
+
+
+def test_answers_that_nobody_waits_for_any_more_take_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that is cancelled before it is sent gives its place back too."""
+    with serving(echo) as server:
+        player = asking([server.url], concurrency=8)
+        # So that the call mostly ends while the next request is on its way to its first step.
+        monkeypatch.setattr(player._dispatcher.meter, "check", lambda: time.sleep(0.005))
+        for _ in range(10):
+            answers = player.answer_iter(questions(24))
+            next(answers)
+            answers.close()
+        until = time.monotonic() + 5
+        while player._dispatcher.servers.any().load and time.monotonic() < until:
+            time.sleep(0.01)
+        assert player._dispatcher.servers.any().load == 0
+        assert len(player.answer(questions(8))) == 8
+
+
+def test_questions_that_wait_for_nothing_end_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch, "LOOK_SECONDS", 0.05)
+    with serving(echo) as server:
+        player = asking([server.url], concurrency=2)
+        lost = [player._dispatcher.servers.any().place() for _ in range(2)]
+        with pytest.raises(PlayerError, match="8 questions to model wait for nothing, which is an error in Pfungst"):
+            player.answer(questions(8))
+        lost[0].close()
+        assert len(player.answer(questions(8))) == 8 == server.count
 
 
 def test_a_slow_server_gets_less() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pfungst.core import Answer, BudgetSpent, PlayerDied, PlayerError, Query
+from pfungst.core.asker import LONGEST_ANSWER
 from pfungst.players.options import OpenAIOptions
 from pfungst.players.patience import retry_after
 from pfungst.players.png import DataURLs
@@ -135,6 +136,8 @@ class Chat:
         if text is None:
             raise Passing(f"a reply without text: '{one_line(json.dumps(choice))}'", taken=True)
         plain, stop = text.strip(), choice.get("finish_reason")
+        if len(plain) > LONGEST_ANSWER:  # this question fails alone; its answer would stop all that are under way
+            raise Passing(f"a reply of {len(plain):,} characters", alive=True, taken=True)
         return Answer(
             plain,
             confidence=_confidence(choice.get("logprobs")),

@@ -10,8 +10,11 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
+from typing import TypeAlias
 
 from pfungst.core import Answer, PfungstError, PlayerError, Query
 from pfungst.core.errors import BrokenImage, QueriesFailed
@@ -29,6 +32,10 @@ _OTHERS = 3
 _GATHER_SECONDS = 0.003
 """How long a reply may wait for others that are stored with it."""
 _THREADS = min(4, os.cpu_count() or 1)
+LOOK_SECONDS = 5.0
+"""How often a call is looked after that hears nothing."""
+_Came: TypeAlias = list[tuple[int, Answer]] | tuple[int, PfungstError] | Exception | None
+"""Answers, a question that failed with the reason, why nothing more is asked, the end."""
 
 
 @dataclass(slots=True, eq=False)
@@ -44,6 +51,8 @@ class _Asked:
     failed_at: Server | None = None
     failure: str = ""
     """What went wrong the last time."""
+    place: ExitStack = field(default_factory=ExitStack)
+    """Its place at the server that failed, while it waits to be asked again."""
 
 
 class Dispatcher:
@@ -57,7 +66,7 @@ class Dispatcher:
         """Requests that are kept ready."""
         self.meter: Meter = Meter(options)
         self.background: Background = Background(name)
-        self._name = name
+        self.name: str = name
         self._threads: tuple[int, ThreadPoolExecutor] | None = None
         self.calls: list[_Call] = []
 
@@ -69,7 +78,7 @@ class Dispatcher:
         failed: dict[int, PfungstError] = {}
         fatal: Exception | None = None
         try:
-            while (came := call.done.get()) is not None:
+            while (came := self._next(call)) is not None:
                 if isinstance(came, Exception):
                     fatal = fatal or came
                 elif isinstance(came, tuple):
@@ -86,11 +95,18 @@ class Dispatcher:
             images = [index for index, error in failed.items() if isinstance(error, BrokenImage)]
             raise QueriesFailed({index: str(error) for index, error in failed.items()}, images)
 
+    def _next(self, call: _Call) -> _Came:
+        while True:
+            try:
+                return call.done.get(timeout=LOOK_SECONDS)
+            except queue.Empty:
+                self.background.call(call.look)
+
     @property
     def threads(self) -> ThreadPoolExecutor:
         """Where requests are made ready; a forked process needs threads of its own."""
         if self._threads is None or self._threads[0] != os.getpid():
-            self._threads = os.getpid(), ThreadPoolExecutor(_THREADS, thread_name_prefix=f"{self._name}-image")
+            self._threads = os.getpid(), ThreadPoolExecutor(_THREADS, thread_name_prefix=f"{self.name}-image")
         return self._threads[1]
 
 
@@ -98,10 +114,7 @@ class _Call:
     """One call of `ask`. Its methods run in the loop's thread."""
 
     def __init__(self, dispatcher: Dispatcher, queries: Sequence[Query]) -> None:
-        self.done: queue.SimpleQueue[list[tuple[int, Answer]] | tuple[int, PfungstError] | Exception | None] = (
-            queue.SimpleQueue()
-        )
-        """Answers, a question that failed with the reason, why nothing more is asked, the end."""
+        self.done: queue.SimpleQueue[_Came] = queue.SimpleQueue()
         self._came: list[tuple[int, Answer]] = []
         self._home = dispatcher
         self._queries = queries
@@ -137,6 +150,20 @@ class _Call:
         self._finish()
         for task in self._tasks:
             task.cancel()
+
+    def look(self) -> None:
+        """End a call that nothing can go on with any more: no reply, no timer, no preparation is waited for."""
+        try:
+            self._go_on()
+            if self._open and not any(call._tasks or call._preparing or call._timer for call in self._home.calls):
+                waiting = len(self._ready) + len(self._again) + self._left
+                raise PlayerError(
+                    f"{waiting:,} questions to {self._home.name} wait for nothing, which is an error in Pfungst. "
+                    "Answers already received are kept: run the same command again to resume."
+                )
+        except Exception as error:
+            self._end_with(error)
+            self._finish()
 
     def _go_on(self) -> None:
         """Send what can be sent, and see to it that this is called again when more can."""
@@ -192,11 +219,18 @@ class _Call:
     def _send(self, asked: _Asked, server: Server) -> asyncio.Task[None]:
         self._home.meter.requests += 1
         self._home.meter.retries += asked.tries > 0
-        # Counted before the task runs, so that the next pick knows.
-        server.under_way += 1
+        # Taken before the task runs, so that the next pick knows, and given back even if it never does.
+        place = server.place()
         task = asyncio.get_running_loop().create_task(self._ask(asked, server))
+        task.add_done_callback(partial(self._came_back, place))
         self._tasks.add(task)
         return task
+
+    def _came_back(self, place: ExitStack, task: asyncio.Task[None]) -> None:
+        place.close()
+        self._tasks.discard(task)
+        for call in list(self._home.calls):  # a place at a server is free: for another call as well
+            call._go_on()
 
     async def _ask(self, asked: _Asked, server: Server) -> None:
         home = self._home
@@ -220,11 +254,6 @@ class _Call:
             if not self._came:
                 asyncio.get_running_loop().call_later(_GATHER_SECONDS, self._hand_over)
             self._came.append((asked.index, answer))
-        finally:
-            server.under_way -= 1
-            self._tasks.discard(asyncio.current_task())
-            for call in list(home.calls):  # a place at a server is free: for another call as well
-                call._go_on()
 
     def _try_again(self, asked: _Asked, server: Server) -> None:
         if self._stopping:
@@ -242,12 +271,11 @@ class _Call:
         # It keeps its place at that server while it waits: a server that fails is asked less. A server that asks for
         # time is closed as long as it says; another may be asked before.
         due = time.monotonic() + backoff(self._home.options.backoff, asked.tries - 1)
-        server.under_way += 1
+        asked.place = server.place()
         heapq.heappush(self._later, (due, next(self._number), asked))
 
     def _wait_no_more(self, asked: _Asked) -> None:
-        assert asked.failed_at is not None
-        asked.failed_at.under_way -= 1
+        asked.place.close()
         self._again.append(asked)
 
     def _fail(self, index: int, error: Exception) -> None:
@@ -336,9 +364,9 @@ class _Call:
             and len(self._ready) + _TOGETHER * self._preparing < max(home.ahead, _TOGETHER)
         ):
             part = self._order[self._next : self._next + _TOGETHER]
+            home.threads.submit(self._make, [_Asked(index, self._queries[index]) for index in part])
             self._next += len(part)
             self._preparing += 1
-            home.threads.submit(self._make, [_Asked(index, self._queries[index]) for index in part])
 
     def _make(self, asked: list[_Asked]) -> None:
         for one in asked:

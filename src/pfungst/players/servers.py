@@ -7,6 +7,7 @@ import ssl
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 from urllib.parse import urlsplit
 
 from pfungst.core import Answer, Query
@@ -40,7 +41,7 @@ class Server:
         self._limit = Limit(options.concurrency)
         self._failures_in_a_row = 0
         self._rest = _FIRST_REST
-        self.under_way = 0
+        self._taken = 0
         self.down: str = ""
         """Why it is left, in a sentence; empty while it is up."""
         self.takes_requests = False
@@ -54,11 +55,21 @@ class Server:
 
     def free(self, now: float) -> bool:
         """Whether a request may go there now; to a server that is down, one to see whether it is up again."""
-        return now >= self.open_at and self.under_way < (1 if self.down else self._limit.now)
+        return now >= self.open_at and self._taken < (1 if self.down else self._limit.now)
 
     @property
     def load(self) -> float:
-        return self.under_way / self._limit.now
+        return self._taken / self._limit.now
+
+    def place(self) -> ExitStack:
+        """A place for a request, taken until this is closed, however often."""
+        self._taken += 1
+        place = ExitStack()
+        place.callback(self._give_back)
+        return place
+
+    def _give_back(self) -> None:
+        self._taken -= 1
 
     async def close(self) -> None:
         await self._connections.close()
