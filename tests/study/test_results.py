@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -109,6 +110,23 @@ def test_other_rules_may_be_tried_on_a_study(make: Make) -> None:
 def test_agreement_is_that_of_the_answers_that_count(study: Any) -> None:
     assert study_results(study).disputed == ()
     assert study_results(study).agreement.majority.value == 1.0
+
+
+def test_two_workers_say_nothing_about_people_and_five_do(make: Make) -> None:
+    study = make("withheld:training=0,conditions=IQA", limit=8, wanted=6, check_every=0)
+    for workers in (2, 6):
+        for number in range(workers - len(study.book.workers())):
+            answer_all(study, f"w{workers}-{number}", number % 3)
+        results = study_results(study)
+        accuracy, agreement = results.outcome.numbers["I+Q+A"], results.agreement
+        assert accuracy.n == workers * 8
+        given = [not math.isnan(one.low) for one in (accuracy, agreement.alpha, agreement.kappa, agreement.majority)]
+        assert given == [workers == 6] * 4
+        told = f"No interval over people can be given: {workers} took part"
+        intervals = [table.note for table in results.tables if "interval" in table.note]
+        assert len(intervals) == 2 and all((told in note) == (workers == 2) for note in intervals)
+        shown = CliRunner().invoke(app, ["study", "results", str(study.folder)]).stdout
+        assert (told in shown) == (workers == 2)
 
 
 def test_items_that_people_disagree_about_are_listed(make: Make) -> None:

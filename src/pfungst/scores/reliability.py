@@ -10,8 +10,8 @@ With n_uc the number of people who put item u into category c, n_u their sum ove
 
     kappa = (P - P_e) / (1 - P_e)     P = mean_u (sum_c n_uc^2 - m) / (m (m - 1))     P_e = sum_c (n_c / N)^2
 
-Intervals are percentiles of a bootstrap over items. Where everybody always gives the same answer neither is
-defined: NaN.
+The intervals are over people and items (`pfungst.scores.people`). Where everybody always gives the same answer neither
+is defined: NaN.
 """
 
 from __future__ import annotations
@@ -20,11 +20,15 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
-from pfungst.core.stats import BOOTSTRAP_DRAWS, Floats, Interval
+from pfungst.core.stats import Floats, Interval
+from pfungst.scores.people import over_people, ratio
+
+Said = tuple[Hashable, Hashable]
+"""A person, and the category."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,78 +44,71 @@ class Reliability:
     """Share of an item's answers that are its most frequent one, the mean over items with two or more."""
 
 
-def reliability(ratings: Sequence[Sequence[Hashable]], *, seed: int = 0) -> Reliability:
-    """Agreement about items; `ratings` are the answers to each item, by whomever, in any number."""
-    counts = count_answers(ratings)
-    totals = counts.sum(1)
-    several = counts[totals >= 2]
-    sizes = Counter(int(n) for n in several.sum(1))
-    most = max(sizes, key=lambda n: (sizes[n], n)) if sizes else 0
-    majority = (several.max(1) / several.sum(1)) if len(several) else np.zeros(0)
+def reliability(
+    ratings: Sequence[Sequence[Hashable]], people: Sequence[Sequence[Hashable]] | None = None
+) -> Reliability:
+    """Agreement about items.
+
+    ratings: the answers to each item, by whomever, in any number.
+    people: who gave each of them. Without it every answer is another person's, and the intervals are over items alone.
+    """
+    if people is None:
+        people = [[(item, at) for at in range(len(row))] for item, row in enumerate(ratings)]
+    items = [list(zip(who, row, strict=True)) for who, row in zip(people, ratings, strict=True)]
+    several = [said for said in items if len(said) >= 2]
+    sizes = Counter(map(len, several))
+    most = max(sizes, key=lambda size: (sizes[size], size), default=0)
+    values = list(dict.fromkeys(value for said in several for _, value in said))
+
+    def interval(
+        some: Sequence[Sequence[Said]],
+        part: Callable[[list[int]], Sequence[float]],
+        statistic: Callable[[Floats], Floats],
+        least: float,
+    ) -> Interval:
+        counted = partial(_counted, part, values)
+        return over_people(some, counted, lambda one: one[0], statistic=statistic, bounds=(least, 1.0))
+
+    same = [said for said in several if len(said) == most]
     return Reliability(
-        _interval(several, _alphas, seed, (-1.0, 1.0)),
-        _interval(several[several.sum(1) == most], _kappas, seed, (-1.0, 1.0)),
-        most,
-        _interval(
-            majority[:, None], lambda values, weights: (weights @ values)[:, 0] / weights.sum(1), seed, (0.0, 1.0)
-        ),
-    )
+        interval(several, _alpha_part, _alpha, -1.0), interval(same, _kappa_part, _kappa, -1.0), most,
+        interval(several, lambda counts: (max(counts) / sum(counts), 1), ratio, 0.0),
+    )  # fmt: skip
 
 
-def count_answers(ratings: Sequence[Sequence[Hashable]]) -> Floats:
-    """(items, categories): how many people put an item into a category."""
-    places = {one: at for at, one in enumerate(dict.fromkeys(one for row in ratings for one in row))}
-    counts = np.zeros((len(ratings), len(places)))
-    for number, row in enumerate(ratings):
-        for one in row:
-            counts[number, places[one]] += 1
-    return counts
+def _counted(
+    part: Callable[[list[int]], Sequence[float]], values: Sequence[Hashable], said: Sequence[Said]
+) -> Sequence[float]:
+    """What an item adds, from how many people put it into each category; nothing from a single answer."""
+    counts = Counter(value for _, value in said)
+    return part([counts[value] for value in values]) if len(said) > 1 else ()
 
 
-def _alphas(counts: Floats, weights: Floats) -> Floats:
-    """Alpha of every draw: weights (draws, items) say how often an item was drawn."""
-    sizes = counts.sum(1)
-    apart = (sizes**2 - (counts**2).sum(1)) / (sizes - 1)
-    total = weights @ sizes
-    observed = (weights @ apart) / total
-    expected = (total**2 - ((weights @ counts) ** 2).sum(1)) / (total * (total - 1))
-    return _ratio(observed, expected)
+def _alpha_part(counts: list[int]) -> Sequence[float]:
+    size = sum(counts)
+    return (size**2 - sum(count**2 for count in counts)) / (size - 1), *counts
 
 
-def _kappas(counts: Floats, weights: Floats) -> Floats:
-    size = counts[0].sum()
-    agreed = ((counts**2).sum(1) - size) / (size * (size - 1))
-    drawn = weights.sum(1)
-    shares = (weights @ counts) / (drawn * size)[:, None]
-    by_chance = (shares**2).sum(1)
-    return _ratio(1 - (weights @ agreed) / drawn, 1 - by_chance)
+def _alpha(sums: Floats) -> Floats:
+    apart, counts = sums[:, 0], sums[:, 1:]
+    total = counts.sum(1)
+    return _one_minus(apart * (total - 1), total**2 - (counts**2).sum(1))
 
 
-def _ratio(observed: Floats, expected: Floats) -> Floats:
+def _kappa_part(counts: list[int]) -> Sequence[float]:
+    size = sum(counts)
+    return (sum(count**2 for count in counts) - size) / (size * (size - 1)), 1.0, *counts
+
+
+def _kappa(sums: Floats) -> Floats:
+    agreed, items, counts = sums[:, 0], sums[:, 1], sums[:, 2:]
+    total = counts.sum(1)
+    return _one_minus((items - agreed) * total**2, (total**2 - (counts**2).sum(1)) * items)
+
+
+def _one_minus(observed: Floats, expected: Floats) -> Floats:
     """1 - observed / expected disagreement; NaN where none can be expected."""
-    known = expected > 1e-12
     result: Floats = np.full(len(observed), math.nan)
+    known = expected > 1e-9
     result[known] = 1 - observed[known] / expected[known]
     return result
-
-
-def _interval(
-    values: Floats, statistic: Callable[[Floats, Floats], Floats], seed: int, bounds: tuple[float, float]
-) -> Interval:
-    """The statistic of all items, and percentiles of it over items drawn again."""
-    items = len(values)
-    how = f"bootstrap over items, {BOOTSTRAP_DRAWS} draws"
-    n = int(values.sum()) if items and values.shape[1] > 1 else items
-    if not items:
-        return Interval(math.nan, math.nan, math.nan, 0, 0, how)
-    value = float(statistic(values, np.ones((1, items)))[0])
-    if items < 2 or math.isnan(value):
-        return Interval(value, math.nan, math.nan, n, items, how)
-    rng = np.random.default_rng([seed, 17])
-    drawn: npt.NDArray[np.int64] = rng.multinomial(items, np.full(items, 1 / items), BOOTSTRAP_DRAWS)
-    found = statistic(values, drawn.astype(np.float64))
-    found = found[~np.isnan(found)]
-    if not len(found):
-        return Interval(value, math.nan, math.nan, n, items, how)
-    low, high = np.clip(np.quantile(found, [0.025, 0.975]), *bounds)
-    return Interval(value, float(low), float(high), n, items, how)

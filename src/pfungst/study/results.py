@@ -22,6 +22,7 @@ from pfungst.scores.reliability import Reliability, reliability
 from pfungst.study.folder import Study
 from pfungst.study.items import CHECK, ITEM, TRAINING, Content
 from pfungst.study.kinds import Outcome
+from pfungst.study.kinds.base import by_item, intervals, worker_of
 from pfungst.study.queries import REMOVED
 from pfungst.study.settings import Rules
 
@@ -81,6 +82,11 @@ class Results:
     """Every answer, also those that do not count, with the column `counts`."""
 
     @property
+    def counted(self) -> list[Mapping[str, Any]]:
+        """The answers that count."""
+        return [row for row in self.rows if row["counts"]]
+
+    @property
     def tables(self) -> tuple[Table, ...]:
         """Everything that is shown."""
         named = (
@@ -93,7 +99,7 @@ class Results:
         )
         agreed = Table(
             f"Agreement on “{self.outcome.rated}”", ("measure", "items", "value"),
-            tuple((name, one.clusters, one) for name, one in named), "95% intervals over items.",
+            tuple((name, one.clusters, one) for name, one in named), intervals(self.counted, "items"),
         )  # fmt: skip
         more: tuple[Table, ...] = ()
         if self.disputed:
@@ -121,16 +127,14 @@ def study_results(study: Study, rules: Rules | None = None) -> Results:
     told = tuple({**row, "counts": row["role"] == ITEM and row["worker"] in good} for row in rows)
     counted = [row for row in told if row["counts"]]
     outcome = study.kind.outcome(counted, items)
-    by_item: dict[str, list[str]] = {}
-    for row in counted:
-        if outcome.rated in row["value"]:
-            by_item.setdefault(row["item"], []).append(row["value"][outcome.rated])
+    rated = by_item([row for row in counted if outcome.rated in row["value"]])
+    said = {item: [row["value"][outcome.rated] for row in some] for item, some in rated.items()}
     answered = Counter(row["item"] for row in counted)
-    disputed = _disputed(by_item, _words(items, outcome.rated))
+    disputed = _disputed(said, _words(items, outcome.rated))
     return Results(
         study.title, study.settings.kind, len(items), sum(answered[row["name"]] >= row["wanted"] for row in items),
         len(counted), sum(row["role"] == ITEM for row in told) - len(counted), rules, workers, outcome,
-        reliability(list(by_item.values()), seed=study.settings.seed), disputed, told,
+        reliability(list(said.values()), [list(map(worker_of, some)) for some in rated.values()]), disputed, told,
     )  # fmt: skip
 
 

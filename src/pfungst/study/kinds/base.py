@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from pfungst.core import Dataset, Example, Image, NamedImage, Table, UsageError
+from pfungst.core import Dataset, Example, Finding, Image, NamedImage, Table, UsageError
 from pfungst.data import load
+from pfungst.probes.measure import finding, grouped
+from pfungst.scores.people import over_people, too_few
 from pfungst.study.items import TRAINING, Content, Field, Item, instructed
 from pfungst.study.settings import StudySettings
 
+Answered = Mapping[str, Any]
+"""An answer with its item and worker, as `Book.answers` has it."""
 YES_NO = (("yes", "Yes"), ("no", "No"))
 CHECKS = 20
 """Attention checks of a study: as many as a worker could ever need, each with another right answer."""
@@ -119,8 +123,38 @@ def practised(item: Item, number: int, explanation: str, gold: Mapping[str, str]
     return replace(item, name=name, source=name, content=content, role=TRAINING, gold=gold)
 
 
-def by_item(answers: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    found: dict[str, list[Mapping[str, Any]]] = {}
-    for row in answers:
-        found.setdefault(row["item"], []).append(row)
-    return found
+def by_item(answers: Sequence[Answered]) -> dict[str, list[Answered]]:
+    return grouped(answers, lambda row: str(row["item"]))
+
+
+def share(
+    name: str, answers: Sequence[Answered], right: Callable[[Answered], bool], group: Callable[[Answered], str],
+    condition: str = "",
+) -> Finding:  # fmt: skip
+    """The share of answers that are right, with an interval over people and what the items belong to."""
+    items = list(by_item(answers).values())
+    told = over_people(items, lambda said: (sum(map(right, said)), len(said)), worker_of, group)
+    return finding(name, told, condition)
+
+
+def majority_share(
+    name: str, answers: Sequence[Answered], verdict: Callable[[Sequence[Answered]], bool | None],
+    group: Callable[[Answered], str], condition: str = "",
+) -> Finding:  # fmt: skip
+    """The share of items of which the verdict of those who saw them is true; None is no verdict."""
+
+    def part(said: Sequence[Answered]) -> Sequence[float]:
+        true = verdict(said) if said else None
+        return () if true is None else (float(true), 1.0)
+
+    items = [said for said in by_item(answers).values() if verdict(said) is not None]
+    return finding(name, over_people(items, part, worker_of, group), condition)
+
+
+def intervals(answers: Sequence[Answered], over: str) -> str:
+    """What the intervals of a table are over, in a sentence, or why there are none."""
+    return too_few(len(set(map(worker_of, answers)))) or f"95% intervals over people and {over}."
+
+
+def worker_of(row: Answered) -> str:
+    return str(row["worker"])

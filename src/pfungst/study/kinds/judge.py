@@ -13,11 +13,22 @@ from typing import Any, ClassVar
 
 from pfungst.api import load_again, part_again
 from pfungst.core import Example, Image, PfungstError, Table, read_config
-from pfungst.probes.measure import mean
 from pfungst.report.answers import Chosen, answers
 from pfungst.report.exports.tables import csv_bytes
 from pfungst.study.items import Content, Field, Item
-from pfungst.study.kinds.base import Kind, Made, Outcome, by_item, checks, named, practised, sample, shown_image
+from pfungst.study.kinds.base import (
+    Kind,
+    Made,
+    Outcome,
+    by_item,
+    checks,
+    intervals,
+    majority_share,
+    named,
+    practised,
+    sample,
+    shown_image,
+)
 from pfungst.study.settings import StudySettings
 
 FIELDS = (Field("right", "Is the reply right?", (("right", "Right"), ("wrong", "Wrong"), ("unsure", "I cannot tell"))),)
@@ -62,25 +73,33 @@ class Judge(Kind):
         return Made([*items, *checks(FIELDS)], images, notes)
 
     def outcome(self, answers: Sequence[Mapping[str, Any]], items: Sequence[Mapping[str, Any]]) -> Outcome:
-        labels, shares, images = [], [], []
+        labels = []
         for rows in by_item(answers).values():
             said = [row["value"]["right"] for row in rows]
             right, wrong = said.count("right"), said.count("wrong")
             about = rows[0]["about"]
-            verdict: int | None = None if right == wrong else int(right > wrong)
-            if verdict is not None:
-                shares.append(float(verdict))
-                images.append(about["image_id"])
+            verdict = _verdict(rows)
+            label = "" if verdict is None else int(verdict)
             labels.append([about["example_id"], about["probe"], about["variant"], about["reply"],
-                           "" if verdict is None else verdict, right, wrong, len(said) - right - wrong])  # fmt: skip
-        share = mean("accuracy", shares, images, 0, "as people see it")
+                           label, right, wrong, len(said) - right - wrong])  # fmt: skip
+        share = majority_share(
+            "accuracy", answers, _verdict, lambda row: str(row["about"]["image_id"]), "as people see it"
+        )
+        sure = sum(row[4] != "" for row in labels)
         table = Table(
-            "Labels", ("answers labelled", "people agree on a majority", "right"), ((len(labels), len(shares), share),),
-            "The majority of the people who labelled an answer; ties have no label. 95% interval over images.",
+            "Labels", ("answers labelled", "people agree on a majority", "right"), ((len(labels), sure, share),),
+            "The majority of the people who labelled an answer; ties have no label. " + intervals(answers, "images"),
         )  # fmt: skip
         columns = ("id", "probe", "condition", "reply", "right", "people_right", "people_wrong", "people_unsure")
         files = {"labels.csv": csv_bytes(columns, labels)} if labels else {}
         return Outcome((table,), "right", {"right": share}, files)
+
+
+def _verdict(said: Sequence[Mapping[str, Any]]) -> bool | None:
+    """Whether most of those who could tell find an answer right; None for a tie."""
+    words = [row["value"]["right"] for row in said]
+    right, wrong = words.count("right"), words.count("wrong")
+    return None if right == wrong else right > wrong
 
 
 def _content(example: Example, choices: Sequence[str], reply: str, images: dict[str, Image]) -> Content:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -24,9 +25,8 @@ from pfungst.probes.game.enforcers import Enforcers
 from pfungst.probes.game.layouts import fair_layouts
 from pfungst.probes.game.rows import image_of, scene_after
 from pfungst.probes.game.rules import GameRules
-from pfungst.probes.measure import mean
 from pfungst.study.items import TRAINING, BadAnswer, Content, Field, Item
-from pfungst.study.kinds.base import Kind, Made, Outcome, checks, named, practised, sample
+from pfungst.study.kinds.base import Kind, Made, Outcome, checks, intervals, named, practised, sample, share
 from pfungst.study.settings import StudySettings
 from pfungst.world.constants import ATTRIBUTES
 from pfungst.world.programs import answer_text
@@ -93,41 +93,49 @@ class SameDifferent(Kind):
             raise BadAnswer("You chose “Different”, but the same answer for both images. Please change one of them.")
 
     def outcome(self, answers: Sequence[Mapping[str, Any]], items: Sequence[Mapping[str, Any]]) -> Outcome:
-        said = [row["value"]["same"] for row in answers]
-        truth = ["different" if row["condition"] == CHANGED else "same" for row in answers]
-        clusters = [row["source"] for row in answers]
         matrix, conditions, numbers = [], [], {}
         for name in ("same", "different"):
-            at = [number for number, one in enumerate(truth) if one == name]
-            cells: list[Any] = []
-            for option, _ in SAME:
-                told, groups = [float(said[n] == option) for n in at], [clusters[n] for n in at]
-                cells.append(mean("share", told, groups, 0, f"answer is {name}, people say {option}"))
-            matrix.append((f"answer is {name}", len(at), *cells))
+            rows = [row for row in answers if _truth(row) == name]
+            cells: list[Any] = [
+                share("share", rows, partial(_says, option), _source, f"answer is {name}, people say {option}")
+                for option, _ in SAME
+            ]
+            matrix.append((f"answer is {name}", len(rows), *cells))
             numbers[f"identified {name}"] = cells[0 if name == "same" else 1]
         for name in (FOOLED, CONTROL, CHANGED):
             rows = [row for row in answers if row["condition"] == name]
-            groups = [row["source"] for row in rows]
-            right = "different" if name == CHANGED else "same"
-            verdict = [float(row["value"]["same"] == right) for row in rows]
-            before = [float(row["value"]["before"] == row["about"]["before"]) for row in rows]
-            after = [float(_after(row["value"]) == row["about"]["after"]) for row in rows]
-            cells = [mean("accuracy", one, groups, 0, name) for one in (before, after)]
-            conditions.append((name, len(set(groups)), len(rows), mean("share", verdict, groups, 0, name), *cells))
-            numbers[f"right after, {name}"] = cells[1]
+            verdict = share("share", rows, lambda row: _says(_truth(row), row), _source, name)
+            before = share(
+                "accuracy", rows, lambda row: row["value"]["before"] == row["about"]["before"], _source, name
+            )
+            after = share("accuracy", rows, lambda row: _after(row["value"]) == row["about"]["after"], _source, name)
+            conditions.append((name, len(set(map(_source, rows))), len(rows), verdict, before, after))
+            numbers[f"right after, {name}"] = after
         options = tuple(f"people say “{words}”" for _, words in SAME)
         confusion = Table(
             "Confusion matrix (Figure 28)", ("", "answers", *options), tuple(matrix),
-            "Shares of a row, with 95% intervals over the questions.",
+            "Shares of a row. " + intervals(answers, "questions"),
         )  # fmt: skip
         columns = ("condition", "items", "answers", "same or different right", "right on the first image",
                    "right on the second image")  # fmt: skip
         by_condition = Table(
             "By condition", columns, tuple(conditions),
             "fooled: the scene fooled the player and keeps its answer. control: the adversary's scenes that fooled "
-            "nobody. changed: legal scenes in which the answer changes. Intervals over the questions.",
+            "nobody. changed: legal scenes in which the answer changes. " + intervals(answers, "questions"),
         )  # fmt: skip
         return Outcome((confusion, by_condition), "same", numbers)
+
+
+def _truth(row: Mapping[str, Any]) -> str:
+    return "different" if row["condition"] == CHANGED else "same"
+
+
+def _says(option: str, row: Mapping[str, Any]) -> bool:
+    return bool(row["value"]["same"] == option)
+
+
+def _source(row: Mapping[str, Any]) -> str:
+    return str(row["source"])
 
 
 def _after(value: Mapping[str, str]) -> str:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from pfungst.core import Dataset, Example, Image, Table, UsageError
-from pfungst.probes.measure import mean
 from pfungst.probes.rephrase.generators import with_rephrasings
 from pfungst.probes.rephrase.validated import FILE as VALIDATED
 from pfungst.study.items import Content, Field, Item
@@ -23,7 +22,9 @@ from pfungst.study.kinds.base import (
     Outcome,
     by_item,
     checks,
+    intervals,
     load_data,
+    majority_share,
     practised,
     sample,
     shown_image,
@@ -131,13 +132,14 @@ def votes(
 ) -> tuple[Table, dict[str, Any], list[tuple[Mapping[str, Any], str]]]:
     """The table of stage two, its numbers, and the valid rephrasings: what is known of each, and its words."""
     items = by_item(answers).values()
-    groups = [rows[0]["about"]["original"] for rows in items]
     rows: list[tuple[Any, ...]] = []
     numbers: dict[str, Any] = {}
 
     def told(words: str, keeps: Any) -> None:
-        shares = [float(2 * sum(keeps(row["value"]) for row in some) >= len(some)) for some in items]
-        numbers[words] = mean("share", shares, groups, 0, words)
+        def verdict(some: Sequence[Mapping[str, Any]]) -> bool:
+            return bool(2 * sum(keeps(row["value"]) for row in some) >= len(some))
+
+        numbers[words] = majority_share("share", answers, verdict, lambda row: str(row["about"]["original"]), words)
         rows.append((words, len(items), len(answers), numbers[words]))
 
     for one, words in zip(FIELDS, ("same meaning", "same answer", "correct grammar"), strict=True):
@@ -145,7 +147,8 @@ def votes(
     told("valid", is_valid)
     table = Table(
         "Rephrasings that people find valid", ("", "rephrasings", "judgements", "share"), tuple(rows),
-        "By the majority of those who judged a rephrasing; valid: without any fault. 95% intervals over questions.",
+        "By the majority of those who judged a rephrasing; valid: without any fault. "
+        + intervals(answers, "questions"),
     )  # fmt: skip
     kept = [
         (some[0]["about"], str(some[0]["about"]["text"])) for some in items if majority([row["value"] for row in some])

@@ -16,10 +16,20 @@ import numpy as np
 
 from pfungst.core import Example, Image, Table, UsageError
 from pfungst.core.files import jsonable
-from pfungst.core.stats import bootstrap
-from pfungst.probes.measure import finding
 from pfungst.study.items import Content, Field, Item
-from pfungst.study.kinds.base import Kind, Made, Outcome, checks, load_data, practised, sample, seen, shown_image
+from pfungst.study.kinds.base import (
+    Kind,
+    Made,
+    Outcome,
+    checks,
+    intervals,
+    load_data,
+    practised,
+    sample,
+    seen,
+    share,
+    shown_image,
+)
 from pfungst.study.settings import StudySettings
 
 CONDITIONS = {"A": "A", "IA": "I+A", "QA": "Q+A", "IQA": "I+Q+A"}
@@ -106,10 +116,10 @@ class Withheld(Kind):
             shown: list[Any] = [CONDITIONS[condition]]
             for name in names:
                 some = [r for r in answers if (r["about"]["condition"], r["about"]["set"]) == (condition, name)]
-                right = [float(row["value"]["choice"] == row["about"]["target"]) for row in some]
-                accuracy = bootstrap(right, [row["about"]["image_id"] for row in some])
-                shown += [len(some), finding("accuracy", accuracy, f"{CONDITIONS[condition]} {name}".strip())]
-                numbers[f"{CONDITIONS[condition]} {name}".strip()] = shown[-1]
+                column = f"{CONDITIONS[condition]} {name}".strip()
+                accuracy = share("accuracy", some, _is_right, lambda row: str(row["about"]["image_id"]), column)
+                shown += [len(some), accuracy]
+                numbers[column] = accuracy
                 people = len({row["worker"] for row in some})
                 if some:
                     note = f"{len(some)} answers by {people} people"
@@ -121,11 +131,15 @@ class Withheld(Kind):
         columns = [column for name in names for column in ("answers", f"accuracy {name}".strip())]
         table = Table(
             "Accuracy of people, by what they saw", ("seen", *columns), tuple(rows),
-            f"I: image, Q: question, A: choices. Chance is {100 * sum(chance) / max(1, len(chance)):.1f}%. 95% "
-            "intervals over images.",
+            f"I: image, Q: question, A: choices. Chance is {100 * sum(chance) / max(1, len(chance)):.1f}%. "
+            + intervals(answers, "images"),
         )  # fmt: skip
         human = json.dumps(jsonable({"cells": cells}), indent=1).encode()
         return Outcome((table,), "choice", numbers, {"human.json": human})
+
+
+def _is_right(row: Mapping[str, Any]) -> bool:
+    return bool(row["value"]["choice"] == row["about"]["target"])
 
 
 def _with(data: str, name: str) -> str:
