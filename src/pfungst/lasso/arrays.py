@@ -114,12 +114,14 @@ class Arrays:
             matrix[~good] = np.eye(matrix.shape[-1])
             return matrix, good
         if self.is_cuda and matrix.shape[-1] > LEAF:
-            factor = self._inverse_cholesky(matrix)
+            factor = self.xp.zeros_like(matrix)
+            self._inverse_cholesky(matrix, factor)
         else:
             factor, info = self.xp.linalg.cholesky_ex(matrix)
             factor = self.xp.where((info != 0)[:, None, None], float("nan"), factor)
-        good = self.xp.isfinite(factor).all(dim=2).all(dim=1)
-        return self.xp.where(good[:, None, None], factor, self.eye(matrix.shape[-1])), good
+        good = self.xp.isfinite(self.xp.diagonal(factor, dim1=1, dim2=2)).all(dim=1)
+        factor[~good] = self.eye(matrix.shape[-1])
+        return factor, good
 
     def solve(self, factor: Any, right: Any) -> Any:
         """Solve for one right-hand side (q, k) a matrix."""
@@ -132,8 +134,8 @@ class Arrays:
             return (factor.swapaxes(1, 2) @ (factor @ column))[..., 0]
         return self.xp.cholesky_solve(column, factor)[..., 0]
 
-    def _inverse_cholesky(self, matrix: Any) -> Any:
-        """The inverses of the Cholesky factors of (q, k, k), by halving.
+    def _inverse_cholesky(self, matrix: Any, inverse: Any) -> None:
+        """The inverses of the Cholesky factors of (q, k, k), by halving, into `inverse`, which holds zeros.
 
         A GPU factorises many matrices of a few hundred rows slowly and multiplies them fast; halving turns all but
         the diagonal blocks into products.
@@ -143,16 +145,15 @@ class Arrays:
             lower, info = self.xp.linalg.cholesky_ex(matrix)
             lower = self.xp.where((info != 0)[:, None, None], float("nan"), lower)
             eye = self.eye(size).expand_as(lower)
-            return self.xp.linalg.solve_triangular(lower, eye, upper=False)
+            inverse[:] = self.xp.linalg.solve_triangular(lower, eye, upper=False)
+            return
         half = LEAF * -(-(size // 2) // LEAF)
-        top = self._inverse_cholesky(matrix[:, :half, :half])
+        top, bottom = inverse[:, :half, :half], inverse[:, half:, half:]
+        self._inverse_cholesky(matrix[:, :half, :half], top)
         below = matrix[:, half:, :half] @ top.swapaxes(1, 2)
-        bottom = self._inverse_cholesky(matrix[:, half:, half:] - below @ below.swapaxes(1, 2))
-        inverse = self.xp.zeros_like(matrix)
-        inverse[:, :half, :half] = top
-        inverse[:, half:, half:] = bottom
-        inverse[:, half:, :half] = -bottom @ (below @ top)
-        return inverse
+        rest = self.xp.baddbmm(matrix[:, half:, half:], below, below.swapaxes(1, 2), alpha=-1)
+        self._inverse_cholesky(rest, bottom)
+        inverse[:, half:, :half] = (bottom @ (below @ top)).neg_()
 
     def weighted_gram(self, columns: Any, weights: Any) -> Any:
         """`columns' diag(weights) columns` for columns (q, m, d) and weights (q, m) >= 0: (q, d, d)."""

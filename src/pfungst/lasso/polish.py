@@ -32,16 +32,19 @@ def polish(
     unit = xp.clip(xp.abs(point.x).sum(axis=1) / size, 1e-300, None)[:, None, None]
     score = xp.amax(point.multipliers / unit - point.slacks, axis=1)
     sign = xp.sign(point.x)
-    best = (point.x, point.theta, point.gaps)
+    best = tuple(a.copy(part) for part in (point.x, point.theta, point.gaps))
+    rest = a.array(range(b.shape[0]), "int64")
     for _ in range(MENDINGS):
         x, theta, values, gaps = _solve_on(a, columns, b, lam, score, sign, size, nonnegative)
-        wins = gaps < best[2]
-        x_better, theta_better = (xp.where(wins[:, None], *pair) for pair in ((x, best[0]), (theta, best[1])))
-        best = (x_better, theta_better, xp.where(wins, gaps, best[2]))
+        wins = gaps < best[2][rest]
+        for old, new in zip(best, (x, theta, gaps), strict=True):
+            old[rest[wins]] = new[wins]
         # Mending is worth its factorisation only near the end; further off, interior point steps do better.
-        hopeful = (best[2] > EXACT) & (gaps < 1e-2)
+        hopeful = (best[2][rest] > EXACT) & (gaps < 1e-2)
         if not bool(hopeful.any()):
             break
+        if not bool(hopeful.all()):
+            rest, columns, b, x, values, sign = (part[hopeful] for part in (rest, columns, b, x, values, sign))
         bound = values if nonnegative else xp.abs(values)
         over = bound - 1.0
         stays = (x * sign > 0) & (x != 0.0)

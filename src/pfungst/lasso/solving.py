@@ -14,8 +14,8 @@ from pfungst.lasso.first_order import first_order
 from pfungst.lasso.problem import Dictionary, Exclude, Questions, questions
 from pfungst.lasso.settings import Answers, SolverSettings
 from pfungst.lasso.solution import Solution
-from pfungst.lasso.splitting import step_size
-from pfungst.lasso.working_set import working_set
+from pfungst.lasso.splitting import STEP, step_size
+from pfungst.lasso.working_set import step_of, working_set
 
 Method = Literal["auto", "interior", "splitting"]
 How = Callable[[Dictionary, Questions, SolverSettings], Answers]
@@ -69,11 +69,12 @@ def solve(
         method == "auto" and min(dictionary.d, dictionary.n) > INTERIOR_DIMENSION and tol >= 1e-4 and not nonnegative
     )
     how = first_order if use_splitting else working_set
+    step = STEP if use_splitting else step_of(scaled, dictionary.n, dictionary.d)
     with threads(workers if dictionary.arrays.is_numpy else 1) as pool:
         beta = 1.0
         if asked.count:
             dictionary.prepare(pool)
-            beta = step_size(dictionary, asked, scaled)
+            beta = step_size(dictionary, asked, scaled, step)
             dictionary.whitened(scaled / beta, pool)
         parts = _in_batches(dictionary, asked, SolverSettings(scaled, tol, nonnegative, keep, beta, pool), how)
     return _assemble(dictionary, asked, parts, lam, tol, keep)

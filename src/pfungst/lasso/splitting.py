@@ -26,6 +26,8 @@ from pfungst.lasso.settings import SolverSettings
 RELAXATION = 1.9
 STEP = 1.2
 """beta in units of the typical coefficient ||x||_1 / d of the optimum; one to two is best from n = d to n = 20 d."""
+SHORT_STEP = 0.5
+"""The same where a tiny lam uses a few of very many columns: which ones shows in half as many iterations."""
 SHRINK = 0.2
 """||x||_1 of the optimum is about (d / n)^SHRINK times that of the least-norm solution, on random data and on sentence
 embeddings alike (1 at n = d, 0.8 at 2 d, 0.5 at 20 to 40 d)."""
@@ -42,7 +44,7 @@ SHARES = 16
 """Parts of the columns that threads sweep on a CPU, whatever their number: the sum is the same for any."""
 
 
-def step_size(dictionary: Dictionary, asked: Questions, lam: float) -> float:
+def step_size(dictionary: Dictionary, asked: Questions, lam: float, step: float = STEP) -> float:
     """beta: one number for all questions, since the whitening depends on it."""
     a = dictionary.arrays
     ridge = lam + 1e-9 * float(a.xp.diagonal(dictionary.gram).sum())
@@ -60,7 +62,7 @@ def step_size(dictionary: Dictionary, asked: Questions, lam: float) -> float:
     x[sample.excluded] = 0.0
     n, d = dictionary.n, dictionary.d
     total = float(x.sum(axis=1).mean()) * min(1.0, d / n) ** SHRINK
-    beta = max(STEP * total / min(d, n), 1e-12)
+    beta = max(step * total / min(d, n), 1e-12)
     # One significant digit, so that calls over one dictionary share its whitening.
     return float(f"{beta:.0e}")
 
