@@ -11,12 +11,11 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from pfungst import __version__
+from pfungst import __version__, core
 from pfungst.core import (
     Dataset,
     Exam,
     Example,
-    Findings,
     PartialPlayer,
     PfungstError,
     Place,
@@ -38,28 +37,21 @@ from pfungst.core.types import matcher_of, no_progress, notes_of
 DEFAULT_PROBES = ("control", "blind")
 
 
-@dataclass(frozen=True)
-class Run:
+@dataclass(frozen=True, repr=False)
+class Run(core.Run):
     """A finished exam."""
 
-    path: Path
-    findings: tuple[Findings, ...]
     notes: tuple[str, ...] = ()
     """What the player wants the user to know, and what it used."""
     problems: tuple[str, ...] = ()
     """What could not be finished, in sentences; the same call tries it again."""
-    label: str = ""
-    """Of a second reading by another metric or matcher: part of the names of its files."""
-    judge: Findings | None = None
-    """How far the judge can be trusted, where a judge was the metric."""
 
     @property
     def report(self) -> Path:
         return labelled(self.path / "report.html", self.label)
 
     def __repr__(self) -> str:
-        probes = ", ".join(found.probe for found in self.findings)
-        return f"Run({str(self.path)!r}: {probes}{f', read by {self.label}' if self.label else ''})"
+        return f"Run({str(self.path)!r}: {', '.join(self.probes)}{f', read by {self.label}' if self.label else ''})"
 
     def _repr_html_(self) -> str:
         """The report card, for notebooks."""
@@ -70,26 +62,6 @@ class Run:
 
         body = "".join(row(cells, "td") for cells in card_rows([jsonable(found) for found in self.findings]))
         return f"<table>{row(CARD_COLUMNS, 'th')}{body}</table><p>{escape(str(self.report))}</p>"
-
-    def answers(
-        self, probe: str = "", *, wrong: bool = False, unread: bool = False, answer_type: str = ""
-    ) -> list[dict[str, Any]]:
-        """What was asked and said, one dictionary per variant; those that fit."""
-        from pfungst.report.answers import Chosen, answers
-
-        return list(answers(self.path, Chosen(probe, kind=answer_type, wrong=wrong, unread=unread), self.label))
-
-    def wrong(self, probe: str = "", *, answer_type: str = "") -> list[dict[str, Any]]:
-        """The variants that were answered wrong (score 0)."""
-        return [row for row in self.answers(probe, wrong=True, answer_type=answer_type) if row["score"] == 0]
-
-    def to_pandas(self, probe: str = "") -> Any:
-        """All answers as a pandas DataFrame."""
-        try:
-            import pandas
-        except ImportError:
-            raise PfungstError("Run.to_pandas() needs pandas: pip install pandas.") from None
-        return pandas.DataFrame(self.answers(probe))
 
 
 def examine(
@@ -175,7 +147,7 @@ def examine(
         write_report(path, part)
         note(path, told)
     notes = (*notes_of(chosen), *told, *taken())
-    return Run(path, examined.findings, notes, examined.problems, judge=examined.judge)
+    return Run(path, notes=notes, problems=examined.problems)
 
 
 def run_config(matcher: str, data: str | None, **about: Any) -> dict[str, Any]:
@@ -290,7 +262,7 @@ def rescore(
     examined = exam.run_in_part()
     write_report(path, part, label)
     notes = reading_notes(examined, part.metric, reading, label)
-    return Run(path, examined.findings, notes, examined.problems, label, examined.judge)
+    return Run(path, label, notes, examined.problems)
 
 
 def repeated(data: Dataset) -> tuple[str, ...]:

@@ -106,7 +106,7 @@ def import_logs(
         *again_told,
         *reading_notes(examined, whole.metric, reading),
     )
-    return Run(path, examined.findings, notes, judge=examined.judge)
+    return Run(path, notes=notes)
 
 
 def _write_questions(path: Path, content: bytes) -> None:

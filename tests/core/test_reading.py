@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 import pfungst
-from pfungst.core import Answer, Dataset, Example, PfungstError
-from pfungst.report.answers import Chosen, answers
+from pfungst.core import Answer, Dataset, Example, PfungstError, Run
 
 REPLIES = {
     "one": "The answer is (B).",
@@ -47,15 +46,15 @@ def test_letters_that_the_strict_matcher_leaves_unread_are_worth_another_one(
 
 
 def test_a_talking_player_is_read_by_the_matcher_it_names(run) -> None:
-    rows = {row["example_id"]: row for row in answers(run.path) if row["variant"] == "clean"}
+    rows = {row["example_id"]: row for row in run.rows() if row["variant"] == "clean"}
     assert {name: row["answer"] for name, row in rows.items() if not row["unread"]} == dict.fromkeys(
         ("one", "three", "four"), "blue"
     )
-    assert rows["two"]["unread"] and rows["two"]["score"] == 0.0 and rows["two"]["raw"] == REPLIES["two"]
+    assert rows["two"]["unread"] and rows["two"]["score"] == 0.0 and rows["two"]["reply"] == REPLIES["two"]
     assert run.findings[0].clean.value == 0.75
     assert any("2 of 8 replies could not be read by the matcher lenient" in note for note in run.notes)
     assert json.loads((run.path / "exam.json").read_text())["matcher"] == "lenient"
-    assert [row["example_id"] for row in answers(run.path, Chosen(unread=True))] == ["two", "two"]
+    assert [row["example_id"] for row in run.answers(unread=True)] == ["two", "two"]
 
 
 def test_rescoring_reads_again_without_asking_and_never_writes_over_the_first_reading(run, data) -> None:
@@ -173,4 +172,4 @@ def test_replies_that_a_second_reading_cannot_read_are_shown_by_its_label(tmp_pa
     }
     assert "No answer fits." in shown[""] and shown["--label strict"].count("The answer is (B).") == 4
     with pytest.raises(PfungstError, match="has no reading 'nothing'"):
-        next(answers(run.path, label="nothing"))
+        next(Run.open(run.path, "nothing").rows())

@@ -134,14 +134,6 @@ def test_minimum_detectable_effect_is_found_with_the_power_it_promises():
     assert power == pytest.approx(0.8, abs=1e-4)
 
 
-def test_flips_split_right_wrong_and_other_wrong():
-    clean, disturbed = [1, 1, 0, 0, 0, math.nan], [0, 1, 1, 0, 0, 1]
-    said, then = ["a", "a", "x", "x", "x", "?"], ["b", "a", "y", "y", "x", "!"]
-    found = stats.count_flips(clean, disturbed, [a == b for a, b in zip(said, then, strict=True)])
-    assert (found.right_to_wrong, found.wrong_to_right, found.wrong_to_other_wrong, found.unchanged) == (1, 1, 1, 2)
-    assert found.n == 5
-
-
 @given(
     st.lists(st.tuples(st.sampled_from([0.0, 0.3, 0.5, 1.0]), st.integers(0, 5)), min_size=2, max_size=30),
     st.booleans(),

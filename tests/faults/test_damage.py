@@ -97,19 +97,19 @@ def test_no_flipped_bit_in_the_store_changes_a_number(whole: Path, tmp_path: Pat
 
 
 def test_no_flipped_bit_in_the_trials_changes_an_answer_or_a_score(whole: Path, tmp_path: Path) -> None:
-    from pfungst.report.answers import answers
+    from pfungst.core import Run
 
     rng = random.Random(4)
     run = _copied(whole / "run", tmp_path / "run")
     file = run / "trials" / "control.parquet"
-    content, right = file.read_bytes(), list(answers(run))
+    content, right = file.read_bytes(), list(Run.open(run).rows())
     refused = 0
     for _ in range(150):
         data = bytearray(content)
         data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
         file.write_bytes(bytes(data))
         try:
-            assert list(answers(run)) == right
+            assert list(Run.open(run).rows()) == right
         except PfungstError as error:
             assert "control.parquet" in str(error)
             refused += 1

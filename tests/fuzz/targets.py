@@ -301,8 +301,8 @@ def _own_files() -> dict[str, bytes]:
 def run_folders(rng: random.Random, folder: Path) -> None:
     """A run folder with one damaged file, but for the answers: read, reported, exported, compared, gated, rescored."""
     import pfungst
+    from pfungst.core import Run
     from pfungst.report import write_report
-    from pfungst.report.answers import answers
     from pfungst.report.compare import compare
     from pfungst.report.exports import EXPORTS, export
     from pfungst.report.gate import gate
@@ -313,7 +313,7 @@ def run_folders(rng: random.Random, folder: Path) -> None:
     _write(folder / "run", files)
     match rng.randrange(6):
         case 0:
-            list(answers(folder / "run"))
+            list(Run.open(folder / "run").rows())
         case 1:
             write_report(folder / "run", None)
         case 2:

@@ -67,7 +67,7 @@ def test_the_same_words_to_the_same_question_are_judged_once_and_again_for_repea
 ) -> None:
     run, prompts = judged
     answers = run.answers()
-    distinct = len({(one["question"], one["target"], one["raw"]) for one in answers})
+    distinct = len({(one["question"], one["target"], one["reply"]) for one in answers})
     assert set(Counter(prompts).values()) == {2} and len(set(prompts)) == distinct < len(answers)
     twice = row(run.judge, "same verdict", "asked twice")
     assert (twice.value, twice.n) == (1.0, distinct) and twice.low < 1

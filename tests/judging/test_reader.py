@@ -104,7 +104,7 @@ def test_judges_may_read_and_score_in_one_exam(tmp_path: Path) -> None:
         run = pfungst.examine(lambda image, question: "like a rose", data, ["control"], tmp_path, metric=word,
                               matcher=word)  # fmt: skip
         assert server.count == 3  # one reading; one judgement, asked for twice
-    assert {one["answer"] for one in run.answers()} == {"red"} and {one["raw"] for one in run.answers()} == {
+    assert {one["answer"] for one in run.answers()} == {"red"} and {one["reply"] for one in run.answers()} == {
         "like a rose"
     }
     assert run.findings[0].clean.value == 1.0  # type: ignore[union-attr]

@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 from pfungst import api
-from pfungst.core import DataError, Dataset, Example, PfungstError, UsageError
+from pfungst.core import DataError, Dataset, Example, PfungstError, Run, UsageError
 from pfungst.core.stats import compare_paired
 from pfungst.core.types import Finding
 from pfungst.importing import import_logs
 from pfungst.logs.grouping import group
-from pfungst.report.answers import Chosen, answers
 from pfungst.report.compare import compare
 
 
@@ -66,8 +65,8 @@ def test_the_run_is_an_ordinary_one_and_moves(two: list[Path], tmp_path: Path) -
     assert json.loads((moved / "findings.json").read_text()) == before and not again.problems
     strict = api.rescore(moved, matcher="first-word")
     assert strict.label and number(strict, "accuracy", "normal").value == pytest.approx(4 / 5)
-    rows = list(answers(moved, Chosen(example_id="1")))
-    assert [(row["variant"], row["raw"] or row["answer"]) for row in rows] == [
+    rows = list(Run.open(moved).rows([("example_id", "=", "1")]))
+    assert [(row["variant"], row["reply"]) for row in rows] == [
         ("normal", "Yes, it is."),
         ("noisy", "Yes."),
     ]
@@ -273,7 +272,7 @@ def test_repetitions_are_no_further_questions(tmp_path: Path) -> None:
     assert by_sample.difference.value == pytest.approx(drop.value)
     assert by_sample.p < 0.001 and drop.p is not None and drop.p > 0.05 and drop.low < 0 < drop.high
     assert number(run, "answers changed", "clean").value == 0, "how much the repetitions of the clean ones differ"
-    assert len(list(answers(run.path, Chosen("conditions")))) == 20 * 99
+    assert len(run.answers("conditions")) == 20 * 99
 
 
 def test_repetitions_are_counted_question_by_question_and_the_missing_among_them(tmp_path: Path) -> None:

@@ -10,9 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pfungst import examine, rescore
-from pfungst.core import Answer, DataError, Dataset, Example, NamedImage, PfungstError, PlayerError, Query
+from pfungst.core import Answer, DataError, Dataset, Example, NamedImage, PfungstError, PlayerError, Query, Run
 from pfungst.players import RecordedPlayer, check_player, resolve
-from pfungst.report.answers import Chosen, answers
 from tests.conftest import png
 
 RECORDS = [{"question_id": 1, "answer": "red"}, {"question_id": 2, "answer": "blue"}, {"question_id": 3, "answer": 2}]
@@ -91,7 +90,7 @@ def twins() -> Dataset:
 def test_two_ids_with_the_same_question_and_image_keep_their_own_answers(tmp_path: Path) -> None:
     run = examine(f"recorded:{save(tmp_path, RECORDS[:2])}", twins(), ["control"], tmp_path / "run")
     assert run.findings[0].rows[0].value == 1.0
-    rows = list(answers(tmp_path / "run", Chosen()))
+    rows = list(Run.open(tmp_path / "run").rows())
     assert [(row["example_id"], row["answer"]) for row in rows if row["variant"] == "clean"] == [
         ("1", "red"),
         ("2", "blue"),

@@ -130,8 +130,40 @@ def test_a_broken_contract_is_found_out(probe: Tampering, sentence: str) -> None
 
 
 @pytest.mark.parametrize("kind", [Repainting, Dropping, Mixing])
-def test_a_probe_that_says_it_keeps_nothing_may_change_the_answer(kind: type[Tampering]) -> None:
-    assert check_probe(kind(keeps="nothing on purpose")) == []
+def test_a_probe_that_removes_the_evidence_may_change_the_answer(kind: type[Tampering]) -> None:
+    class Removing(kind):  # type: ignore[misc, valid-type]
+        role = "removes"
+
+    assert check_probe(Removing()) == []
+
+
+def test_wrong_roles_are_told() -> None:
+    class Unknown(Tampering):
+        role = "destroys"
+
+    class Twice(Tampering):
+        def tamper(self, variant: Variant, data: Dataset, number: int) -> Variant:
+            return replace(variant, query=replace(variant.query, take=9), role="clean")
+
+    class Odd(Tampering):
+        def tamper(self, variant: Variant, data: Dataset, number: int) -> Variant:
+            return replace(variant, query=replace(variant.query, take=9), role="odd")
+
+    assert check_probe(Unknown()) == [
+        "The probe's role is 'destroys'; a probe is one of: keeps, removes, changes, control."
+    ]
+    assert "the first variant, and no other, is the clean one" in check_probe(Twice())[0]
+    assert "a variant has the role 'odd'; roles are: clean, keeps" in check_probe(Odd())[0]
+
+
+def test_two_trials_that_ask_the_same_are_told() -> None:
+    class Doubled(Control):
+        def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
+            for trial in super().trials(data, seed):
+                yield trial
+                yield trial
+
+    assert "ask the very same: every answer would count twice" in check_probe(Doubled())[0]
 
 
 def test_an_example_that_is_not_in_the_data_is_told() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pfungst
-from pfungst.report.answers import answers
+from pfungst.core import Run
 from pfungst.report.compare import compare
 from pfungst.report.compare_html import write_comparison
 from pfungst.report.leaderboard import leaderboard
@@ -34,7 +34,7 @@ def test_imported_runs_of_real_models_are_paired_question_by_question(runs: list
     assert [row.variant for row in rows] == ["base", "text_contradict"]
     for row in rows:
         scores = [
-            {one["example_id"]: one["score"] for one in answers(run) if one["variant"] == row.variant}
+            {one["example_id"]: one["score"] for one in Run.open(run).rows() if one["variant"] == row.variant}
             for run in runs[:2]
         ]
         assert row.difference.n == 1000 and scores[0].keys() == scores[1].keys()

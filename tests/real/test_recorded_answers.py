@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from pfungst import examine
-from pfungst.core import Dataset, Example
+from pfungst.core import Dataset, Example, Run
 from pfungst.players import resolve
 from pfungst.probes.measure import clean_query
-from pfungst.report.answers import Chosen, answers
 
 
 def read(file: Path) -> object:
@@ -50,7 +49,7 @@ def test_every_id_gets_the_answer_of_the_file_where_questions_repeat(shared_data
     with gzip.open(file, "rt") as stream:
         told = {str(row["question_id"]): row["text"] for row in map(json.loads, stream)}
     examine(f"recorded:{file}", data, ["control"], tmp_path / "run", matcher="strict")
-    given = {row["example_id"]: row["raw"] or row["answer"] for row in answers(tmp_path / "run", Chosen())}
+    given = {row["example_id"]: row["reply"] for row in Run.open(tmp_path / "run").rows()}
     assert {id_: reply.strip() for id_, reply in told.items()} == {id_: reply.strip() for id_, reply in given.items()}
     pairs: dict[tuple[str, str], set[str]] = {}
     for example in data:

@@ -9,10 +9,9 @@ from typer.testing import CliRunner
 
 import pfungst
 from pfungst.cli.app import app
-from pfungst.core import Answer, BytesImage, Dataset, Exam, Example, PfungstError
+from pfungst.core import Answer, BytesImage, Dataset, Exam, Example, PfungstError, Run
 from pfungst.core.images import NamedImage
 from pfungst.probes.control import Control
-from pfungst.report.answers import Chosen, answers
 from pfungst.report.image_files import image_files
 from tests.conftest import png
 
@@ -39,16 +38,17 @@ def run(tmp_path: Path) -> Path:
 
 
 def test_answers_are_chosen_by_probe_example_type_and_error(run: Path) -> None:
-    everything = list(answers(run))
+    read = Run.open(run)
+    everything = list(read.rows())
     assert [row["example_id"] for row in everything] == [str(n) for n in range(6) for _ in range(2)]
-    assert [(r["variant"], r["answer"], r["score"]) for r in answers(run, Chosen(example_id="1"))] == [
+    assert [(r["variant"], r["answer"], r["score"]) for r in read.rows([("example_id", "=", "1")])] == [
         ("clean", "3", 1.0),
         ("again", "4", 0.0),
     ]
-    assert {row["example_id"] for row in answers(run, Chosen(wrong=True))} == {"1", "3", "5"}
-    assert {row["example_id"] for row in answers(run, Chosen(kind="other"))} == {"0", "2", "4"}
+    assert {row["example_id"] for row in read.answers(wrong=True)} == {"1", "3", "5"}
+    assert {row["example_id"] for row in read.answers(answer_type="other")} == {"0", "2", "4"}
     with pytest.raises(PfungstError, match="no probe noise; its probes are: control"):
-        list(answers(run, Chosen(probe="noise")))
+        read.answers("noise")
 
 
 def test_the_command_says_when_there_is_more(run: Path) -> None:
@@ -65,11 +65,38 @@ def test_fewer_answers_than_none_are_refused_with_a_sentence(run: Path) -> None:
 
 
 def test_answers_are_chosen_by_flip_and_words(run: Path) -> None:
-    assert {row["example_id"] for row in answers(run, Chosen(flip="right to wrong"))} == {"1", "3", "5"}
-    assert list(answers(run, Chosen(flip="wrong to right"))) == []
-    assert {row["example_id"] for row in answers(run, Chosen(text="HOW 5"))} == {"5"}
+    read = Run.open(run)
+    assert [row["example_id"] for row in read.rows([("flip", "=", "right to wrong")])] == ["1", "3", "5"]
+    assert list(read.rows([("flip", "=", "wrong to right")])) == []
+    assert {row["example_id"] for row in read.rows([("text", "has", "HOW 5")])} == {"5"}
     with pytest.raises(PfungstError, match="no flip called 'sideways'. There are: right to wrong"):
-        list(answers(run, Chosen(flip="sideways")))
+        list(read.rows([("flip", "=", "sideways")]))
+
+
+def test_trials_come_in_the_order_that_is_asked_for(run: Path) -> None:
+    read = Run.open(run)
+    trials = list(read.trials([("variant", "=", "again")], "-score"))
+    assert [trial[0]["example_id"] for trial in trials] == ["0", "2", "4", "1", "3", "5"]
+    assert [len(trial) for trial in trials] == [2] * 6
+    least = list(read.trials([("role", "=", "control")], "score", 2, whole=False))
+    assert [[row["variant"] for row in trial] for trial in least] == [["again"], ["again"]]
+    assert [trial[0]["example_id"] for trial in least] == ["1", "3"]
+    assert [row["example_id"] for row in read.rows([("score", "<", 1), ("example_id", "in", ["3", "4"])])] == ["3"]
+    for wrong in (("colour", "=", 1), ("score", "~", 1)):
+        with pytest.raises(PfungstError, match="There is no condition"):
+            list(read.trials([wrong]))
+
+
+def test_a_table_is_read_by_columns_and_pandas_has_them_all(run: Path) -> None:
+    read = Run.open(run)
+    assert read.table("control", ("trial", "place")).to_pydict() == {
+        "trial": [n for n in range(6) for _ in range(2)], "place": [0, 1] * 6,
+    }  # fmt: skip
+    frame = read.to_pandas()
+    assert len(frame) == 12 and set(frame["probe"]) == {"control"} and frame["flip"].isna().sum() == 6
+    assert [one.role for one in read.findings] == ["control"] and read.judge is None
+    with pytest.raises(PfungstError, match="has no reading 'other'"):
+        read.open(run, "other").table("control")
 
 
 def test_images_are_links_in_the_terminal_and_files_in_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,57 +7,45 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
-import pytest
 
-from pfungst.core import Answer, BytesImage, Dataset, Exam, Example
+from pfungst.core import Answer, BytesImage, Dataset, Exam, Example, Run
+from pfungst.core.flips import CHANGED, KEPT_WITHOUT, LESS_RIGHT, RIGHT_WRONG, STILL_WRONG, WRONG_RIGHT, WRONG_WRONG
 from pfungst.probes.control import Control
 from pfungst.report import write_report
-from pfungst.report.cases import PER_KIND, sample_cases
-from pfungst.report.findings import read_findings
+from pfungst.report.cases import PER_KIND, sample_of
 from pfungst.report.html import MOST_BYTES
-from pfungst.report.kinds import (
-    CHANGED,
-    LESS_RIGHT,
-    RIGHT_WRONG,
-    STILL_RIGHT,
-    WRONG,
-    WRONG_RIGHT,
-    WRONG_WRONG,
-    kind_of,
-)
 from tests.conftest import squares
+from tests.tables import answered, write_run
 
 NAN = math.nan
 
 
-@pytest.mark.parametrize(
-    ("scores", "answers", "kind", "place"),
-    [
-        ([1, 1, 0], ["a", "a", "b"], RIGHT_WRONG, 2),
-        ([1, 0.3, 0.6], ["a", "b", "c"], LESS_RIGHT, 1),
-        ([0, 0, 1], ["b", "c", "a"], WRONG_RIGHT, 2),
-        ([0, 0, 0], ["b", "B.", "c"], WRONG_WRONG, 2),
-        ([0, 0], ["b", "b"], WRONG, 0),
-        ([0], ["b"], WRONG, 0),
-        ([NAN, NAN], ["a", "b"], CHANGED, 1),
-        ([0.5, NAN], ["a", "b"], CHANGED, 1),
-    ],
-)
-def test_a_case_is_named_after_what_became_of_the_answer(scores, answers, kind, place):
-    assert kind_of(scores, answers) == (kind, place)
+def kinds(folder, trials, role="keeps"):
+    """Example -> what became of its answer, and the variant that shows it."""
+    run = write_run(folder, {"p": trials}, {"p": role})
+    return {case.example_id: (case.kind, case.variant) for case in sample_of(Run.open(run)).cases}
 
 
-@pytest.mark.parametrize("scores", [[1, 1], [1], [0.3, 0.6], [NAN, NAN], [NAN]])
-def test_there_is_nothing_to_see_where_nothing_is_wrong_or_changed(scores):
-    assert kind_of(scores, ["a"] * len(scores)) is None
+def test_a_case_is_named_after_the_worst_that_became_of_the_answer(tmp_path):
+    said = {
+        "lost": [("a", 1), ("a", 1), ("b", 0)], "less": [("a", 1), ("b", 0.3), ("c", 1)],
+        "won": [("b", 0), ("b", 0), ("a", 1)], "other": [("b", 0), ("B.", 0), ("c", 0)], "wrong": [("b", 0), ("b", 0)],
+        "alone": [("b", 0)], "unknown": [("a", NAN), ("b", NAN)], "half": [("a", 0.5), ("b", NAN)],
+        "fine": [("a", 1), ("a", 1)], "asked once": [("a", 1)], "same": [("a", NAN), ("A", NAN)],
+    }  # fmt: skip
+    assert kinds(tmp_path, [answered(name, rows) for name, rows in said.items()]) == {
+        "lost": (RIGHT_WRONG, "v2"), "less": (LESS_RIGHT, "v1"), "won": (WRONG_RIGHT, "v2"),
+        "other": (WRONG_WRONG, "v2"), "wrong": (STILL_WRONG, "v1"), "alone": (STILL_WRONG, "clean"),
+        "unknown": (CHANGED, "v1"), "half": (CHANGED, "v1"),
+    }  # fmt: skip
 
 
-def test_where_the_evidence_is_taken_away_it_is_suspicious_to_stay_right():
-    assert kind_of([1, 0, 1], ["a", "b", "a"], removes=True) == (STILL_RIGHT, 2)
-    assert kind_of([1, 0, 0], ["a", "b", "c"], removes=True) is None
-    assert kind_of([0, 1], ["b", "a"], removes=True) is None
+def test_where_the_evidence_is_taken_away_it_is_suspicious_to_stay_right(tmp_path):
+    said = {
+        "still": [("a", 1), ("b", 0), ("a", 1)], "lost": [("a", 1), ("b", 0), ("c", 0)], "won": [("b", 0), ("a", 1)],
+    }  # fmt: skip
+    trials = [answered(name, rows) for name, rows in said.items()]
+    assert kinds(tmp_path, trials, "removes") == {"still": (KEPT_WITHOUT, "v2")}
 
 
 class Recorded:
@@ -73,9 +61,9 @@ def test_recorded_answers_show_what_is_wrong(tmp_path):
     examples = [Example(str(n), f"Is it {n}?", answers=("yes",), target="yes") for n in range(12)]
     data = Dataset("d", examples, "exact", "x")
     Exam(Recorded(), data, [Control()], lambda e, a: float(a.text == e.target), tmp_path).run()
-    sample = sample_cases(tmp_path, read_findings(tmp_path))
+    sample = sample_of(Run.open(tmp_path))
     assert [case.example_id for case in sample.cases] == ["0", "3", "6", "9"]
-    assert {case.kind for case in sample.cases} == {WRONG} and sample.complete
+    assert {case.kind for case in sample.cases} == {STILL_WRONG} and sample.complete
     html = write_report(tmp_path, data).read_text()
     assert "All 4 trials in which something is wrong or changed." in html and "Is it 9?" in html
 
@@ -93,29 +81,17 @@ class Cases(HTMLParser):
 
 def big_run(folder, count, reply):
     """A finished run of `count` questions asked twice, all wrong the second time, as its files."""
-    from pfungst.probes.control import KEEPS
-
-    ids = [f"e{n}" for n in range(count) for _ in range(2)]
-    columns = {
-        "example_id": ids, "image_id": [f"i{n // 2}" for n in range(2 * count)],
-        "variant": ["clean", "again"] * count, "question": ["What is <it>?"] * (2 * count),
-        "choices": pa.array([[]] * (2 * count), pa.list_(pa.string())),
-        "image": [f"d{n // 2}" for n in range(2 * count)], "take": [0, 1] * count, "key": ["k"] * (2 * count),
-        "keeps": [KEEPS] * (2 * count), "notes": pa.nulls(2 * count, pa.string()), "answer": ["a", "b"] * count,
-        "confidence": pa.nulls(2 * count, pa.float64()), "score": [1.0, 0.0] * count, "target": ["a"] * (2 * count),
-        "answer_type": ["other"] * (2 * count), "question_type": [f"t{n % 300}" for n in range(2 * count)],
-        "raw": [reply, reply] * count, "unread": [False] * (2 * count),
-    }  # fmt: skip
-    (folder / "trials").mkdir(parents=True)
-    pq.write_table(pa.table(columns), folder / "trials" / "control.parquet")
-    number = {"name": "accuracy", "value": 0.5, "n": count, "low": 0.4, "high": 0.6, "condition": "", "p": 0.5}
-    failures = [{"example_id": f"e{n}", "variant": "again", "loss": 1.0} for n in range(count - 3, count)]
-    found = {"probe": "control", "rows": [], "verdict": "v", "clean": number, "disturbed": number, "drop": number,
-             "tables": [], "figures": [], "failures": failures}  # fmt: skip
-    (folder / "findings.json").write_text(json.dumps({"findings": [found]}))
-    config = {"player": {"name": "p", "fingerprint": "f"}, "probes": [{"name": "control", "settings": {}}], "seed": 0,
-              "data": {"name": "d", "metric": "exact", "fingerprint": "x", "examples": count}}  # fmt: skip
-    (folder / "exam.json").write_text(json.dumps(config))
+    trials = []
+    for n in range(count):
+        example = Example(f"e{n}", "What is <it>?", image_id=f"i{n}", target="a", question_type=f"t{n % 150}")
+        said = [(Answer(text, raw=reply), score) for text, score in (("a", 1.0), ("b", 0.0))]
+        trials.append(answered(example, said, ("clean", "again")))
+    write_run(folder, {"control": trials}, {"control": "control"})
+    told = json.loads((folder / "findings.json").read_text())
+    told["findings"][0]["failures"] = [
+        {"example_id": f"e{n}", "variant": "again", "loss": 1.0} for n in range(count - 3, count)
+    ]
+    (folder / "findings.json").write_text(json.dumps(told))
     return folder
 
 

@@ -8,11 +8,10 @@ from typer.testing import CliRunner
 
 import pfungst
 from pfungst.cli.app import app
-from pfungst.core import Answer, Exam, PfungstError
+from pfungst.core import Answer, Exam, PfungstError, Run
 from pfungst.core.stats import Interval, holm
 from pfungst.probes.blind import Blind
 from pfungst.probes.control import Control
-from pfungst.report.answers import answers
 from pfungst.report.compare import compare
 from pfungst.report.compare_html import verdict, write_comparison
 from pfungst.report.leaderboard import Pair, groups_of, leaderboard
@@ -118,7 +117,7 @@ def friedman(paths):
     """The same test from the scores themselves."""
     from scipy.stats import friedmanchisquare
 
-    scores = [[row["score"] for row in answers(path) if row["variant"] == "clean"] for path in paths]
+    scores = [[row["score"] for row in Run.open(path).rows() if row["variant"] == "clean"] for path in paths]
     return friedmanchisquare(*scores).pvalue
 
 
@@ -136,12 +135,13 @@ def test_the_columns_are_the_headlines_of_the_probes(tmp_path):
     data = squares(8, 2)
     paths = [run(tmp_path, name, right, data, (Control(), Blind())) for name, right in (("a", 8), ("b", 3))]
     board = leaderboard(paths)
-    assert [(one.name, one.variants, one.removes) for one in board.columns] == [
-        ("clean", ("clean",), False),
-        ("control", ("again",), False),
-        ("blind", ("question only",), True),
+    assert [(one.name, one.variants, one.role) for one in board.columns] == [
+        ("clean", ("clean",), "clean"),
+        ("blind", ("question only",), "removes"),
     ]
-    assert [drop.value for drop in board.columns[2].drops] == [1.0, 3 / 8]
+    assert [drop.value for drop in board.columns[1].drops] == [1.0, 3 / 8]
+    (control,) = board.controls
+    assert (control.name, control.variants) == ("control", ("again",))
 
 
 def test_imported_runs_are_compared_by_ids_and_right_answers(tmp_path):

@@ -106,7 +106,7 @@ def test_parquet_holds_every_row_and_column_and_what_the_store_knows(hostile_run
     assert (again["thinking"], again["stop"], again["input_tokens"], again["seconds"]) == (
         "\tlet me think", "length", 7, 0.25,
     )  # fmt: skip
-    assert again["raw"] == "-1+1" + HOSTILE
+    assert again["reply"] == "-1+1" + HOSTILE
 
 
 def test_findings_travel_with_interval_n_and_scale(world_run: Path, tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_no_cell_of_a_csv_is_a_formula_and_all_can_be_read_back(hostile_run: Pat
     before = trials(hostile_run)
     assert len(rows) == len(before)
     for row, kept in zip(rows, before, strict=True):
-        for name in ("example_id", "question", "answer", "raw", "question_type"):
+        for name in ("example_id", "question", "answer", "reply", "question_type"):
             assert not re.match("[=+@\t\r\n-]", row[name])
             assert re.sub("^'(?='*[=+@\t\r\n-])", "", row[name]) == visible(kept[name])
         assert json.loads(row["choices"]) == [choice.replace("\x7f", "␡") for choice in kept["choices"]]
@@ -259,9 +259,9 @@ def test_every_eval_ever_passes_its_own_schema(fixture: str, request, tmp_path: 
 def test_answers_without_a_score_are_left_out_where_the_schema_needs_one(hostile_run: Path, tmp_path: Path) -> None:
     _, samples = export(hostile_run, "every-eval-ever", tmp_path)
     lines = [json.loads(line) for line in samples.read_text().splitlines()]
-    known = [row for row in trials(hostile_run) if row["score"] == row["score"]]
+    known = [row for row in trials(hostile_run) if row["score"] is not None]
     assert 0 < len(lines) == len(known) < len(trials(hostile_run))
-    assert [line["output"]["raw"] for line in lines] == [[row["raw"]] for row in known]
+    assert [line["output"]["raw"] for line in lines] == [[row["reply"]] for row in known]
 
 
 def test_croissant_describes_the_files_beside_it(world_run: Path, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_each_answer_is_read_back_equal(logs) -> None:
             score = sample.scores[metric]
             assert (metric, sample.epoch, sample.input) == (source.metric, row["take"] + 1, row["question"])
             assert list(sample.choices or ()) == row["choices"]
-            assert sample.output.completion == row["raw"] and score.answer == row["answer"]
+            assert sample.output.completion == row["reply"] and score.answer == row["answer"]
             assert score.value == row["score"] or (math.isnan(score.value) and row["score"] != row["score"])
             assert score.metadata == {
                 "probe": found["probe"],

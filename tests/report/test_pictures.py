@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 import pfungst
-from pfungst.core import Answer, Exam
+from pfungst.core import Answer, Exam, Run
 from pfungst.core.images import as_rgb
 from pfungst.core.types import Terms
 from pfungst.data import load
@@ -79,7 +79,7 @@ def test_where_a_player_looks_is_kept_and_drawn(tmp_path):
     assert next(iter(looks.values()))[0] == [1.0, 0.0, 0.0, 0.0]
     html = write_report(tmp_path, data).read_text()
     assert "where it looks, clean: yes" in html
-    assert "where it looks, blank image: yes" in html, "also on the image that a probe showed instead"
+    assert "where it looks, other image: yes" in html, "also on the image that a probe showed instead"
 
 
 def test_where_a_player_looks_in_a_moved_scene_is_drawn(tmp_path):
@@ -112,7 +112,7 @@ def test_a_case_shows_the_prompt_that_was_sent(tmp_path):
     question = data[0].question
     assert f'Prompt, as it was sent</p><div class="raw">{question} In a word!</div>' in html
     kept = json.loads((tmp_path / "prompts.json").read_text())
-    rows = [row for case in sample_of(tmp_path).cases for row in (case.clean, case.disturbed)]
+    rows = [row for case in sample_of(Run.open(tmp_path)).cases for row in (case.clean, case.disturbed)]
     assert {row["key"] for row in rows} == set(kept), "also where a probe says how to ask"
     framed = {text for key, text in kept.items() if not text.endswith(" In a word!")}
     assert framed == {f"{question}\nAnswer the question with one word or phrase."}

@@ -24,6 +24,7 @@ def found(probe, clean, disturbed=None, p=None, rows=(), half=0.05):
         "drop": drop,
         "rows": list(rows),
         "verdict": "v",
+        "role": {"control": "control", "blind": "removes"}.get(probe, "keeps"),
     }
 
 
@@ -31,8 +32,8 @@ CHANGED = number(0.02, 0.01, 0.03, name="answers changed", condition="again")
 CONTROL = found("control", 0.8, 0.8, 1.0, [CHANGED])
 
 
-def told(findings, removing=(), again=()):
-    rows = summary_rows(findings, removing, again)
+def told(findings, again=()):
+    rows = summary_rows(findings, again)
     return rows, verdict("M", rows, findings)
 
 
@@ -43,7 +44,7 @@ def test_the_largest_loss_is_named_with_its_interval_and_the_others_after_it():
         found("game", 0.8, 0.5, 0.001),
         found("decoys", 0.8, 0.79, 0.4),
     ]
-    rows, said = told([*findings, found("blind", 0.8, 0.4, 0.001)], {"blind"})
+    rows, said = told([*findings, found("blind", 0.8, 0.4, 0.001)])
     assert [row.probe for row in rows] == ["control", "noise", "game", "decoys", "blind"]
     assert [row.lost for row in rows] == [False, True, True, False, False]
     assert said == (
@@ -55,7 +56,7 @@ def test_the_largest_loss_is_named_with_its_interval_and_the_others_after_it():
 
 def test_p_values_are_corrected_over_the_probes_that_keep_the_answer():
     findings = [CONTROL, found("a", 0.8, 0.7, 0.02), found("b", 0.8, 0.7, 0.03), found("blind", 0.8, 0.4, 0.01)]
-    rows, _ = told(findings, {"blind"})
+    rows, _ = told(findings)
     assert [row.p for row in rows][1:3] == pytest.approx([0.04, 0.04])
     assert rows[0].p != rows[0].p and rows[3].p != rows[3].p
 

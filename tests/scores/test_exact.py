@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pfungst.core import PfungstError
+from pfungst.core.flips import normalise
 from pfungst.scores import choice_accuracy, exact_match, yes_no
-from pfungst.scores.exact import normalise
 
 
 @pytest.mark.parametrize(

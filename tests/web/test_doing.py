@@ -15,8 +15,8 @@ import PIL.Image
 import pytest
 
 import pfungst
+from pfungst.core import Run
 from pfungst.data import load
-from pfungst.report.answers import answers
 from tests.conftest import png
 from tests.web.conftest import Served
 
@@ -25,7 +25,9 @@ Find = Callable[[str], str]
 
 def test_tagged_answers_are_a_data_set(served: Served, run_id: Find, made_runs: Path, tmp_path: Path) -> None:
     run = run_id("prior")
-    game = next(row for row in answers(made_runs / "world") if row["probe"] == "game" and row["variant"] == "clean")
+    game = next(
+        row for row in Run.open(made_runs / "world").rows() if row["probe"] == "game" and row["variant"] == "clean"
+    )
     places = [
         (run, "control", "q5", "clean"),
         (run, "blind", "q7", "blank image"),
@@ -107,7 +109,7 @@ def test_what_was_asked_is_saved_as_rows_of_a_run(served: Served, made_runs: Pat
         served.client = mine
     saved = served.post("/ask/save", {"ticket": ticket[1]})
     assert "Saved in the run" in saved.text
-    rows = list(answers(made_runs / "saved-prior"))
+    rows = Run.open(made_runs / "saved-prior").answers()
     assert rows[0]["variant"] == "clean" and len(rows) > 8
     shown = re.findall(r"<th scope=\"row\">([^<]+)</th>", asked)
     assert len(shown) == len(rows) - 1
@@ -151,7 +153,7 @@ def test_the_player_answers_the_moved_scene_beside_the_truth(served: Served, mad
     assert "rule" in served.json("/game/answer", {**query, "positions": outside}).json()["outcome"]
     assert served.json("/game/save", {**query, "positions": outside}).status_code == 400
     saved = served.json("/game/save", query).json()
-    rows = list(answers(made_runs / saved["run"]))
+    rows = Run.open(made_runs / saved["run"]).answers()
     assert [row["variant"] for row in rows] == ["clean", "moved by hand"]
     assert "Moved by hand" in served.page("/answers", run=saved["run"], variant="moved by hand")
     shown = served.get("/image", run=saved["run"], id=rows[0]["example_id"])

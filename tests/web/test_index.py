@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pfungst.core.stats import count_flips
+from pfungst.core.flips import count_flips
 from pfungst.scores import same_answer
 from pfungst.web import Index, Runs, reading
 from pfungst.web.runs import RunFolder

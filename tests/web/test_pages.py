@@ -14,9 +14,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 import pfungst
-from pfungst.core import Answer
+from pfungst.core import Answer, Run
 from pfungst.core.progress import PROGRESS_FILE
-from pfungst.report.answers import Chosen, answers
 from tests.conftest import png
 from tests.web.conftest import HOSTILE, Served
 
@@ -53,7 +52,7 @@ def test_a_number_leads_to_the_answers_behind_it(served: Served, run_id: Find, m
 def test_filters_find_what_the_run_folder_holds(served: Served, run_id: Find, made_runs: Path, start: str) -> None:
     below = ((path.parent.relative_to(made_runs), path.parent) for path in made_runs.rglob("exam.json"))
     run = next(path for name, path in below if str(name).startswith(start))
-    rows = list(answers(run, Chosen()))
+    rows = Run.open(run).answers()
     total = re.search(r'<p class="lead">([\d,]+) answer', served.page("/answers", run=run_id(start)))
     assert total is not None and int(total[1].replace(",", "")) == len(rows)
     for query, fits in (

@@ -56,7 +56,7 @@ def compare(
         print(f"pfungst: {sentence}", file=sys.stderr)
     if html is not None and board is not None:
         first = board.runs[0]
-        write_comparison(board, html, data_of(first.path, first.config, "the page will have no images"))
+        write_comparison(board, html, data_of(first.path, first.run.config, "the page will have no images"))
     shown = [one for row in two or () for one in (row.first, row.second, row.difference)]
     if few := narrow(jsonable(shown)) or (too_few(board) if board is not None else ""):
         print(f"pfungst: {few}", file=sys.stderr)
@@ -95,16 +95,19 @@ def _print_profile(found: Profile) -> None:
 
 def _print_board(board: Leaderboard) -> None:
     from pfungst.report.card import format_cell
-    from pfungst.report.compare_html import board_rows, verdict
+    from pfungst.report.compare_html import board_rows, control_note, drop_text, verdict
 
     columns, rows = board_rows(board)
-    marks = [[column.marks(at) for column in board.columns] for at in range(len(rows))]
-    marked = [
-        [row[0], *(format_cell(cell) + (" *" if mark else "") for cell, mark in zip(row[1:], line, strict=True))]
-        for row, line in zip(rows, marks, strict=True)
-    ]
+    marked = [["n", *(f"{column.scores[0].n:,}" for column in board.columns)]]
+    for at, row in enumerate(rows):
+        marked.append([row[0]])
+        for cell, column in zip(row[1:], board.columns, strict=True):
+            lines = [format_cell(cell) + (" *" if column.marks(at) else ""), drop_text(column, at)]
+            marked[-1].append("\n".join(filter(None, lines)))
     print_table("Leaderboard", columns, marked)
     print("*: the best of a column, or not significantly worse than it (paired test, Holm over the pairs of a column)")
+    print("below: from the same run's clean score on the questions of the column, and the drop")
+    print(control_note(board))
     print(f"\n{verdict(board)}")
 
 

@@ -13,15 +13,15 @@ from pfungst import api
 from pfungst.cli import PROBLEMS_FOUND
 from pfungst.cli.examine import Json, data_of, end_with, print_run
 from pfungst.cli.show import link, print_json, print_table, progress_bar, tell
-from pfungst.core import PfungstError, read_config
+from pfungst.core import PfungstError, Run, read_config
 from pfungst.core.files import write_atomic
 
-Run = Annotated[Path, typer.Argument(help="A run folder.")]
+Folder = Annotated[Path, typer.Argument(help="A run folder.")]
 Label = Annotated[str, typer.Option(help="Of a second reading: findings-LABEL.json, by `pfungst rescore`.")]
 Probe = Annotated[str, typer.Option("--probe", "-p", help="Only this probe.")]
 
 
-def report(run: Run, as_json: Json = False) -> None:
+def report(run: Folder, as_json: Json = False) -> None:
     """Write the report.html of a run again, and print its report card."""
     from pfungst.report import write_report
 
@@ -30,7 +30,7 @@ def report(run: Run, as_json: Json = False) -> None:
 
 
 def rescore(
-    run: Run,
+    run: Folder,
     metric: Annotated[str | None, typer.Option(help="Judge the stored answers by another metric.")] = None,
     matcher: Annotated[str | None, typer.Option(help="Read the stored replies by another matcher.")] = None,
     as_json: Json = False,
@@ -45,7 +45,7 @@ def rescore(
 
 
 def show(
-    run: Run,
+    run: Folder,
     probe: Probe = "",
     example: Annotated[str, typer.Option("--id", help="Only the example of this id.")] = "",
     kind: Annotated[str, typer.Option("--type", help="Only this answer type or question type.")] = "",
@@ -66,10 +66,14 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show what a player was asked and said, variant by variant."""
-    from pfungst.report.answers import Chosen, answers
     from pfungst.report.card import number
 
-    found = answers(run, Chosen(probe, example, kind, wrong, unread, flip, text), label)
+    chosen = {
+        ("example_id", "=", example): example, ("type", "=", kind): kind, ("score", "=", 0): wrong,
+        ("unread", "=", True): unread, ("flip", "=", flip): flip, ("text", "has", text): text,
+    }  # fmt: skip
+    where = [condition for condition, given in chosen.items() if given]
+    found = Run.open(run, label).rows(where, probes=[probe] if probe else (), whole=True)
     rows = list(islice(found, most) if most else found)
     more = next(found, None) is not None
     files = _files(run, rows) if images and rows else [None] * len(rows)
@@ -88,7 +92,9 @@ def show(
                 row["example_id"],
                 row["variant"],
                 row["question"] + (f" ({' / '.join(row['choices'])})" if row["choices"] else ""),
-                row["raw"] if row["unread"] or row["raw"] == row["answer"] else f"{row['answer']} <- {row['raw']}",
+                row["reply"]
+                if row["unread"] or row["reply"] == row["answer"]
+                else f"{row['answer']} <- {row['reply']}",
                 row["target"] if row["target"] is not None else "",
                 "unread" if row["unread"] else number(row["score"]),
                 *((link(file) if file else "",) if seen else ()),
@@ -117,7 +123,7 @@ def _files(run: Path, rows: list[dict[str, Any]]) -> list[Path | None]:
 
 
 def export(
-    run: Run,
+    run: Folder,
     to: Annotated[str, typer.Option("--to", help="The format: `pfungst list exports` names them.")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="A folder, or the file [RUN/export/FORMAT].")] = None,
     probe: Probe = "",
@@ -134,7 +140,7 @@ def export(
 
 
 def gate(
-    run: Run,
+    run: Folder,
     require: Annotated[
         list[str], typer.Option("--require", "-r", help="PROBE.FINDING<=NUMBER or >=NUMBER. Repeatable.")
     ],

@@ -14,6 +14,7 @@ from pfungst.core.errors import (
 )
 from pfungst.core.exam import Exam, Examined, read_config
 from pfungst.core.images import BytesImage, FileImage, Image, LazyImage, NamedImage, ZipImage
+from pfungst.core.run import Run
 from pfungst.core.stored import StoredPlayer
 from pfungst.core.types import (
     Answer,
@@ -93,6 +94,7 @@ __all__ = [
     "ProbeError",
     "Progress",
     "Query",
+    "Run",
     "SamplingPlayer",
     "ScenePlayer",
     "Score",

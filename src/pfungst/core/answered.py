@@ -15,13 +15,13 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from pfungst.core.flips import same_answer
 from pfungst.core.parquet import READING
 from pfungst.core.stats import Floats
 from pfungst.core.types import AnsweredTrial
 
 Places = npt.NDArray[np.signedinteger[Any]]
 """Of rows, of trials."""
-Alike = Callable[[str, str], bool]
 
 
 class AnsweredTrials(Sequence[AnsweredTrial]):
@@ -33,12 +33,12 @@ class AnsweredTrials(Sequence[AnsweredTrial]):
         self._places = places
 
     def __len__(self) -> int:
-        return len(self._file.sizes) if self._places is None else len(self._places)
+        return len(self._file.starts) if self._places is None else len(self._places)
 
     def __iter__(self) -> Iterator[AnsweredTrial]:
         if self._places is None:
             return self._again()
-        chosen = np.zeros(len(self._file.sizes), bool)
+        chosen = np.zeros(len(self._file.starts), bool)
         chosen[self._places] = True
         return compress(self._again(), chosen)
 
@@ -74,14 +74,14 @@ class AnsweredTrials(Sequence[AnsweredTrial]):
         codes, names = self._file.coded(column)
         return self._of_all(codes), names
 
-    def alike(self, first: str, second: str, rule: Alike) -> Floats:
-        """1 where two variants, which all of them contain, got the same answer by the rule, 0 where they did not, NaN
-        where neither reply could be read."""
-        return self._file.alike(self._present(first), self._present(second), rule)
+    def alike(self, first: str, second: str) -> Floats:
+        """1 where two variants, which all of them contain, got the same answer, 0 where they did not, NaN where
+        neither reply could be read."""
+        return self._file.alike(self._present(first), self._present(second))
 
     def ids(self, places: Iterable[int]) -> list[str]:
         """The ids of the examples at some places of these trials."""
-        rows = self._file.starts[self._of_all(np.arange(len(self._file.sizes)))[list(places)]]
+        rows = self._file.starts[self._of_all(np.arange(len(self._file.starts)))[list(places)]]
         return self._file.texts("example_id", rows)
 
     def _at(self, places: Places) -> AnsweredTrials:
@@ -103,21 +103,21 @@ class AnsweredTrials(Sequence[AnsweredTrial]):
 
 
 class TrialsFile:
-    """The columns of a trials file, read row group by row group. sizes: variants of each trial, as they stand in it."""
+    """The columns of a trials file, read row group by row group."""
 
-    def __init__(self, path: Path, sizes: npt.NDArray[np.int32]) -> None:
+    def __init__(self, path: Path) -> None:
+        import pyarrow.parquet as pq
+
         self.path = path
-        self.sizes = sizes
-        self.length = int(sizes.sum(dtype=np.int64))
+        self.length = int(pq.read_metadata(path).num_rows)
         self._number = np.int32 if self.length < 1 << 31 else np.int64
         """Of rows and trials: half the memory does for most files."""
 
     @cached_property
     def starts(self) -> Places:
         """The first row of each trial."""
-        starts: Places = np.cumsum(self.sizes, dtype=self._number)
-        starts -= self.sizes
-        return starts
+        firsts = [np.flatnonzero(np.asarray(part["place"]) == 0) + start for start, part in self._parts("place")]
+        return np.concatenate([np.zeros(0, self._number), *firsts], dtype=self._number)
 
     @cached_property
     def scores(self) -> Floats:
@@ -133,7 +133,7 @@ class TrialsFile:
         Names are told apart by 64 bits of their hashes: that two of ten million are the same has a probability of three
         in a million.
         """
-        hashes = np.empty(len(self.sizes), np.int64)
+        hashes = np.empty(len(self.starts), np.int64)
         for start, part in self._parts("cluster"):
             first, last = np.searchsorted(self.starts, [start, start + len(part)])
             names = part["cluster"].take(self.starts[first:last] - start).to_pylist()
@@ -154,7 +154,7 @@ class TrialsFile:
     def rows(self, variant: str) -> Places:
         """The row of this variant in each trial, -1 where it is missing."""
         known = self._rows.get(variant)
-        return np.full(len(self.sizes), -1, self._number) if known is None else known
+        return np.full(len(self.starts), -1, self._number) if known is None else known
 
     @cached_property
     def _rows(self) -> dict[str, Places]:
@@ -164,7 +164,7 @@ class TrialsFile:
             codes = np.asarray(coded.indices)
             for code, name in enumerate(coded.dictionary.to_pylist()):
                 if name not in found:
-                    found[name] = np.full(len(self.sizes), -1, self._number)
+                    found[name] = np.full(len(self.starts), -1, self._number)
                 rows = np.flatnonzero(codes == code)[::-1] + start  # of two of a name the first counts
                 found[name][np.searchsorted(self.starts, rows.astype(self._number), "right") - 1] = rows
         return found
@@ -172,7 +172,7 @@ class TrialsFile:
     def coded(self, column: str) -> tuple[Places, list[str]]:
         """A column of texts, of the first variant of each trial, as numbers, and the texts."""
         names: dict[str, int] = {}
-        codes: Places = np.empty(len(self.sizes), np.int32)
+        codes: Places = np.empty(len(self.starts), np.int32)
         for start, part in self._parts(column):
             first, last = np.searchsorted(self.starts, [start, start + len(part)])
             coded = part[column].combine_chunks().take(self.starts[first:last] - start).dictionary_encode()
@@ -180,7 +180,7 @@ class TrialsFile:
             codes[first:last] = own[np.asarray(coded.indices)]
         return codes, list(names)
 
-    def alike(self, first: Places, second: Places, rule: Alike) -> Floats:
+    def alike(self, first: Places, second: Places) -> Floats:
         import pyarrow.compute as pc
 
         found = np.full(len(first), np.nan)
@@ -190,7 +190,7 @@ class TrialsFile:
             same = np.asarray(pc.equal(one["answer"], other["answer"]), np.float64)
             changed = np.flatnonzero(same == 0)
             texts = (some["answer"].take(changed).to_pylist() for some in (one, other))
-            same[changed] = [rule(before, after) for before, after in zip(*texts, strict=True)]
+            same[changed] = [same_answer(before, after) for before, after in zip(*texts, strict=True)]
             unread = [np.asarray(some["unread"], bool) for some in (one, other)]
             same[unread[0] | unread[1]] = 0.0
             same[unread[0] & unread[1]] = np.nan

@@ -46,6 +46,7 @@ from pfungst.core.types import (
     reads_ids,
     reads_images,
     reads_scenes,
+    role_of,
     takes,
 )
 
@@ -143,13 +144,13 @@ class Exam:
                 self.progress("scoring", len(records), len(self.probes))
                 path = labelled(self.out / "trials", self.label) / f"{name}.parquet"
                 records[name] = record = Recorded(path, asker, trials[name], scoring)
-                with trials_file(path) as file:
+                probe = self.probes[len(findings)]
+                with trials_file(path, role_of(probe)) as file:
                     for portion in portions:
                         file.add(*record.add(portion))
-                    if not record.sizes:
+                    if not record.count:
                         raise PlayerError(f"{self.player.name} answered no trial of the probe {name} in full.")
-                probe = self.probes[len(findings)]
-                found = probe.findings(record.trials(), self.seed)
+                found = replace(probe.findings(record.trials(), self.seed), role=role_of(probe))
                 if not isinstance(probe, SearchingProbe) and (told_too := self._unseen(record)):
                     found = replace(found, verdict=f"{found.verdict} {told_too}")
                 findings.append(stopped(found, stops[name]) if name in stops else found)
@@ -165,16 +166,16 @@ class Exam:
                 judged = {name: record.trials() for name, record in records.items()}
                 judge = told["judge"] = self.score.findings(judged, self.player, self.seed)
             write_json(labelled(self.out / "findings.json", self.label), told)
-            longest = max(records.values(), key=lambda record: len(record.sizes))
+            longest = max(records.values(), key=lambda record: record.count)
             total = sum(record.variants for record in records.values())
             if known_by and not (failed or left_out or asker.problems):
-                count = {"unread": sum(unread.values()), "total": total, "most": len(longest.sizes)}
+                count = {"unread": sum(unread.values()), "total": total, "most": longest.count}
                 finish(self.out, known_by, list(records), **count)
         return Examined(
             tuple(findings), tuple(asker.problems), sum(unread.values()), total,
             tuple(longest.clean), left_out, tuple(failed), judge,
             (*scoring.notes(), *_lost(asker.failures[:searched]), *(stop.sentence(n) for n, stop in stops.items())),
-            len(longest.sizes),
+            longest.count,
         )  # fmt: skip
 
     def _unseen(self, record: Recorded) -> str:

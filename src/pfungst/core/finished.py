@@ -83,7 +83,7 @@ def finished(run: Path, name: str) -> tuple[Finished, tuple[Findings, ...]] | No
         whole = known.findings == file_digest(run / "findings.json") and count_answers(run) >= known.answers
         if not whole or any(file_digest(run / "trials" / f"{p}.parquet") != was for p, was in known.trials.items()):
             return None
-        return known, tuple(_findings(one) for one in read_json(run / "findings.json")["findings"])
+        return known, tuple(findings_of(one) for one in read_json(run / "findings.json")["findings"])
     except (OSError, PfungstError, KeyError, TypeError):
         return None
 
@@ -151,7 +151,7 @@ def _code(module: str) -> list[str]:
 _FINDING = {field.name for field in fields(Finding)}
 
 
-def _findings(told: Mapping[str, Any]) -> Findings:
+def findings_of(told: Mapping[str, Any]) -> Findings:
     """A section of findings.json as findings again."""
 
     def cell(value: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -130,8 +129,8 @@ class Recorded:
     def __init__(self, path: Path, asker: Asker, trials: Iterable[Trial], scoring: Scoring) -> None:
         self._path, self._asker, self._made, self._scoring = path, asker, trials, scoring
         self._held: list[AnsweredTrial] | None = []
-        self.sizes = array("i")
-        """Variants of each trial that was answered in full."""
+        self.count: int = 0
+        """Trials that were answered in full."""
         self.variants: int = 0
         self.unread: int = 0
         self.left_out: int = 0
@@ -146,7 +145,7 @@ class Recorded:
         """The trials of a portion with their scores, and their keys."""
         scored, rows = self._scoring.scored(portion.asked, portion.answers)
         self.left_out += len(portion.asked) - len(scored)
-        self.sizes.extend(map(len, rows))
+        self.count += len(rows)
         self.variants += sum(map(len, rows))
         self.unread += sum(answer.unread for trial in scored for answer in trial.answers)
         self.clean += [(trial.example, trial.answers[0]) for trial in scored[: HELD - len(self.clean)]]
@@ -163,16 +162,14 @@ class Recorded:
         """For the findings, once the file is written."""
         if self._held is not None:
             return self._held
-        import numpy as np
-
         from pfungst.core.answered import AnsweredTrials, TrialsFile
 
-        return AnsweredTrials(TrialsFile(self._path, np.frombuffer(self.sizes, np.int32)), self._again)
+        return AnsweredTrials(TrialsFile(self._path), self._again)
 
     def _again(self) -> Iterator[AnsweredTrial]:
         assert self._asker.store is not None
         known = known_answers(self._asker.store)
-        for portion in flow(self._asker, {"": self._made}, known, len(self.sizes)):
+        for portion in flow(self._asker, {"": self._made}, known, self.count):
             yield from self._scoring.scored(portion.asked, portion.answers, asking=False)[0]
 
 

@@ -60,22 +60,6 @@ class Paired:
     difference: Interval
     p: float
     how: str
-    flips: Flips | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Flips:
-    """What happened to the answers of the same examples from one condition to another."""
-
-    right_to_wrong: int
-    wrong_to_right: int
-    wrong_to_other_wrong: int
-    unchanged: int
-    """Same answer, or another answer that is just as right."""
-
-    @property
-    def n(self) -> int:
-        return self.right_to_wrong + self.wrong_to_right + self.wrong_to_other_wrong + self.unchanged
 
 
 def _known(scores: Sequence[float] | Floats, clusters: Labels) -> tuple[Floats, npt.NDArray[np.intp], int]:
@@ -340,23 +324,3 @@ def design_effect(scores: Sequence[float] | Floats, clusters: Labels) -> float:
         return math.nan
     independent = float(values.var(ddof=1)) / len(values)
     return standard_error(values, codes) ** 2 / independent
-
-
-def count_flips(
-    clean: Sequence[float] | Floats,
-    disturbed: Sequence[float] | Floats,
-    same_answer: Sequence[bool] | npt.NDArray[np.bool_],
-) -> Flips:
-    """Split the changes between two conditions. Right means a score above 0; unknown (NaN) scores are left out.
-
-    same_answer: whether the two answers say the same, by `pfungst.scores.same_answer`.
-    """
-    a, b = np.asarray(clean, np.float64), np.asarray(disturbed, np.float64)
-    alike = np.asarray(same_answer, bool)
-    if not len(a) == len(b) == len(alike):
-        raise ValueError(f"{len(a)} clean and {len(b)} disturbed scores, {len(alike)} comparisons")
-    known = ~(np.isnan(a) | np.isnan(b))
-    before, after, alike = a[known] > 0, b[known] > 0, alike[known]
-    lost, won = int((before & ~after).sum()), int((~before & after).sum())
-    other = int((~before & ~after & ~alike).sum())
-    return Flips(lost, won, other, len(before) - lost - won - other)

@@ -1,4 +1,4 @@
-"""The trials of a run as Parquet: written as they come, read by columns."""
+"""The trials of a run as Parquet, a row a variant: written as they come, read by columns (`core.run`)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pfungst.core.files import jsonable, replacing, storable
+from pfungst.core.flips import FLIPS, alike, flip_codes
 from pfungst.core.parquet import WRITING
 from pfungst.core.types import AnsweredTrial
 
@@ -22,12 +23,12 @@ ROW_GROUP = 1 << 17
 
 
 @contextmanager
-def trials_file(path: Path) -> Iterator[TrialsWriter]:
-    """A trials file that is there as a whole in the end, or not at all."""
+def trials_file(path: Path, role: str) -> Iterator[TrialsWriter]:
+    """A trials file that is there as a whole in the end, or not at all. role: of the probe."""
     import pyarrow.parquet as pq
 
-    with replacing(path) as temporary, pq.ParquetWriter(temporary, _schema(), **WRITING) as file:
-        writer = TrialsWriter(file)
+    with replacing(path) as temporary, pq.ParquetWriter(temporary, trials_schema(), **WRITING) as file:
+        writer = TrialsWriter(file, role)
         yield writer
         writer.write()
 
@@ -35,18 +36,22 @@ def trials_file(path: Path) -> Iterator[TrialsWriter]:
 class TrialsWriter:
     """Takes trials in any portions; the file is the same whatever they are.
 
-    One row per variant, with the answer and its score: the way back from a number to what was asked.
+    One row per variant, with the answer, its score and what became of the clean answer: the way back from a number to
+    what was asked.
     """
 
-    def __init__(self, file: Any) -> None:
+    def __init__(self, file: Any, role: str) -> None:
         self._file = file
+        self._role = role
+        self._trials = 0
         self._waiting: list[pa.Table] = []
         self._rows = 0
 
     def add(self, trials: Sequence[AnsweredTrial], keys: Sequence[Row]) -> None:
         if not trials:
             return
-        self._waiting.append(_table(_columns(trials, keys)))
+        self._waiting.append(_table(_columns(trials, keys, self._trials, self._role)))
+        self._trials += len(trials)
         self._rows += len(self._waiting[-1])
         if self._rows >= ROW_GROUP:
             self.write()
@@ -60,59 +65,83 @@ class TrialsWriter:
         self._waiting, self._rows = [], 0
 
 
-def _columns(trials: Sequence[AnsweredTrial], keys: Sequence[Row]) -> dict[str, list[Any]]:
-    each = [(trial, variant) for trial in trials for variant in trial.trial.variants]
-    queries = [variant.query for _, variant in each]
+def _columns(trials: Sequence[AnsweredTrial], keys: Sequence[Row], first: int, role: str) -> dict[str, Any]:
+    import numpy as np
+
+    each = [(place, trial, v) for trial in trials for place, v in enumerate(trial.trial.variants)]
+    queries = [variant.query for _, _, variant in each]
     answers = [answer for trial in trials for answer in trial.answers]
     notes = [json.dumps(jsonable(t.trial.notes), sort_keys=True) if t.trial.notes else None for t in trials]
+    sizes = [len(trial.answers) for trial in trials]
+    roles = [variant.role or (role if place else "clean") for place, _, variant in each]
+    scores = np.array([score for trial in trials for score in trial.scores], np.float64)
+    clean = np.repeat(scores[np.cumsum([0, *sizes[:-1]])], sizes)
+    same = [alike(trial.answers[0], answer) for trial in trials for answer in trial.answers]
+    flips = flip_codes(clean, scores, same, np.array([one == "removes" for one in roles]))
     return {
-        "example_id": [trial.example.id for trial, _ in each],
-        "image_id": [trial.example.image_id for trial, _ in each],
-        "cluster": [trial.example.cluster for trial, _ in each],
-        "variant": [variant.name for _, variant in each],
+        "trial": np.repeat(np.arange(first, first + len(trials)), sizes),
+        "place": [place for place, _, _ in each],
+        "role": roles,
+        "example_id": [trial.example.id for _, trial, _ in each],
+        "image_id": [trial.example.image_id for _, trial, _ in each],
+        "cluster": [trial.example.cluster for _, trial, _ in each],
+        "variant": [variant.name for _, _, variant in each],
+        "level": [variant.level for _, _, variant in each],
         "question": [query.question for query in queries],
         "choices": [query.choices for query in queries],
         "image": [query.image.digest if query.image is not None else None for query in queries],
         "take": [query.take for query in queries],
         "key": [key for row in keys for key in row],
-        "keeps": [trial.trial.keeps for trial, _ in each],
+        "keeps": [trial.trial.keeps for _, trial, _ in each],
         "notes": [note for trial, note in zip(trials, notes, strict=True) for _ in trial.answers],
+        "reply": [answer.reply for answer in answers],
         "answer": [answer.text for answer in answers],
-        "confidence": [answer.confidence for answer in answers],
-        "score": [score for trial in trials for score in trial.scores],
-        "target": [trial.example.target if variant.target is None else variant.target for trial, variant in each],
-        "answer_type": [trial.example.answer_type for trial, _ in each],
-        "question_type": [trial.example.question_type for trial, _ in each],
-        "raw": [answer.reply for answer in answers],
         "unread": [answer.unread for answer in answers],
-        "contrast": [trial.example.contrast for trial, _ in each],
+        "confidence": _known([answer.confidence for answer in answers]),
+        "score": _known(scores),
+        "clean_score": _known(clean),
+        "flip": [FLIPS[code] if place else None for code, (place, _, _) in zip(flips.tolist(), each, strict=True)],
+        "target": [trial.example.target if variant.target is None else variant.target for _, trial, variant in each],
+        "answer_type": [trial.example.answer_type for _, trial, _ in each],
+        "question_type": [trial.example.question_type for _, trial, _ in each],
+        "contrast": [trial.example.contrast for _, trial, _ in each],
     }
 
 
-def _table(columns: dict[str, list[Any]]) -> pa.Table:
+def _known(values: Any) -> pa.Array:
+    """Numbers; those that are not known are missing."""
+    import pyarrow as pa
+
+    return pa.array(values, pa.float64(), from_pandas=True)
+
+
+def _table(columns: dict[str, Any]) -> pa.Table:
     import pyarrow as pa
 
     try:
-        return pa.table(columns, schema=_schema())
+        return pa.table(columns, schema=trials_schema())
     except UnicodeError:  # a lone surrogate somewhere
-        for name, kind in _COLUMNS.items():
+        for name, kind in COLUMNS.items():
             if kind == "string":
                 columns[name] = [None if text is None else storable(text) for text in columns[name]]
         columns["choices"] = [[storable(choice) for choice in choices] for choices in columns["choices"]]
-        return pa.table(columns, schema=_schema())
+        return pa.table(columns, schema=trials_schema())
 
 
-def _schema() -> pa.Schema:
+def trials_schema() -> pa.Schema:
     import pyarrow as pa
 
-    kinds = {"list": pa.list_(pa.string()), "string": pa.string(), "int": pa.int32(), "real": pa.float64()}
-    return pa.schema([(name, kinds.get(kind) or pa.bool_()) for name, kind in _COLUMNS.items()])
+    kinds = {
+        "list": pa.list_(pa.string()), "string": pa.string(), "int": pa.int32(), "long": pa.int64(),
+        "real": pa.float64(), "bool": pa.bool_(),
+    }  # fmt: skip
+    return pa.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
 
 
-_COLUMNS = {
-    "example_id": "string", "image_id": "string", "cluster": "string", "variant": "string", "question": "string",
-    "choices": "list",
-    "image": "string", "take": "int", "key": "string", "keeps": "string", "notes": "string", "answer": "string",
-    "confidence": "real", "score": "real", "target": "string", "answer_type": "string",
-    "question_type": "string", "raw": "string", "unread": "bool", "contrast": "string",
+COLUMNS = {
+    "trial": "long", "place": "int", "role": "string", "example_id": "string", "image_id": "string",
+    "cluster": "string", "variant": "string", "level": "real", "question": "string", "choices": "list",
+    "image": "string", "take": "int", "key": "string", "keeps": "string", "notes": "string", "reply": "string",
+    "answer": "string", "unread": "bool", "confidence": "real", "score": "real", "clean_score": "real",
+    "flip": "string", "target": "string", "answer_type": "string", "question_type": "string", "contrast": "string",
 }  # fmt: skip

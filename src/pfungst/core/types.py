@@ -368,6 +368,11 @@ def notes_of(player: object) -> tuple[str, ...]:
     return (*notes, str(player.usage)) if isinstance(player, MeteredPlayer) else notes
 
 
+ROLES = ("clean", "keeps", "removes", "changes", "control")
+"""What a variant is for: the question as it stands; a disturbance that keeps the right answer; one that removes what
+the answer depends on; one that changes the right answer; the question as it stands once more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Variant:
     """One way of asking an example."""
@@ -381,6 +386,10 @@ class Variant:
     """The right answer to this variant, where it is another one than the example's, on purpose (a contrast)."""
     read: Matcher | None = None
     """Reads the reply to this variant in place of the exam's matcher, where the exam has one."""
+    role: str = ""
+    """One of `ROLES`; empty: `clean` for the first of a trial, the probe's role for the others."""
+    level: float | None = None
+    """How strong the disturbance is, in the probe's own measure, where it has one."""
 
     def asked(self, example: Example) -> Example:
         """The example as this variant asks it: with its choices and its right answer."""
@@ -398,8 +407,7 @@ class Trial:
     example_id: str
     variants: tuple[Variant, ...]
     keeps: str
-    """The label-preservation contract: what stays the same over the variants, and why, in words. `check_probe` holds
-    the probe to it, unless it begins with `nothing`: the evidence is taken away on purpose."""
+    """The label-preservation contract: what stays the same over the variants, and why, in words."""
     notes: Mapping[str, Any] = field(default_factory=dict)
     """What the probe must remember to read the answers (JSON-able), such as the scores of a ranking."""
 
@@ -512,6 +520,8 @@ class Findings:
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
     failures: tuple[Failure, ...] = ()
+    role: str = ""
+    """What the probe does with the right answer, one of `ROLES`; the exam writes it."""
 
 
 Score = Callable[[Example, Answer], float]
@@ -620,7 +630,8 @@ class Dataset(Sequence[Example]):
 class Probe(Protocol):
     """A disturbance: makes the variants of every example, and reads the answers.
 
-    A probe may also be a `DataCheckingProbe`, a `WordingsProbe`, a `PreparingProbe` or a `SearchingProbe`.
+    Its attribute `role`, one of `ROLES`, says what its disturbance does; without one it keeps the right answer. A probe
+    may also be a `DataCheckingProbe`, a `WordingsProbe`, a `PreparingProbe` or a `SearchingProbe`.
     """
 
     @property
@@ -631,6 +642,10 @@ class Probe(Protocol):
         ...
 
     def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings: ...
+
+
+def role_of(probe: object) -> str:
+    return str(getattr(probe, "role", "keeps"))
 
 
 @runtime_checkable

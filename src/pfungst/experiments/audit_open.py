@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pfungst.core import Answer, Example, Image
+from pfungst.core.flips import normalise
 from pfungst.core.stats import Interval, bootstrap
 from pfungst.core.types import Progress, no_progress
 from pfungst.experiments.base import in_percent
-from pfungst.scores.exact import normalise
 from pfungst.scores.metrics import get_metric
 
 Judge = Callable[[Example, Answer], float]

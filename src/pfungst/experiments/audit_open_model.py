@@ -19,6 +19,7 @@ import torch
 from torch import nn
 
 from pfungst.core import Example
+from pfungst.core.flips import normalise
 from pfungst.core.types import Progress, no_progress
 from pfungst.experiments.audit_open import Judge, known_answers, worth
 from pfungst.experiments.audit_scorers import Longs, hold_out
@@ -26,7 +27,6 @@ from pfungst.models import Batch, Model, Sizes
 from pfungst.models.batch import PAD, Output
 from pfungst.models.layers import mean_words
 from pfungst.models.vocabulary import split_words
-from pfungst.scores.exact import normalise
 from pfungst.training import FitConfig, fit
 from pfungst.training.evaluation import answers as given_answers
 

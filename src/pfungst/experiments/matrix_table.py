@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pfungst.core import DataError, Figure, Series, Table
-from pfungst.core.parquet import READING
+from pfungst.core import DataError, Figure, Run, Series, Table
 from pfungst.experiments.base import ENDS, Experiment, in_percent
 from pfungst.experiments.cycle_table import by_seed, interval
 from pfungst.experiments.matrix import AGAINST, BEFORE, NONE, WAYS, MatrixConfig, run
@@ -66,17 +65,15 @@ MEASURES = {
 """Accuracies, each of the questions of one probe."""
 
 
-def measured(name: str, trials: Path) -> dict[str, Any] | None:
-    """Ids, images and scores of one measure, from the trials of a run; None where its probe did not run."""
-    import pyarrow.parquet as pq
-
-    measure = MEASURES[name]
-    path = trials / f"{measure.probe}.parquet"
-    if not path.exists():
+def measured(name: str, folder: Path) -> dict[str, Any] | None:
+    """Ids, images and scores of one measure, from a run; None where its probe did not run."""
+    measure, read = MEASURES[name], Run(folder)
+    if measure.probe not in read.probes:
         return None
-    table = pq.read_table(path, columns=["example_id", "image_id", "variant", "score"], **READING)
     groups: dict[str, list[Row]] = {}
-    for row in table.to_pylist():
+    columns = ("example_id", "image_id", "variant", "score")
+    for row in read.table(measure.probe, columns).to_pylist():
+        row["score"] = math.nan if row["score"] is None else row["score"]
         groups.setdefault(row["example_id"], []).append(row)
     scores = {key: measure.read(rows) for key, rows in groups.items()}
     known = [key for key, score in scores.items() if not math.isnan(score)]

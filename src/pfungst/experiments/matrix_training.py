@@ -251,7 +251,6 @@ def examine(player: ZooPlayer, test: Dataset, config: MatrixConfig, place: Path)
         Exam(player, few, [get_probe("picture:severities=3")], metric, place / "picture", config.seed).run()
     found = {}
     for measure in MEASURES:
-        trials = (place / "picture" if measure == "picture" else place) / "trials"
-        if (scores := measured(measure, trials)) is not None:
+        if (scores := measured(measure, place / "picture" if measure == "picture" else place)) is not None:
             found[measure] = scores
     return found

@@ -51,6 +51,7 @@ class Blind:
     """
 
     name: str = "blind"
+    role = "removes"
 
     def check_data(self, data: Dataset) -> None:
         """Whether there are images to take away."""

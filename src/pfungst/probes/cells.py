@@ -11,6 +11,7 @@ from itertools import combinations
 from typing import Generic, TypeVar
 
 from pfungst.core import AnsweredTrial, Failure, Figure, Finding
+from pfungst.core.flips import alike
 from pfungst.core.types import POINTS
 from pfungst.probes import measure
 
@@ -93,7 +94,7 @@ class Sheet(Generic[Level]):
 def cells_of(trial: AnsweredTrial) -> list[tuple[str, Cell]]:
     """The variants of a trial but the clean one, by name."""
     rows = zip(trial.trial.variants[1:], trial.answers[1:], trial.scores[1:], strict=True)
-    return [(one.name, (score, 1.0 - measure.alike(trial.answers[0], answer))) for one, answer, score in rows]
+    return [(one.name, (score, 1.0 - alike(trial.answers[0], answer))) for one, answer, score in rows]
 
 
 def mean_cell(cells: Iterable[Cell]) -> Cell:
@@ -142,7 +143,7 @@ def bars(title: str, drops: Sequence[Finding]) -> Figure:
 
 def agreement(trial: AnsweredTrial) -> float:
     """Share of the pairs of variants with the same answer, of those that can be compared."""
-    return mean_known(measure.alike(a, b) for a, b in combinations(trial.answers, 2))
+    return mean_known(alike(a, b) for a, b in combinations(trial.answers, 2))
 
 
 def known_right(scores: Sequence[float], rule: Callable[[Iterable[bool]], bool]) -> float:

@@ -8,12 +8,10 @@ from collections.abc import Mapping, Sequence
 
 from pfungst.core import Answer, AnsweredTrial, Asker, Dataset, Example, Findings, Probe, ProbeError, Query
 from pfungst.core.files import jsonable
-from pfungst.core.types import SearchingProbe, Trial, Variant, asked_by
+from pfungst.core.types import ROLES, SearchingProbe, Trial, Variant, asked_by, role_of
 from pfungst.probes.blind import one_colour
 from pfungst.scores import same_answer
 
-KEEPS_NOTHING = "nothing"
-"""A trial whose `keeps` begins with this word takes the evidence away on purpose: its answer need not stay."""
 SHOWN = 5
 """Sentences of one kind that are told; a broken contract is broken many times."""
 
@@ -30,6 +28,8 @@ def check_probe(probe: Probe, data: Dataset | None = None) -> list[str]:
     missing = [method for method in ("trials", "findings") if not callable(getattr(probe, method, None))]
     if missing:
         return [*problems, f"The probe lacks the methods {', '.join(missing)}."]
+    if role_of(probe) not in ROLES[1:]:
+        return [*problems, f"The probe's role is {role_of(probe)!r}; a probe is one of: {', '.join(ROLES[1:])}."]
     refused: list[str] = []
     samples = [data] if data is not None else [_squares(), _world()]
     for sample in samples:
@@ -50,7 +50,7 @@ def _check_on(probe: Probe, data: Dataset) -> list[str]:
     if _keys(trials) != _keys(_trials(probe, data)):
         problems.append("The probe made different trials for the same data and seed: draw every choice from the seed.")
     examples = {example.id: example for example in data}
-    problems += _check_trials(trials, examples)
+    problems += _check_trials(trials, examples, role_of(probe))
     return problems or _check_findings(probe, trials, examples)
 
 
@@ -67,8 +67,9 @@ def _keys(trials: Sequence[Trial]) -> list[tuple[str, str]]:
 # --- trials -----------------------------------------------------------------------------------------------------------
 
 
-def _check_trials(trials: Sequence[Trial], examples: Mapping[str, Example]) -> list[str]:
+def _check_trials(trials: Sequence[Trial], examples: Mapping[str, Example], role: str) -> list[str]:
     problems = []
+    known: set[tuple[str, ...]] = set()
     for trial in trials:
         names = [variant.name for variant in trial.variants]
         if len(names) < 2:
@@ -84,27 +85,46 @@ def _check_trials(trials: Sequence[Trial], examples: Mapping[str, Example]) -> l
             problems.append(
                 f"The variants of {trial.example_id} are one and the same query: count up `take` to repeat."
             )
+        problems += _wrong_roles(trial)
+        asked = (trial.example_id, *keys)
+        if asked in known:
+            problems.append(f"Two trials of {trial.example_id} ask the very same: every answer would count twice.")
+        known.add(asked)
         unknown = {trial.example_id, *(v.example_id or trial.example_id for v in trial.variants)} - set(examples)
         if unknown:
             problems.append(f"A trial names the example {min(unknown)!r}, which is not in the data.")
     if problems:
         return problems
-    broken = [sentence for trial in trials for sentence in broken_contracts(trial, examples)]
+    broken = [sentence for trial in trials for sentence in broken_contracts(trial, examples, role)]
     return broken[:SHOWN] + [f"... and {len(broken) - SHOWN} more of this kind."] * (len(broken) > SHOWN)
 
 
-def broken_contracts(trial: Trial, examples: Mapping[str, Example]) -> list[str]:
+def _wrong_roles(trial: Trial) -> list[str]:
+    roles = [variant.role for variant in trial.variants]
+    told = [
+        f"a variant has the role {role!r}; roles are: {', '.join(ROLES)}" for role in roles if role not in ("", *ROLES)
+    ]
+    if any(role not in ("", "clean") for role in roles[:1]) or "clean" in roles[1:]:
+        told.append("the first variant, and no other, is the clean one")
+    return [f"In the trial of {trial.example_id}, {sentence}." for sentence in told]
+
+
+def broken_contracts(trial: Trial, examples: Mapping[str, Example], role: str = "keeps") -> list[str]:
     """The variants whose right answer is not that of the example, or not the one they name themselves, wherever the
     right answer can be known.
+
+    role: of the probe. Variants that remove what the answer depends on are held to nothing.
 
     It can where a variant offers choices, asks another example, or shows a scene and the example has a program. A trial
     whose variants name their right answers is a contrast: these may not be all the same.
     """
     example = examples[trial.example_id]
-    if example.target is None or trial.keeps.strip().lower().startswith(KEEPS_NOTHING):
+    if example.target is None:
         return []
     told = []
-    for variant in trial.variants:
+    for place, variant in enumerate(trial.variants):
+        if (variant.role or (role if place else "clean")) == "removes":
+            continue
         where = f"The variant {variant.name!r} of {trial.example_id}"
         asked = examples[variant.example_id or trial.example_id]
         right = example.target if variant.target is None else variant.target

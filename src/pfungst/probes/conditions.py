@@ -15,6 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from pfungst.core import AnsweredTrial, Dataset, Example, Figure, Finding, Findings, ProbeError, Table, Trial, Variant
+from pfungst.core.flips import alike
 from pfungst.core.stats import Floats, Labels
 from pfungst.logs.records import condition_of
 from pfungst.probes import measure
@@ -62,7 +63,12 @@ class Conditions:
             yield Trial(
                 clean.id,
                 tuple(
-                    Variant(name, replace(measure.clean_query(example), take=take), example.id)
+                    Variant(
+                        name,
+                        replace(measure.clean_query(example), take=take),
+                        example.id,
+                        role="control" if take and condition_of(name) in (*self.again, names[0]) else "",
+                    )
                     for take, (name, example) in enumerate(answered)
                 ),
                 KEEPS if same else DIFFERS,
@@ -206,7 +212,7 @@ def _changed(trials: Sequence[AnsweredTrial], variants: Sequence[str], condition
     shares = []
     for trial in trials:
         answers = {variant.name: answer for variant, answer in zip(trial.trial.variants, trial.answers, strict=True)}
-        shares.append([1 - measure.alike(answers[first], answers[name]) if name in answers else math.nan
+        shares.append([1 - alike(answers[first], answers[name]) if name in answers else math.nan
                        for name in others])  # fmt: skip
     changed = _mean(np.array(shares, np.float64).reshape(len(trials), len(others)).T)
     return measure.mean("answers changed", changed, measure.clusters(trials), seed, condition)

@@ -20,6 +20,7 @@ class Control:
     """Ask everything twice, unchanged."""
 
     name: str = "control"
+    role = "control"
 
     def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
         for example in data:

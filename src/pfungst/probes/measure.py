@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pfungst.core import Answer, AnsweredTrial, Example, Failure, Finding, NamedImage, Query, Series
+from pfungst.core import AnsweredTrial, Example, Failure, Finding, NamedImage, Query, Series
 from pfungst.core.answered import AnsweredTrials
-from pfungst.core.stats import Flips, Floats, Interval, Labels, bootstrap, compare_paired, count_flips, holm
+from pfungst.core.flips import Flips, alike, count_flips
+from pfungst.core.stats import Floats, Interval, Labels, bootstrap, compare_paired, holm
 from pfungst.core.types import POINTS
-from pfungst.scores import same_answer
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
@@ -60,7 +60,7 @@ def clusters(trials: Sequence[AnsweredTrial]) -> Labels:
 def same(trials: Sequence[AnsweredTrial], clean: str, disturbed: str) -> Floats:
     """Whether both variants got the same answer, by `alike`."""
     if isinstance(trials, AnsweredTrials):
-        return trials.alike(clean, disturbed, same_answer)
+        return trials.alike(clean, disturbed)
     return np.array([alike(trial.of(clean)[0], trial.of(disturbed)[0]) for trial in trials], np.float64)
 
 
@@ -129,23 +129,10 @@ def drop(trials: Sequence[AnsweredTrial], clean: str, disturbed: str, seed: int)
     return difference("drop", scores(some, clean), scores(some, disturbed), clusters(some), seed, disturbed)
 
 
-def alike(first: Answer, second: Answer) -> float:
-    """1 where two answers say the same, 0 where they do not, NaN where neither reply could be read.
-
-    From an answer to a reply that cannot be read is a change. Whether two unread replies say the same nobody knows:
-    such a pair is left out of every count of changes and flips.
-    """
-    if first.unread and second.unread:
-        return math.nan
-    return float(not (first.unread or second.unread) and same_answer(first.text, second.text))
-
-
 def flips(trials: Sequence[AnsweredTrial], clean: str, disturbed: str) -> Flips:
     """What became of the answers; pairs of two unread replies are left out."""
     some = having(trials, disturbed)
-    kept = same(some, clean, disturbed)
-    known = ~np.isnan(kept)
-    return count_flips(scores(some, clean)[known], scores(some, disturbed)[known], kept[known] > 0)
+    return count_flips(scores(some, clean), scores(some, disturbed), same(some, clean, disturbed))
 
 
 def changed(trials: Sequence[AnsweredTrial], clean: str, disturbed: str, seed: int) -> Finding:

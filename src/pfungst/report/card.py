@@ -10,13 +10,8 @@ from pfungst.core.types import FRACTIONS, POINTS
 CARD_COLUMNS = ("probe", "clean", "disturbed", "drop", "p", "n", "verdict")
 STABLE = 0.05
 """A player counts as stable under a probe if its accuracy falls by no more than this."""
-BLIND = 0.75
-"""... and as blind if it says the same about two images with different right answers at least so often, by the lower
-95% bound (the same number as in `pfungst.probes.contrast`)."""
 FEW = 10
 """Images behind an interval by bootstrap; those over fewer are too narrow."""
-_OTHERS = frozenset({"control", "blind", "contrast"})
-"""Probes whose drop is no measure of stability."""
 
 
 def number(value: float | None, unit: str = "%") -> str:
@@ -67,6 +62,8 @@ def blindness(findings: Sequence[Mapping[str, Any]]) -> str:
 
     findings: the list in findings.json.
     """
+    from pfungst.probes.contrast.results import BLIND
+
     rows = {(one["probe"], row["name"], row.get("condition", "")): row for one in findings for row in one["rows"]}
     same = rows.get(("contrast", "same answer", "another image"))
     if same is not None and or_nan(same.get("at_least")) >= BLIND:
@@ -100,7 +97,7 @@ def narrow(shown: Sequence[Mapping[str, Any]]) -> str:
 def told(one: Mapping[str, Any], blind: str) -> str:
     """The verdict of a probe; where the player is stable under it because it is blind, that too."""
     drop = one["drop"] or {}
-    stable = one["probe"] not in _OTHERS and or_nan(drop.get("value")) <= STABLE
+    stable = one["role"] == "keeps" and or_nan(drop.get("value")) <= STABLE
     return f"{one['verdict']} {blind}" if blind and stable else str(one["verdict"])
 
 
@@ -111,7 +108,7 @@ def or_nan(value: Any) -> float:
 
 def card_rows(findings: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     """Rows under CARD_COLUMNS, from the list in findings.json. The control comes first: drops are read against it."""
-    ordered = sorted(findings, key=lambda one: one["probe"] != "control")
+    ordered = sorted(findings, key=lambda one: one["role"] != "control")
     blind = blindness(findings)
     return [
         (

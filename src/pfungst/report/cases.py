@@ -5,22 +5,18 @@ A case is a trial, the variants of one example with their answers, named after w
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pfungst.core import read_config
-from pfungst.core.exam import labelled
-from pfungst.core.files import jsonable, reading
-from pfungst.core.parquet import READING
-from pfungst.report.answers import missing_columns, removing_probes
-from pfungst.report.findings import read_findings
-from pfungst.report.kinds import KINDS, WRONG, kind_of
+from pfungst.core import Findings, Run
+from pfungst.core.files import jsonable
+from pfungst.core.flips import CHANGED, FLIPS, KEPT_WITHOUT, STILL_WRONG
 
+KINDS = FLIPS[: FLIPS.index(STILL_WRONG) + 1]
+"""What can be worth a look; the rest of FLIPS stayed as it should."""
 PER_KIND = 24
 """Cases of one kind and probe in a report."""
 MOST_TEXT = 1_200_000
@@ -63,7 +59,7 @@ class Case:
     def size(self) -> int:
         """Characters it will take, about."""
         return sum(
-            sum(min(MOST_WORDS, len(row[name] or "")) for name in ("question", "raw", "answer"))
+            sum(min(MOST_WORDS, len(row[name] or "")) for name in ("question", "reply", "answer"))
             + sum(map(len, row["choices"] or ()))
             for row in self.rows
         )
@@ -86,50 +82,31 @@ class Sample:
         return len(self.cases) == self.total
 
 
-def sample_of(run: Path) -> Sample:
-    """The cases that the report of a run will show."""
-    findings = read_findings(run)
-    removing = removing_probes(run, [one["probe"] for one in findings])
-    return sample_cases(run, findings, removing, seed=read_config(run)["seed"])
-
-
-def sample_cases(
-    run: Path,
-    findings: Sequence[Mapping[str, Any]],
-    removing: frozenset[str] = frozenset(),
-    label: str = "",
-    seed: int = 0,
-    per_kind: int = PER_KIND,
-) -> Sample:
+def sample_of(run: Run, per_kind: int = PER_KIND) -> Sample:
     """The cases of a run: of each probe and kind all, or `per_kind` of them.
 
-    What the probe itself points at comes first, the rest is drawn at random from the seed. removing: probes that take
-    the evidence away; there it is suspicious to stay right. Answers that are wrong and unchanged are the same in all
-    probes: they are taken from the control, or from the probe that asked about most.
+    A trial is a case once, of the first of KINDS that became of its answer. What the probe itself points at comes
+    first, the rest is drawn at random from the seed. Answers that are wrong and stay so are the same in all probes:
+    they are taken from the control, or from the probe that asked about most.
     """
-    folder = labelled(run / "trials", label)
-    light = {one["probe"]: _Light.read(folder / f"{one['probe']}.parquet") for one in findings}
-    base = "control" if "control" in light else max(light, key=lambda name: len(light[name].starts), default="")
-    rng = np.random.default_rng(seed)
+    findings = {one.probe: one for one in run.findings}
+    told = {name: _Told.of(run, one) for name, one in findings.items()}
+    controls = [name for name, one in findings.items() if one.role == "control"]
+    base = max(controls or told, key=lambda name: told[name].trials, default="")
+    rng = np.random.default_rng(run.config["seed"])
     counts: dict[tuple[str, str], tuple[int, int]] = {}
-    chosen: list[tuple[str, str, str, int]] = []
-    for one in findings:
-        probe = one["probe"]
-        named = {(failure["example_id"], failure["variant"]) for failure in one["failures"]}
-        kinds: dict[str, list[tuple[int, str, bool]]] = {}
-        for at, kind, variant in light[probe].kinds(probe in removing):
-            if kind != WRONG or probe == base:
-                first = (light[probe].ids[light[probe].starts[at]], variant) in named
-                kinds.setdefault(kind, []).append((at, variant, first))
-        for kind in sorted(kinds, key=KINDS.index):
-            found = kinds[kind]
+    chosen: list[tuple[str, str, int, str]] = []
+    for probe, one in told.items():
+        for kind in KINDS:
+            found = list(one.kinds.get(kind, {}).items())
+            if not found or (kind == STILL_WRONG and probe != base):
+                continue
             order = rng.permutation(len(found))
-            picked = sorted(order[:], key=lambda i, found=found: not found[i][2])[:per_kind]  # type: ignore[misc]
-            chosen += [(probe, kind, found[i][1], found[i][0]) for i in sorted(picked)]
+            picked = sorted(order[:], key=lambda at, found=found: not found[at][1][1])[:per_kind]  # type: ignore[misc]
+            chosen += [(probe, kind, found[at][0], found[at][1][0]) for at in sorted(picked)]
             counts[probe, kind] = (len(picked), len(found))
-    cases = list(_read(folder, light, chosen))
     kept, spent = [], 0
-    for case in sorted(cases, key=lambda case: KINDS.index(case.kind)):
+    for case in sorted(_read(run, chosen), key=lambda case: KINDS.index(case.kind)):
         spent += case.size
         if spent > MOST_TEXT:
             shown, total = counts[case.probe, case.kind]
@@ -140,66 +117,48 @@ def sample_cases(
 
 
 @dataclass(frozen=True)
-class _Light:
-    """The columns of a trials file that say what became of the answers."""
+class _Told:
+    """What became of the answers of a probe."""
 
-    ids: Sequence[str]
-    variants: Sequence[str]
-    answers: Sequence[str]
-    scores: np.ndarray[Any, np.dtype[np.float64]]
-    starts: np.ndarray[Any, np.dtype[np.int64]]
-    """The first row of each trial."""
+    trials: int
+    kinds: Mapping[str, Mapping[int, tuple[str, bool]]]
+    """Kind -> trial -> the variant that shows it, and whether the probe points at it."""
 
     @classmethod
-    def read(cls, path: Path) -> _Light:
-        import pyarrow.parquet as pq
-
-        if not path.exists():
-            return cls([], [], [], np.zeros(0), np.zeros(0, np.int64))
-        with reading(path, f"Run `pfungst rescore {path.parent.parent}`."):
-            missing_columns(path, pq.ParquetFile(path).schema_arrow.names)
-            table = pq.read_table(path, columns=["example_id", "variant", "answer", "score"], **READING)
-            ids, variants, answers, scores = (table.column(name).to_pylist() for name in table.column_names)
-        # A trial begins with its clean variant.
-        starts = [
-            at for at in range(len(ids)) if at == 0 or ids[at] != ids[at - 1] or variants[at] == variants[0]
-        ]  # fmt: skip
-        values = np.array([math.nan if score is None else score for score in scores], np.float64)
-        return cls(ids, variants, answers, values, np.array(starts, np.int64))
-
-    def span(self, at: int) -> tuple[int, int]:
-        """The rows of a trial."""
-        return int(self.starts[at]), int(self.starts[at + 1]) if at + 1 < len(self.starts) else len(self.ids)
-
-    def kinds(self, removes: bool) -> Iterator[tuple[int, str, str]]:
-        """Trial, kind and variant of every trial worth a look."""
-        for at in range(len(self.starts)):
-            start, end = self.span(at)
-            found = kind_of(self.scores[start:end].tolist(), self.answers[start:end], removes)
-            if found is not None:
-                kind, place = found
-                yield at, kind, self.variants[start + place]
+    def of(cls, run: Run, finding: Findings) -> _Told:
+        named = {(one.example_id, one.variant) for one in finding.failures}
+        columns = ("trial", "place", "role", "flip", "example_id", "variant", "score")
+        rows = zip(*(column.to_pylist() for column in run.table(finding.probe, columns).columns), strict=True)
+        best: dict[int, tuple[int, str, bool]] = {}
+        trials, alone = 0, -1
+        for trial, place, role, flip, example_id, variant, score in rows:
+            if not place:
+                trials += 1
+                if score is not None and score <= 0:  # asked once, and wrong
+                    best[trial], alone = (KINDS.index(STILL_WRONG), variant, False), trial
+                continue
+            if alone == trial:
+                del best[trial]
+                alone = -1
+            if flip not in KINDS or (role == "removes" and flip not in (KEPT_WITHOUT, CHANGED)):
+                continue
+            found = (KINDS.index(flip), variant, (example_id, variant) in named)
+            before = best.get(trial)
+            # The worst that became of it, and of equals the one that the probe points at.
+            if before is None or (found[0], not found[2]) < (before[0], not before[2]):
+                best[trial] = found
+        kinds: dict[str, dict[int, tuple[str, bool]]] = {}
+        for trial, (kind, variant, points) in best.items():
+            kinds.setdefault(KINDS[kind], {})[trial] = (variant, points)
+        return cls(trials, kinds)
 
 
-def _read(folder: Path, light: Mapping[str, _Light], chosen: Sequence[tuple[str, str, str, int]]) -> Iterator[Case]:
-    """The chosen trials with all their columns. A file is read once, batch by batch."""
-    import pyarrow.parquet as pq
-
+def _read(run: Run, chosen: Sequence[tuple[str, str, int, str]]) -> Iterator[Case]:
+    """The chosen trials with all their columns."""
     for probe in dict.fromkeys(name for name, *_ in chosen):
-        mine = {at: (kind, variant) for name, kind, variant, at in chosen if name == probe}
-        spans = {at: light[probe].span(at) for at in mine}
-        wanted = np.concatenate([np.arange(start, end) for start, end in spans.values()])
-        wanted.sort()
-        rows: dict[int, dict[str, Any]] = {}
-        done = 0
-        file = folder / f"{probe}.parquet"
-        with reading(file, f"Run `pfungst rescore {folder.parent}`."):
-            for batch in pq.ParquetFile(file, **READING).iter_batches():
-                inside = wanted[(wanted >= done) & (wanted < done + len(batch))]
-                rows.update(zip(inside.tolist(), map(jsonable, batch.take(inside - done).to_pylist()), strict=True))
-                done += len(batch)
-        for at, (kind, variant) in mine.items():
-            start, end = spans[at]
-            trial = [rows[row] for row in range(start, end)]
-            shown = trial[:MOST_VARIANTS] + [row for row in trial[MOST_VARIANTS:] if row["variant"] == variant]
+        mine = {trial: (kind, variant) for name, kind, trial, variant in chosen if name == probe}
+        for rows in run.trials([("trial", "in", list(mine))], probes=[probe]):
+            kind, variant = mine[rows[0]["trial"]]
+            told = [{name: value for name, value in jsonable(row).items() if name != "probe"} for row in rows]
+            shown = told[:MOST_VARIANTS] + [row for row in told[MOST_VARIANTS:] if row["variant"] == variant]
             yield Case(probe, kind, variant, tuple(shown))

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pfungst.core import PfungstError
-from pfungst.core.stats import Flips, Interval, bootstrap, compare_paired, count_flips, holm
+from pfungst.core import Answer, PfungstError
+from pfungst.core.flips import Flips, alike, count_flips
+from pfungst.core.stats import Interval, bootstrap, compare_paired, holm
 from pfungst.report.pairing import Compared, cluster, read_runs, shared_ids
-from pfungst.scores import same_answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +61,12 @@ def _compare_probe(probe: str, runs: Sequence[Compared], seed: int, skip: str) -
         ids = shared_ids(runs, probe, variant)
         if not ids or variant == skip:
             continue
-        if probe == "control" and all(_repeats(one, variant, ids) for one in (first, second)):
+        if runs[0].is_control(probe, variant) and all(_repeats(one, variant, ids) for one in (first, second)):
             continue
         a, b = [first[variant][key] for key in ids], [second[variant][key] for key in ids]
         clusters = [cluster(both) for both in zip(a, b, strict=True)]
         scores = ([row["score"] for row in a], [row["score"] for row in b])
-        texts = ([row["answer"] for row in a], [row["answer"] for row in b])
+        said = ([Answer(row["answer"], unread=row["unread"]) for row in some] for some in (a, b))
         paired = compare_paired(*scores, clusters, seed=seed)
         rows.append(
             Comparison(
@@ -77,7 +77,7 @@ def _compare_probe(probe: str, runs: Sequence[Compared], seed: int, skip: str) -
                 paired.difference,
                 paired.p,
                 f"{paired.how}, Holm",
-                count_flips(*scores, [same_answer(*said) for said in zip(*texts, strict=True)]),
+                count_flips(*scores, list(map(alike, *said))),
             )
         )
     return rows

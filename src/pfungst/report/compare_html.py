@@ -12,7 +12,8 @@ import numpy as np
 
 from pfungst.core import Dataset
 from pfungst.core.files import jsonable, write_atomic
-from pfungst.report.card import format_finding, format_p, join_words, narrow
+from pfungst.core.types import POINTS
+from pfungst.report.card import format_finding, format_p, join_words, narrow, number
 from pfungst.report.cases import MOST_WORDS
 from pfungst.report.harness import harness_pairs
 from pfungst.report.leaderboard import Column, Leaderboard
@@ -46,11 +47,12 @@ def write_comparison(board: Leaderboard, out: str | Path, data: Dataset | None =
     html = render(
         "compare.html",
         names=names,
-        data=board.runs[0].config["data"]["name"],
-        reading=board.runs[0].label or board.runs[0].config["data"]["metric"],
+        data=board.runs[0].run.config["data"]["name"],
+        reading=board.runs[0].run.label or board.runs[0].run.config["data"]["metric"],
         verdict=verdict(board),
         board=_board_block(board),
         columns=board.columns,
+        drop_text=drop_text,
         figure=_figure(board, names),
         ranks=[_rank_block(column, names) for column in board.columns] if several else [],
         pairs=[_pair_block(column, names) for column in board.columns],
@@ -81,7 +83,7 @@ def verdict(board: Leaderboard) -> str:
         first += f", not significantly ahead of {_few(tied)}."
     else:
         first += ", significantly ahead of every other." if len(level) < len(names) else "."
-    disturbed = [one for one in board.columns[1:] if not one.removes and one.probe != "control"]
+    disturbed = [one for one in board.columns[1:] if one.role == "keeps"]
     if not disturbed:
         return first
     leads = [one.name for one in disturbed if one.best != clean.best and not one.ties_with_best(clean.best)]
@@ -118,12 +120,33 @@ def _board_block(board: Leaderboard) -> TableBlock:
     columns, rows = board_rows(board)
     note = (
         "Accuracy with 95% intervals, on the questions that all runs have. Marked: the best of a column, and what is "
-        "not significantly worse (paired test, Holm over the pairs of a column). Below each accuracy: the drop from "
-        "the same run's clean score."
+        "not significantly worse (paired test, Holm over the pairs of a column). Below each accuracy: from the same "
+        "run's clean score on the very questions of that column, and the drop. " + control_note(board)
     )
     if sentence := too_few(board):
         note += f" {sentence}"
     return table_block("Leaderboard", columns, rows, "compare", note)
+
+
+def drop_text(column: Column, at: int) -> str:
+    """From which clean score on the same questions a run falls to which, and by how much; empty in the clean column."""
+    if not column.drops:
+        return ""
+    before, after, drop = (jsonable(some[at]) for some in (column.starts, column.scores, column.drops))
+    lost = format_finding({**drop, "unit": POINTS})
+    return f"{number(before['value'])} to {number(after['value'])}: {lost}"
+
+
+def control_note(board: Leaderboard) -> str:
+    """What the same questions cost when they are asked once more: every drop is read against it."""
+    told = [
+        f"{column.name}: {', '.join(f'{run.name} {drop_text(column, at)}' for at, run in enumerate(board.runs))} "
+        f"(n = {column.scores[0].n:,})"
+        for column in board.controls
+    ]
+    if not told:
+        return "No run asked the same question twice: how much of a drop is noise is unknown."
+    return f"The same questions once more, to read every drop against: {'; '.join(told)}."
 
 
 def _figure(board: Leaderboard, names: Sequence[str]) -> FigureBlock:
@@ -175,9 +198,9 @@ def draw_ranks(title: str, names: Sequence[str], ranks: Sequence[float], groups:
         parts.append(line(left, y, axis(ranks[at]), y, "grid"))
         parts.append(dot(axis(ranks[at]), y, 5, "f0", f"{names[at]}: mean rank {ranks[at]:.2f}"))
         parts.append(text(axis(ranks[at]) + 10, y + 4, f"{ranks[at]:.2f}", kind="value"))
-    for number, group in enumerate(groups):
+    for at, group in enumerate(groups):
         rows = [order.index(at) for at in group]
-        x = side + 12 * number + 10
+        x = side + 12 * at + 10
         parts.append(
             f'<line class="l1" stroke-linecap="round" x1="{x:.1f}" y1="{top + min(rows) * ROW + 6:.1f}" '
             f'x2="{x:.1f}" y2="{top + (max(rows) + 1) * ROW - 6:.1f}"/>'
@@ -225,8 +248,6 @@ def _cases(board: Leaderboard, seed: int) -> tuple[list[dict[str, Any]], int]:
     chosen: dict[tuple[str, str, str], tuple[Column, str]] = {}
     total = 0
     for column in board.columns:
-        if column.probe == "control" and column.name != "clean":
-            continue  # the same questions as in the clean column
         places = _places(board, column)
         total += len(places)
         for a, b in permutations(range(len(board.runs)), 2):
@@ -270,7 +291,7 @@ def _told(board: Leaderboard, column: Column, variant: str, key: str, right: str
                 "name": run.name,
                 "answer": row["answer"][:MOST_WORDS],
                 "score": None if math.isnan(row["score"]) else row["score"],
-                "unread": False,
+                "unread": row["unread"],
                 "asked": row["question"][:MOST_WORDS] if row["question"] != asked[0] else "",
             }
             for run, row in zip(board.runs, rows, strict=True)

@@ -20,6 +20,7 @@ import PIL.Image
 from markupsafe import Markup
 
 from pfungst.core import Dataset, Example, Image, PfungstError, Query, read_config
+from pfungst.core.flips import normalise
 from pfungst.core.registry import Registry
 from pfungst.core.types import PreparingProbe, SearchingProbe
 from pfungst.probes import PROBES
@@ -30,7 +31,6 @@ from pfungst.probes.rephrase.validated import NOTE
 from pfungst.report.cases import Case
 from pfungst.report.page import environment
 from pfungst.report.thumbnails import Thumbnail, Thumbnails
-from pfungst.scores.exact import normalise
 from pfungst.world import render
 from pfungst.world.renderers.plan import STILL, plan_view
 

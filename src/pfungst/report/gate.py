@@ -142,7 +142,7 @@ def find(source: Source, requirement: Requirement) -> Mapping[str, Any]:
         # Without a condition the headline drop is meant, and the control's accuracy is the player's.
         if not row["condition"] or (wanted == "drop" and "drop" in row["headline"]):
             return row
-        if found["probe"] == "control" and "clean" in row["headline"]:
+        if found["role"] == "control" and "clean" in row["headline"]:
             return row
     raise UsageError(f"{requirement.text!r} does not say which: {', '.join(row['id'] for row in named)}.")
 

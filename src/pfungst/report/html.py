@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pfungst.core import Answer, Dataset, read_config
+from pfungst.core import Answer, Dataset, Run
 from pfungst.core.exam import labelled
 from pfungst.core.files import write_atomic
-from pfungst.report.answers import removing_probes, stored
+from pfungst.core.run import stored
 from pfungst.report.card import CARD_COLUMNS, card_rows, number, too_few
-from pfungst.report.cases import MOST_WORDS, PER_KIND, Case, Sample, sample_cases
+from pfungst.report.cases import MOST_WORDS, PER_KIND, Case, Sample, sample_of
 from pfungst.report.drawings import Tools, draw_case
 from pfungst.report.findings import read_extras, read_findings, read_judge, read_kept
 from pfungst.report.inside import LOOKS, PROMPTS, draw_looks
@@ -35,10 +35,10 @@ def write_report(run: Path, data: Dataset | None = None, label: str = "") -> Pat
 
     label: of a second reading of the run, see `pfungst.rescore`; it is part of the file's name.
     """
-    config, findings = read_config(run), read_findings(run, label)
+    read, findings = Run.open(run, label), read_findings(run, label)
     per_kind = PER_KIND
     while True:
-        html = _page(run, config, findings, data, label, per_kind)
+        html = _page(read, findings, data, per_kind)
         if len(html) <= MOST_BYTES or per_kind == 1:
             break
         per_kind //= 2
@@ -47,17 +47,10 @@ def write_report(run: Path, data: Dataset | None = None, label: str = "") -> Pat
     return path
 
 
-def _page(
-    run: Path,
-    config: Mapping[str, Any],
-    findings: Sequence[Mapping[str, Any]],
-    data: Dataset | None,
-    label: str,
-    per_kind: int,
-) -> bytes:
+def _page(read: Run, findings: Sequence[Mapping[str, Any]], data: Dataset | None, per_kind: int) -> bytes:
     """The report with at most so many cases of one kind and probe."""
-    removing = removing_probes(run, [one["probe"] for one in findings], label)
-    sample = sample_cases(run, findings, removing, label, config["seed"], per_kind)
+    run, config, label = read.path, read.config, read.label
+    sample = sample_of(read, per_kind)
     tools = Tools(run, data=data)
     stem = slug(config["player"]["name"])[:40] or "player"
     judge = read_judge(run, label)
@@ -65,7 +58,7 @@ def _page(
     # An id in the page for each probe; names of third parties may hold anything.
     anchors = {one["probe"]: f"probe-{at}-{slug(one['probe'])}" for at, one in enumerate(told, 1)}
     again = [name for one in config["probes"] for name in one["settings"].get("again") or ()]
-    rows = summary_rows(findings, removing, again)
+    rows = summary_rows(findings, again)
     summary = None
     if rows:
         drawings = (draw_wide(rows), draw_narrow(rows))
@@ -125,7 +118,7 @@ def _card(findings: Sequence[Mapping[str, Any]], stem: str) -> Any:
         "Square brackets: 95% interval. Drop: clean minus disturbed on the same questions. Compare every drop with "
         "the control row, which disturbs nothing."
     )
-    if all(one["probe"] != "control" for one in findings):
+    if all(one["role"] != "control" for one in findings):
         note += " This exam ran without the control probe."
     if sentence := too_few(findings):
         note += f" {sentence}"
@@ -160,7 +153,7 @@ def _told(row: Mapping[str, Any], said: Answer, prompt: str) -> dict[str, Any]:
         facts.append(f"score {row['score']:.3g}")
     if row["confidence"] is not None:
         facts.append(f"confidence {number(row['confidence'])}")
-    if row["raw"] != row["answer"]:
+    if row["reply"] != row["answer"]:
         facts.append("not read" if row["unread"] else f"read as {row['answer']!r:.200}")
     if said.scores and row["choices"] and len(said.scores) == len(row["choices"]):
         pairs = zip(row["choices"], said.scores, strict=True)
@@ -171,14 +164,14 @@ def _told(row: Mapping[str, Any], said: Answer, prompt: str) -> dict[str, Any]:
         facts.append(f"{said.output_tokens} tokens")
     if said.seconds is not None:
         facts.append(f"{said.seconds:.2f} s")
-    raw = row["raw"] or ""
-    cut = max(len(row["question"]), len(raw), len(said.thinking)) > MOST_WORDS
+    reply = row["reply"]
+    cut = max(len(row["question"]), len(reply), len(said.thinking)) > MOST_WORDS
     return {
         "variant": row["variant"],
         "question": row["question"][:MOST_WORDS] or "(no question)",
         "choices": row["choices"] or [],
         "prompt": prompt if prompt != row["question"] else "",
-        "raw": raw[:MOST_WORDS] or "(nothing)",
+        "reply": reply[:MOST_WORDS] or "(nothing)",
         "thinking": said.thinking[:MOST_WORDS],
         "facts": facts,
         "cut": cut,

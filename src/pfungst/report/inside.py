@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from pfungst.core import Asker, Dataset, Image, Player, Query
+from pfungst.core import Asker, Dataset, Image, Player, Query, Run
 from pfungst.core.files import write_json
 from pfungst.core.images import as_rgb
 from pfungst.core.types import LookingPlayer, PromptedPlayer, reads_scenes
@@ -36,7 +36,7 @@ def add_looks(run: Path, player: object, data: Dataset) -> None:
     """Note where a player that can tell looks, for cases that its report will show. Others have no such file."""
     if not isinstance(player, LookingPlayer):
         return
-    sample = sample_of(run)
+    sample = sample_of(Run.open(run))
     tools = Tools(run, data=data)
     asked: dict[str, tuple[Mapping[str, Any], Query]] = {}
     for case in _in_turn(sample.cases)[:MOST_LOOKS]:
@@ -95,7 +95,7 @@ def add_prompts(run: Path, player: Player, data: Dataset) -> None:
     """Note what a player that can tell was sent, for cases that its report will show. Others have no such file."""
     if not isinstance(player, PromptedPlayer):
         return
-    cases = sample_of(run).cases
+    cases = sample_of(Run.open(run)).cases
     asker = Asker(player)
     wanted = {row["key"]: row for case in cases for row in (case.clean, case.disturbed)}
     found: dict[str, str] = {}

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from pfungst.core import PfungstError, Progress
 from pfungst.core.stats import Floats, Interval, bootstrap, compare_paired, holm
 from pfungst.core.types import no_progress
-from pfungst.report.answers import removing_probes
-from pfungst.report.findings import read_findings
+from pfungst.logs.records import condition_of
+from pfungst.report.card import join_words
 from pfungst.report.pairing import Compared, cluster, read_runs, shared_ids
 
 SIGNIFICANT = 0.05
@@ -45,12 +46,15 @@ class Column:
     probe: str
     variants: tuple[str, ...]
     """The variants whose mean score it is."""
-    removes: bool
-    """Whether the evidence is taken away: there a low score is as it should be."""
+    role: str
+    """What the disturbance does, one of `core.types.ROLES`. Where it removes what the answer depends on, a low score is
+    as it should be."""
     scores: tuple[Interval, ...]
     """Of each run."""
-    drops: tuple[Interval | None, ...]
-    """From the same run's clean score on the same examples; None in the clean column."""
+    starts: tuple[Interval, ...]
+    """The same run's clean score on the same examples; none in the clean column."""
+    drops: tuple[Interval, ...]
+    """From there to `scores`; none in the clean column."""
     pairs: tuple[Pair, ...]
     ranks: tuple[float, ...]
     """Mean rank over images, 1 for the best; equals share theirs."""
@@ -72,7 +76,7 @@ class Column:
 
     def marks(self, at: int) -> bool:
         """Whether a table marks this run; where the evidence is taken away a high score is no merit."""
-        return not self.removes and self.ties_with_best(at)
+        return self.role != "removes" and self.ties_with_best(at)
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,20 @@ class Leaderboard:
 
     runs: tuple[Compared, ...]
     columns: tuple[Column, ...]
+    controls: tuple[Column, ...] = ()
+    """The same questions once more: no condition of their own, but what every drop is read against."""
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What a column is made of."""
+
+    name: str
+    probe: str
+    role: str
+    clean: str
+    """The variant that a drop starts from; empty for the clean column."""
+    variants: tuple[str, ...]
 
 
 def leaderboard(
@@ -88,52 +106,53 @@ def leaderboard(
 ) -> Leaderboard:
     """Compare two runs or more over the probes and examples that all have. label: as in `compare`."""
     runs, shared = read_runs(paths, label)
-    removing = removing_probes(runs[0].path, shared, runs[0].label)
     wanted = _wanted(runs, shared)
     if not wanted:
         told = "; ".join(f"{run.path} has {', '.join(run.rows(shared[0]))}" for run in runs)
         raise PfungstError(f"The runs have no condition of the probe {shared[0]} in common: {told}.")
     order = _by_clean_score(runs, wanted[0])
     runs = [runs[at] for at in order]
-    columns = []
-    for done, (name, probe, clean, variants) in enumerate(wanted):
+    found = []
+    for done, one in enumerate(wanted):
         progress("comparing", done, len(wanted))
-        found = _column(runs, name, probe, clean, variants, probe in removing, seed)
-        if found is not None:
-            columns.append(found)
+        if (column := _column(runs, one, seed)) is not None:
+            found.append(column)
     progress("comparing", len(wanted), len(wanted))
+    columns = [one for one in found if one.role != "control"]
     if not columns:
         raise PfungstError("The runs have no example with a known right answer in common.")
-    return Leaderboard(tuple(runs), tuple(columns))
+    return Leaderboard(tuple(runs), tuple(columns), tuple(one for one in found if one.role == "control"))
 
 
-def _wanted(runs: Sequence[Compared], shared: Sequence[str]) -> list[tuple[str, str, str, tuple[str, ...]]]:
-    """Name, probe, clean variant and variants of each column.
-
-    A probe's column is what its headline is about: the variant its findings name, or the mean of all that are not
-    clean. Conditions that somebody else made are columns of their own.
-    """
-    findings = {one["probe"]: one for one in read_findings(runs[0].path, runs[0].label)}
-    base = "control" if "control" in shared else shared[0]
-    found: list[tuple[str, str, str, tuple[str, ...]]] = []
+def _wanted(runs: Sequence[Compared], shared: Sequence[str]) -> list[_Wanted]:
+    """A probe's column is what its headline is about: the variant its findings name, or the mean of all that are not
+    clean. Conditions that somebody else made are columns of their own, and so is what asks the same once more."""
+    findings = runs[0].findings
+    base = next((probe for probe in shared if probe in findings and findings[probe].role == "control"), shared[0])
+    found: list[_Wanted] = []
     for probe in shared:
         names = [name for name in runs[0].rows(probe) if all(name in run.rows(probe) for run in runs)]
-        if not names:
+        about = findings.get(probe)
+        if not names or about is None:
             continue
-        first = names[0]
+        first, *rest = names
         if probe == base:
-            found.insert(0, ("clean", probe, "", (first,)))
-        about = findings.get(probe, {})
-        clean = (about.get("clean") or {}).get("condition")
-        clean = clean if clean in names else first
-        headline = (about.get("disturbed") or {}).get("condition")
-        rest = tuple(name for name in names if name != first)
+            found.insert(0, _Wanted("clean", probe, "clean", "", (first,)))
+        clean = about.clean.condition if about.clean is not None and about.clean.condition in names else first
+        again = [name for name in rest if runs[0].is_control(probe, name)]
+        rest = [name for name in rest if name not in again]
         if probe == "conditions":
-            found += [(name, probe, first, (name,)) for name in rest]
-        elif headline in rest:
-            found.append((probe, probe, clean, (headline,)))
-        elif rest:
-            found.append((probe, probe, clean, rest))
+            for condition in dict.fromkeys(map(condition_of, names[1:])):
+                takes = tuple(name for name in names[1:] if condition_of(name) == condition)
+                role = "control" if takes[0] in again else about.role
+                found.append(_Wanted(condition, probe, role, first, takes))
+            continue
+        if again:
+            name = probe if about.role == "control" else f"{probe}, {join_words(again)}"
+            found.append(_Wanted(name, probe, "control", first, tuple(again)))
+        headline = about.disturbed.condition if about.disturbed is not None else ""
+        if rest:
+            found.append(_Wanted(probe, probe, about.role, clean, (headline,) if headline in rest else tuple(rest)))
     return found
 
 
@@ -152,37 +171,42 @@ def column_scores(runs: Sequence[Compared], probe: str, variants: Sequence[str])
     return list(ids), clusters, values
 
 
-def _by_clean_score(runs: Sequence[Compared], clean: tuple[str, str, str, tuple[str, ...]]) -> list[int]:
-    _, _, values = column_scores(runs, clean[1], clean[3])
+def _by_clean_score(runs: Sequence[Compared], clean: _Wanted) -> list[int]:
+    _, _, values = column_scores(runs, clean.probe, clean.variants)
     means = [float(np.nanmean(row)) if np.isfinite(row).any() else -1.0 for row in values]
     return sorted(range(len(runs)), key=lambda at: -means[at])
 
 
-def _column(
-    runs: Sequence[Compared], name: str, probe: str, clean: str, variants: tuple[str, ...], removes: bool, seed: int
-) -> Column | None:
-    ids, clusters, values = column_scores(runs, probe, variants)
-    known = np.flatnonzero(~np.isnan(values).any(axis=0)).tolist()
+def _column(runs: Sequence[Compared], wanted: _Wanted, seed: int) -> Column | None:
+    ids, clusters, values = column_scores(runs, wanted.probe, wanted.variants)
+    starts = np.array([_starts(run.rows(wanted.probe), wanted, ids) for run in runs]) if wanted.clean else values
+    known = np.flatnonzero(~(np.isnan(values) | np.isnan(starts)).any(axis=0)).tolist()
     if not known:
         return None
-    values, clusters, ids = values[:, known], [clusters[at] for at in known], [ids[at] for at in known]
+    values, starts, clusters = values[:, known], starts[:, known], [clusters[at] for at in known]
     pairs = []
     for first, second in combinations(range(len(runs)), 2):
         paired = compare_paired(values[first], values[second], clusters, seed=seed)
         pairs.append(Pair(first, second, paired.difference, paired.p, f"{paired.how}, Holm"))
     corrected = holm([pair.p for pair in pairs])
     pairs = [Pair(one.first, one.second, one.difference, p, one.test) for one, p in zip(pairs, corrected, strict=True)]
-    drops: list[Interval | None] = [None] * len(runs)
-    if clean:
-        for at, run in enumerate(runs):
-            before = run.rows(probe)[clean]
-            start = np.array([before[key]["score"] if key in before else math.nan for key in ids])
-            drops[at] = bootstrap(start - values[at], clusters, seed=seed, bounds=(-1.0, 1.0))
+    before, drops = [], []
+    if wanted.clean:
+        before = [bootstrap(row, clusters, seed=seed) for row in starts]
+        drops = [bootstrap(row, clusters, seed=seed, bounds=(-1.0, 1.0)) for row in starts - values]
     ranks, friedman = _ranks(values, clusters)
     return Column(
-        name, probe, variants, removes, tuple(bootstrap(row, clusters, seed=seed) for row in values), tuple(drops),
+        wanted.name, wanted.probe, wanted.variants, wanted.role,
+        tuple(bootstrap(row, clusters, seed=seed) for row in values), tuple(before), tuple(drops),
         tuple(pairs), ranks, friedman, groups_of(ranks, pairs),
     )  # fmt: skip
+
+
+def _starts(rows: Mapping[str, Mapping[str, Any]], wanted: _Wanted, ids: Sequence[str]) -> list[float]:
+    """What a drop starts from, for each of these examples: its clean variant, or the first of its trial."""
+    clean = rows[wanted.clean]
+    own = {key: row["clean_score"] for variant in wanted.variants for key, row in rows[variant].items()}
+    return [clean[key]["score"] if key in clean else own[key] for key in ids]
 
 
 def _ranks(values: Floats, clusters: Sequence[str]) -> tuple[tuple[float, ...], float]:

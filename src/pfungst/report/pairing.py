@@ -5,42 +5,66 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pfungst.core import PfungstError, read_config
+from pfungst.core import Findings, PfungstError, Run
 from pfungst.core.exam import labelled
 from pfungst.core.files import file_name
-from pfungst.core.parquet import READING
-from pfungst.report.answers import trials_file
-from pfungst.scores import same_answer
+from pfungst.core.flips import same_answer
 from pfungst.scores.matchers import MATCHERS
 
-COLUMNS = ("example_id", "image_id", "variant", "question", "answer", "score", "target")
+COLUMNS = (
+    "trial", "place", "role", "example_id", "image_id", "cluster", "variant", "question", "answer", "unread", "score",
+    "clean_score", "target",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Compared:
     """A run that is compared with others."""
 
-    path: Path
+    run: Run
     name: str
     """Of its player; with the folder's where several runs are of one player."""
-    config: Mapping[str, Any]
-    label: str = ""
-    """Of the reading that is compared, see `pfungst.rescore`; empty for the run's own."""
     _kept: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
+    def path(self) -> Path:
+        return self.run.path
+
+    @property
     def probes(self) -> list[str]:
-        return [one["name"] for one in self.config["probes"]]
+        return self.run.probes
+
+    @cached_property
+    def findings(self) -> Mapping[str, Findings]:
+        return {one.probe: one for one in self.run.findings}
 
     def rows(self, probe: str) -> dict[str, dict[str, Any]]:
-        """variant -> example id -> row, of a probe; an unknown score is NaN."""
+        """variant -> key -> row, of a probe; an unknown score is NaN. The key is the example's id, with a + more for
+        each further trial of the example."""
         if probe not in self._kept:
-            self._kept[probe] = _read(self.path, probe, self.label)
+            found: dict[str, dict[str, Any]] = {}
+            keys: dict[int, str] = {}
+            taken: set[str] = set()
+            for row in self.run.table(probe, COLUMNS).to_pylist():
+                if (key := keys.get(row["trial"])) is None:
+                    key = row["example_id"]
+                    while key in taken:
+                        key += " +"
+                    keys[row["trial"]] = key
+                    taken.add(key)
+                row.update({name: math.nan if row[name] is None else row[name] for name in ("score", "clean_score")})
+                found.setdefault(row["variant"], {})[key] = row
+            self._kept[probe] = found
         return self._kept[probe]
+
+    def is_control(self, probe: str, variant: str) -> bool:
+        """Whether a variant asks the question as it stands once more."""
+        return bool(next(iter(self.rows(probe)[variant].values()))["role"] == "control")
 
 
 def read_runs(paths: Sequence[str | Path], label: str = "") -> tuple[list[Compared], list[str]]:
@@ -56,16 +80,15 @@ def read_runs(paths: Sequence[str | Path], label: str = "") -> tuple[list[Compar
     for folder, count in Counter(folder.resolve() for folder in folders).items():
         if count > 1:
             raise PfungstError(f"{folder} is named {count} times: compare it with other runs.")
-    configs = [read_config(folder) for folder in folders]
-    names = [config["player"]["name"] for config in configs]
+    found = [Run.open(folder) for folder in folders]
+    names = [run.config["player"]["name"] for run in found]
     named = [
         name if names.count(name) == 1 else f"{name} ({folder.name})"
         for name, folder in zip(names, folders, strict=True)
     ]
     if len(set(named)) < len(named):
         named = [f"{name} ({folder})" for name, folder in zip(names, folders, strict=True)]
-    labels = [_label(folder, config, label) for folder, config in zip(folders, configs, strict=True)]
-    runs = [Compared(*one) for one in zip(folders, named, configs, labels, strict=True)]
+    runs = [Compared(_reading(run, label), name) for run, name in zip(found, named, strict=True)]
     first = runs[0]
     for other in runs[1:]:
         _check(first, other, label)
@@ -75,27 +98,30 @@ def read_runs(paths: Sequence[str | Path], label: str = "") -> tuple[list[Compar
     return runs, shared
 
 
-def _label(run: Path, config: Mapping[str, Any], label: str) -> str:
-    """The label of the reading that is wanted; empty where it is the run's own."""
-    if not label or labelled(run / "trials", label).is_dir():
-        return label
-    metric, matcher = (file_name(name) for name in (config["data"]["metric"], config.get("matcher") or ""))
+def _reading(run: Run, label: str) -> Run:
+    """The reading that is wanted, which may be the run's own."""
+    if not label:
+        return run
+    if labelled(run.path / "trials", label).is_dir():
+        return replace(run, label=label)
+    metric, matcher = (file_name(name) for name in (run.config["data"]["metric"], run.config.get("matcher") or ""))
     if label in (metric, matcher, f"{metric}-{matcher}"):
-        return ""
+        return run
     raise PfungstError(
-        f"{run} has no reading {label!r}. Make it: `pfungst rescore {run} --metric METRIC`, or --matcher MATCHER."
+        f"{run.path} has no reading {label!r}. Make it: `pfungst rescore {run.path} --metric METRIC`, or --matcher "
+        "MATCHER."
     )
 
 
 def _check(first: Compared, other: Compared, label: str) -> None:
-    ours, theirs = first.config["data"], other.config["data"]
+    ours, theirs = first.run.config["data"], other.run.config["data"]
     if ours["metric"] != theirs["metric"] and (not label or label in MATCHERS.names()):
         metric = ours["metric"]
         raise PfungstError(
             f"The runs were scored by different metrics ({metric}, {theirs['metric']}). Judge both by one: `pfungst "
             f"rescore {other.path} --metric {metric}`, then compare with --label {file_name(metric)}."
         )
-    imported = "logs" in first.config or "logs" in other.config
+    imported = "logs" in first.run.config or "logs" in other.run.config
     if ours["fingerprint"] != theirs["fingerprint"] and not imported:
         raise PfungstError(
             f"The runs are on different data sets ({_described(ours)}; {_described(theirs)}): only answers to the same "
@@ -105,7 +131,7 @@ def _check(first: Compared, other: Compared, label: str) -> None:
 
 def matchers_differ(runs: Sequence[Compared]) -> str:
     """That replies were read in different ways, in a sentence; empty where they were not, or need no reading."""
-    named = dict.fromkeys(run.config.get("matcher") or "" for run in runs if run.label not in MATCHERS.names())
+    named = dict.fromkeys(run.run.config.get("matcher") or "" for run in runs if run.run.label not in MATCHERS.names())
     names = [name for name in named if name]
     if len(names) < 2:
         return ""
@@ -134,22 +160,10 @@ def shared_ids(runs: Sequence[Compared], probe: str, variant: str) -> list[str]:
 
 
 def cluster(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The image of one example, by the first run that names it: not every log does. Without one the example itself."""
-    return str(next((row["image_id"] for row in rows if row["image_id"]), rows[0]["example_id"]))
+    """What one example belongs to, by the first run that names its image: not every log does."""
+    return str(next((row["cluster"] for row in rows if row["image_id"]), rows[0]["cluster"]))
 
 
 def _same(targets: Iterable[str | None]) -> bool:
     known = [target for target in targets if target is not None]
     return all(target == known[0] or same_answer(target, known[0]) for target in known[1:])
-
-
-def _read(run: Path, probe: str, label: str) -> dict[str, dict[str, Any]]:
-    import pyarrow.parquet as pq
-
-    found: dict[str, dict[str, Any]] = {}
-    with trials_file(run, probe, label) as path:
-        rows: Sequence[dict[str, Any]] = pq.read_table(path, columns=list(COLUMNS), **READING).to_pylist()
-        for row in rows:
-            row["score"] = math.nan if row["score"] is None else row["score"]
-            found.setdefault(row["variant"], {})[row["example_id"]] = row
-    return found

@@ -65,8 +65,7 @@ def profile(board: Leaderboard, *, margin: float = MARGIN, seed: int = 0) -> Pro
     """The profile of the runs of a leaderboard, over the conditions that should not lower a score."""
     if not 0 < margin < 1:
         raise UsageError(f"The margin must be between 0 and 1, such as 0.02 for 2 points, but is {margin:g}.")
-    # The control asks the clean questions again: it is no condition of its own.
-    columns = [one for one in board.columns if not one.removes and (one.name == "clean" or one.probe != "control")]
+    columns = [one for one in board.columns if one.role in ("clean", "keeps")]
     if not columns:
         raise PfungstError("The runs share no condition that keeps the answers: there is nothing to profile.")
     axes = []

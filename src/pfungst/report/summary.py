@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,9 +39,7 @@ class Row:
         return self.drop is not None and (self.drop["value"] or 0.0) > 0 and self.p < SIGNIFICANT
 
 
-def summary_rows(
-    findings: Sequence[Mapping[str, Any]], removing: Collection[str], again: Collection[str] = ()
-) -> list[Row]:
+def summary_rows(findings: Sequence[Mapping[str, Any]], again: Sequence[str] = ()) -> list[Row]:
     """The probes that measured something: the control first, those that take evidence away last.
 
     Conditions that somebody else made are rows of their own. again: those of them that repeat the clean one.
@@ -51,8 +49,8 @@ def summary_rows(
         if one["clean"] is None or one["clean"]["value"] is None:
             continue
         apart = _conditions(one, again) if one["probe"] == "conditions" else []
-        whole = Row(one["probe"], one["clean"], one["disturbed"], one["drop"], one["probe"] in removing,
-                    is_control=one["probe"] == "control")  # fmt: skip
+        whole = Row(one["probe"], one["clean"], one["disturbed"], one["drop"], one["role"] == "removes",
+                    is_control=one["role"] == "control")  # fmt: skip
         rows += apart or [whole]
     rows.sort(key=lambda row: (not row.is_control, row.removes))
     tested = [
@@ -64,7 +62,7 @@ def summary_rows(
     return rows
 
 
-def _conditions(one: Mapping[str, Any], again: Collection[str]) -> list[Row]:
+def _conditions(one: Mapping[str, Any], again: Sequence[str]) -> list[Row]:
     """A row for each condition whose accuracy and drop the findings have."""
     scores = {row["condition"]: row for row in one["rows"] if row["name"] == "accuracy"}
     drops = {row["condition"]: row for row in one["rows"] if row["name"] == "drop"}
@@ -116,7 +114,7 @@ def _foundation(rows: Sequence[Row], findings: Sequence[Mapping[str, Any]]) -> s
         row
         for one in findings
         for row in one["rows"]
-        if row["name"] == "answers changed" and (one["probe"] == "control" or row["condition"] in controls)
+        if row["name"] == "answers changed" and (one["role"] == "control" or row["condition"] in controls)
     ]
     if changed:
         parts.append(f"asked twice it changes {format_finding(changed[0])} of its answers")

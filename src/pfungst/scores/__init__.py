@@ -1,7 +1,8 @@
 """How answers are judged: VQA accuracy, exact match, WUPS, multiple choice, yes/no, consensus, R_score."""
 
+from pfungst.core.flips import same_answer
 from pfungst.scores.check import check_metric
-from pfungst.scores.exact import YesNo, choice_accuracy, exact_match, same_answer, yes_no
+from pfungst.scores.exact import YesNo, choice_accuracy, exact_match, yes_no
 from pfungst.scores.generation import generation_scores
 from pfungst.scores.metrics import METRICS, get_metric, wups_accuracy, yes_no_scores
 from pfungst.scores.robustness import Consensus, consensus, consensus_of, r_score

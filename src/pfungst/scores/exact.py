@@ -4,59 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import cast
 
 from pfungst.core import PfungstError
-from pfungst.scores.vqa_text import DIGITS
-
-_NUMBER_WORDS = {word: str(value) for value, word in enumerate(DIGITS)}
-_TRUTH_WORDS = {"true": "yes", "false": "no"}
-_SEPARATOR = re.compile(r",(?!\d)|(?<!\d),")
-_WHOLE = re.compile(r"[+-]?\d+\.0+")
-
-
-def normalise(answer: object) -> str:
-    """The form in which answers are compared exactly.
-
-    Case, surrounding and repeated blanks, underscores against blanks, and a full stop, question or exclamation mark at
-    the end make no difference. A whole answer that is a truth value is yes or no (`True`, "true", "yes"), one that is a
-    number from zero to ten in words is that number in digits, and 3, 3.0 and "3" are the same. Nothing else is
-    interpreted: articles and plurals count.
-    """
-    return _normalised(str(answer))
-
-
-@lru_cache(maxsize=1 << 15)
-def _normalised(answer: str) -> str:
-    text = " ".join(unicodedata.normalize("NFKC", answer).casefold().replace("_", " ").split())
-    text = text.rstrip(".?! ") or text
-    if _WHOLE.fullmatch(text):
-        text = text.partition(".")[0]
-    return _TRUTH_WORDS.get(text) or _NUMBER_WORDS.get(text) or text
-
-
-def same_answer(first: object, second: object) -> bool:
-    """Whether two answers say the same, the one meaning of these words in the whole package.
-
-    They do if they are equal after `normalise`: "Yes" and "yes." are the same answer. Lists, separated by commas as in
-    DAQUAR ("bottle, vase"), are compared as sets. Truth values and numbers may be given as such.
-    """
-    if normalise(first) == normalise(second):
-        return True
-    return _members(first) == _members(second)
+from pfungst.core.flips import normalise, same_answer
 
 
 def exact_match(prediction: object, truth: object) -> float:
     """1.0 if prediction and truth are the same answer, else 0.0: `exact_match("Yes.", True)` is 1.0."""
     return float(same_answer(prediction, truth))
-
-
-def _members(answer: object) -> frozenset[str]:
-    return frozenset(normalise(item) for item in _SEPARATOR.split(str(answer)))
 
 
 def choice_accuracy(

@@ -9,9 +9,10 @@ from functools import partial, wraps
 
 from pfungst.core import Answer, Example, PfungstError
 from pfungst.core.code import describe, load_code, names_code
+from pfungst.core.flips import normalise
 from pfungst.core.registry import Registry
 from pfungst.scores import text_overlap
-from pfungst.scores.exact import YesNo, choice_by_scores, exact_match, normalise, spoken, yes_no
+from pfungst.scores.exact import YesNo, choice_by_scores, exact_match, spoken, yes_no
 from pfungst.scores.vqa import Variant, vqa_accuracy
 
 Metric = Callable[[Example, Answer], float]

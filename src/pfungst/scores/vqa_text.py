@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from pfungst.core.flips import DIGITS
+
 PUNCTUATION = ';/[]"{}()=+\\_-><@`,?!'
 """Replaced one after the other, in this order."""
 
-DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 NUMBER_WORDS = {"none": "0"} | {word: str(value) for value, word in enumerate(DIGITS)}
 ARTICLES = frozenset(("a", "an", "the"))
 

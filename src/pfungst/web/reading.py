@@ -52,7 +52,7 @@ def batches(run: RunFolder, file: Path, first: int) -> Iterator[Any]:
             missing = [name for name in _NEEDED if name not in names]
             if missing:
                 raise PfungstError(f"{run.name}: the trials of {probe} lack the column {missing[0]}.")
-            more = ("target", "raw", "choices", "confidence", "unread")
+            more = ("target", "reply", "choices", "confidence", "unread")
             wanted = [name for name in (*_NEEDED, *_TEXTS, *more) if name in names]
             walk = _Walk(run.id, probe, first)
             for batch in source.iter_batches(batch_size=_ROWS, columns=wanted):
@@ -83,7 +83,7 @@ class _Walk:
             return pc.fill_null(text(name), "")
 
         ids, variants, answers = filled("example_id"), filled("variant"), filled("answer")
-        replies = pc.coalesce(text("raw"), answers)
+        replies = pc.coalesce(text("reply"), answers)
         scores = np.asarray(pc.fill_null(columns["score"].cast(pa.float64()), float("nan")))
         clean, trial, place = self._trials(ids, variants)
         said = pc.take(pa.concat_arrays([pa.array([self._clean[0]], pa.string()), answers]), pa.array(clean))

@@ -12,7 +12,6 @@ from typing import Any
 from markupsafe import Markup
 
 from pfungst.core import PfungstError
-from pfungst.report.answers import removing_probes
 from pfungst.report.plots import draw
 from pfungst.report.summary import draw_narrow, draw_wide, summary_rows, verdict
 from pfungst.web.cards import RunCard, card_of, told_apart
@@ -55,7 +54,7 @@ def run_page(site: Site, run: RunFolder) -> dict[str, Any]:
     summary, told = [], ""
     if card.findings:
         try:
-            rows = summary_rows(card.findings, _removing(run, card))
+            rows = summary_rows(card.findings)
             told = verdict(card.player, rows, card.findings)
             summary = [Markup(draw_wide(rows)), Markup(draw_narrow(rows))] if rows else []
         except (KeyError, TypeError, ValueError):  # findings of a third party's probe, without what a summary needs
@@ -67,13 +66,6 @@ def run_page(site: Site, run: RunFolder) -> dict[str, Any]:
         "readings": [card_of(site, one) for one in site.runs.all() if one.path == run.path],
         "sample": _sample(run) if not card.answers else [],
     }  # fmt: skip
-
-
-def _removing(run: RunFolder, card: RunCard) -> frozenset[str]:
-    try:
-        return removing_probes(run.path, [one["probe"] for one in card.findings])
-    except PfungstError:
-        return frozenset()
 
 
 def _section(one: Mapping[str, Any], facets: Sequence[Any]) -> dict[str, Any]:

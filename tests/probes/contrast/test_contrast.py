@@ -228,7 +228,7 @@ def test_a_constant_player_is_called_blind_on_the_card_of_every_other_probe(worl
 
 def test_the_blind_probe_can_tell_too() -> None:
     gain: dict[str, Any] = {"name": "gain", "condition": "question only", "value": 0.0, "low": -0.02, "high": 0.02}
-    blind = {"probe": "blind", "rows": [gain]}
+    blind = {"probe": "blind", "role": "removes", "rows": [gain]}
     assert "nothing shows that it looks" in blindness([blind])
     assert blindness([{**blind, "rows": [{**gain, "high": 0.3}]}]) == ""
     assert blindness([{**blind, "rows": [{**gain, "low": None, "high": None}]}]) == ""

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pfungst.core import DataError, ProbeError, UsageError
+from pfungst.core.flips import normalise
 from pfungst.probes.decoys import build, rules
 from pfungst.probes.decoys.split import letters
-from pfungst.scores.exact import normalise
 from pfungst.text import wups
 from tests.probes.decoys.conftest import made_up, triplet
 

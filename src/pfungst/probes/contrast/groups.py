@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pfungst.core import Dataset, Example
+from pfungst.core.flips import normalise
 from pfungst.probes import measure
 from pfungst.scores import same_answer
-from pfungst.scores.exact import normalise
 
 
 @dataclass(frozen=True, slots=True)

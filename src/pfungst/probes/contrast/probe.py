@@ -41,6 +41,7 @@ class Contrast:
     missing: tuple[str, ...] = ()
     """Ids of examples that were not answered."""
     name: str = "contrast"
+    role = "changes"
 
     def finds(self, data: Dataset) -> bool:
         """Whether there is anything to contrast."""
@@ -113,6 +114,6 @@ def _made(example: Example, seed: int) -> Trial | None:
         if change is not None:
             after = changed(pair.scene, change)
             query = replace(clean, image=drawn(after, example.image), scene=after.to_json())
-            variants.append(Variant(name, query, target=change.answer))
+            variants.append(Variant(name, query, target=change.answer, role="keeps" if name == IDLE else ""))
     notes = {"change": asdict(pair.matters), **({"idle": asdict(pair.idle)} if pair.idle is not None else {})}
     return Trial(example.id, tuple(variants), ONE_OBJECT, notes)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from pfungst.core import Answer, AnsweredTrial, Failure, Figure, Finding, Findings, Series, Table
+from pfungst.core.flips import alike
 from pfungst.core.types import POINTS
 from pfungst.probes import measure
 from pfungst.probes.cells import known_right, mean_known
@@ -154,7 +155,7 @@ def _whole(one: Said) -> int:
 def _same(groups: Sequence[Group], what: str, units: Units, seed: int) -> Finding:
     """How often two members that must be answered differently get the same answer."""
     pairs = [
-        (measure.alike(first.answer, second.answer), at)
+        (alike(first.answer, second.answer), at)
         for at, group in enumerate(groups)
         for first, second in contrasts(group.members, what)
     ]
@@ -167,8 +168,8 @@ def _idle(groups: Sequence[Group], units: Units, seed: int) -> list[Finding]:
     must: 0 for a player that does not see the difference, 1 for one that sees nothing else."""
     having = [at for at, group in enumerate(groups) if group.trial.trial.variants[-1].name == IDLE]
     said = [groups[at].trial for at in having]
-    kept = [measure.alike(trial.answers[0], trial.of(IDLE)[0]) for trial in said]
-    moved = [measure.alike(trial.answers[0], trial.answers[1]) for trial in said]
+    kept = [alike(trial.answers[0], trial.of(IDLE)[0]) for trial in said]
+    moved = [alike(trial.answers[0], trial.answers[1]) for trial in said]
     some = units.pick(having)
     sees, p, test = some.difference(kept, moved, seed)
     stays = measure.finding("same answer", some.mean(kept, seed), IDLE)
@@ -285,7 +286,7 @@ def _worst(groups: Sequence[Group]) -> tuple[Failure, ...]:
     found = []
     for group in groups:
         for first, second in (*contrasts(group.members, IMAGE), *contrasts(group.members, QUESTION)):
-            if measure.alike(first.answer, second.answer) == 1.0 and first.score != second.score:
+            if alike(first.answer, second.answer) == 1.0 and first.score != second.score:
                 wrong = min(first, second, key=lambda one: one.score)
                 found.append(Failure(group.trial.example.id, wrong.name, abs(first.score - second.score)))
                 break

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pfungst.core import Example, UsageError
+from pfungst.core.flips import normalise
 from pfungst.probes.decoys.split import AnswerBook
-from pfungst.scores.exact import normalise
 
 THRESHOLD = 0.9
 """WUP-based similarity from which a decoy is ambiguous (Sect. 4.1 of Being Negative but Constructively)."""

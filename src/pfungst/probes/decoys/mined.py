@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pfungst.core import Asker, Example, Player, Query
+from pfungst.core.flips import normalise
 from pfungst.core.scoring import read_answer
 from pfungst.core.store import AnswerStore
 from pfungst.core.types import Progress, matcher_of, no_progress
-from pfungst.scores.exact import normalise
 from pfungst.scores.matchers import get_matcher
 
 _OPPOSITE = {"yes": "no", "no": "yes"}

@@ -14,13 +14,13 @@ from pathlib import Path
 
 from pfungst.core import AnsweredTrial, Dataset, Example, Findings, ProbeError, Trial, UsageError, Variant
 from pfungst.core.files import cache_dir
+from pfungst.core.flips import normalise
 from pfungst.core.types import Progress, no_progress
 from pfungst.probes import measure
 from pfungst.probes.decoys.building import NEIGHBOURS, K, build
 from pfungst.probes.decoys.filters import THRESHOLD
 from pfungst.probes.decoys.reading import OPEN, read, turn_name
 from pfungst.probes.decoys.sets import DecoySet
-from pfungst.scores.exact import normalise
 
 Sets = dict[str, tuple[str, ...]]
 """Choice set -> choices, of one example."""
@@ -107,7 +107,7 @@ class Decoys:
             if self.circular == "all" or (self.circular == "headline" and name == headline):
                 for turn in range(1, len(choices)):
                     turned = choices[turn:] + choices[:turn]
-                    variants.append(Variant(turn_name(name, turn), replace(query, choices=turned)))
+                    variants.append(Variant(turn_name(name, turn), replace(query, choices=turned), role="control"))
         fallbacks = {kind: strange for kind, (_, strange) in sources.items() if strange}
         decoys = {kind: count for kind, (count, _) in sources.items()}
         notes = {"headline": headline, "fallbacks": fallbacks, "decoys": decoys}

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pfungst.core import Answer, AnsweredTrial, Figure, Finding, Findings, Query, Series, Table
+from pfungst.core.flips import normalise
 from pfungst.probes import measure
 from pfungst.probes.decoys.sets import MOSTLY, fallen_note, kind_name
-from pfungst.scores.exact import choice_by_scores, normalise
+from pfungst.scores.exact import choice_by_scores
 
 OPEN = "open-ended"
 _TURN = re.compile(r"(.+), turn (\d+)")

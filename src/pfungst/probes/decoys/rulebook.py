@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pfungst.core import Example
+from pfungst.core.flips import normalise
 from pfungst.core.stats import Interval, bootstrap
-from pfungst.scores.exact import choice_by_scores, normalise
+from pfungst.scores.exact import choice_by_scores
 
 if TYPE_CHECKING:
     from pfungst.probes.decoys.sets import DecoySet

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pfungst.core import DataError, Example
-from pfungst.scores.exact import normalise
+from pfungst.core.flips import normalise
 from pfungst.text.index import group, starts_of
 from pfungst.text.letters import spelled
 

@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pfungst.core import Answer, Asker, ProbeError, Query
+from pfungst.core.flips import normalise
 from pfungst.probes.game.board import Board, Bools, Floats
 from pfungst.probes.game.enforcers import Enforcers
 from pfungst.probes.game.reading import Reader
 from pfungst.probes.game.rules import CHANGED, FOOLED, INVALID, SAME, UNANSWERED, GameRules, Rewards
 from pfungst.scores import same_answer
-from pfungst.scores.exact import normalise
 from pfungst.world.constants import ATTRIBUTES, MAX_ANSWERABLE
 
 KEPT_ILLEGAL = 1000

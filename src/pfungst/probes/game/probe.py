@@ -100,7 +100,10 @@ class Game(GameSettings):
 
 
 def _still(board: Board) -> tuple[Variant, ...]:
-    return tuple(Variant(name, board.query(board.start, True, take)) for take, name in enumerate((CLEAN, AGAIN)))
+    return (
+        Variant(CLEAN, board.query(board.start, True, 0)),
+        Variant(AGAIN, board.query(board.start, True, 1), role="control"),
+    )
 
 
 def _fooling(played: Round) -> dict[str, list[float]]:

@@ -81,8 +81,9 @@ class Noise:
             for ranker, rows in zip(self._rankers(), rankings, strict=True):
                 notes[ranker] = {"scores": rows[number].scores, "gap": rows[number].gap}
                 parts = split(rows[number].questions, self.partitions)
-                for name, basic in zip(self._variants(ranker), parts, strict=True):
-                    variants.append(Variant(name, replace(query, question=append(example.question, basic, self.words))))
+                for level, (name, basic) in enumerate(zip(self._variants(ranker), parts, strict=True), 1):
+                    noisy = replace(query, question=append(example.question, basic, self.words))
+                    variants.append(Variant(name, noisy, level=level))
             yield Trial(example.id, tuple(variants), KEEPS, notes)
 
     def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:

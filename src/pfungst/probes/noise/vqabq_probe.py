@@ -71,7 +71,11 @@ class Vqabq:
         for example, row in zip(data.originals, rank_for(self, data)[0], strict=True):
             query = measure.clean_query(example)
             variants = [Variant("clean", query)] + [
-                Variant(name, replace(query, question=append(example.question, row.questions[:count], self.words)))
+                Variant(
+                    name,
+                    replace(query, question=append(example.question, row.questions[:count], self.words)),
+                    level=count,
+                )
                 for count, name in enumerate(VARIANTS[1:], start=1)
             ]
             yield Trial(example.id, tuple(variants), KEEPS, {"scores": row.scores, "gap": row.gap})

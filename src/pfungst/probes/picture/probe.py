@@ -163,7 +163,7 @@ class Picture:
                 if isinstance(made, str):
                     refused[f"{name} {severity}"] = made
                 else:
-                    variants.append(Variant(f"{name} {severity}", made))
+                    variants.append(Variant(f"{name} {severity}", made, level=severity))
         notes: Mapping[str, object] = {"refused": refused} if refused else {}
         return Trial(example.id, tuple(variants), KEEPS if stage is None else PROVED, notes)
 

@@ -25,6 +25,7 @@ from pfungst.core import (
     UsageError,
     Variant,
 )
+from pfungst.core.flips import alike
 from pfungst.core.stats import Labels
 from pfungst.probes import measure
 from pfungst.probes.cells import agreement, failures, worst_of_n
@@ -181,7 +182,7 @@ def _pairs_alike(row: Sequence[bool]) -> float:
 def _flips(one: AnsweredTrial) -> float:
     """1 where some wording gets another answer than the original; NaN where no pair of replies can be compared."""
     first, *rest = one.answers
-    known = [same for same in (measure.alike(first, answer) for answer in rest) if not math.isnan(same)]
+    known = [same for same in (alike(first, answer) for answer in rest) if not math.isnan(same)]
     return float(0.0 in known) if known else math.nan
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pfungst.core import AnsweredTrial, Finding, Table
+from pfungst.core.flips import alike
 from pfungst.core.stats import Floats, Labels
 from pfungst.probes import measure
 from pfungst.scores import risk_coverage
@@ -25,7 +26,7 @@ NAMES = ("AUGRC", *(f"coverage at {risk:.0%} risk" for risk in RISKS))
 def stability(trial: AnsweredTrial) -> float:
     """Share of the rephrasings that get the answer of the original; 0 where the original's reply cannot be read."""
     first, *rest = trial.answers
-    return sum(measure.alike(first, answer) == 1.0 for answer in rest) / len(rest)
+    return sum(alike(first, answer) == 1.0 for answer in rest) / len(rest)
 
 
 def stability_rows(trials: Sequence[AnsweredTrial], seed: int) -> tuple[Table, tuple[Finding, ...]]:

@@ -90,22 +90,22 @@ class Surface:
         variants = [Variant("clean", clean)]
         question = Question.of(example)
         lengths: dict[str, int] = {}
-        for name, text in self._texts(example, question, seed):
-            variants.append(Variant(name, replace(clean, question=text)))
+        for name, level, text in self._texts(example, question, seed):
+            variants.append(Variant(name, replace(clean, question=text), level=level))
             lengths[name] = touched(example.question, text)
         return Trial(example.id, tuple(variants), KEEPS, {TOUCHED: lengths})
 
-    def _texts(self, example: Example, question: Question, seed: int) -> Iterator[tuple[str, str]]:
+    def _texts(self, example: Example, question: Question, seed: int) -> Iterator[tuple[str, float | None, str]]:
         for name in self.edits:
             edit: Edit = EDITS.get(name)
             for level in edit.levels:
                 text = edit(question, Draws(f"{seed} {name} {level} {example.id}"), level)
                 if text is not None and text.strip():
-                    yield (f"{name} {level}" if len(edit.levels) > 1 else name), text
+                    yield (name, None, text) if len(edit.levels) == 1 else (f"{name} {level}", level, text)
         if self.translations:
             told = read_translations(self.translations).get(example.id)
             if told is not None and told != example.question:
-                yield TRANSLATION, told
+                yield TRANSLATION, None, told
 
 
 def read_translations(file: str) -> Mapping[str, str]:

@@ -150,7 +150,6 @@ def _source_data(source: Source, n: int) -> dict[str, Any]:
 
 def _sample(row: Row, source: Source, known: set[str]) -> dict[str, Any]:
     reference = [] if row.get("target") is None else [row["target"]]
-    reply = row["answer"] if row.get("raw") is None else row["raw"]
     asked = {"raw": row["question"], "reference": reference, "choices": row["choices"] or None}
     sample: dict[str, Any] = {
         "schema_version": SCHEMA,
@@ -161,7 +160,7 @@ def _sample(row: Row, source: Source, known: set[str]) -> dict[str, Any]:
         "sample_hash": hashlib.sha256((row["question"] + "".join(reference)).encode("utf-8", "replace")).hexdigest(),
         "interaction_type": "single_turn",
         "input": asked,
-        "output": {"raw": [reply], "reasoning_trace": [row["thinking"]] if row.get("thinking") else None},
+        "output": {"raw": [row["reply"]], "reasoning_trace": [row["thinking"]] if row.get("thinking") else None},
         "answer_attribution": [
             {
                 "turn_idx": 0,

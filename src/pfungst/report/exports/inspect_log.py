@@ -10,12 +10,12 @@ import logging
 import math
 import tempfile
 from collections.abc import Iterable, Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pfungst.core import MissingExtra
 from pfungst.core.files import jsonable
-from pfungst.report.answers import trials_of
 from pfungst.report.exports.source import LEVEL, Row, Source, scale_of
 
 if TYPE_CHECKING:
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger("pfungst")
 _STOPS = {"": "unknown", "stop": "stop", "end_turn": "stop", "eos": "stop", "length": "max_tokens",
           "max_tokens": "max_tokens", "content_filter": "content_filter"}  # fmt: skip
-_KEPT = ("target", "answer_type", "question_type", "image", "keeps", "notes", "confidence")
+_KEPT = (
+    "target", "answer_type", "question_type", "image", "keeps", "notes", "confidence", "role", "level", "clean_score",
+    "flip",
+)  # fmt: skip
 """Columns of the trials that stand in the metadata of a sample."""
 MANY = 3000
 """Samples beyond which inspect_ai's own writer takes long: its time grows with the square of their number."""
@@ -118,7 +121,7 @@ def to_log(source: Source, found: Mapping[str, Any]) -> EvalLog:
 
 def _samples(source: Source, probe: str) -> Iterable[EvalSample]:
     number = 0
-    for trial in trials_of(source.answers(probe)):
+    for _, trial in groupby(source.answers(probe), key=lambda row: row["trial"]):
         ids: dict[tuple[Any, ...], int] = {}
         used: set[tuple[int, int]] = set()
         for row in trial:
@@ -128,10 +131,10 @@ def _samples(source: Source, probe: str) -> Iterable[EvalSample]:
                 number += 1
                 ids[asked] = number
             used.add((ids[asked], epoch))
-            yield _sample(ids[asked], epoch, row, trial[0], source)
+            yield _sample(ids[asked], epoch, row, source)
 
 
-def _sample(number: int, epoch: int, row: Row, clean: Row, source: Source) -> EvalSample:
+def _sample(number: int, epoch: int, row: Row, source: Source) -> EvalSample:
     from inspect_ai.log import EvalSample
     from inspect_ai.model import (
         ChatCompletionChoice,
@@ -145,7 +148,7 @@ def _sample(number: int, epoch: int, row: Row, clean: Row, source: Source) -> Ev
     from inspect_ai.scorer import Score
 
     choices = list(row["choices"] or ())
-    reply = row["answer"] if row.get("raw") is None else row["raw"]
+    reply = row["reply"]
     content: Any = reply
     if row.get("thinking"):
         content = [ContentReasoning(reasoning=row["thinking"]), ContentText(text=reply)]
@@ -185,8 +188,6 @@ def _sample(number: int, epoch: int, row: Row, clean: Row, source: Source) -> Ev
             **about,
             **{name: row[name] for name in _KEPT},
             "unread": bool(row.get("unread")),
-            "clean_score": clean["score"],
-            "flip": None if clean["score"] is None or row["score"] is None else (clean["score"] > 0) != (score > 0),
             "key": row["key"],
         },
         total_time=row.get("seconds"),

@@ -11,11 +11,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pfungst.core import PfungstError, read_config
+from pfungst.core import PfungstError, Run, read_config
 from pfungst.core.exam import labelled
-from pfungst.core.parquet import READING
+from pfungst.core.run import stored
 from pfungst.core.types import FRACTIONS
-from pfungst.report.answers import stored, trials_file
 from pfungst.report.findings import read_findings, read_judge
 from pfungst.report.names import finding_name
 
@@ -128,11 +127,9 @@ class Source:
     def table(self, probe: str) -> Any:
         """The answers of one probe as an Arrow table."""
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
-        with trials_file(self.path, probe, self.label) as path:
-            trials = pq.read_table(path, **READING)
-            keys = trials.column("key").to_pylist()
+        trials = Run(self.path, self.label).table(probe)
+        keys = trials.column("key").to_pylist()
         said = stored(self.path, keys)
         trials = trials.add_column(0, "probe", pa.array([probe] * len(trials), pa.string()))
         kinds = {

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pfungst.api import load_again, part_again
-from pfungst.core import Example, Image, PfungstError, Table, read_config
-from pfungst.report.answers import Chosen, answers
+from pfungst.core import Example, Image, PfungstError, Run, Table, read_config
 from pfungst.report.exports.tables import csv_bytes
 from pfungst.study.items import Content, Field, Item
 from pfungst.study.kinds.base import (
@@ -55,8 +54,8 @@ class Judge(Kind):
         run = Path(named(data, self.data))
         config = read_config(run)
         examples = {one.id: one for one in part_again(load_again(config, run), config)}
-        rows = [row for row in answers(run, Chosen(probe=self.probe)) if row["example_id"] in examples]
-        rows = [row for row in rows if (row["raw"] or row["answer"] or "").strip()]
+        found = Run.open(run).rows(probes=[self.probe] if self.probe else ())
+        rows = [row for row in found if row["example_id"] in examples and row["reply"].strip()]
         if not rows:
             raise PfungstError(f"{run} has no answers to label.")
         drawn = sample(rows, self.items if limit is None else limit, settings.seed)
@@ -111,7 +110,7 @@ def _content(example: Example, choices: Sequence[str], reply: str, images: dict[
 
 
 def _item(row: Mapping[str, Any], example: Example, images: dict[str, Image]) -> Item:
-    reply = row["raw"] or row["answer"]
+    reply = row["reply"]
     content = _content(example, row["choices"] or (), reply, images)
     about = {"example_id": example.id, "image_id": example.image_id or example.id, "probe": row["probe"],
              "variant": row["variant"], "reply": reply}  # fmt: skip
