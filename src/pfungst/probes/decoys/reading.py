@@ -167,7 +167,10 @@ def _drops(
         both = columns[base].only([one.trial.example_id in by_id for one in columns[base].trials])
         after = [by_id[one.trial.example_id] for one in both.trials]
         condition = f"{labels[base]} to {headline}"
-        found.append(measure.difference("drop", both.scores, after, measure.clusters(both.trials), seed, condition))
+        said = [measure.alike(one.of(base)[0], one.of(headline)[0]) == 1.0 for one in both.trials]
+        settled = (both.scores, np.where(said, both.scores, after))
+        groups = measure.clusters(both.trials)
+        found.append(measure.difference("drop", both.scores, after, groups, seed, condition, settled))
     return measure.corrected(found)
 
 
