@@ -8,6 +8,7 @@ import pytest
 
 from pfungst.core import Answer, AnsweredTrial, Example, Query, Trial, Variant
 from pfungst.core.files import jsonable
+from pfungst.core.flips import alike
 from pfungst.probes import measure
 from pfungst.report.card import format_finding
 from pfungst.report.exports.source import scale_of
@@ -29,7 +30,7 @@ def trial(first: Answer, second: Answer, scores: tuple[float, float], number: in
 def test_an_answer_against_an_unread_reply_is_a_change_and_two_unread_ones_are_unknown(
     first: Answer, second: Answer, same: float
 ) -> None:
-    assert measure.alike(first, second) == pytest.approx(same, nan_ok=True)
+    assert alike(first, second) == pytest.approx(same, nan_ok=True)
 
 
 def test_changes_and_flips_leave_out_the_same_pairs() -> None:

@@ -459,6 +459,11 @@ class Finding:
     at_least: float = float("nan")
     at_most: float = float("nan")
     """One-sided 95% bounds, tighter than the interval: what a requirement is held against. NaN where unknown."""
+    formatting: float = float("nan")
+    """Of a drop: the share of the examples whose answers are the same but score differently, by their form alone. NaN
+    where nobody looked."""
+    without_formatting: Finding | None = None
+    """The drop where answers that are the same score the same; None where they do anyway."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,24 +17,25 @@ from pfungst.probes import measure
 
 MEAN = "mean of all"
 """Condition of the findings over all variants."""
-Cell = tuple[float, float]
-"""A score, and whether the answer changed."""
+Cell = tuple[float, float, float]
+"""A score, whether the answer changed, and the score where answers that are the same score the same."""
 Level = TypeVar("Level", str, int)
 
 
 @dataclass
 class Cells:
-    """One row a trial: the clean score, the mean score under this heading, how often the answer changed."""
+    """One row a trial: the clean score, the means of what stands in the cells under this heading."""
 
     clean: list[float] = field(default_factory=list)
     scores: list[float] = field(default_factory=list)
     changed: list[float] = field(default_factory=list)
+    settled: list[float] = field(default_factory=list)
     clusters: list[str] = field(default_factory=list)
 
     def add(self, clean: float, cell: Cell, cluster: str) -> None:
         self.clean.append(clean)
-        self.scores.append(cell[0])
-        self.changed.append(cell[1])
+        for column, value in zip((self.scores, self.changed, self.settled), cell, strict=True):
+            column.append(value)
         self.clusters.append(cluster)
 
     def before(self, condition: str, seed: int) -> Finding:
@@ -45,7 +46,8 @@ class Cells:
         return measure.mean("accuracy", self.scores, self.clusters, seed, condition)
 
     def drop(self, condition: str, seed: int) -> Finding:
-        return measure.difference("drop", self.clean, self.scores, self.clusters, seed, condition)
+        settled = (self.clean, self.settled)
+        return measure.difference("drop", self.clean, self.scores, self.clusters, seed, condition, settled)
 
     def changes(self, condition: str, seed: int) -> Finding:
         return measure.mean("answers changed", self.changed, self.clusters, seed, condition)
@@ -93,14 +95,15 @@ class Sheet(Generic[Level]):
 
 def cells_of(trial: AnsweredTrial) -> list[tuple[str, Cell]]:
     """The variants of a trial but the clean one, by name."""
-    rows = zip(trial.trial.variants[1:], trial.answers[1:], trial.scores[1:], strict=True)
-    return [(one.name, (score, 1.0 - alike(trial.answers[0], answer))) for one, answer, score in rows]
+    changed = (1.0 - alike(trial.answers[0], answer) for answer in trial.answers)
+    cells = zip(trial.scores, changed, measure.settled(trial), strict=True)
+    return [(one.name, cell) for one, cell in zip(trial.trial.variants, cells, strict=True)][1:]
 
 
 def mean_cell(cells: Iterable[Cell]) -> Cell:
     """Mean score, unknown where one is; mean change over the pairs that can be compared."""
-    scores, changes = zip(*cells, strict=True)
-    return sum(scores) / len(scores), mean_known(changes)
+    scores, changes, settled = zip(*cells, strict=True)
+    return sum(scores) / len(scores), mean_known(changes), sum(settled) / len(settled)
 
 
 def mean_known(values: Iterable[float]) -> float:

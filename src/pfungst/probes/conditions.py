@@ -81,6 +81,8 @@ class Conditions:
         takes = measure.grouped(variants, condition_of)
         names = list(takes)
         scores, clusters = _scores(trials, takes), measure.clusters(trials)
+        settled = _scores([one if one.trial.notes.get("differs") else replace(one, scores=measure.settled(one))
+                           for one in trials], takes)  # fmt: skip
         accuracies = [measure.mean("accuracy", scores[name], clusters, seed, name) for name in names]
         clean, others = accuracies[0], names[1:]
         alike = [trial for trial in trials if not trial.trial.notes.get("differs")]
@@ -91,11 +93,16 @@ class Conditions:
             verdict += _repetition(repeated)
             return Findings(self.name, (clean, *repeated), verdict, clean, tables=tables)
         drops = measure.corrected(
-            [measure.difference("drop", scores[names[0]], scores[name], clusters, seed, name) for name in others]
+            [
+                measure.difference(
+                    "drop", scores[names[0]], scores[name], clusters, seed, name, (settled[names[0]], settled[name])
+                )
+                for name in others
+            ]
         )
         changes = [_changed(alike, [variants[0], *takes[name]], name, seed) for name in others]
         again = [one for one in changes if one.condition in self.again]
-        disturbed, drop = self._together(scores, clusters, seed)
+        disturbed, drop = self._together(scores, settled, clusters, seed)
         groups = _group_findings(trials, alike, seed)
         noise = repeated[0] if repeated else ""
         rows: list[tuple[object, ...]] = [(names[0], clean, "", "", noise, "", "", "", clean.n)]
@@ -139,13 +146,15 @@ class Conditions:
             (table, together, *_by_category(trials, takes, seed)), (figure,), failures(trials),
         )  # fmt: skip
 
-    def _together(self, scores: Mapping[str, Floats], clusters: Labels, seed: int) -> tuple[Finding, Finding]:
+    def _together(
+        self, scores: Mapping[str, Floats], settled: Mapping[str, Floats], clusters: Labels, seed: int
+    ) -> tuple[Finding, Finding]:
         """Mean accuracy over the conditions that are not clean and no repetition, and what is lost to it."""
-        clean, *others = scores.values()
-        wanted = [name for name in list(scores)[1:] if name not in self.again]
+        clean, *others = scores
+        wanted = [name for name in others if name not in self.again]
         label = wanted[0] if len(wanted) == 1 else "mean of the other conditions"
-        means = _mean([scores[name] for name in wanted] or others)
-        drop = measure.difference("drop", clean, means, clusters, seed, label)
+        means, same = (_mean([some[name] for name in wanted or others]) for some in (scores, settled))
+        drop = measure.difference("drop", scores[clean], means, clusters, seed, label, (settled[clean], same))
         return measure.mean("accuracy", means, clusters, seed, label), drop
 
     def _verdict(

@@ -98,11 +98,23 @@ def mean(name: str, values: Sequence[float] | Floats, clusters: Labels, seed: in
 
 def difference(
     name: str, first: Sequence[float] | Floats, second: Sequence[float] | Floats, clusters: Labels, seed: int,
-    condition: str = "",
+    condition: str = "", settled: tuple[Sequence[float] | Floats, Sequence[float] | Floats] | None = None,
 ) -> Finding:  # fmt: skip
-    """The mean of first minus second, with a paired test."""
+    """The mean of first minus second, with a paired test.
+
+    settled: both, where answers that are the same score the same; it tells how much of the difference is formatting.
+    """
     paired = compare_paired(first, second, clusters, seed=seed)
-    return finding(name, paired.difference, condition, paired.p, paired.how, POINTS)
+    found = finding(name, paired.difference, condition, paired.p, paired.how, POINTS)
+    if settled is None:
+        return found
+    lost, said = (np.subtract(*both) for both in ((first, second), settled))
+    known = ~np.isnan(lost)
+    if not known.any():
+        return found
+    share = float((np.abs(lost - said)[known] > 1e-12).mean())
+    without = difference(f"{name} without formatting", *settled, clusters, seed, condition) if share else None
+    return replace(found, formatting=share, without_formatting=without)
 
 
 def corrected(tested: Sequence[Finding]) -> list[Finding]:
@@ -126,7 +138,18 @@ def accuracy(trials: Sequence[AnsweredTrial], variant: str, seed: int) -> Findin
 def drop(trials: Sequence[AnsweredTrial], clean: str, disturbed: str, seed: int) -> Finding:
     """Clean minus disturbed score on the same examples, with a paired test."""
     some = having(trials, disturbed)
-    return difference("drop", scores(some, clean), scores(some, disturbed), clusters(some), seed, disturbed)
+    before, after = scores(some, clean), scores(some, disturbed)
+    settled = np.where(same(some, clean, disturbed) == 1.0, before, after)
+    return difference("drop", before, after, clusters(some), seed, disturbed, (before, settled))
+
+
+def settled(trial: AnsweredTrial) -> tuple[float, ...]:
+    """The scores of a trial, where an answer that is the same as the clean one, with the same right answer, scores as
+    that one does."""
+    clean, first, score = trial.trial.variants[0], trial.answers[0], trial.scores[0]
+    rows = zip(trial.trial.variants, trial.answers, trial.scores, strict=True)
+    return tuple(score if one.target == clean.target and alike(first, answer) == 1.0 else own
+                 for one, answer, own in rows)  # fmt: skip
 
 
 def flips(trials: Sequence[AnsweredTrial], clean: str, disturbed: str) -> Flips:

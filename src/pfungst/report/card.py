@@ -95,10 +95,23 @@ def narrow(shown: Sequence[Mapping[str, Any]]) -> str:
 
 
 def told(one: Mapping[str, Any], blind: str) -> str:
-    """The verdict of a probe; where the player is stable under it because it is blind, that too."""
+    """The verdict of a probe; how much of its drop is formatting; where the player is stable because it is blind, that
+    too."""
     drop = one["drop"] or {}
     stable = one["role"] == "keeps" and or_nan(drop.get("value")) <= STABLE
-    return f"{one['verdict']} {blind}" if blind and stable else str(one["verdict"])
+    return " ".join(filter(None, (one["verdict"], formatting(drop), blind if stable else "")))
+
+
+def formatting(drop: Mapping[str, Any]) -> str:
+    """How much of a drop is formatting, in a sentence; empty where nothing of it is."""
+    without = drop.get("without_formatting")
+    if without is None:
+        return ""
+    return (
+        f"In {number(drop['formatting'])} of the trials ({round(drop['formatting'] * drop['n']):,} of {drop['n']:,}) "
+        "answers that are the same score differently, by their form alone; where they score the same, the drop is "
+        f"{format_finding(without)}."
+    )
 
 
 def or_nan(value: Any) -> float:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pfungst.core import Answer, AnsweredTrial, Figure, Finding, Findings, Query, Series, Table
-from pfungst.core.flips import normalise
+from pfungst.core.flips import alike, normalise
 from pfungst.probes import measure
 from pfungst.probes.decoys.sets import MOSTLY, fallen_note, kind_name
 from pfungst.scores.exact import choice_by_scores
@@ -168,7 +168,10 @@ def _drops(
         both = columns[base].only([one.trial.example_id in by_id for one in columns[base].trials])
         after = [by_id[one.trial.example_id] for one in both.trials]
         condition = f"{labels[base]} to {headline}"
-        found.append(measure.difference("drop", both.scores, after, measure.clusters(both.trials), seed, condition))
+        said = [alike(one.of(base)[0], one.of(headline)[0]) == 1.0 for one in both.trials]
+        settled = (both.scores, np.where(said, both.scores, after))
+        groups = measure.clusters(both.trials)
+        found.append(measure.difference("drop", both.scores, after, groups, seed, condition, settled))
     return measure.corrected(found)
 
 

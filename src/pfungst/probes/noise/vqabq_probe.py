@@ -89,7 +89,9 @@ class Vqabq:
         chosen = _choose(right, counts)
         before = measure.accuracy(trials, "clean", seed)
         after = measure.mean("accuracy", chosen, groups, seed, "VQABQ")
-        drop = measure.difference("drop", right[0], chosen, groups, seed, "VQABQ")
+        settled = np.asarray([measure.settled(one) for one in trials]).T
+        both = (settled[0], _choose(settled, counts))
+        drop = measure.difference("drop", right[0], chosen, groups, seed, "VQABQ", both)
         found, _ = vqabq.search_thresholds(scores, lambda many: _mean(_choose(right, many)))
         best = _choose(right, vqabq.count_appended(scores, found))
         statistics = vqabq.ScoreStatistics.of(scores)

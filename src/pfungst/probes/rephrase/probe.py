@@ -129,7 +129,7 @@ class Rephrase:
         scores = [self._consensus(k, right, groups, seed) for k in range(1, largest + 1)]
         original = measure.accuracy(trials, "clean", seed)
         everyone = measure.clusters(trials)
-        _, _, rep, drop = compared([(one, one.scores[1:]) for one in trials], "rephrasings", seed)
+        _, _, rep, drop = compared([(one, range(1, len(one.scores))) for one in trials], "rephrasings", seed)
         agreed = measure.mean("agreement", [agreement(one) for one in trials], everyone, seed)
         consistency = measure.mean("correct-consistency", [_pairs_alike(row) for row in right], groups, seed)
         flips = measure.mean("any-flip rate", [_flips(one) for one in trials], everyone, seed)

@@ -120,11 +120,8 @@ def validated_rows(trials: Sequence[AnsweredTrial], seed: int) -> tuple[Table | 
     rows: list[tuple[object, ...]] = []
     losses: dict[str, Finding] = {}
     for title, field, keeps in SUBSETS:
-        some = [
-            (one, [score for score, vote in zip(one.scores[1:], votes[1:], strict=True) if keeps(vote)])
-            for one, votes in told
-        ]
-        some = [(one, scores) for one, scores in some if scores]
+        some = [(one, [at for at, vote in enumerate(votes) if at and keeps(vote)]) for one, votes in told]
+        some = [(one, places) for one, places in some if places]
         if not some:
             continue
         count, first, accuracy, drop = compared(some, title, seed)

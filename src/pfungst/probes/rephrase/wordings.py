@@ -22,7 +22,7 @@ def wording_rows(trials: Sequence[AnsweredTrial], seed: int) -> tuple[Table | No
     found: list[Finding] = []
     for kind, title in TITLES.items():
         some = [
-            (one, [score for score, name in zip(one.scores[1:], names[1:], strict=True) if name == kind])
+            (one, [at for at, name in enumerate(names) if at and name == kind])
             for one, names in told
             if kind in names[1:]
         ]
@@ -43,16 +43,19 @@ def wording_rows(trials: Sequence[AnsweredTrial], seed: int) -> tuple[Table | No
 
 
 def compared(
-    some: Sequence[tuple[AnsweredTrial, Sequence[float]]], title: str, seed: int
+    some: Sequence[tuple[AnsweredTrial, Sequence[int]]], title: str, seed: int
 ) -> tuple[int, Finding, Finding, Finding]:
     """How many rephrasings, accuracy of the originals, accuracy of the rephrasings, drop.
 
-    some: groups, each with the scores of those of its rephrasings that count
+    some: groups, each with the places of those of its rephrasings that count
     """
     groups = measure.clusters([one for one, _ in some])
-    scores = [sum(row) / len(row) for _, row in some]
+    scores, settled = (
+        [sum(row[at] for at in places) / len(places) for row, (_, places) in zip(rows, some, strict=True)]
+        for rows in ([one.scores for one, _ in some], [measure.settled(one) for one, _ in some])
+    )
     original = [one.scores[0] for one, _ in some]
     accuracy = measure.mean("accuracy", scores, groups, seed, title)
-    drop = measure.difference("drop", original, scores, groups, seed, title)
+    drop = measure.difference("drop", original, scores, groups, seed, title, (original, settled))
     first = measure.mean("accuracy", original, groups, seed, f"originals of {title}")
     return sum(len(row) for _, row in some), first, accuracy, drop

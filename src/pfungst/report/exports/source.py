@@ -107,6 +107,8 @@ class Source:
             headlines = {kind: found.get(kind) for kind in ("clean", "disturbed", "drop")}
             listed = list(found["rows"])
             listed += [one for one in headlines.values() if one is not None and one not in listed]
+            without = (one["without_formatting"] for one in listed)
+            listed += [one for one in without if one is not None and one not in listed]
             for finding in listed:
                 rows.append(
                     {
