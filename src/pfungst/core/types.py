@@ -443,7 +443,7 @@ class Finding:
     clusters: int = 0
     """Independent units (images) behind the interval."""
     p: float | None = None
-    """p-value of the test named in `how`, after correction where the family has several members."""
+    """p-value of the test named in `how`, as it is."""
     how: str = ""
     """Interval and test, in words."""
     unit: str = "%"
@@ -456,6 +456,8 @@ class Finding:
     where nobody looked."""
     without_formatting: Finding | None = None
     """The drop where answers that are the same score the same; None where they do anyway."""
+    p_holm: float | None = None
+    """p corrected by Holm for the number of rows of its table. None where it is not one of several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -517,6 +519,8 @@ class Findings:
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
     failures: tuple[Failure, ...] = ()
+    p_holm: float | None = None
+    """p of `drop`, corrected by Holm over the drops of all probes of the run; the exam writes it."""
 
 
 Score = Callable[[Example, Answer], float]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from pfungst.core import Finding, Findings, PfungstError
 from pfungst.core.exam import labelled
 from pfungst.core.shapes import shaped
+from pfungst.core.stats import holm
 
 
 def read_findings(run: Path, label: str = "") -> list[dict[str, Any]]:
@@ -28,6 +30,10 @@ def _read(run: Path, label: str) -> dict[str, Any]:
     path = labelled(run / "findings.json", label)
     try:
         found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        if any("p_holm" not in one for one in found["findings"]):  # written by an earlier version
+            tests = [(one["drop"] or {}).get("p") for one in found["findings"]]
+            for one, p in zip(found["findings"], holm([math.nan if p is None else p for p in tests]), strict=True):
+                one["p_holm"] = None if math.isnan(p) else p
         found["findings"] = [
             shaped(one, Findings, f"findings[{number}]") for number, one in enumerate(found["findings"])
         ]
