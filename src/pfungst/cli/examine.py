@@ -178,7 +178,7 @@ def end_with(run: api.Run, as_json: bool, before: str = "") -> None:
 
 def print_run(path: Path, as_json: bool, label: str = "") -> None:
     """The report card of a run, and where its report is; `label` names a second reading of it."""
-    from pfungst.report.card import CARD_COLUMNS, card_rows, too_few
+    from pfungst.report.card import CARD_COLUMNS, P_NOTE, card_rows, too_few
     from pfungst.report.findings import read_findings, read_judge
 
     findings, page = read_findings(path, label), labelled(path / "report.html", label)
@@ -188,7 +188,7 @@ def print_run(path: Path, as_json: bool, label: str = "") -> None:
         print_json({**told, "judge": judge} if judge is not None else told)
         return
     card = card_rows(findings)
-    print_table("Report card", CARD_COLUMNS[:-1], [row[:-1] for row in card])
+    print_table(f"Report card. {P_NOTE}", CARD_COLUMNS[:-1], [row[:-1] for row in card])
     for probe, *_, verdict in card:
         print(f"{probe}: {verdict}")
     if sentence := too_few(findings):

@@ -132,7 +132,7 @@ def stopped(found: Findings, stop: Stop) -> Findings:
         return found
     held = replace(
         drop, low=interval.low, high=interval.high, at_least=interval.at_least, at_most=interval.at_most,
-        p=stop.p, how=f"{interval.how}; p-value by the same bets, for this drop only",
+        p=stop.p, p_holm=None, how=f"{interval.how}; p-value by the same bets, for this drop only",
     )  # fmt: skip
 
     def hold(cell: Any) -> Any:

@@ -6,6 +6,7 @@ Trials flow: they are made, asked, scored and written in portions, in order, and
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import groupby
@@ -154,6 +155,7 @@ class Exam:
                 if not isinstance(probe, SearchingProbe) and (told_too := self._unseen(record)):
                     found = replace(found, verdict=f"{found.verdict} {told_too}")
                 findings.append(stopped(found, stops[name]) if name in stops else found)
+            findings = _corrected(findings)
             self.progress("scoring", len(self.probes), len(self.probes))
             failed = asker.failures[searched:]
             unread = {name: record.unread for name, record in records.items()}
@@ -266,6 +268,15 @@ class Exam:
         return ask_in_rounds(
             self.probes, made, scoring.examples, answer, precision=precision, seed=self.seed, images=self.images
         )
+
+
+def _corrected(findings: Sequence[Findings]) -> list[Findings]:
+    """The findings of all probes, the tests of their drops corrected for their number."""
+    from pfungst.core.stats import holm
+
+    tests = [None if one.drop is None else one.drop.p for one in findings]
+    p_values = holm([math.nan if p is None else p for p in tests])
+    return [replace(one, p_holm=p) for one, p in zip(findings, p_values, strict=True)]
 
 
 def _lost(failures: Sequence[tuple[str, str]]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -291,9 +292,15 @@ def stored(run: Path, keys: Iterable[str]) -> dict[str, Answer]:
 
 def read_numbers(run: Path, label: str = "") -> dict[str, Any]:
     """findings.json, or findings-LABEL.json, with its parts as they should be."""
+    from pfungst.core.stats import holm
+
     path = labelled(run / "findings.json", label)
     try:
         found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        if any("p_holm" not in one for one in found["findings"]):  # written by an earlier version
+            tests = [(one["drop"] or {}).get("p") for one in found["findings"]]
+            for one, p in zip(found["findings"], holm([math.nan if p is None else p for p in tests]), strict=True):
+                one["p_holm"] = None if math.isnan(p) else p
         found["findings"] = [
             shaped(one, Findings, f"findings[{number}]") for number, one in enumerate(found["findings"])
         ]

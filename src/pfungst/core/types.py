@@ -451,7 +451,7 @@ class Finding:
     clusters: int = 0
     """Independent units (images) behind the interval."""
     p: float | None = None
-    """p-value of the test named in `how`, after correction where the family has several members."""
+    """p-value of the test named in `how`, as it is."""
     how: str = ""
     """Interval and test, in words."""
     unit: str = "%"
@@ -464,6 +464,8 @@ class Finding:
     where nobody looked."""
     without_formatting: Finding | None = None
     """The drop where answers that are the same score the same; None where they do anyway."""
+    p_holm: float | None = None
+    """p corrected by Holm for the number of rows of its table. None where it is not one of several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -527,6 +529,8 @@ class Findings:
     failures: tuple[Failure, ...] = ()
     role: str = ""
     """What the probe does with the right answer, one of `ROLES`; the exam writes it."""
+    p_holm: float | None = None
+    """p of `drop`, corrected by Holm over the drops of all probes of the run; the exam writes it."""
 
 
 Score = Callable[[Example, Answer], float]

@@ -95,12 +95,15 @@ class Blind:
         blind = next(one for one in accuracies if one.condition == "question only")
         bars = measure.series("accuracy", ("clean", *conditions, "guessing"), (*accuracies, guessing))
         figure = Figure("Accuracy when the evidence is taken away", "bar", (bars,), y_label="accuracy")
-        rows: list[tuple[object, ...]] = [("clean", clean, "", "", clean.n)]
-        rows += [(one.condition, one, lost, lost.p, one.n) for one, lost in zip(accuracies[1:], drops, strict=True)]
+        rows: list[tuple[object, ...]] = [("clean", clean, "", "", "", clean.n)]
+        rows += [
+            (one.condition, one, lost, *measure.p_cells(lost), one.n)
+            for one, lost in zip(accuracies[1:], drops, strict=True)
+        ]
         table = Table(
             "Shortcut ledger",
-            ("condition", "accuracy", "drop from clean", "p (Holm)", "n"),
-            (*rows, ("guessing", guessing, "", "", guessing.n)),
+            ("condition", "accuracy", "drop from clean", *measure.P_COLUMNS, "n"),
+            (*rows, ("guessing", guessing, "", "", "", guessing.n)),
             "Gain: clean minus question only. Leakage: question only minus guessing.",
         )
         return Findings(

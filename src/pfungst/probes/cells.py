@@ -133,7 +133,7 @@ def largest_told(drops: Sequence[Finding]) -> str:
     if len(known) < 2:
         return ""
     most = max(known, key=lambda one: one.value)
-    sure = "" if most.p is None else f" (p = {most.p:.2g} after Holm)"
+    sure = "" if most.p_holm is None else f" (p = {most.p_holm:.2g} after Holm)"
     return f" The largest drop is that under {most.condition}, {measure.with_interval(most)}{sure}."
 
 

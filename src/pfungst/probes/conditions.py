@@ -19,7 +19,7 @@ from pfungst.core.flips import alike
 from pfungst.core.stats import Floats, Labels
 from pfungst.logs.records import condition_of
 from pfungst.probes import measure
-from pfungst.probes.cells import agreement, failures, known_right, worst_of_n
+from pfungst.probes.cells import agreement, failures, known_right, largest_told, worst_of_n
 from pfungst.scores import same_answer
 
 KEEPS = "the right answer: it is the same under all conditions"
@@ -105,16 +105,16 @@ class Conditions:
         disturbed, drop = self._together(scores, settled, clusters, seed)
         groups = _group_findings(trials, alike, seed)
         noise = repeated[0] if repeated else ""
-        rows: list[tuple[object, ...]] = [(names[0], clean, "", "", noise, "", "", "", clean.n)]
+        rows: list[tuple[object, ...]] = [(names[0], clean, "", "", "", noise, "", "", "", clean.n)]
         for name, accuracy, lost, changed in zip(others, accuracies[1:], drops, changes, strict=True):
             flips = [measure.flips(trials, variants[0], take) for take in takes[name]]
             told = f"{name} (a repetition)" if name in self.again else name
             rows.append(
-                (told, accuracy, lost, lost.p, changed, sum(one.right_to_wrong for one in flips),
+                (told, accuracy, lost, *measure.p_cells(lost), changed, sum(one.right_to_wrong for one in flips),
                  sum(one.wrong_to_right for one in flips), sum(one.wrong_to_other_wrong for one in flips), accuracy.n)
             )  # fmt: skip
-        columns = ("condition", "accuracy", f"drop from {names[0]}", "p (Holm)", "answers changed", "right to wrong",
-                   "wrong to right", "wrong to other wrong", "n")  # fmt: skip
+        columns = ("condition", "accuracy", f"drop from {names[0]}", *measure.P_COLUMNS, "answers changed",
+                   "right to wrong", "wrong to right", "wrong to other wrong", "n")  # fmt: skip
         note = (
             "Drops are paired: the same questions under both conditions. Going from an answer to a reply that cannot "
             "be read is a change; two unread replies are not compared."
@@ -170,12 +170,7 @@ class Conditions:
             f"Accuracy goes from {measure.percent(clean.value)} ({clean.condition}) to "
             f"{measure.percent(disturbed.value)} ({disturbed.condition}), a drop of {measure.with_interval(drop)}."
         )
-        known = [one for one in drops if one.condition not in self.again and not math.isnan(one.value)]
-        if len(known) > 1:
-            most = max(known, key=lambda one: one.value)
-            told += (
-                f" The largest drop is {measure.with_interval(most)} ({most.condition}, p = {most.p:.2g} after Holm)."
-            )
+        told += largest_told([one for one in drops if one.condition not in self.again])
         if not math.isnan(together.value):
             told += f" Right under every condition: {measure.with_interval(together)}."
         return told + _repetition(repeated)

@@ -118,9 +118,18 @@ def difference(
 
 
 def corrected(tested: Sequence[Finding]) -> list[Finding]:
-    """The findings with p-values corrected for their number."""
+    """The findings, the rows of a table, with p-values corrected for their number beside their own."""
     p_values = holm([math.nan if one.p is None else one.p for one in tested])
-    return [replace(one, p=p, how=f"{one.how}, Holm") for one, p in zip(tested, p_values, strict=True)]
+    return [replace(one, p_holm=p) for one, p in zip(tested, p_values, strict=True)]
+
+
+P_COLUMNS = ("p", "p (Holm)")
+"""Of a table of tested findings: their own p-values, and those corrected over its rows."""
+
+
+def p_cells(one: Finding) -> tuple[float | None, float | None]:
+    """The cells under `P_COLUMNS`."""
+    return one.p, one.p_holm
 
 
 def series(name: str, x: Iterable[Any], found: Sequence[Finding]) -> Series:

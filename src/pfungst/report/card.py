@@ -7,7 +7,8 @@ from typing import Any
 
 from pfungst.core.types import FRACTIONS, POINTS
 
-CARD_COLUMNS = ("probe", "clean", "disturbed", "drop", "p", "n", "verdict")
+CARD_COLUMNS = ("probe", "clean", "disturbed", "drop", "p", "p (Holm)", "n", "verdict")
+P_NOTE = "p: of the paired test of a drop, as it is; p (Holm): corrected over the drops of all probes of the run."
 STABLE = 0.05
 """A player counts as stable under a probe if its accuracy falls by no more than this."""
 FEW = 10
@@ -130,6 +131,7 @@ def card_rows(findings: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
             format_finding(one["disturbed"]),
             format_finding(one["drop"]),
             format_p((one["drop"] or {}).get("p")),
+            format_p(one["p_holm"]),
             str((one["drop"] or one["clean"] or {}).get("n", "–")),
             told(one, blind),
         )

@@ -12,7 +12,7 @@ from pfungst.core import Answer, Dataset, Run
 from pfungst.core.exam import labelled
 from pfungst.core.files import write_atomic
 from pfungst.core.run import stored
-from pfungst.report.card import CARD_COLUMNS, card_rows, number, too_few
+from pfungst.report.card import CARD_COLUMNS, P_NOTE, card_rows, number, too_few
 from pfungst.report.cases import MOST_WORDS, PER_KIND, Case, Sample, sample_of
 from pfungst.report.drawings import Tools, draw_case
 from pfungst.report.findings import read_extras, read_findings, read_judge, read_kept
@@ -115,8 +115,8 @@ def _section(
 def _card(findings: Sequence[Mapping[str, Any]], stem: str) -> Any:
     """The report card; its last column, the verdict, is a line of its own on the page and left out of the downloads."""
     note = (
-        "Square brackets: 95% interval. Drop: clean minus disturbed on the same questions. Compare every drop with "
-        "the control row, which disturbs nothing."
+        f"Square brackets: 95% interval. Drop: clean minus disturbed on the same questions. {P_NOTE} Compare every "
+        "drop with the control row, which disturbs nothing."
     )
     if all(one["role"] != "control" for one in findings):
         note += " This exam ran without the control probe."
@@ -194,7 +194,7 @@ def _sampled(sample: Sample, tools: Tools, run: Path, seed: int) -> str:
 
 
 def _reading(rows: Sequence[Row]) -> str:
-    told = "Red: the disturbance costs accuracy beyond chance (p < 0.05, Holm over the probes that keep the answer)."
+    told = "Red: the disturbance costs accuracy beyond chance (p < 0.05, Holm over the drops of all probes)."
     if any(row.is_control for row in rows):
         told += " Grey: the control, the same question twice."
     if any(row.removes for row in rows):

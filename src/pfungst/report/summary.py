@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from pfungst.core.stats import holm
 from pfungst.core.types import POINTS
 from pfungst.report.card import blindness, format_finding, join_words, number, or_nan
 from pfungst.report.svg import Scale, dot, line, short, steps, svg, text, tick, ticks, whisker
@@ -29,14 +28,15 @@ class Row:
     removes: bool
     """Whether the probe takes the evidence away: there a large drop is as it should be."""
     p: float = math.nan
-    """Of the drop, after Holm's correction over the probes that keep the right answer."""
+    """Of the drop, corrected by Holm over the drops of all probes, or of all conditions."""
     is_control: bool = False
     """Whether nothing is disturbed: the control, or a condition that repeats the clean one."""
 
     @property
     def lost(self) -> bool:
-        """Whether the disturbance costs accuracy, beyond chance."""
-        return self.drop is not None and (self.drop["value"] or 0.0) > 0 and self.p < SIGNIFICANT
+        """Whether a disturbance that keeps the right answer costs accuracy, beyond chance."""
+        keeps = self.drop is not None and not (self.removes or self.is_control)
+        return keeps and ((self.drop or {})["value"] or 0.0) > 0 and self.p < SIGNIFICANT
 
 
 def summary_rows(findings: Sequence[Mapping[str, Any]], again: Sequence[str] = ()) -> list[Row]:
@@ -50,15 +50,9 @@ def summary_rows(findings: Sequence[Mapping[str, Any]], again: Sequence[str] = (
             continue
         apart = _conditions(one, again) if one["probe"] == "conditions" else []
         whole = Row(one["probe"], one["clean"], one["disturbed"], one["drop"], one["role"] == "removes",
-                    is_control=one["role"] == "control")  # fmt: skip
+                    or_nan(one["p_holm"]), is_control=one["role"] == "control")  # fmt: skip
         rows += apart or [whole]
     rows.sort(key=lambda row: (not row.is_control, row.removes))
-    tested = [
-        at for at, row in enumerate(rows) if row.drop and math.isnan(row.p) and not row.is_control and not row.removes
-    ]
-    known = [or_nan((rows[at].drop or {}).get("p")) for at in tested]
-    for at, p in zip(tested, holm(known), strict=True):
-        rows[at] = replace(rows[at], p=p)
     return rows
 
 
@@ -71,8 +65,10 @@ def _conditions(one: Mapping[str, Any], again: Sequence[str]) -> list[Row]:
     found = []
     for name in names:
         if name in scores and name in drops:
-            p = drops[name].get("p")  # corrected over the conditions already
-            found.append(Row(name, one["clean"], scores[name], drops[name], False, or_nan(p), name in again))
+            drop = drops[name]
+            # An earlier version kept the corrected one alone, as p.
+            p = drop["p"] if drop["p_holm"] is None else drop["p_holm"]
+            found.append(Row(name, one["clean"], scores[name], drop, False, or_nan(p), name in again))
     return found
 
 

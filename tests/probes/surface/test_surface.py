@@ -194,8 +194,12 @@ def test_findings_worked_by_hand() -> None:
     assert value(found, "accuracy", "33 or more characters") == 0  # capitals touch 46 letters
     assert value(found, "accuracy", "1 character") == 1
     assert "upper" in found.verdict or "typo 4" in found.verdict
+    assert "the mean over edits, of which typo 1, typo 2 and typo 4 are one)" in found.verdict
     (table,) = [one for one in found.tables if one.title == "By edit"]
     assert [row[0] for row in table.rows] == ["typo 1", "typo 2", "typo 4", "upper", "unmarked"]
+    assert "The headline is the mean over edits, of which typo 1, typo 2 and typo 4 are one." in table.note
+    told = Surface(("upper",)).findings(answer_all(questions(12), Surface(("upper",)), lambda name: "car"), 0).verdict
+    assert "the mean over edits)" in told
 
 
 def test_translations_of_the_data_are_asked(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def read(
     levels = sorted(severities)
     by_operation = [
         (one, about[one], cells.headings[one].before(one, seed), *(accuracies.get(f"{one} {at}", "") for at in levels),
-         lost, lost.p, change, "not reached" if math.isnan(halves[one]) else f"{halves[one]:.1f}",
+         lost, *measure.p_cells(lost), change, "not reached" if math.isnan(halves[one]) else f"{halves[one]:.1f}",
          len(cells.headings[one].scores))
         for one, lost, change in zip(present, drops, changes, strict=True)
     ]  # fmt: skip
@@ -60,7 +60,7 @@ def read(
             "clean",
             *map(str, levels),
             "drop",
-            "p (Holm)",
+            *measure.P_COLUMNS,
             "answers changed",
             "half at",
             "n",

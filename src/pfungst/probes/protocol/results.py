@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -36,9 +36,9 @@ def read(
     scores = np.array(told.scores, np.float64).T
     parts = split(scores, told.cells.clusters, levels, seed=seed)
     clean, disturbed, drop, changed, worst = told.cells.summary(trials, seed)
-    total = _spread(parts.total, parts, parts.total.p)
+    total = _spread(parts.total, parts)
     corrected = holm([one.p for one in parts.parts])
-    spreads = [_spread(one, parts, p) for one, p in zip(parts.parts, corrected, strict=True)]
+    spreads = [replace(_spread(one, parts), p_holm=p) for one, p in zip(parts.parts, corrected, strict=True)]
     shares = [_share(one, parts) for one in parts.parts]
     by_level = _levels(levels, scores, told.cells.clusters, seed)
     columns = ("factor", "level", "accuracy", "difference from the mean")
@@ -85,11 +85,10 @@ class _Told:
         return told
 
 
-def _spread(part: Part, of: Split, p: float) -> Finding:
+def _spread(part: Part, of: Split) -> Finding:
     how = f"{_HOW}; p: bootstrap test of no effect"
-    how += "" if part.name == TOTAL else ", Holm"
     condition = "" if part.name == TOTAL else part.name
-    return Finding(HARNESS, part.spread, of.n, part.low, part.high, condition, of.clusters, p, how, POINTS)
+    return Finding(HARNESS, part.spread, of.n, part.low, part.high, condition, of.clusters, part.p, how, POINTS)
 
 
 def _share(part: Part, of: Split) -> Finding:
@@ -119,13 +118,13 @@ def _levels(
 def _by_factor(spreads: Sequence[Finding], shares: Sequence[Finding], levels: Mapping[str, Sequence[str]]) -> Table:
     return Table(
         "By factor",
-        ("factor", "levels", "standard deviation", "p (Holm)", "share of variance"),
+        ("factor", "levels", "standard deviation", *measure.P_COLUMNS, "share of variance"),
         tuple(
             (
                 spread.condition,
                 ", ".join(dict.fromkeys(levels[spread.condition])) if spread.condition in levels else "",
                 spread,
-                spread.p,
+                *measure.p_cells(spread),
                 share,
             )
             for spread, share in zip(spreads, shares, strict=True)

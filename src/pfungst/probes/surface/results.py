@@ -29,13 +29,15 @@ def read(name: str, trials: Sequence[AnsweredTrial], about: Mapping[str, str], s
     means = _touched_means(trials)
     by_edit = Table(
         "By edit",
-        ("edit", "what it does", "characters touched", "clean", "accuracy", "drop", "p (Holm)", "answers changed", "n"),
+        ("edit", "what it does", "characters touched", "clean", "accuracy", "drop", *measure.P_COLUMNS,
+         "answers changed", "n"),
         tuple(
-            (one, about[edit_of(one)], round(means[one], 1), by_name[one].before(one, seed), accuracy, lost, lost.p,
-             change, len(by_name[one].scores))
+            (one, about[edit_of(one)], round(means[one], 1), by_name[one].before(one, seed), accuracy, lost,
+             *measure.p_cells(lost), change, len(by_name[one].scores))
             for one, accuracy, lost, change in zip(order, accuracies, drops, changes, strict=True)
         ),
-        "Each edit is measured on the questions that it can change; clean: of the same questions.",
+        "Each edit is measured on the questions that it can change; clean: of the same questions. The headline is the "
+        f"mean over edits{_joined(order)}.",
     )  # fmt: skip
     levels = [label for label in map(_label, BINS) if label in by_length]
     named = {label: "1 character" if label == "1" else f"{label} characters" for label in levels}
@@ -56,7 +58,7 @@ def read(name: str, trials: Sequence[AnsweredTrial], about: Mapping[str, str], s
     line = measure.series("drop", levels, length_drops)
     curve = Figure("Drop by characters touched", "line", (line,), "characters touched", "drop, points", POINTS)
     return Findings(
-        name, rows, _verdict(clean, disturbed, drop, drops, changed, worst), clean, disturbed, drop,
+        name, rows, _verdict(clean, disturbed, drop, drops, changed, worst, order), clean, disturbed, drop,
         (by_edit, by_characters), (bars("Drop under every edit", drops), curve), failures(trials),
     )  # fmt: skip
 
@@ -65,6 +67,12 @@ def edit_of(variant: str) -> str:
     """`typo 2` is an edit `typo`."""
     name, _, level = variant.rpartition(" ")
     return name if level.isdigit() else variant
+
+
+def _joined(order: Sequence[str]) -> str:
+    """That the levels of an edit count as one, where there are several."""
+    several = [levels for levels in measure.grouped(order, edit_of).values() if len(levels) > 1]
+    return "".join(f", of which {', '.join(levels[:-1])} and {levels[-1]} are one" for levels in several)
 
 
 def _label(one: tuple[int, float]) -> str:
@@ -82,11 +90,13 @@ def _touched_means(trials: Sequence[AnsweredTrial]) -> dict[str, float]:
 
 
 def _verdict(
-    clean: Finding, disturbed: Finding, drop: Finding, drops: Sequence[Finding], changed: Finding, worst: Finding
-) -> str:
+    clean: Finding, disturbed: Finding, drop: Finding, drops: Sequence[Finding], changed: Finding, worst: Finding,
+    order: Sequence[str],
+) -> str:  # fmt: skip
     told = (
         f"Typed differently, questions lose {measure.with_interval(drop)} of accuracy ({measure.percent(clean.value)} "
-        f"to {measure.percent(disturbed.value)}), and {measure.with_interval(changed)} of the answers change."
+        f"to {measure.percent(disturbed.value)}; the mean over edits{_joined(order)}), and "
+        f"{measure.with_interval(changed)} of the answers change."
     )
     told += largest_told(drops)
     return f"{told} Under the worst edit of each question {measure.with_interval(worst)} is left."

@@ -214,6 +214,7 @@ def _about(row: Row) -> dict[str, Any]:
             **{name: row[name] for name in ("at_least", "at_most", "n")},
             "images": row["clusters"],
             "p": row["p"],
+            "p_holm": row["p_holm"],
             "scale": scale_of(row),
             "how": row["how"],
         }

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pfungst.report.card import CARD_COLUMNS, card_rows, format_cell
+from pfungst.report.card import CARD_COLUMNS, P_NOTE, card_rows, format_cell
 from pfungst.report.exports.source import Source
 from pfungst.report.exports.writing import visible
 
@@ -48,7 +48,8 @@ def files(source: Source) -> Iterable[tuple[str, bytes]]:
             "Report card",
             CARD_COLUMNS[:-1],
             [row[:-1] for row in card_rows(source.findings)],
-            f"Player {source.player} on {source.data}, metric {source.metric}. Percentages with 95% intervals.",
+            f"Player {source.player} on {source.data}, metric {source.metric}. Percentages with 95% intervals. "
+            f"{P_NOTE}",
         ),
     ]
     for found in source.sections:
