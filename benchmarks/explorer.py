@@ -25,7 +25,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pfungst.core.parquet import WRITING
+from pfungst.core.trials import ROW_GROUP, trials_schema
+
 WORDS = ["what", "is", "the", "colour", "of", "big", "small", "red", "cube", "left", "behind", "sphere", "how", "many"]
+PROBES = ("noise", "rephrase", "decoys", "blind")
 VARIANTS = ["clean", *(f"partition {number}" for number in range(1, 8))]
 WRITER = """
 import sys, shutil, itertools
@@ -43,7 +47,7 @@ def make_run(folder: Path, answers: int) -> None:
     texts = np.array([" ".join(rng.choice(WORDS, 12)) + f" {number}?" for number in range(20_000)])
     (folder / "trials").mkdir(parents=True)
     each = answers // 4 // len(VARIANTS) * len(VARIANTS)
-    for probe in ("noise", "rephrase", "decoys", "blind"):
+    for probe in PROBES:
         number = np.arange(each)
         example, variant = number // len(VARIANTS), number % len(VARIANTS)
         question = texts[example % len(texts)].astype(object)
@@ -53,17 +57,31 @@ def make_run(folder: Path, answers: int) -> None:
         elif probe == "rephrase":
             question = np.where(variant > 0, more, question)
         said = rng.choice(["yes", "no", "red", "2", "3", "rubber"], each)
-        table = pa.table({
+        score = rng.integers(0, 2, each).astype(float)
+        clean = score[example * len(VARIANTS)]
+        flip = np.array(["still wrong", "wrong to right", "right to wrong", "still right"])[
+            (2 * clean + score).astype(int)
+        ].astype(object)
+        flip[variant == 0] = None
+        made = {
+            "trial": example, "place": variant, "role": np.where(variant > 0, "keeps", "clean"),
+            "cluster": [f"i{one // 3}" for one in example], "clean_score": clean, "flip": flip,
             "example_id": [f"q{one:06d}" for one in example], "image_id": [f"i{one // 3}" for one in example],
-            "variant": np.array(VARIANTS)[variant], "question": question, "answer": said, "raw": said,
-            "target": rng.choice(["yes", "no", "red"], each), "score": rng.integers(0, 2, each).astype(float),
+            "variant": np.array(VARIANTS)[variant], "question": question, "answer": said, "reply": said,
+            "target": rng.choice(["yes", "no", "red"], each), "score": score,
             "confidence": rng.random(each), "answer_type": rng.choice(["yes/no", "number", "other"], each),
             "question_type": rng.choice(["count", "exist", "query"], each), "unread": np.zeros(each, bool),
             "key": [f"{one:064x}" for one in range(each)],
-        })  # fmt: skip
-        pq.write_table(table, folder / "trials" / f"{probe}.parquet", compression="zstd")
+        }  # fmt: skip
+        schema = trials_schema()
+        columns = [
+            pa.array(made[one.name], one.type) if one.name in made else pa.nulls(each, one.type) for one in schema
+        ]
+        path = folder / "trials" / f"{probe}.parquet"
+        pq.write_table(pa.table(columns, schema), path, row_group_size=ROW_GROUP, **WRITING)
     data = {"name": "made", "metric": "exact", "examples": each, "fingerprint": "made", "spec": None}
-    config = {"player": {"name": "big", "fingerprint": "x"}, "seed": 0, "probes": [], "data": data}
+    config = {"player": {"name": "big", "fingerprint": "x"}, "seed": 0, "data": data}
+    config["probes"] = [{"name": name, "settings": {}} for name in PROBES]
     (folder / "exam.json").write_text(json.dumps(config))
 
 

@@ -14,70 +14,53 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pfungst.core.flips import count_flips
-from pfungst.scores import same_answer
-from pfungst.web import Index, Runs, reading
+from pfungst.core import Answer, AnsweredTrial, Example
+from pfungst.core.flips import RIGHT_WRONG, WRONG_RIGHT, WRONG_WRONG, alike, count_flips
+from pfungst.web import Index, Runs
 from pfungst.web.runs import RunFolder
 from pfungst.web.wanted import OUTCOMES, SORTS, Place, Wanted
+from tests.tables import answered, write_run
 
 
 @pytest.fixture
-def index(tmp_path: Path) -> Iterator[Index]:
-    (tmp_path / "index").mkdir()
-    made = Index(tmp_path / "index")
+def index() -> Iterator[Index]:
+    made = Index()
     yield made
     made.close()
 
 
-def write(run: Path, rows: list[dict[str, object]], probe: str = "p") -> RunFolder:
-    (run / "trials").mkdir(parents=True, exist_ok=True)
-    (run / "exam.json").write_text("{}")
-    names = ("example_id", "variant", "question", "answer", "score")
-    schema = pa.schema([(name, pa.string() if name != "score" else pa.float64()) for name in names])
-    pq.write_table(
-        pa.table({name: [row[name] for row in rows] for name in names}, schema), run / "trials" / f"{probe}.parquet"
-    )
-    return RunFolder(run.name, run, run.name)
+def write(run: Path, trials: list[AnsweredTrial]) -> RunFolder:
+    return RunFolder(run.name, write_run(run, {"p": trials}), run.name)
 
 
-answer_words = st.sampled_from(["yes", "Yes.", "no", "2", "two", ""])
+answer_words = st.sampled_from(["yes", "Yes.", "no", "2", "two", "", None])
 scores = st.sampled_from([0.0, 0.0, 1.0, 0.3, math.nan])
 trials = st.lists(st.lists(st.tuples(answer_words, scores), min_size=1, max_size=5), min_size=1, max_size=12)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(trials=trials, rows_at_once=st.integers(1, 7))
+@given(trials=trials)
 def test_changes_are_counted_as_everywhere(
-    trials: list[list[tuple[str, float]]], rows_at_once: int, tmp_path_factory: pytest.TempPathFactory
+    trials: list[list[tuple[str | None, float]]], index: Index, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """However the rows fall into batches."""
+    """Replies that nobody could read (None) among them, and several trials of one example."""
     folder = tmp_path_factory.mktemp("flips")
-    rows = [
-        {"example_id": f"e{number}", "variant": "clean" if not place else f"v{place}", "question": "?", "answer": said,
-         "score": score}
-        for number, trial in enumerate(trials) for place, (said, score) in enumerate(trial)
-    ]  # fmt: skip
-    run = write(folder / "run", rows)
-    index = Index(folder)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "_ROWS", rows_at_once)
-        found = index.page([run], Wanted()).rows
-        facets = index.facets(run)
-    index.close()
-    pairs = [(trial[0], one) for trial in trials for one in trial[1:]]
-    flips = count_flips([a[1] for a, _ in pairs], [b[1] for _, b in pairs], [same_answer(a[0], b[0]) for a, b in pairs])
-    counts = {name: sum(facet.count for facet in facets if facet.flip == name) for name in reading.FLIPS}
-    assert counts[reading.LOST] == flips.right_to_wrong and counts[reading.WON] == flips.wrong_to_right
-    assert counts[reading.OTHER] == flips.wrong_to_other_wrong
+    said = [[(Answer(one or "mumble", unread=one is None), score) for one, score in trial] for trial in trials]
+    run = write(folder / folder.name, [answered(f"e{number // 2}", trial) for number, trial in enumerate(said)])
+    found = index.page([run], Wanted()).rows
+    facets = index.facets(run)
+    pairs = [(trial[0], one) for trial in said for one in trial[1:]]
+    flips = count_flips([a[1] for a, _ in pairs], [b[1] for _, b in pairs], [alike(a[0], b[0]) for a, b in pairs])
+    counts = {name: sum(one.count for one in facets if one.flip == name) for name in {one.flip for one in facets}}
+    assert counts.get(RIGHT_WRONG, 0) == flips.right_to_wrong and counts.get(WRONG_RIGHT, 0) == flips.wrong_to_right
+    assert counts.get(WRONG_WRONG, 0) == flips.wrong_to_other_wrong
     assert [row["trial"] for row in found] == [n for n, trial in enumerate(trials) for _ in trial][:40]
     assert [row["place"] for row in found] == [place for trial in trials for place in range(len(trial))][:40]
+    assert [row["clean_answer"] for row in found] == [trial[0][0].text for trial in said for _ in trial][:40]
 
 
-def rows_of(count: int, word: str) -> list[dict[str, object]]:
-    return [
-        {"example_id": f"e{at}", "variant": "clean", "question": f"What? {at}", "answer": word, "score": float(at % 2)}
-        for at in range(count)
-    ]
+def rows_of(count: int, word: str) -> list[AnsweredTrial]:
+    return [answered(Example(f"e{at}", f"What? {at}"), [(word, float(at % 2))]) for at in range(count)]
 
 
 def test_a_file_that_is_replaced_is_read_again_without_a_pause(index: Index, tmp_path: Path) -> None:
@@ -92,18 +75,29 @@ def test_a_file_that_is_replaced_is_read_again_without_a_pause(index: Index, tmp
 
 def test_a_damaged_file_is_named_and_the_others_are_shown(index: Index, tmp_path: Path) -> None:
     run = write(tmp_path / "run", rows_of(3, "yes"))
+    write_run(tmp_path / "run", {"bad": rows_of(1, "yes"), "p": rows_of(3, "yes"), "old": rows_of(2, "no")})
     (tmp_path / "run" / "trials" / "bad.parquet").write_bytes(b"nothing")
     pq.write_table(pa.table({"example_id": ["a"]}), tmp_path / "run" / "trials" / "old.parquet")
     assert index.page([run], Wanted()).total == 3
-    assert "bad" in index.problem(run) and "old" in index.problem(run) and "variant" in index.problem(run)
+    problem = index.problem(run)
+    assert "bad.parquet" in problem and "old.parquet was written by an earlier version" in problem
+
+
+def test_pages_at_damaged_bytes_are_refused(index: Index, tmp_path: Path) -> None:
+    run = write(tmp_path / "run", rows_of(300, "yes"))
+    file = tmp_path / "run" / "trials" / "p.parquet"
+    content = bytearray(file.read_bytes())
+    content[len(content) // 4] ^= 1
+    file.write_bytes(bytes(content))
+    assert index.page([run], Wanted()).rows == [] and "p.parquet" in index.problem(run)
 
 
 def test_sorting_and_searching_agree_with_python(index: Index, tmp_path: Path) -> None:
     run = write(tmp_path / "run", rows_of(100, "Yes"))
     page = index.page([run], Wanted(text="WHAT? 1", outcome="wrong", sort="loss", page=1))
-    expected = [row for row in rows_of(100, "Yes") if "What? 1" in str(row["question"]) and row["score"] == 0]
-    assert page.total == len(expected) and page.mean == 0
-    assert {row["example_id"] for row in page.rows} == {row["example_id"] for row in expected}
+    expected = [f"e{at}" for at in range(0, 100, 2) if f"What? {at}".startswith("What? 1")]
+    assert page.total == len(expected) and [share.mean for share in page.shares] == [0]
+    assert {row["example_id"] for row in page.rows} == set(expected)
     assert index.page([run], Wanted(page=3)).rows[0]["example_id"] == "e80"
     before, after = index.neighbours(run, Wanted(outcome="right"), 10)
     assert before is not None and after is not None
@@ -138,18 +132,13 @@ def test_pages_are_those_of_a_list_in_python(
 ) -> None:
     """Filtered, searched and sorted over two runs; every answer on one page, equals as they stand."""
     folder = tmp_path_factory.mktemp("pages")
-    index, rows, runs = Index(folder), [], []
+    index, rows, runs = Index(), [], []
     for name, answers in (("a", one), ("b", two)):
-        (folder / name / "trials").mkdir(parents=True)
-        table = {
-            "example_id": [f"{name}{n}" for n in range(len(answers))], "variant": ["clean"] * len(answers),
-            "question": ["?"] * len(answers), "answer": [row[0] for row in answers],
-            "score": pa.array([row[1] for row in answers], pa.float64()),
-            "confidence": pa.array([row[2] for row in answers], pa.float64()),
-            "unread": pa.array([row[3] for row in answers], pa.bool_()),
-        }  # fmt: skip
-        pq.write_table(pa.table(table), folder / name / "trials" / "p.parquet")
-        runs.append(RunFolder(name, folder / name, name))
+        trials = []
+        for n, (reply, score, sure, unread) in enumerate(answers):
+            known = Answer(reply, None if math.isnan(sure) else sure, unread=unread)
+            trials.append(answered(f"{name}{n}", [(known, score)]))
+        runs.append(write(folder / name, trials))
         rows += [(f"{name}{n}", *row) for n, row in enumerate(answers)]
     right: dict[str, Callable[[Any], bool]] = {
         "": lambda row: True, "wrong": lambda row: row[2] == 0, "right": lambda row: row[2] > 0,
@@ -166,9 +155,12 @@ def test_pages_are_those_of_a_list_in_python(
     found = [index.page(runs, Wanted(text=text, outcome=outcome, sort=sort, page=page)) for page in (1, 2, 3, 4)]
     index.close()
     assert [row["example_id"] for page in found for row in page.rows] == [row[0] for row in wanted]
-    known = [row[2] for row in wanted if row[2] == row[2]]
-    assert {(page.total, page.known) for page in found} == {(len(wanted), len(known))}
-    assert found[0].mean == (pytest.approx(sum(known) / len(known)) if known else None)
+    for name in "ab":
+        mine = [row for row in wanted if row[0].startswith(name)]
+        known = [row[2] for row in mine if row[2] == row[2]]
+        (share,) = [one for one in found[0].shares if one.run == name] or [None]
+        assert (share.count, share.known) == (len(mine), len(known)) if share else not mine
+        assert share is None or share.mean == (pytest.approx(sum(known) / len(known)) if known else None)
 
 
 def test_runs_of_one_name_in_two_folders_have_two_ids(tmp_path: Path) -> None:

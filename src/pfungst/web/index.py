@@ -1,34 +1,36 @@
-"""All answers of all runs in one DuckDB file and, what is narrow, in memory: a page of a million takes a moment.
+"""All answers of all runs, asked for by SQL: DuckDB reads the tables of the runs, and keeps nothing of them.
 
-The trials of a run are read when somebody first asks for them, and again when its files change: a reader sees the
-earlier ones until then. The database is a temporary file; everything in it can be read anew from the runs.
+What is known about a run's tables (which of them can be read, what they hold how often) is found out when somebody
+first asks, and again when its files change. Nothing that a visitor writes becomes SQL.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from pfungst.core import MissingExtra, PfungstError
-from pfungst.web.narrow import Gathering, Narrow, Rows, first
-from pfungst.web.reading import SCHEMA, SEARCHED, batches
+from pfungst.core import MissingExtra, PfungstError, Run
+from pfungst.core.trials import COLUMNS
 from pfungst.web.runs import RunFolder
 from pfungst.web.wanted import PAGE, Place, Wanted
 
-_SHOWN = ", ".join(column for column in SCHEMA if column not in SEARCHED)
 _MOST_OF_ONE = 2000
 """Answers about one example that are shown."""
 _LOOK_SECONDS = 0.5
 """How long a table is believed to be that of its files."""
-_KEPT_SECONDS = 60.0
-"""How long a table is kept after it was replaced."""
+_ORDERS = {
+    "": "turn, number",
+    "sure": "confidence DESC NULLS LAST, turn, number",
+    "unsure": "confidence NULLS LAST, turn, number",
+    "loss": "score - clean_score NULLS LAST, turn, number",
+    "long": "length DESC, turn, number",
+}
 Signature = tuple[tuple[str, int, int], ...]
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -44,15 +46,29 @@ class Facet:
 
 
 @dataclass(frozen=True)
-class Page:
-    """A page of answers, and what holds for all that were wanted."""
+class Share:
+    """The wanted answers of one run under one condition."""
 
-    rows: list[dict[str, Any]]
-    total: int
+    run: str
+    probe: str
+    variant: str
+    count: int
     known: int
     """Answers with a known score."""
     mean: float | None
     """Mean score of these."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of answers, and what holds for all that were wanted."""
+
+    rows: list[Row]
+    shares: list[Share]
+
+    @property
+    def total(self) -> int:
+        return sum(share.count for share in self.shares)
 
     @property
     def pages(self) -> int:
@@ -60,13 +76,13 @@ class Page:
 
 
 @dataclass
-class _Table:
-    name: str
+class _Known:
+    """What is known about the tables of a run."""
+
     signature: Signature
+    source: str
+    """SQL of all its answers; empty where there are none."""
     facets: list[Facet]
-    narrow: Narrow
-    texts: dict[str, int]
-    """How many distinct texts there are, by column of SEARCHED."""
     problem: str = ""
     looked_at: float = 0.0
     """When its files were last looked at."""
@@ -75,127 +91,125 @@ class _Table:
 class Index:
     """The answers of runs. One for a server; safe to use from many threads."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self) -> None:
         try:
             import duckdb
         except ImportError:
             raise MissingExtra("The explorer", "web") from None
         self._db = duckdb.connect(
-            str(folder / "answers.duckdb"),
+            ":memory:",
             config={
                 "threads": "2",
                 "memory_limit": "2GB",
-                "enable_external_access": "false",
                 "autoload_known_extensions": "false",
                 "autoinstall_known_extensions": "false",
             },
         )
         self._lock = threading.Lock()
-        self._importing: dict[str, threading.Lock] = {}
-        self._tables: dict[str, _Table] = {}
-        self._made = 0
-        self._replaced: list[tuple[float, str]] = []
+        self._looking: dict[str, threading.Lock] = {}
+        self._runs: dict[str, _Known] = {}
 
     def close(self) -> None:
         self._db.close()
 
     def facets(self, run: RunFolder) -> list[Facet]:
-        return self._table(run).facets
+        return self._known(run).facets
 
-    def versions(self, runs: Sequence[RunFolder]) -> tuple[str, ...]:
-        """Names that change with what is known about these runs."""
-        return tuple(self._table(run).name for run in runs)
+    def versions(self, runs: Sequence[RunFolder]) -> tuple[Signature, ...]:
+        """What changes with what is known about these runs."""
+        return tuple(self._known(run).signature for run in runs)
 
     def problem(self, run: RunFolder) -> str:
         """Why (some of) the trials of a run cannot be shown; empty where they can."""
-        return self._table(run).problem
+        return self._known(run).problem
 
     def page(self, runs: Sequence[RunFolder], wanted: Wanted, places: Sequence[Place] | None = None) -> Page:
         """A page of the wanted answers of these runs.
 
         places: only answers at these places, such as those with a tag; None for all.
         """
-        tables = [self._table(run) for run in runs]
-        rows = [self._rows(table, run, wanted, places) for table, run in zip(tables, runs, strict=True)]
-        # Answers of all runs in a row: number among these -> run and number there.
-        ends = np.cumsum([len(some) for some in rows])
-        total, start = int(ends[-1]) if len(ends) else 0, PAGE * (wanted.page - 1)
-        if wanted.sort:
-            key = [table.narrow.key(wanted.sort, some) for table, some in zip(tables, rows, strict=True)]
-            chosen = first(np.concatenate(key), start + PAGE)[start:] if total else np.zeros(0, np.int64)
-        else:
-            chosen = np.arange(start, min(start + PAGE, total))
-        parts = np.searchsorted(ends, chosen, side="right")
-        shown = [
-            (int(part), int(rows[part][at - (ends[part - 1] if part else 0)]))
-            for part, at in zip(parts, chosen, strict=True)
-        ]
-        wide: dict[tuple[int, int], dict[str, Any]] = {}
-        for part in set(parts.tolist()):
-            numbers = [number for one, number in shown if one == part]
-            wide.update({(part, row["number"]): row for row in self._wide(tables[part], numbers)})
-        told = [table.narrow.known(some) for table, some in zip(tables, rows, strict=True)]
-        known = sum(count for count, _ in told)
-        mean = sum(score for _, score in told) / known if known else None
-        return Page([wide[one] for one in shown if one in wide], total, known, mean)
+        sources = [(turn, source) for turn, run in enumerate(runs) if (source := self._known(run).source)]
+        if not sources or places == []:
+            return Page([], [])
+        every = " UNION ALL ".join(f"SELECT {turn} AS turn, * FROM ({source})" for turn, source in sources)
+        where, values = _where(wanted, places)
+        cursor = self._db.cursor()
+        found = (
+            "SELECT turn, run, probe, variant, number, trial, score, clean_score, confidence, length(reply) AS length "
+            f"FROM ({every}) WHERE {where}"
+        )
+        if wanted.words:  # a search takes long: once for the shares and for the page
+            cursor.execute(f"CREATE TEMP TABLE found AS {found}", values)
+            found, values = "FROM found", []
+        shares = cursor.execute(
+            f"SELECT run, probe, variant, count(*), count(score), avg(score) FROM ({found}) "
+            "GROUP BY turn, run, probe, variant ORDER BY turn, min(number)",
+            values,
+        ).fetchall()
+        start = PAGE * (wanted.page - 1)
+        chosen = cursor.execute(
+            f"SELECT turn, probe, trial, number FROM ({found}) ORDER BY {_ORDERS[wanted.sort]} "
+            f"LIMIT {PAGE} OFFSET {start}",
+            values,
+        ).fetchall()
+        rows: dict[tuple[int, int], Row] = {}
+        for turn, source in sources:
+            trials = {(probe, trial) for at, probe, trial, _ in chosen if at == turn}
+            rows.update({(turn, row["number"]): row for row in self._trials(source, trials)})
+        shown = [rows[turn, number] for turn, _, _, number in chosen if (turn, number) in rows]
+        return Page(shown, [Share(*share) for share in shares])
 
-    def _wide(self, table: _Table, numbers: Sequence[int]) -> Iterator[dict[str, Any]]:
-        return self._select(table, f"number IN ({','.join('?' * len(numbers))})", list(numbers))
+    def example(self, run: RunFolder, example_id: str) -> list[Row]:
+        """Every answer of a run about an example, probe by probe, the clean one of each first."""
+        where = f"example_id = ? ORDER BY probe, trial, place LIMIT {_MOST_OF_ONE}"
+        return _with_clean(self._select(self._known(run).source, where, [example_id]))
 
-    def _select(self, table: _Table, where: str, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
-        found = self._db.cursor().execute(f"SELECT {_SHOWN} FROM {table.name} WHERE {where}", values)
+    def row(self, run: RunFolder, place: Place) -> Row | None:
+        """The answer at a place."""
+        where = "example_id = ? AND probe = ? AND variant = ? ORDER BY number LIMIT 1"
+        source = self._known(run).source
+        found = list(self._select(source, where, [place.example_id, place.probe, place.variant]))
+        return self._at(source, found[0]["number"]) if found else None
+
+    def neighbours(self, run: RunFolder, wanted: Wanted, at: int) -> tuple[Row | None, Row | None]:
+        """The answers before and after number `at` of a run, among those wanted: to walk from failure to failure."""
+        source = self._known(run).source
+        if not source:
+            return None, None
+        where, values = _where(wanted, None)
+        sides = f"max(number) FILTER (number < {at:d}), min(number) FILTER (number > {at:d})"
+        found = self._db.cursor().execute(f"SELECT {sides} FROM ({source}) WHERE {where}", values).fetchone()
+        before, after = (None if one is None else self._at(source, one) for one in found or (None, None))
+        return before, after
+
+    def _at(self, source: str, number: int) -> Row | None:
+        found = next(self._select(source, "number = ?", [number]), None)
+        if found is None:
+            return None
+        return next(row for row in self._trials(source, {(found["probe"], found["trial"])}) if row["number"] == number)
+
+    def _trials(self, source: str, trials: set[tuple[str, int]]) -> list[Row]:
+        """All answers of these trials."""
+        if not trials:
+            return []
+        marks = ",".join(["(?,?)"] * len(trials))
+        numbers = [trial for _, trial in trials]
+        # The bounds let DuckDB pass over row groups, which a list of pairs does not.
+        where = f"trial BETWEEN {min(numbers):d} AND {max(numbers):d} AND (probe, trial) IN ({marks})"
+        return _with_clean(self._select(source, where, [part for one in sorted(trials) for part in one]))
+
+    def _select(self, source: str, where: str, values: Sequence[Any]) -> Iterator[Row]:
+        if not source:
+            return iter(())
+        found = self._db.cursor().execute(f"SELECT * FROM ({source}) WHERE {where}", values)
         names = [column[0] for column in found.description]
         return (dict(zip(names, row, strict=True)) for row in found.fetchall())
 
-    def _rows(self, table: _Table, run: RunFolder, wanted: Wanted, places: Sequence[Place] | None) -> Rows:
-        """Numbers of the wanted answers of a run. Nothing that a visitor writes becomes SQL."""
-        cursor, among = self._db.cursor(), None
-        if places is not None:
-            mine = [place for place in places if place.run == run.id]
-            if not mine:
-                return np.zeros(0, np.int64)
-            marks = ",".join(["(?,?,?)"] * len(mine))
-            among = cursor.execute(
-                f"SELECT number FROM {table.name} WHERE (probe, example_id, variant) IN ({marks})",
-                [text for place in mine for text in (place.probe, place.example_id, place.variant)],
-            ).fetchnumpy()["number"]
-        found = []
-        for word in wanted.words:
-            masks = {}
-            for column in SEARCHED:
-                masks[column] = np.zeros(table.texts[column], np.bool_)
-                ids = cursor.execute(f"SELECT id FROM {table.name}_{column} WHERE contains(text, ?)", [word])
-                masks[column][ids.fetchnumpy()["id"]] = True
-            found.append(masks)
-        return table.narrow.rows(wanted, found, among)
-
-    def example(self, run: RunFolder, example_id: str) -> list[dict[str, Any]]:
-        """Every answer of a run about an example, probe by probe, the clean one of each first."""
-        where = f"example_id = ? ORDER BY probe, trial, place LIMIT {_MOST_OF_ONE}"
-        return list(self._select(self._table(run), where, [example_id]))
-
-    def row(self, run: RunFolder, place: Place) -> dict[str, Any] | None:
-        """The answer at a place."""
-        values = [place.example_id, place.probe, place.variant]
-        return next(
-            self._select(self._table(run), "example_id = ? AND probe = ? AND variant = ? LIMIT 1", values), None
-        )
-
-    def neighbours(
-        self, run: RunFolder, wanted: Wanted, at: int
-    ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-        """The answers before and after number `at` of a run, among those wanted: to walk from failure to failure."""
-        table = self._table(run)
-        rows = self._rows(table, run, wanted, None)
-        near = (rows[rows < at][-1:], rows[rows > at][:1])
-        before, after = (next(self._wide(table, some.tolist()), None) if len(some) else None for some in near)
-        return before, after
-
-    def _table(self, run: RunFolder) -> _Table:
-        """The table of a run; read where it was not, and brought up to date behind the reader's back."""
+    def _known(self, run: RunFolder) -> _Known:
+        """What is known about a run; found out where nothing is, and brought up to date behind the reader's back."""
         with self._lock:
-            known = self._tables.get(run.id)
-            lock = self._importing.setdefault(run.id, threading.Lock())
+            known = self._runs.get(run.id)
+            lock = self._looking.setdefault(run.id, threading.Lock())
             if known is not None and time.monotonic() - known.looked_at < _LOOK_SECONDS:
                 return known
             if known is not None:
@@ -204,82 +218,83 @@ class Index:
         signature = _signature(files)
         if known is None:
             with lock:
-                known = self._tables.get(run.id)
-                return known if known is not None else self._import(run, files, signature)
+                known = self._runs.get(run.id)
+                return known if known is not None else self._look(run, files, signature)
         if known.signature != signature and lock.acquire(blocking=False):
 
             def renew() -> None:
                 try:
-                    self._import(run, files, signature)
+                    self._look(run, files, signature)
                 finally:
                     lock.release()
 
             threading.Thread(target=renew, daemon=True).start()
         return known
 
-    def _import(self, run: RunFolder, files: Sequence[Path], signature: Signature) -> _Table:
-        with self._lock:
-            self._made += 1
-            name = f"run_{self._made}"
-        cursor = self._db.cursor()
-        # Many rows ask and say the same: a text is searched once, and a row knows the number of its text.
-        columns = ", ".join(f"{column} {kind}" for column, kind in SCHEMA.items() if column not in SEARCHED)
-        cursor.execute(f"CREATE TABLE {name} ({columns})")
-        for column in SEARCHED:
-            cursor.execute(f"CREATE TABLE {name}_all_{column} (hash UBIGINT, text VARCHAR)")
-        hashed = ", ".join(f"hash({column}) AS {column}" for column in SEARCHED)
-        gathering = Gathering()
-        problems, number = [], 0
+    def _look(self, run: RunFolder, files: Sequence[Path], signature: Signature) -> _Known:
+        """Read the tables of a run once, with their checksums."""
+        read = Run(run.path, run.label)
+        parts, problems, facets, first = [], [], [], 0
         for file in files:
             try:
-                for batch in batches(run, file, number):
-                    number += batch.num_rows
-                    cursor.register("incoming", batch)
-                    cursor.execute(f"INSERT INTO {name} SELECT {_SHOWN} FROM incoming")
-                    gathering.add(batch, cursor.execute(f"SELECT {hashed} FROM incoming").fetchnumpy())
-                    for column in SEARCHED:
-                        texts = f"SELECT DISTINCT hash({column}), {column} FROM incoming"
-                        cursor.execute(f"INSERT INTO {name}_all_{column} {texts}")
-                    cursor.unregister("incoming")
-            except PfungstError as error:
-                problems.append(str(error))
-        known = {}
-        for column in SEARCHED:
-            every = f"{name}_all_{column}"
-            known[column] = cursor.execute(f"SELECT DISTINCT hash FROM {every} ORDER BY hash").fetchnumpy()["hash"]
-            cursor.execute(
-                f"CREATE TABLE {name}_{column} AS SELECT dense_rank() OVER (ORDER BY hash) - 1 AS id, text "
-                f"FROM (SELECT DISTINCT * FROM {every})"
-            )
-            cursor.execute(f"DROP TABLE {every}")
-        narrow = gathering.done(known)
-        # Rows of a page stand all over the table: this finds them without reading what is around them.
-        cursor.execute(f"CREATE INDEX {name}_number ON {name} (number)")
-        facets = [
-            Facet(*row)
-            for row in cursor.execute(
-                "SELECT probe, variant, answer_type, question_type, flip, count(*) "
-                f"FROM {name} GROUP BY ALL ORDER BY probe, min(place), min(number)"
-            ).fetchall()
-        ]
-        counts = {column: len(hashes) for column, hashes in known.items()}
-        table = _Table(name, signature, facets, narrow, counts, " ".join(problems))
+                count = read.check(file.stem)
+                part = _source(run.id, file, first)
+                found = self._db.cursor().execute(
+                    "SELECT probe, variant, answer_type, question_type, coalesce(flip, ''), count(*) "
+                    f"FROM ({part}) GROUP BY ALL ORDER BY min(place), min(number)"
+                )
+                facets += [Facet(*row) for row in found.fetchall()]
+            except (PfungstError, self._errors()) as error:
+                problems.append(f"{file.stem}: {error}")
+                continue
+            parts.append(part)
+            first += count
+        known = _Known(signature, " UNION ALL ".join(parts), facets, " ".join(problems), time.monotonic())
         with self._lock:
-            before = self._tables.get(run.id)
-            self._tables[run.id] = table
-            if before is not None:
-                self._replaced.append((time.monotonic(), before.name))
-        self._forget()
-        return table
+            self._runs[run.id] = known
+        return known
 
-    def _forget(self) -> None:
-        """Drop tables that have been replaced, once nobody can still be reading them."""
-        with self._lock:
-            gone = [name for since, name in self._replaced if time.monotonic() - since > _KEPT_SECONDS]
-            self._replaced = [one for one in self._replaced if one[1] not in gone]
-        for name in gone:
-            for table in (name, *(f"{name}_{column}" for column in SEARCHED)):
-                self._db.cursor().execute(f"DROP TABLE IF EXISTS {table}")
+    @staticmethod
+    def _errors() -> type[Exception]:
+        import duckdb
+
+        errors: type[Exception] = duckdb.Error
+        return errors
+
+
+def _source(run: str, file: Path, first: int) -> str:
+    """SQL of the answers in a file. first: number of its first row."""
+    columns = ", ".join(f'"{name}"' for name in COLUMNS)
+    return (
+        f"SELECT {columns}, {_text(run)} AS run, {_text(file.stem)} AS probe, file_row_number + {first:d} AS number "
+        f"FROM read_parquet({_text(str(file.absolute()))}, file_row_number = true)"
+    )
+
+
+def _text(value: str) -> str:
+    """Text of ours as SQL: names of runs and files, never what a visitor writes."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _where(wanted: Wanted, places: Sequence[Place] | None) -> tuple[str, list[Any]]:
+    """SQL of what is wanted, with the values for its marks."""
+    conditions = wanted.conditions
+    if places is not None:
+        marks = ",".join(["(?,?,?,?)"] * len(places))
+        named = [text for one in places for text in (one.run, one.probe, one.example_id, one.variant)]
+        conditions.append((f"(run, probe, example_id, variant) IN ({marks})", named))
+    where = " AND ".join(["true", *(f"({sql})" for sql, _ in conditions)])
+    return where, [value for _, values in conditions for value in values]
+
+
+def _with_clean(rows: Iterator[Row]) -> list[Row]:
+    """The answers of whole trials, each with what the clean question got."""
+    found = list(rows)
+    clean: Mapping[tuple[str, int], Row] = {(row["probe"], row["trial"]): row for row in found if not row["place"]}
+    for row in found:
+        first = clean.get((row["probe"], row["trial"]), row)
+        row["clean_answer"], row["other_image"] = first["answer"], row["image"] != first["image"]
+    return found
 
 
 def _signature(files: Sequence[Path]) -> Signature:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -52,18 +51,16 @@ class Site:
         self.notes: Notes = Notes(self.settings.notes_file)
         self.cards: dict[str, tuple[float, Any]] = {}
         """What is known about runs, and since when; see `views.card_of`."""
-        self.options: dict[tuple[str, ...], dict[str, list[tuple[str, str]]]] = {}
+        self.options: dict[tuple[Any, ...], dict[str, list[tuple[str, str]]]] = {}
         """What can be chosen from the answers of some runs, see `views`."""
-        self._folder = tempfile.TemporaryDirectory(prefix="pfungst-explorer-")
 
     @cached_property
     def index(self) -> Index:
-        return Index(Path(self._folder.name))
+        return Index()
 
     def close(self) -> None:
         if "index" in self.__dict__:
             self.index.close()
-        self._folder.cleanup()
 
     @cached_property
     def _templates(self) -> Any:

@@ -12,15 +12,14 @@ from typing import Any
 from markupsafe import Markup
 
 from pfungst.core import PfungstError
+from pfungst.core.flips import FLIPS, RIGHT_WRONG
 from pfungst.report.plots import draw
 from pfungst.report.summary import draw_narrow, draw_wide, summary_rows, verdict
 from pfungst.web.cards import RunCard, card_of, told_apart
 from pfungst.web.moves import moved_scene
-from pfungst.web.narrow import CODED
-from pfungst.web.reading import FLIPS, LOST
 from pfungst.web.runs import NotHere, RunFolder
 from pfungst.web.site import Site
-from pfungst.web.wanted import OUTCOMES, PAGE, SORTS, Place, Wanted
+from pfungst.web.wanted import CODED, OUTCOMES, PAGE, SORTS, Place, Wanted
 
 MOST_BESIDE = 6
 """Players side by side on one example."""
@@ -31,7 +30,8 @@ _OPTIONS_KEPT = 200
 def runs_page(site: Site) -> dict[str, Any]:
     cards = [card_of(site, run) for run in site.runs.all()]
     probes = list(dict.fromkeys(one["probe"] for card in cards for one in card.findings))
-    probes.sort(key=lambda probe: probe != "control")
+    controls = {one["probe"] for card in cards for one in card.findings if one["role"] == "control"}
+    probes.sort(key=lambda probe: probe not in controls)
     same: dict[str, list[RunCard]] = {}
     for card in cards:
         if card.fingerprint and card.answers and not card.label:
@@ -59,13 +59,17 @@ def run_page(site: Site, run: RunFolder) -> dict[str, Any]:
             summary = [Markup(draw_wide(rows)), Markup(draw_narrow(rows))] if rows else []
         except (KeyError, TypeError, ValueError):  # findings of a third party's probe, without what a summary needs
             summary, told = [], ""
-    sections = [_section(one, facets) for one in sorted(card.findings, key=lambda one: one["probe"] != "control")]
+    sections = [_section(one, facets) for one in _controls_first(card)]
     return {
-        "here": "run", "run": card, "verdict": told, "summary": summary, "sections": sections, "flips": FLIPS,
+        "here": "run", "run": card, "verdict": told, "summary": summary, "sections": sections,
         "has_report": run.file(run.read_as("report.html")) is not None,
         "readings": [card_of(site, one) for one in site.runs.all() if one.path == run.path],
         "sample": _sample(run) if not card.answers else [],
     }  # fmt: skip
+
+
+def _controls_first(card: RunCard) -> list[Mapping[str, Any]]:
+    return sorted(card.findings, key=lambda one: one["role"] != "control")
 
 
 def _section(one: Mapping[str, Any], facets: Sequence[Any]) -> dict[str, Any]:
@@ -83,8 +87,9 @@ def _section(one: Mapping[str, Any], facets: Sequence[Any]) -> dict[str, Any]:
         except (KeyError, TypeError, ValueError):
             continue
     numbers = [{**number, **_behind(number, probe, variants)} for number in one["rows"]]
+    kinds = [kind for kind in FLIPS if any(kind in counts for counts in flips.values())]
     return {"probe": probe, "anchor": probe, "verdict": one["verdict"], "numbers": numbers, "plots": plots,
-            "flips": flips}  # fmt: skip
+            "flips": flips, "kinds": kinds}  # fmt: skip
 
 
 def _behind(number: Mapping[str, Any], probe: str, variants: Sequence[str]) -> dict[str, Any]:
@@ -96,7 +101,7 @@ def _behind(number: Mapping[str, Any], probe: str, variants: Sequence[str]) -> d
     elif condition:
         return {"wanted": {"probe": probe}, "words": "answers of the probe"}
     if number["name"] == "drop" and condition:
-        return {"wanted": {**wanted, "flip": LOST}, "words": LOST}
+        return {"wanted": {**wanted, "flip": RIGHT_WRONG}, "words": RIGHT_WRONG}
     return {"wanted": wanted, "words": "answers"}
 
 
@@ -129,7 +134,7 @@ def answers_page(site: Site, ids: Sequence[str], wanted: Wanted, limited: int = 
     page = site.index.page(chosen, wanted, places)
     tags = {note.place: note.tags for note in site.notes.all()} if not site.links.static else {}
     for row in page.rows:
-        row["tags"] = tags.get(Place(row["run"], row["probe"], row["example_id"], row["variant"]), ())
+        row["tags"] = tags.get(Place.of(row), ())
         row["has_image"] = bool(row["image"]) and not row["image"].startswith("name:")
     last = min(page.pages, limited or page.pages)
     words = [OUTCOMES.get(wanted.outcome, ""), wanted.flip, wanted.probe, wanted.variant, wanted.kind]
@@ -199,24 +204,28 @@ def example_page(
     probes: dict[str, list[dict[str, Any]]] = {}
     notes = site.notes.of(run.id, example_id) if not site.links.static else {}
     for number, (_, some) in enumerate(columns):
+        trials: dict[str, list[int]] = {}
         for row in some:
             variants = probes.setdefault(row["probe"], [])
-            known = next((one for one in variants if one["name"] == row["variant"]), None)
+            seen = trials.setdefault(row["probe"], [])
+            if row["trial"] not in seen:
+                seen.append(row["trial"])
+            at_trial = seen.index(row["trial"])
+            name = f"{row['variant']}, trial {at_trial + 1}" if at_trial else row["variant"]
+            known = next((one for one in variants if one["name"] == name), None)
             if known is None:
-                known = {"name": row["variant"], "question": row["question"], "choices": row["choices"] or [],
+                known = {"name": name, "question": row["question"], "choices": row["choices"] or [],
                          "other_image": row["other_image"], "no_image": not row["image"],
                          "rows": [None] * len(columns), "note": notes.get((row["probe"], row["variant"])),
                          "here": False}  # fmt: skip
                 variants.append(known)
-            if known["rows"][number] is None:
-                known["rows"][number] = row
+            known["rows"][number] = row
             known["here"] |= number == 0 and row["number"] == at
-    order = [str(one["probe"]) for one in card.findings]
-    order.sort(key=lambda probe: probe != "control")
+    order = [str(one["probe"]) for one in _controls_first(card)]
     probes = {probe: probes[probe] for probe in sorted(probes, key=lambda p: order.index(p) if p in order else 99)}
     example = site.pictures.example(run, example_id)
     before, after = site.index.neighbours(run, wanted, at) if at is not None and not wanted.tag else (None, None)
-    first = min(rows, key=lambda row: (row["probe"] != "control", row["place"], row["number"]))
+    first = min(rows, key=lambda row: (row["probe"] != order[0] if order else 0, row["place"], row["number"]))
     return {
         "here": "example", "run": card, "id": example_id, "first": first,
         "probes": probes, "columns": [one for one, _ in columns],

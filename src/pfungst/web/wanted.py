@@ -29,6 +29,15 @@ SORTS = {
 """Name to words."""
 
 
+CODED = {"probe": "probe", "variant": "variant", "flip": "flip", "kind": "answer_type", "question": "question_type"}
+"""Fields of `Wanted` that ask for one value, and their columns."""
+_OUTCOMES = {
+    "wrong": "score = 0", "right": "score > 0", "partly": "score > 0 AND score < 1", "unread": "unread",
+    "unknown": "score IS NULL",
+}  # fmt: skip
+_SEARCHED = ("question", "reply", "answer", "target", "example_id")
+
+
 @dataclass(frozen=True)
 class Place:
     """Where an answer stands; an example has one answer there."""
@@ -37,6 +46,10 @@ class Place:
     probe: str
     example_id: str
     variant: str
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Place:
+        return cls(row["run"], row["probe"], row["example_id"], row["variant"])
 
 
 @dataclass(frozen=True)
@@ -75,6 +88,17 @@ class Wanted:
         """What is looked for in texts, in small letters: the text as a whole, or the parts that quotes make of it."""
         text = self.text.lower()
         return [word.strip() for word in (text.split('"') if '"' in text else [text]) if word.strip()]
+
+    @property
+    def conditions(self) -> list[tuple[str, list[Any]]]:
+        """SQL over the columns of a table of trials, and the values for its marks."""
+        found: list[tuple[str, list[Any]]] = [
+            (f"{column} = ?", [getattr(self, field)]) for field, column in CODED.items() if getattr(self, field)
+        ]
+        if self.outcome:
+            found.append((_OUTCOMES[self.outcome], []))
+        holds = " OR ".join(f"contains(lower({column}), ?)" for column in _SEARCHED)
+        return found + [(holds, [word] * len(_SEARCHED)) for word in self.words]
 
     def query(self, **changes: Any) -> dict[str, str]:
         """The query of the address, with these changes; a change other than of the page leads to the first page."""
