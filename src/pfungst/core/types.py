@@ -466,6 +466,8 @@ class Finding:
     """The drop where answers that are the same score the same; None where they do anyway."""
     p_holm: float | None = None
     """p corrected by Holm for the number of rows of its table. None where it is not one of several."""
+    note: str = ""
+    """What has to be said with the number wherever it is shown; most need nothing."""
 
 
 @dataclass(frozen=True, slots=True)

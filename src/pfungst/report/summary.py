@@ -101,7 +101,8 @@ def verdict(name: str, rows: Sequence[Row], findings: Sequence[Mapping[str, Any]
 def _foundation(rows: Sequence[Row], findings: Sequence[Mapping[str, Any]]) -> str:
     """What the first sentence has to be read against."""
     parts = [
-        f"with the evidence taken away ({row.probe}) it still scores {format_finding(row.disturbed)}"
+        f"with the evidence taken away ({row.probe}, {row.disturbed['condition']}) it still scores "
+        f"{format_finding(row.disturbed)}"
         for row in rows
         if row.removes and row.disturbed is not None and row.disturbed["value"] is not None
     ][:1]
