@@ -87,7 +87,7 @@ def connected(on: str, workers: int | None, patient: bool = False) -> Iterator[A
             ray.shutdown()
 
 
-def go_home(folder: str) -> None:
+def go_home(folder: Path) -> None:
     """Work in the folder of the command where this node has it: names of files and modules are meant from there."""
     with contextlib.suppress(OSError):
         os.chdir(folder)
@@ -136,7 +136,7 @@ def _run(ray: Any, job: Job, queue: deque[Shard], running: dict[Any, Shard]) -> 
     try:
         while queue or running:
             while len(running) < limit and queue:
-                running[remote.remote(work, queue[0], __version__, os.getcwd())] = queue[0]
+                running[remote.remote(work, queue[0], __version__, Path.cwd())] = queue[0]
                 queue.popleft()
             for done in ray.wait(list(running), num_returns=1)[0]:
                 outcome = _collect(ray, job, running[done], done)
@@ -166,7 +166,7 @@ def _collect(ray: Any, job: Job, shard: Shard, done: Any) -> Path | ShardFailure
     return path
 
 
-def _task(work: Work, shard: Shard, version: str, home: str) -> tuple[bytes, tuple[str, str, str, bool] | None]:
+def _task(work: Work, shard: Shard, version: str, home: Path) -> tuple[bytes, tuple[str, str, str, bool] | None]:
     """What runs on a node."""
     go_home(home)
     if version != __version__:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections import deque
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from pfungst import __version__
@@ -21,7 +21,7 @@ LOOK_SECONDS = 1.0
 class Actor:
     """What runs on a node."""
 
-    def __init__(self, version: str, home: str) -> None:
+    def __init__(self, version: str, home: Path) -> None:
         go_home(home)
         self._version = version
         self._host: Host | None = None
@@ -104,7 +104,7 @@ class RayFleet:
         self._reference = self._ray.put(self._make)
 
     def start(self, slot: int) -> RayCopy:
-        return RayCopy(self._ray, self._actors.remote(__version__, os.getcwd()), self._reference)
+        return RayCopy(self._ray, self._actors.remote(__version__, Path.cwd()), self._reference)
 
     def wait(self, copies: Sequence[RayCopy]) -> None:
         pending = [copy.pending[0] for copy in copies if copy.pending]

@@ -1,7 +1,7 @@
 """Strikes workers: every Python that finds this folder in PYTHONPATH loads it first, on processes and on Ray.
 
-PFUNGST_FAULTS names a folder with `plan.json`: pattern of a piece of work -> how it is struck (`raise` or `die`) and how
-often. Of the pieces that match a pattern the first one is struck, and no other.
+PFUNGST_FAULTS names a folder with `plan.json`: pattern of a piece of work -> how it is struck (`raise` or `die`), and
+how often. Of the pieces that match a pattern the first one is struck, and no other.
 """
 
 import fnmatch
