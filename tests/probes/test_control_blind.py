@@ -31,7 +31,8 @@ def by_name(findings, name, condition=""):
 def test_control_of_a_steady_player_finds_no_noise(data):
     found = Control().findings(answered(Control(), data, lambda q, e: e.target), 0)
     assert found.drop.value == 0 and by_name(found, "answers changed", "again").value == 0
-    assert "no sampling noise" in found.verdict
+    most = 1 - 0.05 ** (1 / 40)
+    assert f"no sampling noise (0 of 80 answers changed, at most {100 * most:.1f}%; 95%, 40 images)" in found.verdict
 
 
 def test_control_of_replies_nobody_can_read_says_so(data):

@@ -106,3 +106,10 @@ def test_dots_stand_where_their_values_are(draw):
 def test_the_numbers_of_the_figure_are_a_table():
     (row,) = table_rows(told([found("noise", 0.8, 0.7, 0.001)])[0])
     assert row[0] == "noise" and row[1] == 0.8 and row[4] == 0.7 and row[7:10] == pytest.approx([0.1, 0.05, 0.15])
+
+
+@pytest.mark.parametrize("draw", [draw_wide, draw_narrow])
+def test_the_figure_says_that_no_score_changed_where_the_interval_is_a_bound(draw):
+    one = found("control", 0.8, 0.8, 1.0)
+    still = {**one["drop"], "changed": 0, "at_most": 0.07, "clusters": 41}
+    assert "0 of 100 scores changed</text>" in draw(told([{**one, "drop": still}])[0])

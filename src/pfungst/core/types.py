@@ -459,6 +459,8 @@ class Finding:
     at_least: float = float("nan")
     at_most: float = float("nan")
     """One-sided 95% bounds, tighter than the interval: what a requirement is held against. NaN where unknown."""
+    changed: int | None = None
+    """Of a difference: how many of the examples score differently. None for any other number."""
     formatting: float = float("nan")
     """Of a drop: the share of the examples whose answers are the same but score differently, by their form alone. NaN
     where nobody looked."""

@@ -30,6 +30,9 @@ def format_finding(finding: Mapping[str, Any] | None) -> str:
         return "–"
     unit = finding.get("unit", "%")
     text = number(finding["value"], unit)
+    if finding.get("changed") == 0 and finding.get("at_most") is not None:
+        most = number(finding["at_most"])
+        return f"{text} (0 of {finding['n']:,} scores changed, at most {most}; 95%, {finding['clusters']:,} images)"
     if finding.get("low") is None or finding.get("high") is None:
         return text
     low, high = (number(finding[name], unit).removesuffix("%").removesuffix(f" {POINTS}") for name in ("low", "high"))
