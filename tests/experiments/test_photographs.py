@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -71,7 +72,7 @@ def done(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tup
     out = tmp_path_factory.mktemp("out")
     config = PhotographsConfig(
         folder, models=("mlb",), small="torch:eye_of_a_test:eye", large="torch:eye_of_a_test:eye",
-        seeds=2, rates=(1e-2, 1e-4), dropout=0.1, min_count=1, fit=FitConfig(epochs=10, batch=32, average=0.9),
+        seeds=2, rates=(1e-2, 1e-4), dropouts=(0.1, 0.9), min_count=1, fit=FitConfig(epochs=10, batch=32, average=0.9),
     )  # fmt: skip
     try:
         yield out, perform(get_experiment("photographs"), config, out), config
@@ -95,9 +96,11 @@ def test_the_image_is_worth_what_only_it_can_tell(done: tuple[Path, dict[str, An
 
 def test_the_better_rate_is_chosen_on_held_out_training_images(done: tuple[Path, dict[str, Any], Any]) -> None:
     _, result, _ = done
-    tried = {(one["row"], one["rate"]): one["held"] for one in result["tried"] if not one["blind"]}
-    assert tried["mlb", 1e-2] > tried["mlb", 1e-4]
-    assert result["rows"]["mlb"]["rate"] == 1e-2
+    tried = {(one["rate"], one["dropout"]): one["held"] for one in result["tried"] if not one["blind"]}
+    assert len(tried) == 4
+    best = result["rows"]["mlb"]
+    assert tried[best["rate"], best["dropout"]] == max(tried.values()) > tried[1e-4, 0.9]
+    assert (best["rate"], best["dropout"]) == (1e-2, 0.1)
 
 
 def test_both_backbones_of_an_architecture_share_a_twin() -> None:
@@ -107,7 +110,7 @@ def test_both_backbones_of_an_architecture_share_a_twin() -> None:
 def test_what_is_shipped_answers_as_it_was_judged(done: tuple[Path, dict[str, Any], Any], folder: Path) -> None:
     out, result, _ = done
     trained = Trained.load(out / "mlb-vqa2.safetensors")
-    cell = json.loads((out / "cells" / "mlb-sees-0.01-0.json").read_text())
+    cell = json.loads((out / "cells" / "mlb-sees-0.01-0.1-0.json").read_text())
     data = load(f"vqa:{folder}#val")
     given = Asker(ZooPlayer(trained)).answers([Query(one.question, one.image) for one in data])
     assert [answer.text for answer in given] == [trained.vocabulary.answers[number] for number in cell["answers"]]
@@ -157,6 +160,8 @@ def test_every_layer_that_looks_at_the_image_begins_at_one_scale(row: str) -> No
     with torch.no_grad():
         model(batch)
     looks = {name for name, part in model.named_modules() if getattr(part, "in_features", 0) in (1280, 2560)}
+    meets = re.compile(r"(fusion|attend)\.(first|second|question|picture|question_core|picture_core)$")
+    looks |= {name for name in seen if meets.search(name)}
     assert looks
     for name in looks:
         assert float(seen[name].std(0).mean()) == pytest.approx(0.5, rel=1e-3), name

@@ -31,7 +31,8 @@ def by_name(findings, name, condition=""):
 def test_control_of_a_steady_player_finds_no_noise(data):
     found = Control().findings(answered(Control(), data, lambda q, e: e.target), 0)
     assert found.drop.value == 0 and by_name(found, "answers changed", "again").value == 0
-    assert "no sampling noise" in found.verdict
+    most = 1 - 0.05 ** (1 / 40)
+    assert f"no sampling noise (0 of 80 answers changed, at most {100 * most:.1f}%; 95%, 40 images)" in found.verdict
 
 
 def test_control_of_replies_nobody_can_read_says_so(data):
@@ -64,21 +65,86 @@ def test_a_player_that_looks_has_gain_and_no_leakage(data):
 
     assert len(clean) == 40
     found = Blind().findings(answered(Blind(), data, looks), 0)
-    assert by_name(found, "gain", "question only").value == 1.0
+    assert by_name(found, "gain", "other image").value == 1.0 and found.disturbed.condition == "other image"
     assert by_name(found, "accuracy", "other image").value == 0.0
+    assert found.verdict.startswith("With the image of another question the player still scores 0.0%")
     assert "nothing beyond guessing" in found.verdict
 
 
 def test_a_blind_player_has_no_gain(data):
     found = Blind().findings(answered(Blind(), data, lambda q, e: "yes"), 0)
-    assert by_name(found, "gain", "question only").value == 0
-    assert "no proof that the player looks" in found.verdict
+    assert by_name(found, "gain", "other image").value == 0
+    assert "no proof that the player looks" in found.verdict and "collapses" not in found.verdict
     assert {one.variant for one in found.failures} == {"other image"}
 
 
 def test_a_player_that_knows_the_questions_by_heart_leaks(data):
-    found = Blind().findings(answered(Blind(), data, lambda q, e: e.target if q.image is None else "?"), 0)
+    def remembers(query, example):
+        return example.target if query.image is None or query.image.digest == example.image.digest else "?"
+
+    found = Blind().findings(answered(Blind(), data, remembers), 0)
     assert by_name(found, "leakage", "question only").value > 0.4
+    assert by_name(found, "gain", "other image").value == 1.0
+    assert "beyond guessing are left without it (question only)" in found.verdict
+
+
+COLOURS = ("red", "green", "blue", "pink", "grey", "black")
+
+
+def coloured(pictures=60):
+    """Questions of which a sixth can be guessed."""
+    data = squares(pictures, 1)
+    return data.subset([replace(one, target=COLOURS[at % 6]) for at, one in enumerate(data)])
+
+
+def test_a_player_that_collapses_without_an_image_is_measured_with_that_of_another_question():
+    """MLB on photographs: 43% clean, 41% with a blank image, 39% with another, 0% on the question alone, where it says
+    one word whatever is asked. The image is not worth 43 points."""
+    data = coloured()
+    numbers = {example.id: index for index, example in enumerate(data)}
+
+    def guesses(query, example):
+        if query.image is None:
+            return "cake"
+        own = query.image.digest == example.image.digest
+        return example.target if own or numbers[example.id] % 6 else COLOURS[1]
+
+    found = Blind().findings(answered(Blind(), data, guesses), 0)
+    assert found.drop.value == pytest.approx(1 / 6) and found.drop.condition == "other image"
+    assert "The image is worth 16.7 points" in found.verdict
+    note = (
+        "With no image at all it collapses to a few answers (1 different ones, 6 with its own; most often cake, 100.0%)"
+    )
+    assert f"{note}: its 0.0% there is no measure of what the image is worth." in found.verdict
+    assert found.verdict.count("collapses") == 1
+    assert by_name(found, "drop", "question only").note == by_name(found, "accuracy", "question only").note != ""
+    assert found.drop.note == "" and ("question only", 1, "cake, 100.0%") in [
+        (row[0], row[5], row[6]) for row in found.tables[0].rows
+    ]
+
+
+def test_a_yes_no_player_collapses_if_it_nearly_always_says_the_same(data):
+    numbers = {example.id: index for index, example in enumerate(data)}
+
+    def no_without(share):
+        return lambda q, e: e.target if q.image is not None else ("yes", "no")[numbers[e.id] % 80 < 80 * share]
+
+    for share, collapses in ((0.7, False), (0.8, True)):
+        found = Blind().findings(answered(Blind(), data, no_without(share)), 0)
+        assert ("most often no, 80.0%" in by_name(found, "accuracy", "question only").note) == collapses
+
+
+def test_replies_that_cannot_be_read_are_few_answers(data):
+    trials = [
+        replace(
+            one,
+            answers=tuple(
+                replace(a, unread=v.name == "question only") for a, v in zip(one.answers, one.trial.variants)
+            ),
+        )
+        for one in answered(Blind(), data, lambda q, e: e.target if q.image else e.id)
+    ]
+    assert "most often no answer that could be read, 100.0%" in Blind().findings(trials, 0).verdict
 
 
 def test_guessing_is_the_most_frequent_answer_of_the_other_examples():
@@ -130,7 +196,19 @@ def test_the_blank_image_has_the_size_of_the_original_and_no_content(data):
 def test_one_picture_for_all_questions_has_no_other_image():
     data = squares(1, 6)
     assert all("other image" not in [v.name for v in t.variants] for t in Blind().trials(data, 0))
-    Blind().findings(answered(Blind(), data, lambda q, e: "yes"), 0)
+    found = Blind().findings(answered(Blind(), data, lambda q, e: "yes"), 0)
+    assert found.verdict.startswith("All questions are about one image: none can be asked about the image of another. ")
+    assert "With a blank image the player still scores" in found.verdict and found.drop.condition == "blank image"
+
+
+def test_where_the_fallback_collapses_the_difference_is_not_called_the_images_worth():
+    data = squares(1, 12)
+    data = data.subset([replace(one, target=COLOURS[at % 6]) for at, one in enumerate(data)])
+    own = data[0].image.digest
+    found = Blind().findings(
+        answered(Blind(), data, lambda q, e: e.target if q.image and q.image.digest == own else "cake"), 0
+    )
+    assert "The difference is 100.0 points" in found.verdict and "The image is worth" not in found.verdict
 
 
 def test_blind_needs_images(data):

@@ -55,3 +55,18 @@ def test_a_difference_of_percentages_is_said_in_points():
     assert format_finding(jsonable(lost)) == measure.with_interval(lost)
     assert format_finding(jsonable(kept)) == measure.with_interval(kept)
     assert scale_of(jsonable(lost)) == "fraction of 1"
+
+
+@pytest.mark.parametrize(("n", "images"), [(60, 6), (400, 41)])
+def test_where_nothing_changed_it_is_said_how_much_might_have(n: int, images: int) -> None:
+    clusters = [f"i{at % images}" for at in range(n)]
+    still = measure.difference("drop", [1.0, 0.0] * (n // 2), [1.0, 0.0] * (n // 2), clusters, 0)
+    # Of so many images none changed: a share of more than p shows none with a probability of less than 5%.
+    p = 1 - 0.05 ** (1 / images)
+    told = f"0.0 points (0 of {n} scores changed, at most {100 * p:.1f}%; 95%, {images} images)"
+    assert still.changed == 0 and measure.with_interval(still) == told
+    assert format_finding(jsonable(still)) == told
+    moved = measure.difference("drop", [1.0] * n, [0.0] + [1.0] * (n - 1), clusters, 0)
+    assert moved.changed == 1 and "changed" not in measure.with_interval(moved)
+    back = measure.difference("drop", [1.0, 0.0] * (n // 2), [0.0, 1.0] * (n // 2), ["i"] * n, 0)
+    assert back.value == 0 and back.changed == n and "0 of" not in measure.with_interval(back)

@@ -137,11 +137,36 @@ def test_the_columns_are_the_headlines_of_the_probes(tmp_path):
     board = leaderboard(paths)
     assert [(one.name, one.variants, one.role) for one in board.columns] == [
         ("clean", ("clean",), "clean"),
-        ("blind", ("question only",), "removes"),
+        ("blind, other image", ("other image",), "removes"),
     ]
-    assert [drop.value for drop in board.columns[1].drops] == [1.0, 3 / 8]
     (control,) = board.controls
     assert (control.name, control.variants) == ("control", ("again",))
+    for path, drop in zip(paths, board.columns[1].drops, strict=True):
+        clean, other = (
+            [row["score"] for row in Run.open(path).rows() if (row["probe"], row["variant"]) == ("blind", name)]
+            for name in ("clean", "other image")
+        )
+        assert drop.value == (sum(clean) - sum(other)) / 16 > 0
+
+
+def test_a_comparison_says_where_a_player_collapses_to_a_few_answers(tmp_path):
+    data = squares(8, 2)
+    paths = [
+        str(run(tmp_path, name, right, data, (Control(), Blind()))) for name, right in (("a", 8), ("b", 3), ("c", 2))
+    ]
+    two = CliRunner().invoke(app, ["compare", *paths[:2]]).stdout
+    assert (
+        "a: With no image at all it collapses to a few answers (1 different ones, 2 with its own; most often ?" in two
+    )
+    assert leaderboard(paths).notes == ()  # its column is that with another image, where nobody does
+
+    single = squares(1, 16)
+    paths = [str(run(tmp_path / "single", name, 1, single, (Control(), Blind()))) for name in "abc"]
+    note = leaderboard(paths).notes[0]
+    assert note.startswith("a: With a blank image it collapses to a few answers (1 different ones, 2 with its own")
+    page = tmp_path / "page.html"
+    for text in (CliRunner().invoke(app, ["compare", *paths, "--html", str(page)]).stdout, page.read_text()):
+        assert note in text
 
 
 def test_imported_runs_are_compared_by_ids_and_right_answers(tmp_path):

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from pfungst.cli.app import app
 from pfungst.core import Answer, Exam, UsageError
 from pfungst.core.stats import bootstrap, bootstrap_means, clustered_normal
+from pfungst.probes.blind import Blind
 from pfungst.probes.control import Control
 from pfungst.report.gate import Requirement, gate, judge, sentence
 from tests.conftest import squares
@@ -172,7 +173,8 @@ def test_an_interval_without_width_proves_nothing() -> None:
         ("rephrase.cs4>=0", "CS(4)"),
         ("rephrase.CS(4) >= 0", "CS(4)"),
         ("rephrase.any_flip_rate<=1", "any-flip rate"),
-        ("blind.leakage <= 100%", "leakage"),
+        ("blind.leakage[other image] <= 100%", "leakage"),
+        ("blind.gain <= 100%", "gain"),
         ("blind.accuracy[blank image]≥0", "accuracy"),
         ("blind.Accuracy[Blank-Image]>=0", "accuracy"),
         ("control.answers changed<=1", "answers changed"),
@@ -191,6 +193,24 @@ def test_the_drop_without_a_condition_is_the_headline_and_the_controls_accuracy_
     assert disturbed.finding["condition"] == drop.finding["condition"]
 
 
+def test_the_condition_is_named_and_a_player_that_collapses_there_is_told_of(tmp_path: Path) -> None:
+    data = squares(20, 1)
+    known = {one.image.digest: one.target for one in data}
+
+    class Sees:
+        name, fingerprint = "sees", "1"
+
+        def answer(self, queries):
+            return [Answer(known.get(query.image.digest, "no") if query.image else "cake") for query in queries]
+
+    Exam(Sees(), data, [Blind()], lambda e, a: float(a.text == e.target), tmp_path).run()
+    drop, other = gate(tmp_path, ["blind.drop>=-1", "blind.drop[question only]>=0.05"])
+    assert sentence(drop).startswith("blind.drop>=-1 is met: the value (other image) is")
+    assert "collapses" not in sentence(drop)
+    assert "is met: the value is 100.0 points, " in sentence(other)
+    assert sentence(other).endswith("there is no measure of what the image is worth.")
+
+
 def test_partition_3_is_the_third_noise_level() -> None:
     from pfungst.report.names import key
 
@@ -203,13 +223,14 @@ def test_partition_3_is_the_third_noise_level() -> None:
         ("blind.leekage<=1", "no finding 'blind.leekage'. Did you mean blind.leakage.*There are: blind.accuracy"),
         ("blnd.leakage<=1", "no probe 'blnd'. Did you mean blind"),
         ("blind.accuracy[blank]>=0", r"Did you mean blind.accuracy\[blank image\]"),
-        ("blind.accuracy>=0", r"does not say which: blind.accuracy\[clean\], blind.accuracy\[blank image\]"),
+        ("blind.accuracy>=0", r"does not say which: blind.accuracy\[clean\], blind.accuracy\[other image\]"),
+        ("blind.leakage<=1", r"does not say which: blind.leakage\[other image\], blind.leakage\[blank image\]"),
         ("blind.leakage<1", "is not a requirement"),
         ("leakage<=1", "is not a requirement"),
         ("blind.leakage<=", "is not a requirement"),
         ("blind.leakage<=much", "'much' in .* is not a number"),
         ("blind.leakage<=nan", "is not a number"),
-        ("blind.leakage<=5", "asks for 500%.*For 5 percent write 0.05 or 5%"),
+        ("blind.leakage[other image]<=5", "asks for 500%.*For 5 percent write 0.05 or 5%"),
         ("blind.accuracy[clean]>=70", "asks for 7000%.*For 70 percent write 0.7 or 70%"),
         ("", "is not a requirement"),
     ],
@@ -236,7 +257,10 @@ def test_the_command_exits_with_3_and_writes_junit(run: Path, tmp_path: Path) ->
     report = tmp_path / "gate.xml"
     done = CliRunner().invoke(app, ["gate", str(run), *wanted, "--junit", str(report)])
     assert done.exit_code == 3
-    assert "control.drop<=0.01 is not met: the value is 20.0 points, the upper one-sided 95% bound is" in done.stdout
+    assert (
+        "control.drop<=0.01 is not met: the value (again) is 20.0 points, the upper one-sided 95% bound is"
+        in done.stdout
+    )
     suite = ElementTree.parse(report).getroot()[0]
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
     failed, passed = suite.findall("testcase")

@@ -45,13 +45,15 @@ def test_the_largest_loss_is_named_with_its_interval_and_the_others_after_it():
         found("game", 0.8, 0.5, 0.001),
         found("decoys", 0.8, 0.79, 0.4),
     ]
-    rows, said = told([*findings, found("blind", 0.8, 0.4, 0.001)])
+    blind = found("blind", 0.8, 0.4, 0.001)
+    blind["disturbed"]["condition"] = "other image"
+    rows, said = told([*findings, blind])
     assert [row.probe for row in rows] == ["control", "noise", "game", "decoys", "blind"]
     assert [row.lost for row in rows] == [False, True, True, False, False]
     assert said == (
         "M scores 80.0% [75.0, 85.0] on 100 questions and loses 30.0 points [25.0, 35.0] under game; noise costs "
-        "accuracy too. With the evidence taken away (blind) it still scores 40.0% [35.0, 45.0] and asked twice it "
-        "changes 2.0% [1.0, 3.0] of its answers."
+        "accuracy too. With the evidence taken away (blind, other image) it still scores 40.0% [35.0, 45.0] and asked "
+        "twice it changes 2.0% [1.0, 3.0] of its answers."
     )
 
 
@@ -104,3 +106,10 @@ def test_dots_stand_where_their_values_are(draw):
 def test_the_numbers_of_the_figure_are_a_table():
     (row,) = table_rows(told([found("noise", 0.8, 0.7, 0.001)])[0])
     assert row[0] == "noise" and row[1] == 0.8 and row[4] == 0.7 and row[7:10] == pytest.approx([0.1, 0.05, 0.15])
+
+
+@pytest.mark.parametrize("draw", [draw_wide, draw_narrow])
+def test_the_figure_says_that_no_score_changed_where_the_interval_is_a_bound(draw):
+    one = found("control", 0.8, 0.8, 1.0)
+    still = {**one["drop"], "changed": 0, "at_most": 0.07, "clusters": 41}
+    assert "0 of 100 scores changed</text>" in draw(told([{**one, "drop": still}])[0])

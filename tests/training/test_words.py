@@ -10,7 +10,9 @@ import torch
 
 from pfungst.core import DataError
 from pfungst.models import Sizes, Vocabulary, build
-from pfungst.training.words import start_words
+from pfungst.text import get_encoder
+from pfungst.text.encoders.tokens import words
+from pfungst.training.words import start_reader, start_words
 
 VOCABULARY = Vocabulary(("cube", "orb", "sphere", "zyx"), ("yes", "no"))
 
@@ -48,6 +50,20 @@ def test_fixed_words_do_not_learn_and_others_do(tmp_path: Path) -> None:
     start_words(fixed, VOCABULARY, file, fixed=True)
     assert free.reader.words.weight.requires_grad and not fixed.reader.words.weight.requires_grad
     assert torch.equal(free.reader.words.weight, fixed.reader.words.weight)
+
+
+@pytest.mark.parametrize("name", ["mutan", "mutan-att", "mlb"])
+def test_a_model_that_starts_from_an_encoder_reads_as_it_does(name: str) -> None:
+    questions = ["what colour is the small dog", "is it raining", "how many zebroids are there", "dog"]
+    vocabulary = Vocabulary(tuple(sorted({word for one in questions for word in words(one)})), ("yes", "no"))
+    sizes = Sizes(words=vocabulary.size, answers=2, image=(8, 2, 2))
+    made = build(name, sizes, "features", seed=0, word_size=128, hidden=256)
+    encoder = get_encoder("skip-thoughts")
+    start_reader(made, vocabulary, encoder)
+    with torch.no_grad():
+        _, state = made.reader(torch.from_numpy(vocabulary.encode(questions, 8)).long())
+    expected = encoder.encode(questions)[:, :256]  # the forward GRU's part, of length 1
+    np.testing.assert_allclose(torch.nn.functional.normalize(state), expected, atol=1e-5)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def compare(
     from pfungst.report.compare import compare as compare_two
     from pfungst.report.compare_html import too_few, write_comparison
     from pfungst.report.harness import harness_pairs
-    from pfungst.report.leaderboard import leaderboard
+    from pfungst.report.leaderboard import leaderboard, notes
     from pfungst.report.pairing import matchers_differ, read_runs
     from pfungst.report.profile import profile as make_profile
     from pfungst.scores.profile import MARGIN
@@ -71,8 +71,10 @@ def compare(
         return
     if two is not None:
         _print_two(runs, two)
+        print(*notes(read, {(row.probe, row.variant) for row in two}), sep="\n")
     elif board is not None:
         _print_board(board)
+        print(*board.notes, sep="\n")
     if found is not None:
         _print_profile(found)
     for pair in harnesses:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import tempfile
 import time
@@ -86,6 +87,12 @@ def connected(on: str, workers: int | None, patient: bool = False) -> Iterator[A
             ray.shutdown()
 
 
+def go_home(folder: Path) -> None:
+    """Work in the folder of the command where this node has it: names of files and modules are meant from there."""
+    with contextlib.suppress(OSError):
+        os.chdir(folder)
+
+
 def lost(ray: Any, error: Exception) -> bool:
     """Whether an error says that the cluster cannot be reached any more, rather than that a task failed."""
     kinds = ray.exceptions
@@ -129,7 +136,7 @@ def _run(ray: Any, job: Job, queue: deque[Shard], running: dict[Any, Shard]) -> 
     try:
         while queue or running:
             while len(running) < limit and queue:
-                running[remote.remote(work, queue[0], __version__)] = queue[0]
+                running[remote.remote(work, queue[0], __version__, Path.cwd())] = queue[0]
                 queue.popleft()
             for done in ray.wait(list(running), num_returns=1)[0]:
                 outcome = _collect(ray, job, running[done], done)
@@ -159,8 +166,9 @@ def _collect(ray: Any, job: Job, shard: Shard, done: Any) -> Path | ShardFailure
     return path
 
 
-def _task(work: Work, shard: Shard, version: str) -> tuple[bytes, tuple[str, str, str, bool] | None]:
+def _task(work: Work, shard: Shard, version: str, home: Path) -> tuple[bytes, tuple[str, str, str, bool] | None]:
     """What runs on a node."""
+    go_home(home)
     if version != __version__:
         reason = f"the node has pfungst {__version__}, this machine {version}; install the same version on both"
         return b"", (shard.name, reason, "", True)

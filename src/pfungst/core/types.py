@@ -459,6 +459,8 @@ class Finding:
     at_least: float = float("nan")
     at_most: float = float("nan")
     """One-sided 95% bounds, tighter than the interval: what a requirement is held against. NaN where unknown."""
+    changed: int | None = None
+    """Of a difference: how many of the examples score differently. None for any other number."""
     formatting: float = float("nan")
     """Of a drop: the share of the examples whose answers are the same but score differently, by their form alone. NaN
     where nobody looked."""
@@ -466,6 +468,8 @@ class Finding:
     """The drop where answers that are the same score the same; None where they do anyway."""
     p_holm: float | None = None
     """p corrected by Holm for the number of rows of its table. None where it is not one of several."""
+    note: str = ""
+    """What has to be said with the number wherever it is shown; most need nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,12 @@ class Row:
     rate: float = 3e-3
     """Learning rate: the better of those tried on the held-out images. So is the twin's."""
     twin_rate: float = 3e-3
+    start: bool = False
+    """Whether it begins with words and GRU of the embedded sentence encoder, as its paper's does with skip-thoughts."""
 
 
+_READER = {"word_size": 128, "hidden": 256}
+"""Of the embedded sentence encoder."""
 _HIECOATT = {"hidden": 96, "top": 192}
 ROWS: dict[str, Row] = {
     "lstm-qi": Row("lstm-qi", False, {"word_size": 64, "hidden": 112, "fusion": 160, "classifier": 160}, 2e-3),
@@ -48,16 +53,16 @@ ROWS: dict[str, Row] = {
     "hiecoatt-large": Row("hiecoatt", True, _HIECOATT),
     "mutan": Row(
         "mutan", True,
-        {"word_size": 64, "hidden": 160, "question_core": 128, "picture_core": 128, "output_core": 128},
-        twin_rate=1e-3,
+        {**_READER, "question_core": 128, "picture_core": 128, "output_core": 128},
+        start=True,
     ),
     "mutan-att": Row(
         "mutan-att", True,
-        {"word_size": 64, "hidden": 160, "attention_core": 48, "attention_output": 80, "question_core": 96,
-         "picture_core": 96, "output_core": 112},
-        twin_rate=1e-3,
+        {**_READER, "attention_core": 48, "attention_output": 80, "question_core": 96, "picture_core": 96,
+         "output_core": 112},
+        start=True,
     ),
-    "mlb": Row("mlb", True, {"word_size": 64, "hidden": 160, "joint": 96}),
+    "mlb": Row("mlb", True, {**_READER, "joint": 96}, start=True),
     "butd": Row("butd", True, {"word_size": 64, "hidden": 144}),
     "pythia": Row("pythia", True, {"word_size": 64, "hidden": 112, "joint": 160, "picture_branch": 128}),
     "ban": Row("ban", True, {"word_size": 64, "hidden": 96, "glimpses": 2}),
@@ -86,6 +91,8 @@ class PhotographsConfig:
     that were found so before."""
     dropout: float = 0.4
     """Dropout in all models and twins."""
+    dropouts: tuple[float, ...] = ()
+    """Dropouts, of which each model and each twin gets the best for it, with its rate. Without any, the above."""
     seeds: int = option(5, free=True)
     """Runs of each of the six models of the noise papers, and of its twin."""
     other_seeds: int = option(1, free=True)
@@ -113,10 +120,15 @@ class PhotographsConfig:
     def runs(self, row: str) -> int:
         return self.seeds if row in NOISE_PAPERS else self.other_seeds
 
-    def cell(self, row: str, blind: bool, rate: float, seed: int) -> dict[str, Any]:
+    def tries(self, row: str, blind: bool) -> list[tuple[float, float]]:
+        """Rates and dropouts that are tried."""
+        rate = ROWS[row].twin_rate if blind else ROWS[row].rate
+        return list(product(self.rates or (rate,), self.dropouts or (self.dropout,)))
+
+    def cell(self, row: str, blind: bool, rate: float, dropout: float, seed: int) -> dict[str, Any]:
         """One training run, as JSON holds it."""
         backbone = self.large if ROWS[row].large else self.small
-        return {"row": row, "blind": blind, "backbone": backbone, "rate": rate, "dropout": self.dropout, "seed": seed}
+        return {"row": row, "blind": blind, "backbone": backbone, "rate": rate, "dropout": dropout, "seed": seed}
 
 
 def run(config: PhotographsConfig, out: Path, *, progress: Progress) -> dict[str, Any]:
@@ -143,16 +155,17 @@ def run(config: PhotographsConfig, out: Path, *, progress: Progress) -> dict[str
         return [read_json(path) for path in paths.values()]
 
     kinds = [(row, False) for row in config.models] + [(row, True) for row in dict.fromkeys(map(twin, config.models))]
-    chosen = {(row, blind): ROWS[row].twin_rate if blind else ROWS[row].rate for row, blind in kinds}
-    tried = results([config.cell(*kind, rate, 0) for kind in kinds for rate in config.rates])
+    chosen = {kind: config.tries(*kind)[0] for kind in kinds}
+    choosing = config.rates or config.dropouts
+    tried = results([config.cell(*kind, *one, 0) for kind in kinds for one in config.tries(*kind)] if choosing else [])
     for one in sorted(tried, key=lambda one: float(one["held"])):
-        chosen[one["row"], one["blind"]] = one["rate"]
+        chosen[one["row"], one["blind"]] = one["rate"], one["dropout"]
     runs = results(
-        [config.cell(*kind, rate, seed) for kind, rate in chosen.items() for seed in range(config.runs(kind[0]))]
+        [config.cell(*kind, *best, seed) for kind, best in chosen.items() for seed in range(config.runs(kind[0]))]
     )
     result = judge(runs, test, vocabulary.answers, {row: twin(row) for row in config.models})
     for row in config.models:
-        _ship(row, _name(config.cell(row, False, chosen[row, False], 0)), result, out)
+        _ship(row, _name(config.cell(row, False, *chosen[row, False], 0)), result, out)
     return {**result, "tried": [{name: value for name, value in one.items() if name != "answers"} for one in tried]}
 
 
@@ -163,7 +176,7 @@ def twin(row: str) -> str:
 
 def _name(cell: Mapping[str, Any]) -> str:
     kind = "blind" if cell["blind"] else "sees"
-    return f"{cell['row']}-{kind}-{cell['rate']:g}-{cell['seed']}"
+    return f"{cell['row']}-{kind}-{cell['rate']:g}-{cell['dropout']:g}-{cell['seed']}"
 
 
 def _ship(row: str, cell: str, result: Mapping[str, Any], out: Path) -> None:

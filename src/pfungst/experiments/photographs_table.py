@@ -50,6 +50,8 @@ def judge(
             "seeds": len(places[row, False]),
             "rate": first["rate"],
             "rate_of_twin": alone["rate"],
+            "dropout": first["dropout"],
+            "dropout_of_twin": alone["dropout"],
             "held": [order[i]["held"] for i in places[row, False]],
             "held_of_twin": [order[i]["held"] for i in places[other, True]],
             "scores": {},

@@ -23,12 +23,16 @@ from pfungst.core.stats import bootstrap
 from pfungst.core.types import Progress
 from pfungst.experiments.photographs import ROWS
 from pfungst.models import Batch, Inputs, Model, Trained, Vocabulary, build, get_config
+from pfungst.models.mlb import HadamardPooling
+from pfungst.models.mutan import TuckerFusion
 from pfungst.models.quick import full_precision
 from pfungst.models.vocabulary import plain_answer
+from pfungst.text import get_encoder
 from pfungst.training import FitConfig, fit, prepare
 from pfungst.training.data import ArrayData, Data, Prepared
 from pfungst.training.evaluation import answers, evaluate
 from pfungst.training.trainer import make_card
+from pfungst.training.words import start_reader
 
 TRAIN, HELD, TEST = "train", "held", "val"
 WORDS_READ = 64
@@ -137,6 +141,8 @@ def learn(shard: Shard, path: Path, *, out: Path, device: str, fit_config: FitCo
     config = dataclasses.replace(fit_config, rate=cell["rate"], seed=cell["seed"])
     config = dataclasses.replace(config, check_every=config.per_epoch(len(data[TRAIN])))
     model = build(row.model, sizes, sized(row.model, row.sizes, cell["dropout"]), seed=config.seed)
+    if row.start:
+        start_reader(model, prepared.vocabulary, get_encoder("skip-thoughts"))
     start_looking(model.to(device), data[TRAIN].batch(sample(len(data[TRAIN]))).to(device))
     fitted = fit(model, data[TRAIN], validation=data[HELD], config=config, device=device)
     _round(model)
@@ -178,15 +184,19 @@ def sample(count: int) -> NDArray[np.int64]:
 
 @torch.no_grad()
 def start_looking(model: Model, batch: Batch) -> None:
-    """Let every layer that looks at the image begin with outputs of mean 0 and spread 1/2 over the images of a batch.
+    """Let every layer that looks at the image or multiplies it with the question begin with outputs of mean 0 and
+    spread 1/2 over a batch.
 
-    Backbones differ in the scale of their features. Where it is small, models that multiply image and question learn
-    the question first, and some never more than that. A layer that sees the same for all questions is left as it is.
+    Backbones and readers differ in the scale of what they say. Where a factor is small, models that multiply image and
+    question learn the other one first, and some never more than that. A layer that sees the same for all questions is
+    left as it is.
     """
     channels = model.sizes.image[0]
     model.eval()
+    fusions = [part for part in model.modules() if isinstance(part, TuckerFusion | HadamardPooling)]
+    meeting = {layer for fusion in fusions for layer in fusion.modules()}
     for layer in [part for part in model.modules() if isinstance(part, nn.Linear)]:
-        if layer.in_features not in (channels, 2 * channels):
+        if layer.in_features not in (channels, 2 * channels) and layer not in meeting:
             continue
         given: list[Tensor] = []
         hook = layer.register_forward_pre_hook(partial(_note, given))

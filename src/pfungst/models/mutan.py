@@ -11,7 +11,8 @@ it small: project both, let them meet in a small core, project to the answers; a
 `MutanAttention`: a first fusion of q with every region gives, in each of 2 glimpses, a softmax over the regions; the
 attended images, side by side, meet q in a second fusion.
 
-The published GRU starts from skip-thoughts; ours learns from scratch, or from any vectors loaded into it.
+The published GRU starts from skip-thoughts; `pfungst.training.words.start_reader` starts ours from an encoder of its
+sizes.
 """
 
 from __future__ import annotations

@@ -6,11 +6,12 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from pfungst import __version__
 from pfungst.compute import ComputeError
-from pfungst.compute.ray import connected, lost
+from pfungst.compute.ray import connected, go_home, lost
 from pfungst.core import Needs, Query
 from pfungst.players.replica_host import Described, Host, Made, Reply, carried
 
@@ -20,7 +21,8 @@ LOOK_SECONDS = 1.0
 class Actor:
     """What runs on a node."""
 
-    def __init__(self, version: str) -> None:
+    def __init__(self, version: str, home: Path) -> None:
+        go_home(home)
         self._version = version
         self._host: Host | None = None
 
@@ -102,7 +104,7 @@ class RayFleet:
         self._reference = self._ray.put(self._make)
 
     def start(self, slot: int) -> RayCopy:
-        return RayCopy(self._ray, self._actors.remote(__version__), self._reference)
+        return RayCopy(self._ray, self._actors.remote(__version__, Path.cwd()), self._reference)
 
     def wait(self, copies: Sequence[RayCopy]) -> None:
         pending = [copy.pending[0] for copy in copies if copy.pending]

@@ -31,6 +31,7 @@ from pfungst.core import (
     Trial,
     Variant,
 )
+from pfungst.core.flips import normalise
 from pfungst.core.images import image_size
 from pfungst.probes import measure
 from pfungst.scores import same_answer
@@ -38,16 +39,29 @@ from pfungst.scores import same_answer
 KEEPS = "nothing on purpose: the evidence is removed, so what is still right was not read off the image"
 GRAY = (127, 127, 127)
 UNKNOWN = (224, 224)
-CONDITIONS = ("blank image", "other image", "question only", "options only")
+CONDITIONS = {
+    "other image": "With the image of another question",
+    "blank image": "With a blank image",
+    "question only": "With no image at all",
+    "options only": "With the options alone",
+}
+"""What is taken away, in words. The first that a run has is the headline: an image of the data set is what players are
+made for, where a gray one, or none, may make them say one word whatever they know."""
+UNREAD = "no answer that could be read"
+SIGNIFICANT = 0.05
+HALF = 0.5
+"""A player collapses in a condition if it gives fewer than so many of the different answers that it gives to the
+questions as they are, or if the share of its answers that are not the most frequent one falls as far."""
 
 
 @dataclass(frozen=True)
 class Blind:
-    """Blank image, the image of another example, question only, options only (multiple choice).
+    """The image of another example, a blank one, question only, options only (multiple choice).
 
-    *Gain* is what the image adds: clean minus question-only accuracy. *Leakage* is what is answered without the image
-    beyond guessing: question-only accuracy minus the accuracy of always saying the most frequent answer to this type
-    of question (that some other example has too), or of a blind pick among the choices.
+    *Gain* is what the image adds: clean accuracy minus that with the image of another example. Where the data set has
+    only one image, the blank one stands for it. *Leakage* of a condition is what is answered without the image beyond
+    guessing: its accuracy minus that of always saying the most frequent answer to this type of question (that some
+    other example has too), or of a blind pick among the choices.
     """
 
     name: str = "blind"
@@ -83,31 +97,42 @@ class Blind:
 
     def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
         conditions = [name for name in CONDITIONS if measure.having(trials, name)]
+        said = _said(trials)
         clean = measure.accuracy(trials, "clean", seed)
-        accuracies = [clean, *(measure.accuracy(trials, name, seed) for name in conditions)]
+        accuracies = [
+            replace(one, note=_collapse(one, said[one.condition], said["clean"]))
+            for one in (measure.accuracy(trials, name, seed) for name in conditions)
+        ]
         drops = measure.corrected([measure.drop(trials, "clean", name, seed) for name in conditions])
+        drops = [replace(lost, note=one.note) for lost, one in zip(drops, accuracies, strict=True)]
         guess = _guess_scores(trials)
         groups = measure.clusters(trials)
         guessing = measure.mean("guessing", guess, groups, seed)
-        alone = measure.scores(trials, "question only")
-        gain = next(replace(one, name="gain") for one in drops if one.condition == "question only")
-        leakage = measure.difference("leakage", alone, guess, groups, seed, "question only")
-        blind = next(one for one in accuracies if one.condition == "question only")
-        bars = measure.series("accuracy", ("clean", *conditions, "guessing"), (*accuracies, guessing))
+        leakages = measure.corrected(
+            [
+                measure.difference("leakage", measure.scores(trials, name), guess, groups, seed, name)
+                for name in conditions
+                if name != "options only"
+            ]
+        )
+        gain, blind = replace(drops[0], name="gain"), accuracies[0]
+        bars = measure.series("accuracy", ("clean", *conditions, "guessing"), (clean, *accuracies, guessing))
         figure = Figure("Accuracy when the evidence is taken away", "bar", (bars,), y_label="accuracy")
-        rows: list[tuple[object, ...]] = [("clean", clean, "", "", "", clean.n)]
+        rows: list[tuple[object, ...]] = [("clean", clean, "", "", "", *_variety(said["clean"]), clean.n)]
         rows += [
-            (one.condition, one, lost, *measure.p_cells(lost), one.n)
-            for one, lost in zip(accuracies[1:], drops, strict=True)
+            (one.condition, one, lost, *measure.p_cells(lost), *_variety(said[one.condition]), one.n)
+            for one, lost in zip(accuracies, drops, strict=True)
         ]
         table = Table(
             "Shortcut ledger",
-            ("condition", "accuracy", "drop from clean", *measure.P_COLUMNS, "n"),
-            (*rows, ("guessing", guessing, "", "", "", guessing.n)),
-            "Gain: clean minus question only. Leakage: question only minus guessing.",
+            ("condition", "accuracy", "drop from clean", *measure.P_COLUMNS, "different answers", "most frequent", "n"),
+            (*rows, ("guessing", guessing, "", "", "", "", "", guessing.n)),
+            f"Gain: clean minus {blind.condition}. Leakage: a condition minus guessing.",
         )
+        verdict = _verdict(clean, blind, gain, guessing, leakages)
         return Findings(
-            self.name, (*accuracies, *drops, guessing, gain, leakage), _verdict(clean, blind, gain, leakage, guessing),
+            self.name, (clean, *accuracies, *drops, guessing, gain, *leakages),
+            " ".join([verdict, *(one.note for one in accuracies if one.note)]),
             clean, blind, replace(gain, name="drop"), (table,), (figure,), _unmoved(trials),
         )  # fmt: skip
 
@@ -120,17 +145,51 @@ def _size(image: Image) -> tuple[int, int]:
         return UNKNOWN
 
 
-def _verdict(clean: Finding, blind: Finding, gain: Finding, leakage: Finding, guessing: Finding) -> str:
-    sentence = (
-        f"Without the image the player still scores {measure.with_interval(blind)}, "
-        f"against {measure.percent(guessing.value)} for guessing and {measure.percent(clean.value)} with the image. "
-        f"The image is worth {measure.with_interval(gain)}"
+def _verdict(clean: Finding, blind: Finding, gain: Finding, guessing: Finding, leakages: Sequence[Finding]) -> str:
+    told = (
+        f"{CONDITIONS[blind.condition]} the player still scores {measure.with_interval(blind)}, "
+        f"against {measure.percent(guessing.value)} for guessing and {measure.percent(clean.value)} with its own. "
     )
+    if blind.condition != "other image":
+        told = f"All questions are about one image: none can be asked about the image of another. {told}"
+    told += f"The {'difference is' if blind.note else 'image is worth'} {measure.with_interval(gain)}"
     if gain.low <= 0 <= gain.high:
-        return f"{sentence}: no proof that the player looks at it."
-    if leakage.low > 0:
-        return f"{sentence}; {measure.with_interval(leakage)} beyond guessing comes from the text alone."
-    return f"{sentence}; nothing beyond guessing comes from the text alone."
+        return f"{told}: no proof that the player looks at it."
+    leaks = [one for one in leakages if one.value > 0 and one.p_holm is not None and one.p_holm < SIGNIFICANT]
+    if not leaks:
+        return f"{told}; nothing beyond guessing is left without it."
+    most = max(leaks, key=lambda one: one.value)
+    return f"{told}; {measure.with_interval(most)} beyond guessing are left without it ({most.condition})."
+
+
+def _said(trials: Sequence[AnsweredTrial]) -> dict[str, Counter[str]]:
+    """How often every answer was given, by condition."""
+    said: dict[str, Counter[str]] = {}
+    for one in trials:
+        for variant, answer in zip(one.trial.variants, one.answers, strict=True):
+            text = UNREAD if answer.unread else normalise(answer.text)
+            said.setdefault(variant.name, Counter())[text] += 1
+    return said
+
+
+def _variety(said: Counter[str]) -> tuple[int, str]:
+    """How many different answers there are, and the most frequent one with its share."""
+    ((most, count),) = said.most_common(1)
+    return len(said), f"{most:.60}, {measure.percent(count / said.total())}"
+
+
+def _collapse(accuracy: Finding, said: Counter[str], clean: Counter[str]) -> str:
+    """That the player gives only a few answers in a condition, in a sentence; empty where it does not."""
+    varied, before = (1 - one.most_common(1)[0][1] / one.total() for one in (said, clean))
+    if len(said) >= HALF * len(clean) and not (varied < before and varied <= HALF * before):
+        return ""
+    told = (
+        f"{CONDITIONS[accuracy.condition]} it collapses to a few answers ({len(said)} different ones, {len(clean)} "
+        f"with its own; most often {_variety(said)[1]})"
+    )
+    if accuracy.condition == "other image":
+        return f"{told}."
+    return f"{told}: its {measure.percent(accuracy.value)} there is no measure of what the image is worth."
 
 
 def _unmoved(trials: Sequence[AnsweredTrial]) -> tuple[Failure, ...]:

@@ -42,7 +42,8 @@ class Control:
             return Findings(self.name, (clean,), verdict, clean, tables=tuple(_by_type(trials, seed)))
         if changed.value == 0:
             every = "the one question" if changed.n == 1 else f"all {changed.n} questions"
-            verdict = f"Asked twice, the player gave the same answer to {every}: no sampling noise."
+            known = f" ({measure.unchanged(changed, 'answers')})" if changed.at_most == changed.at_most else ""
+            verdict = f"Asked twice, the player gave the same answer to {every}: no sampling noise{known}."
         elif changed.value != changed.value:
             verdict = (
                 "Asked twice, the player gave no pair of replies that could be read: how often it changes its answer "

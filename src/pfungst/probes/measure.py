@@ -18,6 +18,8 @@ from pfungst.core.types import POINTS
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
 
+TINY = 1e-12
+"""Scores that differ by no more are the same: means are sums in some order."""
 WORST = 12
 """Failures shown in a report."""
 
@@ -105,14 +107,15 @@ def difference(
     settled: both, where answers that are the same score the same; it tells how much of the difference is formatting.
     """
     paired = compare_paired(first, second, clusters, seed=seed)
-    found = finding(name, paired.difference, condition, paired.p, paired.how, POINTS)
-    if settled is None:
+    lost = np.subtract(first, second)
+    found = replace(
+        finding(name, paired.difference, condition, paired.p, paired.how, POINTS),
+        changed=int((np.abs(lost) > TINY).sum()),
+    )
+    if settled is None or not found.n:
         return found
-    lost, said = (np.subtract(*both) for both in ((first, second), settled))
-    known = ~np.isnan(lost)
-    if not known.any():
-        return found
-    share = float((np.abs(lost - said)[known] > 1e-12).mean())
+    away = np.abs(lost - np.subtract(*settled))
+    share = float((away[~np.isnan(away)] > TINY).mean())
     without = difference(f"{name} without formatting", *settled, clusters, seed, condition) if share else None
     return replace(found, formatting=share, without_formatting=without)
 
@@ -188,11 +191,18 @@ def percent(value: float) -> str:
     return "unknown" if value != value else f"{100 * value:.1f}%"
 
 
+def unchanged(one: Finding, what: str = "scores") -> str:
+    """What is known where nothing changed: `0 of 400 scores changed, at most 7.0%; 95%, 41 images`."""
+    return f"0 of {one.n:,} {what} changed, at most {percent(one.at_most)}; 95%, {one.clusters:,} images"
+
+
 def with_interval(one: Finding) -> str:
-    """`12.3% [10.1, 14.6]`, or in points, for verdicts."""
+    """`12.3% [10.1, 14.6]`, or in points, for verdicts; where nothing changed, how much might have."""
     value = percent(one.value)
     if one.unit == POINTS:
         value = value.replace("%", " points")
+    if one.changed == 0 and one.at_most == one.at_most:
+        return f"{value} ({unchanged(one)})"
     if one.low != one.low:
         return f"{value} (no interval: fewer than two images)"
     return f"{value} [{100 * one.low:.1f}, {100 * one.high:.1f}]"

@@ -30,6 +30,9 @@ def format_finding(finding: Mapping[str, Any] | None) -> str:
         return "–"
     unit = finding.get("unit", "%")
     text = number(finding["value"], unit)
+    if finding.get("changed") == 0 and finding.get("at_most") is not None:
+        most = number(finding["at_most"])
+        return f"{text} (0 of {finding['n']:,} scores changed, at most {most}; 95%, {finding['clusters']:,} images)"
     if finding.get("low") is None or finding.get("high") is None:
         return text
     low, high = (number(finding[name], unit).removesuffix("%").removesuffix(f" {POINTS}") for name in ("low", "high"))
@@ -63,18 +66,20 @@ def blindness(findings: Sequence[Mapping[str, Any]]) -> str:
 
     findings: the list in findings.json.
     """
-    from pfungst.probes.contrast.results import BLIND
+    from pfungst.probes.contrast.results import BLIND, IMAGE
 
     rows = {(one["probe"], row["name"], row.get("condition", "")): row for one in findings for row in one["rows"]}
-    same = rows.get(("contrast", "same answer", "another image"))
+    same = rows.get(("contrast", "same answer", IMAGE))
     if same is not None and or_nan(same.get("at_least")) >= BLIND:
         return (
             f"Stable because it is blind: where the right answer changes with the image, it says the same in "
             f"{100 * same['value']:.1f}% of the pairs (contrast)."
         )
-    gain = rows.get(("blind", "gain", "question only"))
+    gain = next((row for (probe, name, _), row in rows.items() if (probe, name) == ("blind", "gain")), None)
     if gain is not None and or_nan(gain.get("high")) <= STABLE and or_nan(gain.get("low")) <= 0:
-        return "Stable, but nothing shows that it looks: without the image it does as well (blind)."
+        return (
+            f"Stable, but nothing shows that it looks: it does as well without the image (blind, {gain['condition']})."
+        )
     return ""
 
 

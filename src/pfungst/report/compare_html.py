@@ -123,8 +123,7 @@ def _board_block(board: Leaderboard) -> TableBlock:
         "not significantly worse (paired test, Holm over the pairs of a column). Below each accuracy: from the same "
         "run's clean score on the very questions of that column, and the drop. " + control_note(board)
     )
-    if sentence := too_few(board):
-        note += f" {sentence}"
+    note = " ".join(filter(None, [note, *board.notes, too_few(board)]))
     return table_block("Leaderboard", columns, rows, "compare", note)
 
 

@@ -187,9 +187,16 @@ def sentence(verdict: Verdict) -> str:
         return f"{wanted.text} is not met: {verdict.how}."
     verb = "is met" if verdict.met else "is not met"
     return (
-        f"{wanted.text} {verb}: the value is {number(verdict.finding['value'], verdict.finding.get('unit', '%'))}, "
-        f"the {verdict.how} is {shown_bound(verdict)} (n={verdict.finding['n']})."
-    )
+        f"{wanted.text} {verb}: the value{_condition(verdict)} is "
+        f"{number(verdict.finding['value'], verdict.finding.get('unit', '%'))}, "
+        f"the {verdict.how} is {shown_bound(verdict)} (n={verdict.finding['n']}). {verdict.finding.get('note', '')}"
+    ).rstrip()
+
+
+def _condition(verdict: Verdict) -> str:
+    """Of which condition a number is, where the requirement leaves it open."""
+    condition = verdict.finding["condition"]
+    return f" ({condition})" if condition and verdict.requirement.condition is None else ""
 
 
 def _number(text: str, requirement: str) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -42,7 +42,7 @@ class Column:
     """What the runs score under one condition, on the same examples."""
 
     name: str
-    """`clean`, the probe, or the probe and its condition."""
+    """`clean`, the probe, or the probe and its condition: always, where that takes the evidence away."""
     probe: str
     variants: tuple[str, ...]
     """The variants whose mean score it is."""
@@ -87,6 +87,8 @@ class Leaderboard:
     columns: tuple[Column, ...]
     controls: tuple[Column, ...] = ()
     """The same questions once more: no condition of their own, but what every drop is read against."""
+    notes: tuple[str, ...] = ()
+    """What has to be said with these scores."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,21 @@ def leaderboard(
     columns = [one for one in found if one.role != "control"]
     if not columns:
         raise PfungstError("The runs have no example with a known right answer in common.")
-    return Leaderboard(tuple(runs), tuple(columns), tuple(one for one in found if one.role == "control"))
+    controls = tuple(one for one in found if one.role == "control")
+    return Leaderboard(
+        tuple(runs), tuple(columns), controls, notes(runs, {(one.probe, *one.variants) for one in columns})
+    )
+
+
+def notes(runs: Sequence[Compared], shown: Collection[tuple[str, ...]]) -> tuple[str, ...]:
+    """What the runs' findings say with their accuracies. shown: probe and condition."""
+    return tuple(
+        f"{run.name}: {row.note}"
+        for run in runs
+        for probe, about in run.findings.items()
+        for row in about.rows
+        if row.note and row.name == "accuracy" and (probe, row.condition) in shown
+    )
 
 
 def _wanted(runs: Sequence[Compared], shared: Sequence[str]) -> list[_Wanted]:
@@ -152,7 +168,9 @@ def _wanted(runs: Sequence[Compared], shared: Sequence[str]) -> list[_Wanted]:
             found.append(_Wanted(name, probe, "control", first, tuple(again)))
         headline = about.disturbed.condition if about.disturbed is not None else ""
         if rest:
-            found.append(_Wanted(probe, probe, about.role, clean, (headline,) if headline in rest else tuple(rest)))
+            variants = (headline,) if headline in rest else tuple(rest)
+            name = f"{probe}, {join_words(variants)}" if about.role == "removes" else probe
+            found.append(_Wanted(name, probe, about.role, clean, variants))
     return found
 
 

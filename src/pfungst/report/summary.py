@@ -101,7 +101,8 @@ def verdict(name: str, rows: Sequence[Row], findings: Sequence[Mapping[str, Any]
 def _foundation(rows: Sequence[Row], findings: Sequence[Mapping[str, Any]]) -> str:
     """What the first sentence has to be read against."""
     parts = [
-        f"with the evidence taken away ({row.probe}) it still scores {format_finding(row.disturbed)}"
+        f"with the evidence taken away ({row.probe}, {row.disturbed['condition']}) it still scores "
+        f"{format_finding(row.disturbed)}"
         for row in rows
         if row.removes and row.disturbed is not None and row.disturbed["value"] is not None
     ][:1]
@@ -161,7 +162,7 @@ def draw_wide(rows: Sequence[Row]) -> str:
         parts += _dumbbell(row, y, accuracy)
         parts += _drop(row, y, drop)
         if row.drop is not None:
-            parts.append(text(width, y + 4, format_finding(row.drop), "end", "value"))
+            parts.append(text(width, y + 4, _value(row.drop), "end", "value"))
     return svg(width, bottom + 28, _spoken(rows), parts, "wide")
 
 
@@ -180,9 +181,14 @@ def draw_narrow(rows: Sequence[Row]) -> str:
     for row, y in zip(rows, places, strict=True):
         parts.append(text(14, y - 14, short(row.probe, 170), kind="strong"))
         if row.drop is not None:
-            parts.append(text(width, y - 14, f"drop {format_finding(row.drop)}", "end", "value"))
+            parts.append(text(width, y - 14, f"drop {_value(row.drop)}", "end", "value"))
         parts += _dumbbell(row, y + 4, accuracy)
     return svg(width, bottom + 26, _spoken(rows), parts, "narrow")
+
+
+def _value(drop: Mapping[str, Any]) -> str:
+    """A drop where there is little room."""
+    return f"0 of {drop['n']:,} scores changed" if drop.get("changed") == 0 else format_finding(drop)
 
 
 def _places(rows: Sequence[Row], top: float, high: float) -> tuple[list[float], float]:

@@ -1,4 +1,4 @@
-"""Word vectors that were learnt elsewhere (GloVe, word2vec) as the start of a model's own."""
+"""What was learnt from text elsewhere as the start of a model: word vectors (GloVe, word2vec), a sentence encoder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from torch import nn
 
 from pfungst.models import Model, Vocabulary
-from pfungst.text.encoders import WordVectors
+from pfungst.models.layers import WordReader
+from pfungst.text.encoders import SkipThoughts, WordVectors
+from pfungst.text.encoders.gru import fill
 
 
 def start_words(
@@ -40,6 +42,20 @@ def start_words(
                 module.weight[numbers.to(module.weight.device)] = turned
             module.weight.requires_grad_(not fixed)
     return len(known)
+
+
+def start_reader(model: Model, vocabulary: Vocabulary, encoder: SkipThoughts) -> None:
+    """Let a model that reads with a GRU begin with the words and the (first) GRU of an encoder of the same sizes.
+
+    MUTAN and MLB start from skip-thoughts. What stands for unknown words begins as the mean of all words.
+    """
+    rows = torch.from_numpy(encoder.of(vocabulary.words))
+    for module in model.modules():
+        if isinstance(module, WordReader):
+            with torch.no_grad():
+                module.words.weight[4:] = rows
+                module.words.weight[1:4] = rows.mean(0)
+            fill(module.network, encoder.parts[0].forward)
 
 
 def _turned(rows: NDArray[np.float64], size: int, seed: int) -> NDArray[np.float64]:

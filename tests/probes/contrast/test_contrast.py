@@ -229,7 +229,9 @@ def test_a_constant_player_is_called_blind_on_the_card_of_every_other_probe(worl
 def test_the_blind_probe_can_tell_too() -> None:
     gain: dict[str, Any] = {"name": "gain", "condition": "question only", "value": 0.0, "low": -0.02, "high": 0.02}
     blind = {"probe": "blind", "role": "removes", "rows": [gain]}
-    assert "nothing shows that it looks" in blindness([blind])
+    assert "nothing shows that it looks: it does as well without the image (blind, question only)" in blindness([blind])
+    other = {**gain, "condition": "other image"}
+    assert "(blind, other image)" in blindness([{"probe": "blind", "role": "removes", "rows": [other]}])
     assert blindness([{**blind, "rows": [{**gain, "high": 0.3}]}]) == ""
     assert blindness([{**blind, "rows": [{**gain, "low": None, "high": None}]}]) == ""
 

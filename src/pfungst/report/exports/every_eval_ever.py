@@ -129,7 +129,7 @@ def _result(row: Row, source: Source) -> dict[str, Any]:
             "uncertainty": uncertainty,
             "details": {
                 name: str(row[name])
-                for name in ("clusters", "p", "p_holm", "how", "at_least", "at_most")
+                for name in ("clusters", "p", "p_holm", "how", "at_least", "at_most", "note")
                 if row[name] not in (None, "")
             },
         },

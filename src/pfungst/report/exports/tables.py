@@ -17,6 +17,7 @@ FINDING_COLUMNS = {
     "probe": "string", "id": "string", "name": "string", "condition": "string", "headline": "string",
     "value": "float64", "low": "float64", "high": "float64", "at_least": "float64", "at_most": "float64",
     "n": "int64", "clusters": "int64", "p": "float64", "p_holm": "float64", "scale": "string", "how": "string",
+    "note": "string",
 }  # fmt: skip
 """Of findings.csv and findings.parquet. low, high: 95% interval; at_least, at_most: one-sided 95% bounds."""
 

@@ -86,6 +86,18 @@ def _sigmoid(x: FloatArray) -> FloatArray:
     return gates
 
 
+def fill(gru: torch.nn.GRU, weights: GRUWeights) -> None:
+    """Put the weights into torch's GRU, which applies the reset gate after the product."""
+    import torch
+
+    inputs, states, bias, second = gru.all_weights[0]
+    with torch.no_grad():
+        inputs.copy_(torch.from_numpy(np.concatenate([weights.W, weights.Wx], 1).T))
+        states.copy_(torch.from_numpy(np.concatenate([weights.U, weights.Ux], 1).T))
+        bias.copy_(torch.from_numpy(np.concatenate([weights.b, weights.bx])))
+        second.zero_()
+
+
 class TorchGRU:
     """The same in torch, on any device."""
 
@@ -98,20 +110,10 @@ class TorchGRU:
             field.name: torch.from_numpy(np.ascontiguousarray(getattr(weights, field.name))).to(device)
             for field in fields(weights)
         }
-        self.fused = self._fused(weights) if reset_after else None
-
-    def _fused(self, weights: GRUWeights) -> torch.nn.GRU:
-        import torch
-
-        t = self.tensors
-        gru = torch.nn.GRU(weights.Wx.shape[0], weights.size, device=self.device)
-        with torch.no_grad():
-            inputs, states, bias, second = gru.all_weights[0]
-            inputs.copy_(torch.cat([t["W"], t["Wx"]], 1).T)
-            states.copy_(torch.cat([t["U"], t["Ux"]], 1).T)
-            bias.copy_(torch.cat([t["b"], t["bx"]]))
-            second.zero_()
-        return gru.requires_grad_(False)
+        self.fused = None
+        if reset_after:
+            self.fused = torch.nn.GRU(weights.Wx.shape[0], weights.size, device=device).requires_grad_(False)
+            fill(self.fused, weights)
 
     def last_state(self, x: FloatArray) -> FloatArray:
         """As `last_state`: (words, sentences, e) -> (sentences, h)."""

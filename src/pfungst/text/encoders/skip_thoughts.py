@@ -126,6 +126,10 @@ class SkipThoughts:
             self._grus[id(weights)] = TorchGRU(weights, reset_after=self.reset_after, device=self.device)
         return self._grus[id(weights)].last_state(x)
 
+    def of(self, words: Sequence[str]) -> FloatArray:
+        """Vectors (words, e) that the first part's GRU reads."""
+        return self._vectors(self.parts[0], list(words))[1:]
+
     def _vectors(self, part: Part, words: list[str]) -> FloatArray:
         """Vectors of the end-of-sentence word (row 0) and of `words`."""
         table = np.zeros((len(words) + 1, part.table.shape[1]), np.float32)
