@@ -23,57 +23,103 @@ def test_standard_error_with_one_example_a_cluster_is_the_ordinary_one():
     assert stats.standard_error(scores, range(50)) == pytest.approx(scores.std(ddof=1) / math.sqrt(50))
 
 
-@pytest.mark.parametrize("interval", [stats.bootstrap, stats.clustered_normal])
-def test_one_cluster_gives_nan_not_zero(interval):
-    found = interval([1.0, 0.0, 1.0], ["same"] * 3)
-    assert found.value == pytest.approx(2 / 3)
-    assert math.isnan(found.low) and math.isnan(found.high)
+@pytest.mark.parametrize("sizes", [[3], [40, 1], [100, 1, 1, 1]])
+def test_one_cluster_that_has_nearly_everything_gives_nan_not_zero_and_a_reason(sizes):
+    scores = np.arange(sum(sizes)) % 2
+    found = stats.interval_of(scores, np.repeat(np.arange(len(sizes)), sizes))
+    assert found.value == pytest.approx(scores.mean()) and found.effective < 2
+    assert math.isnan(found.low) and math.isnan(found.high) and math.isnan(found.at_least)
+    assert found.how.startswith("no interval: one cluster")
 
 
-@pytest.mark.parametrize("interval", [stats.bootstrap, stats.clustered_normal])
-def test_no_known_score_gives_nan_and_n_zero(interval):
-    found = interval([math.nan, math.nan], ["a", "b"])
+def test_no_known_score_gives_nan_and_n_zero():
+    found = stats.interval_of([math.nan, math.nan], ["a", "b"])
     assert found.n == 0 and math.isnan(found.value)
 
 
 def test_unknown_scores_are_left_out_of_mean_and_n():
-    found = stats.bootstrap([1.0, math.nan, 0.0], ["a", "b", "c"])
+    found = stats.interval_of([1.0, math.nan, 0.0], ["a", "b", "c"])
     assert (found.value, found.n, found.clusters) == (0.5, 2, 2)
 
 
-def test_bootstrap_and_normal_agree_on_many_clusters():
+def test_of_many_clusters_the_interval_is_the_normal_one_and_that_of_the_bootstrap():
     rng = np.random.default_rng(1)
     clusters = np.repeat(np.arange(600), 3)
     scores = np.clip(np.repeat(rng.random(600), 3) + rng.normal(0, 0.1, 1800), 0, 1)
-    boot, normal = stats.bootstrap(scores, clusters), stats.clustered_normal(scores, clusters)
-    assert boot.low == pytest.approx(normal.low, abs=0.004)
-    assert boot.high == pytest.approx(normal.high, abs=0.004)
+    found, error = stats.interval_of(scores, clusters), stats.standard_error(scores, clusters)
+    draws = stats.bootstrap_means([scores], clusters)[:, 0]
+    for tail, end in zip(stats.TAILS, (found.low, found.high, found.at_least, found.at_most), strict=True):
+        assert end == pytest.approx(found.value + scipy_stats.norm.ppf(tail) * error, abs=0.0005)
+        assert end == pytest.approx(np.quantile(draws, tail), abs=0.004)
 
 
 def test_clusters_widen_the_interval():
     scores = np.repeat(np.random.default_rng(2).integers(0, 2, 200), 5).astype(float)
-    alone = stats.clustered_normal(scores, range(1000))
-    together = stats.clustered_normal(scores, np.repeat(np.arange(200), 5))
+    alone, together = (stats.interval_of(scores, some) for some in (range(1000), np.repeat(np.arange(200), 5)))
     assert (together.high - together.low) / (alone.high - alone.low) == pytest.approx(math.sqrt(5), rel=0.02)
     assert stats.design_effect(scores, np.repeat(np.arange(200), 5)) == pytest.approx(5, rel=0.05)
 
 
-@pytest.mark.slow
-def test_bootstrap_interval_covers_the_truth_about_95_times_in_100():
-    rng = np.random.default_rng(3)
-    hits = 0
-    for trial in range(400):
-        level = rng.normal(0.0, 1.0, 60)
-        scores = (np.repeat(level, 4) + rng.normal(0, 1, 240)).tolist()
-        found = stats.bootstrap(scores, np.repeat(np.arange(60), 4), seed=trial, draws=500)
-        hits += found.low <= 0 <= found.high
-    assert 0.90 <= hits / 400 <= 0.98
+def held(images, sizes, p, alike, times=600):
+    """How often an interval, and each of its bounds, holds the accuracy p: simulated images whose questions are `alike`
+    (intraclass correlation), with a number of questions drawn from `sizes`."""
+    rng = np.random.default_rng(images)
+    counts = rng.choice(sizes, (times, images))
+    own = rng.beta(p * (1 / alike - 1), (1 - p) * (1 / alike - 1), (times, images))
+    hits = []
+    for count, share in zip(counts, own, strict=True):
+        clusters = np.repeat(np.arange(images), count)
+        found = stats.interval_of((rng.random(len(clusters)) < share[clusters]).astype(float), clusters)
+        hits.append((found.low <= p <= found.high, found.at_least <= p, found.at_most >= p))
+    return np.mean(hits, axis=0)
 
 
-def test_bootstrap_is_the_same_for_the_same_seed():
-    scores = np.random.default_rng(4).random(100)
-    assert stats.bootstrap(scores, range(100), seed=5) == stats.bootstrap(scores, range(100), seed=5)
-    assert stats.bootstrap(scores, range(100), seed=5) != stats.bootstrap(scores, range(100), seed=6)
+@pytest.mark.parametrize("p", [0.5, 0.8, 0.95])
+@pytest.mark.parametrize(
+    ("images", "sizes", "least"),
+    [(5, [10], 0.9), (8, [10], 0.9), (10, [3], 0.93), (20, [10], 0.93), (20, [1, 40], 0.93)],
+)
+def test_an_interval_over_few_or_unequal_images_holds_the_truth_as_often_as_it_says(images, sizes, least, p):
+    assert held(images, sizes, p, 0.2)[0] >= least
+
+
+@pytest.mark.parametrize("alike", [0.1, 0.3])
+def test_no_gate_passes_by_luck_near_100_percent(alike):
+    _, at_least, at_most = held(50, [8], 0.97, alike)
+    assert min(at_least, at_most) >= 0.93
+
+
+@pytest.mark.parametrize("p", [0.5, 0.9])
+def test_of_many_images_the_interval_is_no_wider_than_it_must_be(p):
+    assert held(200, [4], p, 0.2)[0] <= 0.97
+
+
+@given(st.integers(1, 40), st.integers(0, 40))
+def test_one_question_an_image_is_never_less_certain_than_the_exact_interval(right, wrong):
+    found = stats.interval_of([1.0] * right + [0.0] * wrong, range(right + wrong))
+    if right + wrong > 1:
+        exact = scipy_stats.binomtest(right, right + wrong).proportion_ci()
+        assert exact.low - 1e-9 <= found.low <= found.value <= found.high <= exact.high + 1e-9
+        lost = stats.interval_of([-1.0] * right + [0.0] * wrong, range(right + wrong), bounds=(-1.0, 1.0))
+        assert -exact.high - 1e-9 <= lost.low and lost.high <= 1 - 0.025 ** (1 / (right + wrong)) + 1e-9
+
+
+def test_a_statistic_of_sums_has_the_interval_of_its_jackknife():
+    rng = np.random.default_rng(5)
+    clusters = np.repeat(np.arange(30), rng.integers(1, 6, 30))
+    told, right = (rng.random((2, len(clusters))) < 0.7).astype(float)
+
+    def f1(sums):
+        return 2 * sums[:, 0] / (sums[:, 1] + sums[:, 2])
+
+    found = stats.interval_of([told * right, told, right], clusters, f1)
+    without = []
+    for cluster in range(30):
+        some = clusters != cluster
+        without.append(2 * (told * right)[some].sum() / (told[some].sum() + right[some].sum()))
+    error = math.sqrt(29 / 30 * ((np.array(without) - np.mean(without)) ** 2).sum())
+    assert found.value == pytest.approx(2 * (told * right).sum() / (told.sum() + right.sum()))
+    assert found.high - found.low == pytest.approx(2 * scipy_stats.t.ppf(0.975, found.effective - 1) * error, rel=0.05)
 
 
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 10))
@@ -141,8 +187,8 @@ def test_minimum_detectable_effect_is_found_with_the_power_it_promises():
 def test_no_interval_has_width_zero(pairs, alike):
     scores = [pairs[0][0] if alike else score for score, _ in pairs]
     clusters = [cluster for _, cluster in pairs]
-    found = stats.bootstrap(scores, clusters, draws=200)
-    if len(set(clusters)) < 2:
+    found = stats.interval_of(scores, clusters)
+    if found.effective < 2 - 1e-9:
         assert math.isnan(found.low)
     else:
         assert found.low < found.high and found.low - 1e-12 <= found.value <= found.high + 1e-12
@@ -151,7 +197,7 @@ def test_no_interval_has_width_zero(pairs, alike):
 
 @pytest.mark.parametrize("groups", [2, 3, 20, 300])
 def test_where_all_agree_the_bound_is_the_exact_one(groups):
-    found = stats.bootstrap([1.0] * groups, range(groups))
+    found = stats.interval_of([1.0] * groups, range(groups))
     # Clopper and Pearson: n of n right.
     assert found.low == pytest.approx(scipy_stats.beta.ppf(0.025, groups, 1)) and found.high == 1.0
     assert found.at_least == pytest.approx(0.05 ** (1 / groups)) and "exact" in found.how

@@ -1,24 +1,28 @@
 """Honest statistics for scores that come in clusters.
 
-Questions about one image are not independent, so every interval is built over clusters (an image by default). Two
-intervals are offered: the cluster bootstrap (percentiles of resampled means) and the clustered normal formula
+Questions about one image are not independent, so every interval is built over clusters, an image by default.
+`interval_of` a mean, or a smooth function of sums, computes it without each cluster in turn, t_g, and
 
-    se^2 = G / (G - 1) * sum_g ( sum_{i in g} (s_i - mean) )^2 / n^2        G clusters, n scores
+    se^2 = (G - 1) / G * sum_g (t_g - mean t)^2        G clusters
 
-With one cluster nothing is known about the spread between clusters: the interval is NaN, never 0. Where all G
-clusters have one mean c the bootstrap collapses, and an exact bound takes its place: if a share p of all clusters had
-another mean, none of G would show it with probability (1 - p)^G, so p is at most 1 - (alpha / 2)^(1 / G), and the mean
-of scores between a and b lies between c - p (c - a) and c + p (b - c).
+goes with Student's t. Its degrees of freedom are the lesser of two numbers. Clusters of unequal size count as
+(sum n_g)^2 / sum n_g^2 equal ones, the effective clusters; less one. And where the spread hangs on a few clusters on
+one side, as where nearly all answers are right, it is known no better than from 1 / skewness^2 of them. The ends are
+those of Wilson's interval, which stays within what is possible.
 
-Of very many clusters most look alike: the same sum of scores over the same number. What is drawn then is how many of
-each look, by one multinomial, which has the same distribution as drawing the clusters one by one. Likewise the signs of
-all clusters with the same sum are flipped by one binomial.
+No mean is less certain than if every effective cluster were one answer, right or wrong. So the exact interval for that
+many answers (Clopper and Pearson) is never exceeded; it alone remains where no cluster differs from the others. With
+fewer than two effective clusters nothing is known about the spread between clusters: the interval is NaN, never 0.
+
+Of very many clusters most look alike: the same sum of scores over the same number. What a bootstrap draws then is how
+many of each look, by one multinomial, which has the same distribution as drawing the clusters one by one. Likewise the
+signs of all clusters with the same sum are flipped by one binomial.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -33,6 +37,10 @@ BOOTSTRAP_DRAWS = 2000
 PERMUTATION_DRAWS = 10_000
 MANY_CLUSTERS = 100_000
 """From here on clusters are drawn by their looks, where there are few enough of these."""
+TAILS = (0.025, 0.975, 0.05, 0.95)
+"""Of the ends of an interval, and of its one-sided bounds."""
+Ends = tuple[float, ...]
+"""`low`, `high`, `at_least`, `at_most`."""
 _z = NormalDist().inv_cdf
 _CHUNK = 4_000_000  # random integers held at once
 _PIECE = 1 << 18  # clusters looked at together
@@ -51,6 +59,8 @@ class Interval:
     how: str
     at_least: float = math.nan
     at_most: float = math.nan
+    effective: float = math.nan
+    """Clusters of equal size that would tell as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,43 +99,116 @@ def _in_order(numbers: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
     return order[codes]
 
 
-def bootstrap(
-    scores: Sequence[float] | Floats,
+def ratio(sums: Floats) -> Floats:
+    """The first column over the second: a mean, of sums and counts."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(sums[:, 0] / sums[:, 1])
+
+
+def interval_of(
+    scores: Sequence[float] | Sequence[Sequence[float]] | Floats,
     clusters: Labels,
+    statistic: Callable[[Floats], Floats] | None = None,
     *,
-    seed: int = 0,
-    draws: int = BOOTSTRAP_DRAWS,
-    level: float = 0.95,
     bounds: tuple[float, float] = (0.0, 1.0),
 ) -> Interval:
-    """Mean and percentile interval of the cluster bootstrap. Unknown (NaN) scores are left out.
+    """The mean of scores, or a statistic of the sums of several columns of them, with its interval.
 
-    bounds: least and largest score possible; they matter where all clusters agree, see above.
+    scores: one an example, or (columns, examples). An example that is unknown (NaN) in one column is left out.
+    statistic: from sums, (times, columns), to values, (times,).
+    bounds: least and largest value possible.
     """
-    values, codes, groups = _known(scores, clusters)
-    n = len(values)
-    how = f"cluster bootstrap, {draws} draws"
-    if n == 0:
-        return Interval(math.nan, math.nan, math.nan, 0, 0, how)
-    mean = float(values.mean())
-    if groups < 2:
-        return Interval(mean, math.nan, math.nan, n, groups, f"{how}: one cluster, no interval")
-    means = bootstrap_means(values[None, :], codes, seed=seed, draws=draws)[:, 0]
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    if high - low <= 1e-12:
-        return _all_alike(mean, n, groups, level, (min(bounds[0], mean), max(bounds[1], mean)))
-    at_least, at_most = np.quantile(means, [1 - level, level])
-    return Interval(mean, float(low), float(high), n, groups, how, float(at_least), float(at_most))
+    columns = np.atleast_2d(np.asarray(scores, np.float64))
+    unknown = np.isnan(columns).any(0)
+    _, codes, groups = _known(np.where(unknown, np.nan, 0.0), clusters)
+    columns = columns[:, ~unknown]
+    n, nan = columns.shape[1], math.nan
+    if not n:
+        return Interval(nan, nan, nan, 0, 0, "nothing is known")
+    effective = effective_clusters(codes)
+    means = columns[0] if statistic is None else None
+    if means is not None:
+        bounds = min(bounds[0], float(means.min())), max(bounds[1], float(means.max()))
+        columns = np.vstack([columns, np.ones(n)])
+    function, whole = statistic or ratio, columns.sum(1)
+    value = float(function(whole[None])[0])
+    if effective < 2 - 1e-9 or math.isnan(value):
+        few = "one cluster" if groups < 2 else f"one cluster has most of the examples, {effective:.1f} effective"
+        return Interval(value, nan, nan, n, groups, f"no interval: {few}", effective=effective)
+    without = function(whole - np.stack([np.bincount(codes, weights=one, minlength=groups) for one in columns], axis=1))
+    away = without - without.mean()
+    spread = float(away @ away)
+    error = math.sqrt((groups - 1) / groups * spread)
+    if error <= 1e-12:
+        found, how = [exact(value if means is None else means, effective, bounds)], "exact, all clusters alike"
+    else:
+        skewed = float((away**3).sum()) ** 2 / spread**3
+        freedom = min(effective - 1, 1 / max(skewed, 1e-12))
+        found, how = [ends(value, error, freedom, bounds)], f"cluster t, {freedom:.1f} degrees of freedom"
+        if means is not None:
+            found.append(exact(means, effective, bounds))
+    low, high, at_least, at_most = _tightest(*found)
+    return Interval(value, low, high, n, groups, how, at_least, at_most, effective)
 
 
-def _all_alike(mean: float, n: int, groups: int, level: float, bounds: tuple[float, float]) -> Interval:
-    """The interval where no cluster differs from the others."""
-    two, one = (1.0 - alpha ** (1.0 / groups) for alpha in ((1 - level) / 2, 1 - level))
-    below, above = mean - bounds[0], bounds[1] - mean
-    return Interval(
-        mean, mean - two * below, mean + two * above, n, groups, f"exact bound: all {groups} clusters alike",
-        mean - one * below, mean + one * above,
-    )  # fmt: skip
+def effective_clusters(codes: npt.NDArray[np.intp]) -> float:
+    """How many clusters of equal size tell as much as these, numbered from 0."""
+    sizes = np.bincount(codes).astype(np.float64)
+    return float(sizes.sum() ** 2 / (sizes**2).sum())
+
+
+def ends(value: float, error: float, freedom: float, bounds: tuple[float, float]) -> Ends:
+    """Of Wilson's interval with a standard error and Student's t; the plain ones where a bound is infinite."""
+    from scipy.special import stdtrit
+
+    least, most = bounds
+    room = (value - least) * (most - value)
+    if room <= 0:
+        return (value,) * len(TAILS)
+    found = []
+    for tail in TAILS:
+        far = float(stdtrit(freedom, tail)) * error
+        square = far**2 / room
+        if not math.isfinite(room):
+            found.append(value + far)
+            continue
+        half = math.sqrt(far**2 + square**2 * (most - least) ** 2 / 4)
+        found.append((value + square * (least + most) / 2 + math.copysign(half, far)) / (1 + square))
+    return tuple(found)
+
+
+def exact(scores: float | Floats, effective: float, bounds: tuple[float, float]) -> Ends:
+    """Of the mean if every effective cluster were one answer at a bound: as wide as any scores allow.
+
+    What is lost and what is won are such means, too, and limit a difference.
+    """
+    least, most = bounds
+    if not math.isfinite(most - least):
+        return (-math.inf, math.inf) * 2
+    share = (float(np.mean(scores)) - least) / (most - least)
+    found = tuple(least + (most - least) * end for end in _clopper_pearson(share, effective))
+    if not least < 0 < most:
+        return found
+    lost, won = (
+        _clopper_pearson(float(np.mean(np.clip(np.divide(scores, bound), 0, None))), effective) for bound in bounds
+    )
+    return _tightest(found, (least * lost[1], most * won[1], least * lost[3], most * won[3]))
+
+
+def _tightest(*found: Ends) -> Ends:
+    return tuple(pick(some) for pick, some in zip((max, min, max, min), zip(*found, strict=True), strict=True))
+
+
+def _clopper_pearson(share: float, n: float) -> Ends:
+    from scipy.special import betaincinv
+
+    hits, misses = share * n, (1 - share) * n
+    return tuple(
+        (float(betaincinv(hits, misses + 1, tail)) if hits > 1e-9 else 0.0)
+        if tail < 0.5
+        else (float(betaincinv(hits + 1, misses, tail)) if misses > 1e-9 else 1.0)
+        for tail in TAILS
+    )
 
 
 def bootstrap_means(
@@ -203,21 +286,9 @@ def _place(values: npt.NDArray[Any], among: npt.NDArray[Any], out: npt.NDArray[n
         out[piece] = np.searchsorted(among, values[piece]) + (out[piece] if add else 0)
 
 
-def clustered_normal(scores: Sequence[float] | Floats, clusters: Labels, *, level: float = 0.95) -> Interval:
-    """Mean and normal interval with the clustered standard error given at the top of this module."""
-    values, codes, groups = _known(scores, clusters)
-    n = len(values)
-    how = "clustered normal, G/(G-1)"
-    if n == 0:
-        return Interval(math.nan, math.nan, math.nan, 0, 0, how)
-    mean = float(values.mean())
-    error = standard_error(values, codes)
-    half, side = _z((1 + level) / 2) * error, _z(level) * error
-    return Interval(mean, mean - half, mean + half, n, groups, how, mean - side, mean + side)
-
-
 def standard_error(scores: Sequence[float] | Floats, clusters: Labels) -> float:
-    """Clustered standard error of the mean; NaN with fewer than two clusters."""
+    """Clustered standard error of the mean, sqrt(G / (G - 1) sum_g (sum_{i in g} (s_i - mean))^2) / n; NaN with fewer
+    than two clusters."""
     values, codes, groups = _known(scores, clusters)
     if groups < 2:
         return math.nan
@@ -237,10 +308,10 @@ def compare_paired(
 
     Right/wrong scores (all 0 or 1), one example per cluster: exact McNemar test. Otherwise a permutation test that
     swaps the two conditions for whole clusters (all 2^G swaps where G <= 13, else `draws` random ones). The interval
-    is the cluster bootstrap of the differences.
+    is that of the differences.
     """
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    difference = bootstrap(a - b, clusters, seed=seed, bounds=(-1.0, 1.0))
+    difference = interval_of(a - b, clusters, bounds=(-1.0, 1.0))
     known = ~np.isnan(a - b)
     binary = bool(np.isin(a[known], (0.0, 1.0)).all() and np.isin(b[known], (0.0, 1.0)).all())
     if binary and difference.n == difference.clusters:

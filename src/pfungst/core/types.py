@@ -459,6 +459,8 @@ class Finding:
     at_least: float = float("nan")
     at_most: float = float("nan")
     """One-sided 95% bounds, tighter than the interval: what a requirement is held against. NaN where unknown."""
+    effective: float = float("nan")
+    """Images of equal weight that would tell as much; NaN where nobody counted."""
     changed: int | None = None
     """Of a difference: how many of the examples score differently. None for any other number."""
     formatting: float = float("nan")

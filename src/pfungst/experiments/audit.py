@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pfungst.core import Answer, Dataset, Example, MissingExtra, ProbeError
-from pfungst.core.stats import Interval, bootstrap
+from pfungst.core.stats import Interval, interval_of
 from pfungst.core.types import Progress, no_progress
 from pfungst.experiments.audit_config import MODELS, SEES, Cell, ScorerConfig, find_models
 from pfungst.experiments.audit_features import Features, grid_features, is_there
@@ -237,11 +237,11 @@ def _statistics(train: DecoySet, test: DecoySet, variant: str, judge: Judge | No
     if judge is not None:
         worth = [[judge(one, Answer(text)) for text in one.choices] for one in asked]
         shares = [np.dot(picked, value) for picked, value in zip(rule.picks(asked), worth, strict=True)]
-        by_rule = bootstrap(shares, groups, seed=seed)
+        by_rule = interval_of(shares, groups)
         placed = [value[favourite] if favourite < len(value) else 0.0 for value in worth]
-        by_place = bootstrap(placed, groups, seed=seed)
-    said = bootstrap(rule.right(asked), groups, seed=seed)
+        by_place = interval_of(placed, groups)
+    said = interval_of(rule.right(asked), groups)
     return [
         Cell(variant, "Eq. 2", said, "answer frequencies of training", by_rule),
-        Cell(variant, "position", bootstrap(right, groups, seed=seed), f"always option {favourite + 1}", by_place),
+        Cell(variant, "position", interval_of(right, groups), f"always option {favourite + 1}", by_place),
     ]

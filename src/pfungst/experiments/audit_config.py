@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pfungst.core import UsageError
-from pfungst.core.stats import Interval, bootstrap, bootstrap_means, compare_paired
+from pfungst.core.stats import Interval, bootstrap_means, compare_paired, interval_of
 
 SEES = {
     "Q": "the question, without choices",
@@ -67,11 +67,11 @@ def over_seeds(scores: Any, clusters: Sequence[Any], seed: int = 0) -> Interval:
     """Mean and 95% interval of scores (trainings, questions): images are drawn again, and trainings, both at once."""
     scores = np.asarray(scores, np.float64)
     if len(scores) == 1:
-        return bootstrap(scores[0], clusters, seed=seed)
+        return interval_of(scores[0], clusters)
     means = bootstrap_means(scores, clusters, seed=seed)
     chosen = np.random.default_rng([seed, 7]).integers(0, len(scores), means.shape)
     low, high = np.quantile(np.take_along_axis(means, chosen, 1).mean(1), [0.025, 0.975])
-    whole = bootstrap(scores.mean(0), clusters, seed=seed)
+    whole = interval_of(scores.mean(0), clusters)
     how = f"{whole.how}, over images and {len(scores)} trainings"
     return replace(whole, low=float(low), high=float(high), how=how, at_least=float("nan"), at_most=float("nan"))
 

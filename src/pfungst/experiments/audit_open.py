@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from pfungst.core import Answer, Example, Image
 from pfungst.core.flips import normalise
-from pfungst.core.stats import Interval, bootstrap
+from pfungst.core.stats import Interval, interval_of
 from pfungst.core.types import Progress, no_progress
 from pfungst.experiments.base import in_percent
 from pfungst.scores.metrics import get_metric
@@ -102,8 +102,8 @@ def audit_open(
         by_type = {}
         for kind in types if len(types) > 1 else ():
             here = [at for at, one in enumerate(asked) if one.answer_type == kind]
-            by_type[kind] = bootstrap([scores[at] for at in here], [images[at] for at in here], seed=seed)
-        return OpenRow(name, bootstrap(scores, images, seed=seed), by_type, note)
+            by_type[kind] = interval_of([scores[at] for at in here], [images[at] for at in here])
+        return OpenRow(name, interval_of(scores, images), by_type, note)
 
     common, priors = priors_of(learnt, judge)
     rows = [
@@ -118,7 +118,7 @@ def audit_open(
         rows.append(row("question only, learnt", answers, note))
     known = set(map(normalise, known_answers(learnt)))
     best = [max((score for name, score in worth(one, judge).items() if name in known), default=0.0) for one in asked]
-    reach = bootstrap(best, images, seed=seed)
+    reach = interval_of(best, images)
     return OpenAudit(metric, len(learnt), len(asked), len(train) - len(apart), reach, tuple(rows))
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from pfungst.core import PfungstError, Table, UsageError
 from pfungst.core.files import read_json
-from pfungst.core.stats import Interval, bootstrap, compare_paired
+from pfungst.core.stats import Interval, compare_paired, interval_of
 from pfungst.core.types import Progress
 from pfungst.experiments.base import ENDS, Experiment, argument, claim, in_percent, option, run_cells
 from pfungst.experiments.games import NINE
@@ -179,7 +179,7 @@ def rank(config: CommitteeConfig, rows: Sequence[Mapping[str, Any]]) -> dict[str
         return np.array(first), np.array(within)
 
     def interval(values: Floats) -> dict[str, float]:
-        return _ends(bootstrap(values, images))
+        return _ends(interval_of(values, images))
 
     def difference(values: Floats, base: Floats) -> dict[str, float]:
         return _ends(compare_paired(values, base, images).difference)

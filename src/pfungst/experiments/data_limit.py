@@ -15,7 +15,7 @@ import numpy as np
 from pfungst.core import Figure, PfungstError, Series, Table, UsageError
 from pfungst.core.files import jsonable, read_json
 from pfungst.core.shapes import restored
-from pfungst.core.stats import bootstrap
+from pfungst.core.stats import interval_of
 from pfungst.core.types import Progress, no_progress
 from pfungst.experiments.base import Experiment, check_known, claim, here, option, run_cells
 from pfungst.experiments.data_limit_world import HOPS
@@ -181,7 +181,7 @@ def tables(result: DataLimitResult) -> list[Table]:
     """Accuracy on unseen layouts, one row for objects, questions and share seen."""
     rows = []
     for (objects, hops, percent), some in result.groups().items():
-        joint = finding("unseen", bootstrap([one.unseen for one in some], [one.cell.trial for one in some]))
+        joint = finding("unseen", interval_of([one.unseen for one in some], [one.cell.trial for one in some]))
         each = [_mean([one.unseen for one in some if one.cell.model == model]) for model in result.models]
         seen, majority = _mean([one.seen for one in some]), _mean([one.majority for one in some])
         trials = len({one.cell.trial for one in some})
@@ -207,7 +207,7 @@ def figures(result: DataLimitResult) -> list[Figure]:
     """Accuracy on unseen layouts over the share of layouts seen, one line for objects and kind of question."""
     lines: dict[str, list[tuple[float, float, float, float]]] = {}
     for (objects, hops, percent), some in result.groups().items():
-        span = bootstrap([one.unseen for one in some], [one.cell.trial for one in some], draws=1000)
+        span = interval_of([one.unseen for one in some], [one.cell.trial for one in some])
         lines.setdefault(f"{objects} objects, {hops}", []).append((percent, span.value, span.low, span.high))
     series = tuple(
         Series(name, *(tuple(column) for column in zip(*points, strict=True))) for name, points in lines.items()

@@ -241,14 +241,14 @@ def _named(name: str, examples: Sequence[Example]) -> Dataset:
 
 
 def _change(name: str, metric: str, before: Sequence[float], after: Sequence[float], images: Sequence[str]) -> Change:
-    from pfungst.core.stats import bootstrap, compare_paired
+    from pfungst.core.stats import compare_paired, interval_of
     from pfungst.probes.measure import finding
 
     paired = compare_paired(after, before, images) if metric == "accuracy" else compare_paired(before, after, images)
     return Change(
         name,
-        finding(metric, bootstrap(before, images), "before"),
-        finding(metric, bootstrap(after, images), "after"),
+        finding(metric, interval_of(before, images), "before"),
+        finding(metric, interval_of(after, images), "after"),
         finding("gain", paired.difference, "", paired.p, paired.how),
     )
 

@@ -19,7 +19,7 @@ from torch.nn.utils.parametrize import is_parametrized
 from pfungst.compute import Shard
 from pfungst.core import Dataset
 from pfungst.core.files import write_json
-from pfungst.core.stats import bootstrap
+from pfungst.core.stats import interval_of
 from pfungst.core.types import Progress
 from pfungst.experiments.photographs import ROWS
 from pfungst.models import Batch, Inputs, Model, Trained, Vocabulary, build, get_config
@@ -163,7 +163,9 @@ def learn(shard: Shard, path: Path, *, out: Path, device: str, fit_config: FitCo
     if not blind:
         pictures = arrays[TEST].picture.tolist()
         settings = {"data": prepared.notes, "config": model.config}
-        card = make_card(model, row.model, fitted, settings, config, bootstrap(judged.correct, pictures), TEST, device)
+        card = make_card(
+            model, row.model, fitted, settings, config, interval_of(judged.correct, pictures), TEST, device
+        )
         inputs = dataclasses.replace(prepared.inputs, question_length=WORDS_READ)
         Trained(row.model, model.to("cpu"), prepared.vocabulary, inputs, card).save(
             out / "weights" / f"{Path(shard.name).stem}.safetensors", half=True

@@ -34,7 +34,7 @@ from pfungst.core import (
 )
 from pfungst.core.code import own_modules
 from pfungst.core.files import jsonable, read_json, write_json
-from pfungst.core.stats import bootstrap
+from pfungst.core.stats import interval_of
 from pfungst.core.store import AnswerStore
 from pfungst.core.types import Progress, no_progress
 from pfungst.experiments.base import ENDS, Experiment, argument, option
@@ -315,7 +315,7 @@ def _within(boards: Sequence[BoardSummary], queries: int) -> Finding:
 
     right = [board for board in boards if board.right]
     won = [float(is_won(board) and (board.fooled_after or 0) <= queries) for board in right]
-    return finding(f"fooled within {queries}", bootstrap(won, [board.image_id for board in right]))
+    return finding(f"fooled within {queries}", interval_of(won, [board.image_id for board in right]))
 
 
 def record(result: UniversalResult) -> dict[str, Any]:

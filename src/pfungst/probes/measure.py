@@ -12,7 +12,7 @@ import numpy as np
 from pfungst.core import AnsweredTrial, Example, Failure, Finding, NamedImage, Query, Series
 from pfungst.core.answered import AnsweredTrials
 from pfungst.core.flips import Flips, alike, count_flips
-from pfungst.core.stats import Floats, Interval, Labels, bootstrap, compare_paired, holm
+from pfungst.core.stats import Floats, Interval, Labels, compare_paired, holm, interval_of
 from pfungst.core.types import POINTS
 
 Item = TypeVar("Item")
@@ -89,13 +89,13 @@ def finding(
     how = f"{interval.how}; {test}" if test else interval.how
     return Finding(
         name, interval.value, interval.n, interval.low, interval.high, condition, interval.clusters, p, how, unit,
-        at_least=interval.at_least, at_most=interval.at_most,
+        at_least=interval.at_least, at_most=interval.at_most, effective=interval.effective,
     )  # fmt: skip
 
 
 def mean(name: str, values: Sequence[float] | Floats, clusters: Labels, seed: int, condition: str = "") -> Finding:
     """The mean of values between 0 and 1; unknown ones are left out."""
-    return finding(name, bootstrap(values, clusters, seed=seed), condition)
+    return finding(name, interval_of(values, clusters), condition)
 
 
 def difference(

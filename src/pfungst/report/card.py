@@ -12,7 +12,7 @@ P_NOTE = "p: of the paired test of a drop, as it is; p (Holm): corrected over th
 STABLE = 0.05
 """A player counts as stable under a probe if its accuracy falls by no more than this."""
 FEW = 10
-"""Images behind an interval by bootstrap; those over fewer are too narrow."""
+"""Effective images behind an interval, as in `pfungst.core.stats`; with fewer it is wide, and less sure."""
 
 
 def number(value: float | None, unit: str = "%") -> str:
@@ -89,14 +89,14 @@ def too_few(findings: Sequence[Mapping[str, Any]]) -> str:
 
 
 def narrow(shown: Sequence[Mapping[str, Any]]) -> str:
-    """That intervals are too narrow where few images are behind them, in a sentence; empty where there are enough."""
-    bootstrapped = [row for row in shown if "bootstrap" in row.get("how", "") and row.get("low") is not None]
-    behind = [row.get("clusters") or FEW for row in bootstrapped]
-    if min(behind, default=FEW) >= FEW:
+    """That few images are behind intervals, in a sentence; empty where there are enough."""
+    known = [row for row in shown if row.get("low") is not None]
+    behind = min((row.get("effective") or row.get("clusters") or FEW for row in known), default=FEW)
+    if behind >= FEW:
         return ""
     return (
-        f"Some intervals rest on {min(behind)} images. With fewer than {FEW} they are too narrow: a 95% interval over "
-        "5 images holds the true value about 4 times in 5."
+        f"Some intervals rest on few images, as good as {behind:.1f} with equally many questions. Below {FEW} they are "
+        "wide, and hold the true value in at least 90 of 100 cases rather than 95; below 5, even that is not sure."
     )
 
 

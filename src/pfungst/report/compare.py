@@ -9,7 +9,7 @@ from typing import Any
 
 from pfungst.core import Answer, PfungstError
 from pfungst.core.flips import Flips, alike, count_flips
-from pfungst.core.stats import Interval, bootstrap, compare_paired, holm
+from pfungst.core.stats import Interval, compare_paired, holm, interval_of
 from pfungst.report.pairing import Compared, cluster, read_runs, shared_ids
 
 
@@ -72,8 +72,8 @@ def _compare_probe(probe: str, runs: Sequence[Compared], seed: int, skip: str) -
             Comparison(
                 probe,
                 variant,
-                bootstrap(scores[0], clusters, seed=seed),
-                bootstrap(scores[1], clusters, seed=seed),
+                interval_of(scores[0], clusters),
+                interval_of(scores[1], clusters),
                 paired.difference,
                 paired.p,
                 f"{paired.how}, Holm",

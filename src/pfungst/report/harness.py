@@ -10,7 +10,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from pfungst.core.stats import Floats, Interval, bootstrap, holm, standard_error
+from pfungst.core.stats import Floats, Interval, holm, interval_of, standard_error
 from pfungst.report.leaderboard import SIGNIFICANT, column_scores
 from pfungst.report.pairing import Compared
 
@@ -84,7 +84,7 @@ def _pair(first: str, second: str, differences: Floats, clusters: Sequence[str],
     return HarnessPair(
         first,
         second,
-        bootstrap(differences.mean(0), clusters, seed=seed, bounds=(-1.0, 1.0)),
+        interval_of(differences.mean(0), clusters, bounds=(-1.0, 1.0)),
         float(means.min()),
         float(means.max()),
         int((means > 1e-12).sum()),

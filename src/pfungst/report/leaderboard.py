@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pfungst.core import PfungstError, Progress
-from pfungst.core.stats import Floats, Interval, bootstrap, compare_paired, holm
+from pfungst.core.stats import Floats, Interval, compare_paired, holm, interval_of
 from pfungst.core.types import no_progress
 from pfungst.logs.records import condition_of
 from pfungst.report.card import join_words
@@ -210,12 +210,12 @@ def _column(runs: Sequence[Compared], wanted: _Wanted, seed: int) -> Column | No
     pairs = [Pair(one.first, one.second, one.difference, p, one.test) for one, p in zip(pairs, corrected, strict=True)]
     before, drops = [], []
     if wanted.clean:
-        before = [bootstrap(row, clusters, seed=seed) for row in starts]
-        drops = [bootstrap(row, clusters, seed=seed, bounds=(-1.0, 1.0)) for row in starts - values]
+        before = [interval_of(row, clusters) for row in starts]
+        drops = [interval_of(row, clusters, bounds=(-1.0, 1.0)) for row in starts - values]
     ranks, friedman = _ranks(values, clusters)
     return Column(
         wanted.name, wanted.probe, wanted.variants, wanted.role,
-        tuple(bootstrap(row, clusters, seed=seed) for row in values), tuple(before), tuple(drops),
+        tuple(interval_of(row, clusters) for row in values), tuple(before), tuple(drops),
         tuple(pairs), ranks, friedman, groups_of(ranks, pairs),
     )  # fmt: skip
 

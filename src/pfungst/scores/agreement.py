@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.core.stats import Interval, Labels, bootstrap, design_effect
+from pfungst.core.stats import Interval, Labels, design_effect, interval_of
 
 DRAWS = 4000
 MOST_USELESS = 0.025
@@ -98,7 +98,7 @@ def agreement(judge: Sequence[bool], people: Sequence[bool], clusters: Sequence[
         worth.append(_effective([j for j, _ in some], [image for _, image in some]) / len(some) if some else 1.0)
     return Agreement(
         hits, misses, false_alarms, rejections,
-        bootstrap(same, clusters, seed=seed), cohen_kappa(judge, people, clusters, seed=seed),
+        interval_of(same, clusters), cohen_kappa(judge, people, clusters, seed=seed),
         proportion(hits, hits + misses, worth[0]), proportion(rejections, false_alarms + rejections, worth[1]), *worth,
     )  # fmt: skip
 

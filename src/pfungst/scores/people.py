@@ -19,18 +19,11 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.core.stats import Floats, Interval
+from pfungst.core.stats import Floats, Interval, effective_clusters, ends, exact, ratio
 
 Said = TypeVar("Said")
 FEWEST = 5
 """People below whom nothing can be said about other people."""
-_TAILS = (0.025, 0.975, 0.05, 0.95)
-
-
-def ratio(sums: Floats) -> Floats:
-    """The first column over the second: a mean, of sums and counts."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(sums[:, 0] / sums[:, 1])
 
 
 def too_few(people: int) -> str:
@@ -79,18 +72,18 @@ def over_people(
         for some, codes in ((changes, people), (-parts, own), (changes, cells))
     ]
     error = math.sqrt(max(variances[0] + variances[1] - variances[2], *variances[:2]))
-    sizes = _effective(people), _effective(own[places])
+    sizes = effective_clusters(people), effective_clusters(own[places])
     if math.isnan(error):
         return unknown
     if error <= 1e-9:
-        ends = _alike(value, bounds, min(sizes))
+        found = exact(value, min(sizes), bounds)
         how = f"exact bound: all {workers} people and {groups} items alike"
     else:
         freedom = 1 / sum((v / error**2) ** 2 / max(1.0, size - 1) for v, size in zip(variances, sizes, strict=False))
-        ends = _ends(value, bounds, error, max(1.0, freedom))
+        found = ends(value, error, max(1.0, freedom), bounds)
         how = f"jackknife over {workers} people and {groups} items, t with {freedom:.1f} degrees of freedom"
-    low, high, at_least, at_most = ends
-    return Interval(value, low, high, n, groups, how, at_least, at_most)
+    low, high, at_least, at_most = found
+    return Interval(value, low, high, n, groups, how, at_least, at_most, min(sizes))
 
 
 def _numbers(labels: Sequence[Hashable]) -> npt.NDArray[np.intp]:
@@ -106,31 +99,3 @@ def _variance(left_out: Floats) -> float:
     """Of the jackknife; where the statistic is unknown without one, the others tell."""
     known = left_out[~np.isnan(left_out)]
     return float((len(known) - 1) * known.var()) if len(known) > 1 else math.nan
-
-
-def _effective(codes: npt.NDArray[np.intp]) -> float:
-    sizes = np.bincount(codes)
-    return float(sizes.sum() ** 2 / (sizes**2).sum())
-
-
-def _ends(value: float, bounds: tuple[float, float], error: float, freedom: float) -> tuple[float, ...]:
-    from scipy.special import stdtrit
-
-    least, most = bounds
-    room = (value - least) * (most - value)
-    if room <= 0:
-        return (value,) * len(_TAILS)
-    found = []
-    for tail in _TAILS:
-        square = (float(stdtrit(freedom, tail)) * error) ** 2 / room
-        half = math.sqrt(square * room + square**2 * (most - least) ** 2 / 4)
-        centre = value + square * (least + most) / 2
-        found.append((centre + math.copysign(half, tail - 0.5)) / (1 + square))
-    return tuple(found)
-
-
-def _alike(value: float, bounds: tuple[float, float], effective: float) -> tuple[float, ...]:
-    """As many people that all say one thing: how far others might be from it."""
-    far = [1 - min(tail, 1 - tail) ** (1 / effective) for tail in _TAILS]
-    ends = [bounds[tail > 0.5] for tail in _TAILS]
-    return tuple(value + share * (end - value) for share, end in zip(far, ends, strict=True))

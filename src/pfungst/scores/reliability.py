@@ -24,8 +24,8 @@ from functools import partial
 
 import numpy as np
 
-from pfungst.core.stats import Floats, Interval
-from pfungst.scores.people import over_people, ratio
+from pfungst.core.stats import Floats, Interval, ratio
+from pfungst.scores.people import over_people
 
 Said = tuple[Hashable, Hashable]
 """A person, and the category."""

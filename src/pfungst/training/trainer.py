@@ -17,7 +17,7 @@ from torch import nn
 
 from pfungst import __version__
 from pfungst.core.files import jsonable, write_atomic
-from pfungst.core.stats import Interval, bootstrap
+from pfungst.core.stats import Interval, interval_of
 from pfungst.core.types import Progress
 from pfungst.models import Model, Trained, build, get_config
 from pfungst.models.card import card_text
@@ -139,7 +139,7 @@ def train(
     if not team.leads:
         return Trained(name, model.to("cpu"), prepared.vocabulary, prepared.inputs, {})  # another process writes it
     correct = evaluate(model, asked, fit_config.batch, device, fit_config.precision).correct
-    measured = bootstrap(correct, asked.picture.tolist(), seed=fit_config.seed)
+    measured = interval_of(correct, asked.picture.tolist())
     card = make_card(model, name, fitted, settings, fit_config, measured, test or str(validation), device)
     trained = Trained(name, model.to("cpu"), prepared.vocabulary, prepared.inputs, card)
     trained.save(out, half=half)

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pfungst.core import Answer, AnsweredTrial, Finding, Findings, Player, Table, Variant
-from pfungst.core.stats import Interval, bootstrap
+from pfungst.core.stats import Interval, interval_of
 from pfungst.players.judging.worth import accuracy_table, drop_table
 from pfungst.probes import measure
 from pfungst.scores.agreement import Agreement, agreement, cohen_kappa, proportion
@@ -170,7 +170,7 @@ def _twice(evidence: Evidence) -> tuple[Finding, ...]:
     if not pairs:
         return ()
     images = [image for *_, image in pairs]
-    same = bootstrap([float(a == b) for a, b, _ in pairs], images, seed=evidence.seed)
+    same = interval_of([float(a == b) for a, b, _ in pairs], images)
     kappa = cohen_kappa([a for a, *_ in pairs], [b for _, b, _ in pairs], images, seed=evidence.seed)
     return _finding("same verdict", same, TWICE), _finding("kappa", kappa, TWICE, "")
 
@@ -191,7 +191,7 @@ def _own_probability(evidence: Evidence) -> tuple[Finding, ...]:
     known = [(value, image) for value, image in told if value is not None]
     if not known:
         return ()
-    return (_finding("own probability", bootstrap([v for v, _ in known], [i for _, i in known], seed=evidence.seed)),)
+    return (_finding("own probability", interval_of([v for v, _ in known], [i for _, i in known])),)
 
 
 def _said(evidence: Evidence, own: Sequence[Finding]) -> Table:

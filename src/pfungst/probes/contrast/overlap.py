@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pfungst.core.stats import Interval, bootstrap, compare_paired
+from pfungst.core.stats import Interval, compare_paired, interval_of
 
 LINKED = 0.5
 """With fewer clusters than this share of the images that pairs begin with, clusters are no use."""
@@ -53,11 +53,11 @@ class Units:
         """Mean and interval; unknown (NaN) values are left out."""
         known = [at for at, value in enumerate(values) if not math.isnan(value)]
         if not self.dyadic or not known:
-            return bootstrap(values, self.clusters, seed=seed, bounds=bounds)
+            return interval_of(values, self.clusters, bounds=bounds)
         some, numbers = self.pick(known), np.array([values[at] for at in known])
         if float(np.ptp(numbers)) <= 1e-12:
             alone = some.pick(_disjoint(some.images))
-            found = bootstrap([float(numbers[0])] * len(alone.images), range(len(alone.images)), bounds=bounds)
+            found = interval_of([float(numbers[0])] * len(alone.images), range(len(alone.images)), bounds=bounds)
             return replace(found, n=len(known))
         mean, error, count = float(numbers.mean()), *_error(numbers, some.images)
         two, one = (float(_t(count).ppf(share)) * error for share in (0.975, 0.95))

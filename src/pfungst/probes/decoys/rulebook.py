@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from pfungst.core import Example
 from pfungst.core.flips import normalise
-from pfungst.core.stats import Interval, bootstrap
+from pfungst.core.stats import Interval, interval_of
 from pfungst.scores.exact import choice_by_scores
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def rules(decoys: DecoySet, variant: str, *, sample: int = SAMPLE, seed: int = 0
         question_fit=fits[0],
         target_fit=fits[1],
         question_resolves=fits[2],
-        image_fit=bootstrap(_image_fit(decoys, classes), images, seed=seed),
+        image_fit=interval_of(_image_fit(decoys, classes), images),
     )
 
 
@@ -88,7 +88,7 @@ def _image_fit(decoys: DecoySet, classes: npt.NDArray[np.int32]) -> npt.NDArray[
 def _fits(decoys: DecoySet, classes: npt.NDArray[np.int32], sample: int, seed: int) -> tuple[Interval, ...]:
     split = decoys.split
     if decoys.vectors is None:
-        return tuple(bootstrap([], []) for _ in range(3))
+        return tuple(interval_of([], []) for _ in range(3))
     targets = split.book.classes[split.targets]
     order = np.argsort(targets, kind="stable")
     starts = np.searchsorted(targets[order], np.arange(int(split.book.classes.max()) + 2))
@@ -111,7 +111,7 @@ def _fits(decoys: DecoySet, classes: npt.NDArray[np.int32], sample: int, seed: i
         else:
             rows.append((float("nan"),) * 3)
     images = [split.examples[number].image_id or split.examples[number].id for number in chosen.tolist()]
-    return tuple(bootstrap([row[column] for row in rows], images, seed=seed) for column in range(3))
+    return tuple(interval_of([row[column] for row in rows], images) for column in range(3))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pfungst.core import Finding, PfungstError, Table
-from pfungst.core.stats import bootstrap
+from pfungst.core.stats import interval_of
 from pfungst.probes.game.rows import fooled_rows, image_of, scenes_of
 from pfungst.probes.measure import finding
 
@@ -113,4 +113,4 @@ def _compare(rows: Sequence[Mapping[str, Any]], detector: Trained) -> tuple[list
 
 def _share(name: str, rows: Sequence[Mapping[str, Any]], values: Sequence[bool]) -> Finding:
     images = [row["image_id"] or row["example_id"] for row in rows]
-    return finding(name, bootstrap([float(one) for one in values], images))
+    return finding(name, interval_of([float(one) for one in values], images))

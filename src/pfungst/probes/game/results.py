@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pfungst.core import Figure, Finding, Series, Table
-from pfungst.core.stats import Interval, bootstrap
+from pfungst.core.stats import Interval, interval_of
 from pfungst.probes.game.rows import BoardSummary, Round
 from pfungst.probes.game.settings import GameSettings
 from pfungst.probes.measure import finding
@@ -206,7 +206,7 @@ def _share(
     """The mean of a value over boards."""
     test = "" if p is None else "one-sided t-test over mini-games"
     images = [board.image_id for board in boards]
-    return finding(name, bootstrap([float(value(board)) for board in boards], images), p=p, test=test)
+    return finding(name, interval_of([float(value(board)) for board in boards], images), p=p, test=test)
 
 
 def _having(boards: Sequence[BoardSummary], name: str) -> list[BoardSummary]:
@@ -297,7 +297,7 @@ def budget_figure(boards: Sequence[BoardSummary]) -> Figure:
     levels = [level for level in LEVELS if level <= max(most, LEVELS[0])]
     images = [one.image_id for one in right]
     shares = [
-        bootstrap([float(is_won(one) and (one.fooled_after or 0) <= level) for one in right], images, draws=500)
+        interval_of([float(is_won(one) and (one.fooled_after or 0) <= level) for one in right], images)
         for level in levels
     ]
     series = _fooled_series(levels, shares)

@@ -12,7 +12,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from pfungst.core import Figure, PfungstError, Table, read_config
-from pfungst.core.stats import bootstrap
+from pfungst.core.stats import interval_of
 from pfungst.probes.game.results import (
     Result,
     budget_figure,
@@ -194,7 +194,7 @@ def table_b3(results: Sequence[Result]) -> Table:
         "come out right there count for the player: the drop is what the adversary knows. All its scenes: the mean "
         "over those it asked about in the search. An adversary that asked before it chose its one scene is to be "
         f"compared with the best of {BASELINE}'s queries: what {BASELINE} would show if it kept what fooled. "
-        "Differences are of the same questions, with cluster bootstraps over images."
+        "Differences are of the same questions, with intervals over images."
     )
     return Table("Adversaries side by side (B.3)", columns, tuple(rows), note)
 
@@ -214,7 +214,7 @@ def _beside(found: Result | None, baseline: Result | None, shown: Callable[[Boar
     both = [name for name in ours if name in theirs]
     if not both:
         return ""
-    change = bootstrap([ours[name] - theirs[name] for name in both], [name[0] for name in both], bounds=(-1.0, 1.0))
+    change = interval_of([ours[name] - theirs[name] for name in both], [name[0] for name in both], bounds=(-1.0, 1.0))
     points = f"{100 * change.value:+.1f}"
     return points if math.isnan(change.low) else f"{points} [{100 * change.low:.1f}, {100 * change.high:.1f}]"
 

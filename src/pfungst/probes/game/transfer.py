@@ -10,7 +10,7 @@ import numpy as np
 
 from pfungst.core import Asker, Example, Finding, Player, Table
 from pfungst.core.files import storable
-from pfungst.core.stats import bootstrap
+from pfungst.core.stats import interval_of
 from pfungst.core.store import AnswerStore
 from pfungst.probes.game.board import Board
 from pfungst.probes.game.reading import Reader
@@ -58,7 +58,7 @@ class Tried:
             if old is not None and new is not None and same_answer(old.text, board.truth_text):
                 fooled.append(float(not same_answer(new.text, board.truth_text)))
                 images.append(board.example.cluster)
-        share = finding("transfer", bootstrap(fooled, images), player.name)
+        share = finding("transfer", interval_of(fooled, images), player.name)
         return cls(found_against, len(boards), player.name, share)
 
 

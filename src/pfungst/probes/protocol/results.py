@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from pfungst.core import AnsweredTrial, Figure, Finding, Findings, Query, Table
-from pfungst.core.stats import Floats, bootstrap, holm
+from pfungst.core.stats import Floats, holm, interval_of
 from pfungst.core.types import POINTS
 from pfungst.probes import measure
 from pfungst.probes.cells import Cells, cells_of, failures, mean_cell
@@ -109,7 +109,7 @@ def _levels(
             own = scores[[at for at, one in enumerate(of) if one == level]].mean(0)
             condition = f"{factor}: {level}"
             accuracy = measure.mean("accuracy", own, clusters, seed, condition)
-            away = bootstrap(own - mean, clusters, seed=seed, bounds=(-1.0, 1.0))
+            away = interval_of(own - mean, clusters, bounds=(-1.0, 1.0))
             difference = measure.finding("difference from the mean", away, condition, unit=POINTS)
             found.append((factor, level, accuracy, difference))
     return found
