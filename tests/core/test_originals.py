@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 import pfungst
+from pfungst.cli.examine import print_run
 from pfungst.core import Answer, Dataset, read_config
 from pfungst.data.selection import select, select_again
 from pfungst.probes import get_probe
@@ -43,7 +44,26 @@ def test_clean_accuracy_is_over_originals_in_every_probe(worded, tmp_path):
     clean = {found.probe: (found.clean.value, found.clean.n) for found in run.findings}
     assert set(clean.values()) == {clean["rephrase"]}
     assert clean["rephrase"][1] == 12
-    assert "12 questions in 36 wordings" in run.report.read_text("utf-8")
+    page = run.report.read_text("utf-8")
+    assert "12 questions in 36 wordings" in page and "Clean accuracies differ" not in page
+
+
+def test_where_a_probe_cannot_ask_all_questions_it_is_said_beside_the_clean_accuracies(worded, tmp_path, capsys):
+    """Three of twelve questions have no other wording, and the player is wrong about these."""
+    alone = [one.id for one in worded.originals][:3]
+    some = replace(worded, examples=[one for one in worded if one.id in alone or one.group not in alone])
+    player = Wordy(some)
+    player.right = {one.question: one.target for one in some.originals if one.id not in alone}
+    run = pfungst.examine(player, some, ["control", "rephrase", "surface:edits=typo"], tmp_path / "run")
+    clean = {found.probe: (found.clean.value, found.clean.n) for found in run.findings}
+    assert clean["control"] == clean["surface"] == (0.75, 12) and clean["rephrase"] == (1.0, 9)
+    sentence = (
+        "Clean accuracies differ: each is over the questions that its probe can ask, in the form in which it asks them "
+        "(control and surface: 12; rephrase: 9)."
+    )
+    assert run.report.read_text("utf-8").count(sentence) == 2  # below the summary figure and below the report card
+    print_run(run.path, False)
+    assert sentence in capsys.readouterr().out
 
 
 def test_the_limit_counts_originals_and_takes_all_their_wordings(worded):

@@ -178,7 +178,7 @@ def end_with(run: api.Run, as_json: bool, before: str = "") -> None:
 
 def print_run(path: Path, as_json: bool, label: str = "") -> None:
     """The report card of a run, and where its report is; `label` names a second reading of it."""
-    from pfungst.report.card import CARD_COLUMNS, P_NOTE, card_rows, too_few
+    from pfungst.report.card import CARD_COLUMNS, P_NOTE, card_rows, clean_sides, too_few
     from pfungst.report.findings import read_findings, read_judge
 
     findings, page = read_findings(path, label), labelled(path / "report.html", label)
@@ -191,6 +191,8 @@ def print_run(path: Path, as_json: bool, label: str = "") -> None:
     print_table(f"Report card. {P_NOTE}", CARD_COLUMNS[:-1], [row[:-1] for row in card])
     for probe, *_, verdict in card:
         print(f"{probe}: {verdict}")
+    if sentence := clean_sides(findings):
+        print(sentence)
     if sentence := too_few(findings):
         print(f"pfungst: {sentence}", file=sys.stderr)
     if judge is not None:

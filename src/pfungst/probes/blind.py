@@ -187,7 +187,7 @@ def _collapse(accuracy: Finding, said: Counter[str], clean: Counter[str]) -> str
         f"{CONDITIONS[accuracy.condition]} it collapses to a few answers ({len(said)} different ones, {len(clean)} "
         f"with its own; most often {_variety(said)[1]})"
     )
-    if accuracy.condition == "other image":
+    if accuracy.condition in ("other image", "options only"):
         return f"{told}."
     return f"{told}: its {measure.percent(accuracy.value)} there is no measure of what the image is worth."
 

@@ -83,6 +83,21 @@ def blindness(findings: Sequence[Mapping[str, Any]]) -> str:
     return ""
 
 
+def clean_sides(findings: Sequence[Mapping[str, Any]]) -> str:
+    """Over how many questions each clean accuracy is, in a sentence; empty where they do not differ."""
+    known = [one for one in findings if one["clean"] and one["clean"]["value"] is not None]
+    if len({number(one["clean"]["value"]) for one in known}) < 2:
+        return ""
+    asked: dict[int, list[str]] = {}
+    for one in known:
+        asked.setdefault(one["clean"]["n"], []).append(one["probe"])
+    listed = "; ".join(f"{join_words(names)}: {n:,}" for n, names in sorted(asked.items(), reverse=True))
+    return (
+        "Clean accuracies differ: each is over the questions that its probe can ask, in the form in which it asks "
+        f"them ({listed})."
+    )
+
+
 def too_few(findings: Sequence[Mapping[str, Any]]) -> str:
     """`narrow` for the intervals of the report card. findings: the list in findings.json."""
     return narrow([one[part] or {} for one in findings for part in ("clean", "disturbed", "drop")])

@@ -12,7 +12,7 @@ from pfungst.core import Answer, Dataset, Run
 from pfungst.core.exam import labelled
 from pfungst.core.files import write_atomic
 from pfungst.core.run import stored
-from pfungst.report.card import CARD_COLUMNS, P_NOTE, card_rows, number, too_few
+from pfungst.report.card import CARD_COLUMNS, P_NOTE, card_rows, clean_sides, number, too_few
 from pfungst.report.cases import MOST_WORDS, PER_KIND, Case, Sample, sample_of
 from pfungst.report.drawings import Tools, draw_case
 from pfungst.report.findings import read_extras, read_findings, read_judge, read_kept
@@ -62,7 +62,7 @@ def _page(read: Run, findings: Sequence[Mapping[str, Any]], data: Dataset | None
     summary = None
     if rows:
         drawings = (draw_wide(rows), draw_narrow(rows))
-        summary = drawn_block(TITLE, drawings, COLUMNS, table_rows(rows), stem, _reading(rows))
+        summary = drawn_block(TITLE, drawings, COLUMNS, table_rows(rows), stem, _reading(rows, findings))
     looks, prompts = read_kept(run / LOOKS), read_kept(run / PROMPTS)
     said = stored(run, (row["key"] for case in sample.cases for row in case.rows))
     cases = [_case(case, tools, said, looks, prompts, sample.cases) for case in sample.cases]
@@ -120,8 +120,7 @@ def _card(findings: Sequence[Mapping[str, Any]], stem: str) -> Any:
     )
     if all(one["role"] != "control" for one in findings):
         note += " This exam ran without the control probe."
-    if sentence := too_few(findings):
-        note += f" {sentence}"
+    note = " ".join(filter(None, [note, clean_sides(findings), too_few(findings)]))
     rows = card_rows(findings)
     return replace(table_block("Report card", CARD_COLUMNS[:-1], [row[:-1] for row in rows], stem, note), rows=rows)
 
@@ -193,13 +192,13 @@ def _sampled(sample: Sample, tools: Tools, run: Path, seed: int) -> str:
     return told
 
 
-def _reading(rows: Sequence[Row]) -> str:
+def _reading(rows: Sequence[Row], findings: Sequence[Mapping[str, Any]]) -> str:
     told = "Red: the disturbance costs accuracy beyond chance (p < 0.05, Holm over the drops of all probes)."
     if any(row.is_control for row in rows):
         told += " Grey: the control, the same question twice."
     if any(row.removes for row in rows):
         told += " Without evidence: what should matter is taken away, and a large drop is as it should be."
-    return told
+    return f"{told} {clean_sides(findings)}".rstrip()
 
 
 def _options(values: Sequence[str]) -> list[str]:
