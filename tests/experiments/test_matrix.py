@@ -12,12 +12,13 @@ import pytest
 
 pytest.importorskip("torch")
 
-from pfungst.core import DataError, PfungstError, UsageError
+from pfungst.core import AnsweredTrial, DataError, Example, PfungstError, UsageError
 from pfungst.data import load
 from pfungst.experiments import perform
 from pfungst.experiments.matrix import BEFORE, BLOCKS_FILE, NONE, WAYS, MatrixConfig, exists, kit
 from pfungst.experiments.matrix_table import EXPERIMENT, MEASURES, matrix_tables, measured, summarise
 from pfungst.training.config import FitConfig
+from tests.tables import answered, write_run
 
 SMALL: dict[str, Any] = {
     "models": ("rn-state",),
@@ -127,17 +128,15 @@ def test_a_way_that_changes_nothing_and_a_probe_with_few_questions_are_said_so()
 
 
 def test_measures_read_the_variant_that_counts(tmp_path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    def trial(name: str, **scores: float) -> AnsweredTrial:
+        return answered(Example(name, "?", image_id=name), [("x", one) for one in scores.values()], list(scores))
 
-    def write(probe: str, rows: list[tuple[str, str, float]]) -> None:
-        ids, variants, scores = zip(*rows, strict=True)
-        columns = {"example_id": ids, "image_id": ids, "variant": variants, "score": scores}
-        pq.write_table(pa.table(columns), tmp_path / f"{probe}.parquet")
-
-    write("noise", [("a", "clean", 1.0), ("a", "first", 0.0), ("a", "second", 1.0), ("b", "clean", 0.0)])
-    write("game", [("a", "clean", 1.0), ("a", "again", 1.0), ("a", "moved", 0.0)])
-    write("contrast", [("a", "q0i0", 1.0), ("a", "q0i1", 0.0), ("b", "q0i0", 1.0), ("b", "q0i1", 1.0)])
+    told = {
+        "noise": [trial("a", clean=1.0, first=0.0, second=1.0), trial("b", clean=0.0)],
+        "game": [trial("a", clean=1.0, again=1.0, moved=0.0)],
+        "contrast": [trial("a", q0i0=1.0, q0i1=0.0), trial("b", q0i0=1.0, q0i1=1.0)],
+    }
+    write_run(tmp_path, told)
     assert measured("noise", tmp_path) == {"ids": ["a"], "images": ["a"], "scores": [0.5]}
     assert measured("game", tmp_path) == {"ids": ["a"], "images": ["a"], "scores": [0.0]}
     found = measured("contrast", tmp_path)

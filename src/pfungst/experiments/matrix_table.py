@@ -68,7 +68,7 @@ MEASURES = {
 def measured(name: str, folder: Path) -> dict[str, Any] | None:
     """Ids, images and scores of one measure, from a run; None where its probe did not run."""
     measure, read = MEASURES[name], Run(folder)
-    if measure.probe not in read.probes:
+    if not folder.is_dir() or measure.probe not in read.probes:
         return None
     groups: dict[str, list[Row]] = {}
     columns = ("example_id", "image_id", "variant", "score")
