@@ -1,5 +1,7 @@
 """Where a data set holds questions in several wordings, every probe asks the originals; `rephrase` asks the rest."""
 
+import csv
+import json
 from dataclasses import replace
 
 import pytest
@@ -93,3 +95,27 @@ def test_settings_of_earlier_versions_do_not_stand_in_the_way_of_rescoring(worde
     from pfungst.probes import probe_again
 
     assert probe_again("noise", {"ranker": "rouge", "rephrasings": False}) == get_probe("noise:ranker=rouge")
+
+
+@pytest.mark.parametrize("end", ["csv", "jsonl"])
+def test_an_original_that_only_its_rephrasings_name_is_the_original(tmp_path, end):
+    rows = [
+        {"id": 2, "question": "Say: what is it?", "answer": "cup", "image_id": "a", "rephrasing_of": 1},
+        {"id": 1, "question": "What is it?", "answer": "cup", "image_id": "a", "rephrasing_of": None},
+        {"id": 3, "question": "The thing?", "answer": "cup", "image_id": "a", "rephrasing_of": 1},
+        {"id": 4, "question": "How many?", "answer": "2", "image_id": "a", "rephrasing_of": None},
+        {"id": 6, "question": "Say: how many?", "answer": "3", "image_id": "b", "rephrasing_of": 4},
+        {"id": 7, "question": "The number?", "answer": "3", "image_id": "b", "rephrasing_of": 4},
+    ]
+    file = tmp_path / f"data.{end}"
+    if end == "csv":
+        with file.open("w", newline="") as out:
+            writer = csv.DictWriter(out, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+    else:
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    data = pfungst.load(file)
+    # 4 is about another image than those that name it
+    assert [[one.id for one in some] for some in data.wordings] == [["1", "2", "3"], ["6", "7"]]
+    assert [one.id for one in data.originals] == ["1", "4", "6"]

@@ -1,7 +1,6 @@
 """Statistics against hand-worked cases and scipy."""
 
 import math
-from itertools import product
 
 import numpy as np
 import pytest
@@ -122,39 +121,55 @@ def test_a_statistic_of_sums_has_the_interval_of_its_jackknife():
     assert found.high - found.low == pytest.approx(2 * scipy_stats.t.ppf(0.975, found.effective - 1) * error, rel=0.05)
 
 
-@given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 10))
-def test_mcnemar_equals_the_exact_binomial_test(lost, won, same):
-    first = [True] * lost + [False] * won + [True] * same
-    second = [False] * lost + [True] * won + [True] * same
-    expected = scipy_stats.binomtest(lost, lost + won).pvalue if lost + won else 1.0
-    assert stats.mcnemar(first, second) == pytest.approx(expected)
+DIFFERENCES = st.lists(
+    st.tuples(st.sampled_from([-1.0, -0.5, 0.0, 0.0, 0.3, 1.0]), st.integers(0, 11)), min_size=2, max_size=60
+)
 
 
-def test_permutation_of_few_clusters_is_the_full_enumeration():
-    differences, clusters = [0.5, 0.25, -0.125, 1.0], ["a", "a", "b", "c"]
-    sums = [0.75, -0.125, 1.0]
-    means = [abs(sum(s * v for s, v in zip(signs, sums, strict=True))) for signs in product((1, -1), repeat=3)]
-    expected = sum(m >= abs(sum(sums)) - 1e-12 for m in means) / 8
-    assert stats.permutation(differences, clusters) == expected
+@given(DIFFERENCES)
+def test_an_interval_and_its_p_value_never_disagree(pairs):
+    found = stats.interval_of([value for value, _ in pairs], [cluster for _, cluster in pairs], bounds=(-1.0, 1.0))
+    if math.isnan(found.low):
+        assert math.isnan(found.p)
+        return
+    for p, low, high in ((0.05, found.low, found.high), (0.1, found.at_least, found.at_most)):
+        if abs(found.p - p) > 1e-6:
+            assert (found.p < p) == (low > 0 or high < 0)
+    assert 0 <= found.p <= 1 and (found.value != 0 or found.p == 1)
 
 
-def test_permutation_agrees_with_scipy_for_single_clusters():
-    differences = np.random.default_rng(6).normal(0.2, 1, 60)
-    expected = scipy_stats.permutation_test(
-        (differences,), np.mean, permutation_type="samples", n_resamples=9999, rng=np.random.default_rng(0)
-    ).pvalue
-    assert stats.permutation(differences, range(60)) == pytest.approx(expected, abs=0.02)
+@pytest.mark.parametrize("tail", [0.2, 0.01, 1e-6])
+def test_the_p_value_is_the_level_at_which_an_end_comes_to_lie_at_zero(monkeypatch, tail):
+    rng = np.random.default_rng(3)
+    scores, clusters = rng.choice([-1.0, 0.0, 1.0], 80, p=[0.1, 0.6, 0.3]), rng.integers(0, 30, 80)
+    p = stats.interval_of(scores, clusters, bounds=(-1.0, 1.0)).p
+    monkeypatch.setattr(stats, "TAILS", (p / 2, 1 - p / 2, tail, 1 - tail))
+    found = stats.interval_of(scores, clusters, bounds=(-1.0, 1.0))
+    assert found.low == pytest.approx(0, abs=1e-9)
+    assert (found.at_least > 0) == (p / 2 < tail)
 
 
-def test_paired_comparison_names_mcnemar_for_independent_right_wrong_scores():
-    found = stats.compare_paired([1, 1, 1, 0], [0, 0, 1, 0], range(4))
-    assert found.how == "exact McNemar"
-    assert found.p == 0.5
-    assert found.difference.value == 0.5
+def test_of_many_even_clusters_the_p_value_is_that_of_the_t_test():
+    differences = np.random.default_rng(6).normal(0.05, 0.2, 400).clip(-1, 1)
+    found = stats.interval_of(differences, range(400), bounds=(-1.0, 1.0))
+    assert found.p == pytest.approx(scipy_stats.ttest_1samp(differences, 0).pvalue, rel=0.05)
 
 
-def test_paired_comparison_permutes_clusters_when_images_repeat():
-    assert stats.compare_paired([1, 1, 1, 0], [0, 0, 1, 0], "aabb").how == "cluster permutation"
+def test_where_all_clusters_lose_alike_the_p_value_is_that_of_the_sign_test():
+    found = stats.compare_paired([1.0] * 7, [0.0] * 7, range(7))
+    assert found.p == pytest.approx(scipy_stats.binomtest(7, 7).pvalue) and found.value == 1.0
+
+
+@pytest.mark.parametrize(("images", "questions", "moved"), [(60, 1, 0.2), (400, 1, 0.02), (6, 10, 0.5), (20, 10, 0.1)])
+def test_where_nothing_is_lost_the_p_value_is_small_no_more_often_than_it_says(images, questions, moved):
+    rng, clusters = np.random.default_rng(8), np.repeat(np.arange(images), questions)
+    small = 0
+    for _ in range(600):
+        same_way = np.where(rng.random(images) < 0.5, rng.choice([-1, 1], images), 0)[clusters]
+        way = np.where(same_way == 0, rng.choice([-1, 1], len(clusters)), same_way)
+        differences = np.where(rng.random(len(clusters)) < moved, way, 0).astype(float)
+        small += stats.interval_of(differences, clusters, bounds=(-1.0, 1.0)).p <= 0.05
+    assert small / 600 <= 0.07
 
 
 def test_holm_of_a_hand_worked_family():
@@ -201,5 +216,5 @@ def test_where_all_agree_the_bound_is_the_exact_one(groups):
     # Clopper and Pearson: n of n right.
     assert found.low == pytest.approx(scipy_stats.beta.ppf(0.025, groups, 1)) and found.high == 1.0
     assert found.at_least == pytest.approx(0.05 ** (1 / groups)) and "exact" in found.how
-    same = stats.compare_paired([1.0] * groups, [1.0] * groups, range(groups)).difference
+    same = stats.compare_paired([1.0] * groups, [1.0] * groups, range(groups))
     assert same.value == 0.0 and -same.low == same.high == pytest.approx(1 - 0.025 ** (1 / groups))

@@ -15,6 +15,7 @@ from pfungst.core import DataError, Dataset, Example, PfungstError, Run, UsageEr
 from pfungst.core.stats import compare_paired
 from pfungst.core.types import Finding
 from pfungst.importing import import_logs
+from pfungst.logs import read_log
 from pfungst.logs.grouping import group
 from pfungst.report.compare import compare
 
@@ -268,8 +269,8 @@ def test_repetitions_are_no_further_questions(tmp_path: Path) -> None:
     run = import_logs([f"{clean}?take=seed", f"{noisy}?take=seed"], tmp_path / "run")
     drop = number(run, "drop", "noisy")
     assert (drop.value, drop.n, drop.clusters) == (pytest.approx(50 / 990), 99, 99)
-    by_sample = compare_paired([1.0] * 120 + [0.0] * 870, [0.0] * 120 + [1.0] * 70 + [0.0] * 800, range(990), seed=0)
-    assert by_sample.difference.value == pytest.approx(drop.value)
+    by_sample = compare_paired([1.0] * 120 + [0.0] * 870, [0.0] * 120 + [1.0] * 70 + [0.0] * 800, range(990))
+    assert by_sample.value == pytest.approx(drop.value)
     assert by_sample.p < 0.001 and drop.p is not None and drop.p > 0.05 and drop.low < 0 < drop.high
     assert number(run, "answers changed", "clean").value == 0, "how much the repetitions of the clean ones differ"
     assert len(run.answers("conditions")) == 20 * 99
@@ -288,3 +289,56 @@ def test_repetitions_are_counted_question_by_question_and_the_missing_among_them
     assert "The repetition alone changes" in run.findings[0].verdict
     with pytest.raises(DataError, match="there is no column 'sample'"):
         import_logs(f"{file}?take=sample", tmp_path / "other")
+
+
+def test_repetitions_are_counted_under_each_condition(tmp_path: Path) -> None:
+    rows = [
+        {"id": key, "hot": hot, "seed": seed, "question": f"Is it {key}?", "answer": "yes",
+         "response": "yes" if hot == 0 or seed else "no"}
+        for key in range(12)
+        for hot in (0, 1)
+        for seed in (0, 1, 2)
+    ]  # fmt: skip
+    (tmp_path / "m.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = import_logs(f"{tmp_path / 'm.jsonl'}?take=seed", tmp_path / "run", by="hot", clean="0")
+    takes = ["0", "1", "0, epoch 2", "1, epoch 2", "0, epoch 3", "1, epoch 3"]
+    assert sorted({row["variant"] for row in run.answers("conditions")}) == sorted(takes)
+    assert number(run, "drop", "1").value == pytest.approx(1 / 3) and number(run, "drop", "1").n == 12
+    assert "Right in every answer, under every condition: 0.0%" in run.findings[0].verdict
+
+
+def test_a_column_of_repetitions_leaves_a_file_the_format_it_has(tmp_path: Path) -> None:
+    """A file of VLMEvalKit stays one: its failed requests are missing, its rotations one question."""
+    header = "index\tquestion\tA\tB\tanswer\tprediction\trun\n"
+    options = (("cat", "dog", "A"), ("dog", "cat", "B"))
+    rows = [
+        f"{number + 1_000_000 * turn}\tWhat is {number}?\t{a}\t{b}\t{right}\t{right if run else 'A'}\t{run}\n"
+        for number in range(12)
+        for turn, (a, b, right) in enumerate(options)
+        for run in (0, 1)
+    ]
+    rows[0] = rows[0].replace("\tA\t0\n", "\tFailed to obtain answer via API.\t0\n")
+    (tmp_path / "m_MINE.tsv").write_text(header + "".join(rows))
+    run = import_logs(f"{tmp_path / 'm_MINE.tsv'}?take=run", tmp_path / "run")
+    assert "1 of 48 requests failed" in " ".join(run.notes)
+    drop = number(run, "drop", "rotation 1")
+    assert (drop.value, drop.n) == (0.5, 12)  # A is right in the first rotation, and in half of the second
+
+
+@pytest.mark.parametrize("tool", ["lmms-eval", "lm-eval"])
+def test_all_replies_of_a_line_are_read(tmp_path: Path, tool: str) -> None:
+    """Of several samples a document the first alone was read, and nothing said so."""
+    rows = [
+        {"doc_id": key, "doc": {}, "target": "yes", "resps": [["yes", "no", "no", None]], "filtered_resps": ["yes"],
+         "input": f"Is it {key}?", **({"filter": "none"} if tool == "lm-eval" else {})}
+        for key in range(3)
+    ]  # fmt: skip
+    (tmp_path / "x_samples_mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    log = read_log(tmp_path / "x_samples_mine.jsonl")
+    assert log.format == tool
+    assert [(one.id, one.take, one.reply) for one in log.records[:4]] == [
+        ("0", 0, "yes"), ("0", 1, "no"), ("0", 2, "no"), ("0", 3, None),
+    ]  # fmt: skip
+    run = import_logs(tmp_path / "x_samples_mine.jsonl", tmp_path / "run")
+    assert run.findings[0].clean is not None and run.findings[0].clean.value == pytest.approx(1 / 3)
+    assert "(n = 3 questions, answered up to 3 times)" in run.findings[0].verdict

@@ -45,8 +45,8 @@ def test_the_difference_is_paired_and_tested(tmp_path):
     assert rows[0].variant == "clean" and rows[0].first.value == 1 and rows[0].second.value == 0.6
     assert rows[0].difference.value == pytest.approx(0.4)
     assert rows[0].flips.right_to_wrong == 8 and rows[0].flips.wrong_to_right == 0
-    # exact McNemar of 8 against 0 is 2 / 2^8
-    assert rows[0].test == "exact McNemar, Holm" and rows[0].p == pytest.approx(2 / 2**8)
+    # 8 lost and none won: the exact test, McNemar's, says 2 / 2^8
+    assert rows[0].difference.low > 0 and 2 / 2**9 < rows[0].p < 2 / 2**7 and rows[0].p_holm == rows[0].p
 
 
 def test_asking_again_is_a_row_and_a_test_only_where_somebody_says_something_else(tmp_path):
@@ -62,8 +62,8 @@ def test_asking_again_is_a_row_and_a_test_only_where_somebody_says_something_els
     Exam(Wavers("c", known), data, (Control(),), lambda e, a: float(a.text == e.target), tmp_path / "c").run()
     clean, again = compare(tmp_path / "c", other)
     assert (clean.variant, again.variant) == ("clean", "again") and again.first.value == 0
-    # 8 to 0 and 0 to 12, Holm over two rows
-    assert sorted((clean.p, again.p)) == pytest.approx([2 * 2 / 2**12, 2 / 2**8])
+    # 8 to 0 and 0 to 12
+    assert again.p < clean.p < 0.05 and [clean.p_holm, again.p_holm] == pytest.approx([clean.p, 2 * again.p])
 
 
 def test_clean_answers_are_one_row_over_all_probes(tmp_path):
@@ -100,9 +100,10 @@ def test_a_leaderboard_tests_every_pair_and_joins_what_does_not_differ(tmp_path)
     assert [one.name for one in board.runs] == ["a", "b", "c", "d"]
     clean = board.columns[0]
     assert clean.name == "clean" and [round(score.value, 3) for score in clean.scores] == [1, 0.9, 0.3, 0.25]
-    # Exact McNemar of every pair, 4:0, 28:0, 30:0, 24:0, 26:0 and 2:0, corrected by Holm.
-    raw = [2 / 2**lost for lost in (4, 28, 30, 24, 26, 2)]
-    assert [pair.p for pair in clean.pairs] == pytest.approx(holm(raw))
+    # 4:0, 28:0, 30:0, 24:0, 26:0 and 2:0
+    assert [pair.p < 0.05 for pair in clean.pairs] == [False, True, True, True, True, False]
+    assert [pair.p_holm for pair in clean.pairs] == pytest.approx(holm([pair.p for pair in clean.pairs]))
+    assert all((pair.p < 0.05) == (pair.difference.low > 0) for pair in clean.pairs)
     assert clean.groups == ((0, 1), (2, 3))
     assert clean.ties_with_best(1) and not clean.ties_with_best(2)
     # Of 40 questions 10 are right for all four, 2 for three, 24 for two, 4 for one.
@@ -123,7 +124,7 @@ def friedman(paths):
 
 def test_groups_are_the_longest_stretches_without_a_difference():
     def pair(first, second, p):
-        return Pair(first, second, Interval(0, 0, 0, 1, 1, ""), p, "")
+        return Pair(first, second, Interval(0, 0, 0, 1, 1, ""), p, p)
 
     # 0 and 2 differ, as 1 and 3 do; 3 differs from all but 2.
     pairs = [pair(0, 1, 0.5), pair(0, 2, 0.01), pair(0, 3, 0.01), pair(1, 2, 0.5), pair(1, 3, 0.01), pair(2, 3, 0.5)]
@@ -312,6 +313,6 @@ def test_the_order_of_runs_does_not_decide_which_images_are_known(tmp_path):
 
     with_images, without = imported("yes", image_id=True), imported("no")
     (one,), (other,) = compare(with_images, without), compare(without, with_images)
-    assert one.difference.clusters == other.difference.clusters == 10 and one.test == other.test
+    assert one.difference.clusters == other.difference.clusters == 10 and one.p == other.p
     for runs in ([with_images, without], [without, with_images]):
         assert leaderboard(runs).columns[0].scores[0].clusters == 10

@@ -103,3 +103,12 @@ def test_a_run_of_an_earlier_version_is_corrected_when_it_is_read(run: Path, tmp
     wanted = [one.pop("p_holm") for one in told["findings"]]
     (tmp_path / "findings.json").write_text(json.dumps(told), "utf-8")
     assert [one["p_holm"] for one in read_findings(tmp_path)] == pytest.approx(wanted)
+
+
+def test_an_interval_excludes_zero_exactly_where_p_is_below_five_percent(run: Path) -> None:
+    tested = [
+        row for one in read_findings(run) for row in one["rows"] if row["unit"] == "points" and row["p"] is not None
+    ]
+    assert len(tested) > 15 and {row["p"] < 0.05 for row in tested} == {True, False}
+    for row in tested:
+        assert (row["p"] < 0.05) == (row["low"] > 0 or row["high"] < 0), row

@@ -116,7 +116,7 @@ def _print_board(board: Leaderboard) -> None:
 def _print_two(runs: list[Path], rows: list[Comparison]) -> None:
     from pfungst.report.card import format_finding, format_p
 
-    columns = ("probe", "variant", "first", "second", "difference", "p", "r>w", "w>r", "w>w'", "n")
+    columns = ("probe", "variant", "first", "second", "difference", "p", "p (Holm)", "r>w", "w>r", "w>w'", "n")
     print_table(
         f"first: {runs[0]}\nsecond: {runs[1]}",
         columns,
@@ -126,6 +126,7 @@ def _print_two(runs: list[Path], rows: list[Comparison]) -> None:
                 row.variant,
                 *(format_finding(jsonable(one)) for one in (row.first, row.second, row.difference)),
                 format_p(row.p),
+                format_p(row.p_holm),
                 row.flips.right_to_wrong,
                 row.flips.wrong_to_right,
                 row.flips.wrong_to_other_wrong,
@@ -134,6 +135,8 @@ def _print_two(runs: list[Path], rows: list[Comparison]) -> None:
             for row in rows
         ],
     )
-    tests = " / ".join(dict.fromkeys(row.test for row in rows))
-    print(f"difference: first minus second on the same questions, 95% interval; p: {tests} over this table;")
+    print(
+        "difference: first minus second on the same questions, 95% interval; p: by the interval; p (Holm): corrected "
+        "over this table;"
+    )
     print("r>w, w>r, w>w': from first to second right to wrong, wrong to right, wrong to another wrong answer")

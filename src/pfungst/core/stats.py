@@ -14,9 +14,11 @@ No mean is less certain than if every effective cluster were one answer, right o
 many answers (Clopper and Pearson) is never exceeded; it alone remains where no cluster differs from the others. With
 fewer than two effective clusters nothing is known about the spread between clusters: the interval is NaN, never 0.
 
+A difference is tested by its own interval: the p-value is the level at which an end of the interval comes to lie at 0.
+So 0 lies outside the 95% interval exactly where p is below 0.05.
+
 Of very many clusters most look alike: the same sum of scores over the same number. What a bootstrap draws then is how
-many of each look, by one multinomial, which has the same distribution as drawing the clusters one by one. Likewise the
-signs of all clusters with the same sum are flipped by one binomial.
+many of each look, by one multinomial, which has the same distribution as drawing the clusters one by one.
 """
 
 from __future__ import annotations
@@ -34,7 +36,6 @@ Floats = npt.NDArray[np.float64]
 Labels = Sequence[Any] | npt.NDArray[np.integer[Any]]
 """What says which scores belong together: names, or numbers."""
 BOOTSTRAP_DRAWS = 2000
-PERMUTATION_DRAWS = 10_000
 MANY_CLUSTERS = 100_000
 """From here on clusters are drawn by their looks, where there are few enough of these."""
 TAILS = (0.025, 0.975, 0.05, 0.95)
@@ -61,15 +62,8 @@ class Interval:
     at_most: float = math.nan
     effective: float = math.nan
     """Clusters of equal size that would tell as much."""
-
-
-@dataclass(frozen=True, slots=True)
-class Paired:
-    """Two conditions on the same examples: mean of first minus second, interval and test."""
-
-    difference: Interval
-    p: float
-    how: str
+    p: float = math.nan
+    """Two-sided p-value of 0, where that lies within the bounds: the level at which the interval ends there."""
 
 
 def _known(scores: Sequence[float] | Floats, clusters: Labels) -> tuple[Floats, npt.NDArray[np.intp], int]:
@@ -139,16 +133,20 @@ def interval_of(
     away = without - without.mean()
     spread = float(away @ away)
     error = math.sqrt((groups - 1) / groups * spread)
+    exactly = value if means is None else means
+    tail = _exact_tail(value, effective, bounds)
     if error <= 1e-12:
-        found, how = [exact(value if means is None else means, effective, bounds)], "exact, all clusters alike"
+        found, how = [exact(exactly, effective, bounds)], "exact, all clusters alike"
     else:
         skewed = float((away**3).sum()) ** 2 / spread**3
         freedom = min(effective - 1, 1 / max(skewed, 1e-12))
         found, how = [ends(value, error, freedom, bounds)], f"cluster t, {freedom:.1f} degrees of freedom"
+        by_t = _t_tail(value, error, freedom, bounds)
+        tail = by_t if means is None else min(tail, by_t)
         if means is not None:
             found.append(exact(means, effective, bounds))
     low, high, at_least, at_most = _tightest(*found)
-    return Interval(value, low, high, n, groups, how, at_least, at_most, effective)
+    return Interval(value, low, high, n, groups, how, at_least, at_most, effective, min(1.0, 2 * tail))
 
 
 def effective_clusters(codes: npt.NDArray[np.intp]) -> float:
@@ -193,6 +191,31 @@ def exact(scores: float | Floats, effective: float, bounds: tuple[float, float])
         _clopper_pearson(float(np.mean(np.clip(np.divide(scores, bound), 0, None))), effective) for bound in bounds
     )
     return _tightest(found, (least * lost[1], most * won[1], least * lost[3], most * won[3]))
+
+
+def _t_tail(value: float, error: float, freedom: float, bounds: tuple[float, float]) -> float:
+    """The tail at which an end of `ends` is 0; NaN where 0 is not within the bounds."""
+    from scipy.special import stdtr
+
+    least, most = bounds
+    if not least < 0 < most:
+        return math.nan
+    infinite = not math.isfinite(most - least)
+    room = 1.0 if infinite else (value - least) * (most - value) / (-least * most)
+    return float(stdtr(freedom, -abs(value) * math.sqrt(room) / error))
+
+
+def _exact_tail(value: float, effective: float, bounds: tuple[float, float]) -> float:
+    """The tail at which an end of `exact` is 0; NaN where 0 is not within the bounds."""
+    from scipy.special import betainc
+
+    least, most = bounds
+    if not least < 0 < most or not math.isfinite(most - least):
+        return math.nan
+    share, none = (value - least) / (most - least), -least / (most - least)
+    if value < 0:
+        share, none = 1 - share, 1 - none
+    return float(betainc(share * effective, (1 - share) * effective + 1, none))
 
 
 def _tightest(*found: Ends) -> Ends:
@@ -296,72 +319,9 @@ def standard_error(scores: Sequence[float] | Floats, clusters: Labels) -> float:
     return float(math.sqrt(groups / (groups - 1) * float(residuals @ residuals)) / len(values))
 
 
-def compare_paired(
-    first: Sequence[float] | Floats,
-    second: Sequence[float] | Floats,
-    clusters: Labels,
-    *,
-    seed: int = 0,
-    draws: int = PERMUTATION_DRAWS,
-) -> Paired:
-    """Mean of first minus second on the same examples.
-
-    Right/wrong scores (all 0 or 1), one example per cluster: exact McNemar test. Otherwise a permutation test that
-    swaps the two conditions for whole clusters (all 2^G swaps where G <= 13, else `draws` random ones). The interval
-    is that of the differences.
-    """
-    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    difference = interval_of(a - b, clusters, bounds=(-1.0, 1.0))
-    known = ~np.isnan(a - b)
-    binary = bool(np.isin(a[known], (0.0, 1.0)).all() and np.isin(b[known], (0.0, 1.0)).all())
-    if binary and difference.n == difference.clusters:
-        return Paired(difference, mcnemar(a[known] > 0, b[known] > 0), "exact McNemar")
-    return Paired(difference, permutation(a - b, clusters, seed=seed, draws=draws), "cluster permutation")
-
-
-def mcnemar(first: Sequence[bool] | npt.NDArray[np.bool_], second: Sequence[bool] | npt.NDArray[np.bool_]) -> float:
-    """Exact two-sided McNemar test: p-value that right/wrong differs by chance only. Assumes independent examples."""
-    from scipy.stats import binom
-
-    a, b = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
-    lost, won = int((a & ~b).sum()), int((~a & b).sum())
-    if lost + won == 0:
-        return 1.0
-    return min(1.0, 2.0 * float(binom.cdf(min(lost, won), lost + won, 0.5)))
-
-
-def permutation(
-    differences: Sequence[float] | Floats,
-    clusters: Labels,
-    *,
-    seed: int = 0,
-    draws: int = PERMUTATION_DRAWS,
-) -> float:
-    """Two-sided p-value of a mean difference of zero, by flipping the sign of whole clusters. NaN without data."""
-    values, codes, groups = _known(differences, clusters)
-    if len(values) == 0:
-        return math.nan
-    sums = np.bincount(codes, weights=values, minlength=groups)
-    observed = abs(float(sums.sum()))
-    # A swap that ties with what was seen must count, whatever the order of the additions.
-    bar = observed - 1e-12 * max(1.0, float(np.abs(sums).sum()))
-    if groups <= 13:
-        signs = 1.0 - 2.0 * ((np.arange(2**groups)[:, None] >> np.arange(groups)) & 1)
-        return float((np.abs(signs @ sums) >= bar).mean())
-    rng = np.random.default_rng(seed)
-    hits = 0
-    if (looks := _looks([np.abs(sums)])) is not None:
-        kinds, many = looks
-        step = max(1, _CHUNK // len(many))
-        for start in range(0, draws, step):
-            kept = rng.binomial(many, 0.5, size=(min(step, draws - start), len(many)))
-            hits += int((np.abs((2.0 * kept - many) @ kinds[0]) >= bar).sum())
-        return (hits + 1) / (draws + 1)
-    step = max(1, _CHUNK // groups)
-    for start in range(0, draws, step):
-        flips = rng.integers(0, 2, size=(min(step, draws - start), groups), dtype=np.int8)
-        hits += int((np.abs((1.0 - 2.0 * flips) @ sums) >= bar).sum())
-    return (hits + 1) / (draws + 1)
+def compare_paired(first: Sequence[float] | Floats, second: Sequence[float] | Floats, clusters: Labels) -> Interval:
+    """Mean of first minus second on the same examples, scores between 0 and 1, with its interval and p-value."""
+    return interval_of(np.subtract(first, second), clusters, bounds=(-1.0, 1.0))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -99,7 +99,7 @@ def load(
         examples.append(example)
     if not examples and limit != 0:
         raise DataError.at(job.place or format_.name, "", "there is no usable question in it.")
-    found, repeated = joined(examples)
+    found, repeated = joined(_with_originals(examples))
     if repeated:
         job.notes[NOTE] = repeated
     splits = job.notes.get("splits", {"left": []})
@@ -117,6 +117,22 @@ def load(
         skipped=job.skipped,
         notes={"format": format_.name, **({"images": NO_IMAGES} if job.text_only else {}), **job.notes},
     )
+
+
+def _with_originals(examples: list[Example]) -> list[Example]:
+    """The examples, an original in the group that is named after it, where only its rephrasings say so."""
+    first: dict[str, Example] = {}
+    for one in examples:
+        if one.group:
+            first.setdefault(one.group, one)
+    if not first:
+        return examples
+    found = []
+    for one in examples:
+        other = None if one.group else first.get(one.id)
+        original = other is not None and (other.image_id, other.target) == (one.image_id, one.target)
+        found.append(replace(one, group=one.id) if original else one)
+    return found
 
 
 def prepare(

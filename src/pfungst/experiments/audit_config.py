@@ -79,7 +79,7 @@ def over_seeds(scores: Any, clusters: Sequence[Any], seed: int = 0) -> Interval:
 def difference(first: Any, second: Any, groups: Sequence[Any], seed: int) -> Interval:
     """Mean of first minus second, both (trainings, questions), on the same questions and with the same seeds."""
     if len(first) == 1:
-        return compare_paired(first[0], second[0], groups, seed=seed).difference
+        return compare_paired(first[0], second[0], groups)
     return over_seeds(first - second, groups, seed)
 
 

@@ -182,7 +182,7 @@ def rank(config: CommitteeConfig, rows: Sequence[Mapping[str, Any]]) -> dict[str
         return _ends(interval_of(values, images))
 
     def difference(values: Floats, base: Floats) -> dict[str, float]:
-        return _ends(compare_paired(values, base, images).difference)
+        return _ends(compare_paired(values, base, images))
 
     best, *_ = RULES
     base, _ = scores(best, most, others)

@@ -249,7 +249,7 @@ def _change(name: str, metric: str, before: Sequence[float], after: Sequence[flo
         name,
         finding(metric, interval_of(before, images), "before"),
         finding(metric, interval_of(after, images), "after"),
-        finding("gain", paired.difference, "", paired.p, paired.how),
+        finding("gain", paired),
     )
 
 

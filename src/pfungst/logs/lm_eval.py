@@ -44,7 +44,7 @@ class LmEval(LogFormat):
         columns = set(source.columns)
         return 0.9 if {"doc_id", "resps"} <= columns and columns & {"filter", "prompt_hash"} else 0.0
 
-    def record(self, row: Mapping[str, Any], where: str, source: Source) -> Record | None:
+    def record(self, row: Mapping[str, Any], where: str, source: Source) -> Sequence[Record] | None:
         wanted = self.set.get("filter") or source.rows[0][1].get("filter")
         if row.get("filter") != wanted:
             return None
@@ -60,8 +60,8 @@ def own_ids(source: Source) -> bool:
     return all(documents.setdefault(named, document) == document for named, document in pairs if named)
 
 
-def sample(row: Mapping[str, Any], where: str, own_ids: bool = True, losses: bool = False) -> Record:
-    """One line of lm-eval, or of lmms-eval, which grew out of it.
+def sample(row: Mapping[str, Any], where: str, own_ids: bool = True, losses: bool = False) -> Sequence[Record]:
+    """One line of lm-eval, or of lmms-eval, which grew out of it: a record for each time the question was asked.
 
     own_ids: whether the ids that samples name are unique; otherwise the document's number is the id.
     losses: what stands where lm-eval has likelihoods is the less the better.
@@ -87,9 +87,9 @@ def sample(row: Mapping[str, Any], where: str, own_ids: bool = True, losses: boo
     }  # fmt: skip
     key = named or cells.identifier(row.get("doc_id"), "doc_id")
     if likely:
-        return _likelihoods(key, replies, choices, common, losses)
-    said = cells.text(replies[0], "the reply") if replies and cells.known(replies[0]) else None
-    return Record(key, said, choices=choices, **common)
+        return [_likelihoods(key, replies, choices, common, losses)]
+    said = [cells.text(reply, "the reply") if cells.known(reply) else None for reply in replies or [None]]
+    return [Record(key, reply, choices=choices, take=take, **common) for take, reply in enumerate(said)]
 
 
 def _metrics(row: Mapping[str, Any]) -> dict[str, Any]:

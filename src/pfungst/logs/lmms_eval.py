@@ -35,7 +35,7 @@ class LmmsEval(LogFormat):
         columns = set(source.columns)
         return 0.8 if "doc_id" in columns and columns & {"filtered_resps", "resps"} else 0.0
 
-    def record(self, row: Mapping[str, Any], where: str, source: Source) -> Record:
+    def record(self, row: Mapping[str, Any], where: str, source: Source) -> Sequence[Record]:
         if self._own_ids is None:
             self._own_ids = own_ids(source)
         return sample(row, where, self._own_ids, losses=True)

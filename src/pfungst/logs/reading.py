@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,17 +42,24 @@ def read_log(spec: str | os.PathLike[str], *, keep: Iterable[str] = ()) -> Log:
     spec: a path, optionally with its format before it and columns behind it: `answers.jsonl`, `vlmevalkit:pred.xlsx`,
         `mine.csv?reply=output&id=qid`. Without a format it is recognised from its columns.
     keep: columns to keep as text in `Record.fields`.
+
+    Of any format, `?take=COLUMN` says which column numbers the repetitions of a question. Many things are called sample
+    or seed, so it must be named.
     """
     named, path, options = parse(spec)
     source = open_source(path)
+    name = source.fingerprint if not options else f"{source.fingerprint} {sorted(options.items())}"
+    take = options.pop("take", "")
+    if take and take not in source.columns:
+        raise DataError.at(path, "", f"there is no column {take!r}; {_columns(source)}")
     format_ = _format(named, options, source)
-    records = list(_records(format_, source, tuple(keep)))
+    records = _records(format_, source, tuple(keep), take)
     if not records:
         raise DataError.at(path, "", "there are no answers in this file.")
     kept, notes = _once(format_, path, records)
     about = format_.about(source)
-    name = source.fingerprint if not options else f"{source.fingerprint} {sorted(options.items())}"
-    log = Log(str(path), format_.name, tuple(format_.finish(kept)), name, about, (*about.notes, *notes))
+    found = format_.finish(kept)
+    log = Log(str(path), format_.name, tuple(_counted(found) if take else found), name, about, (*about.notes, *notes))
     if log.failed:
         more = f"{path}: {log.failed} of {len(log.records)} requests failed; they count as missing, not as wrong."
         log = replace(log, notes=(*log.notes, more))
@@ -119,18 +127,39 @@ def _columns(source: Source) -> str:
     return f"the columns are {shown}."
 
 
-def _records(format_: LogFormat, source: Source, keep: tuple[str, ...]) -> Iterable[Record]:
+def _records(format_: LogFormat, source: Source, keep: tuple[str, ...], take: str) -> list[Record]:
+    records = []
+    names: list[str] = []
     for where, row in source.rows:
         try:
-            record = format_.record(row, where, source)
-            if record is None:
+            found = format_.record(row, where, source)
+            if found is None:
                 continue
-            if keep:
-                kept = {name: cells.optional(row.get(name), name) for name in keep if name in row}
-                record = replace(record, fields=kept)
+            for record in [found] if isinstance(found, Record) else found:
+                if keep:
+                    kept = {name: cells.optional(row.get(name), name) for name in keep if name in row}
+                    record = replace(record, fields=kept)
+                if take:
+                    names.append(cells.identifier(row.get(take), take))
+                records.append(record)
         except Bad as problem:
             raise DataError.at(source.path, where, str(problem)) from None
-        yield record
+    ranks = {name: rank for rank, name in enumerate(sorted(set(names), key=lambda name: (len(name), name)))}
+    if take:
+        records = [replace(record, take=ranks[name]) for record, name in zip(records, names, strict=True)]
+    return records
+
+
+def _counted(records: Sequence[Record]) -> list[Record]:
+    """Repetitions counted question by question under each condition, replies first: the first of all may be missing."""
+    found = list(records)
+    counts: Counter[tuple[str, ...]] = Counter()
+    for at in sorted(range(len(found)), key=lambda at: (found[at].reply is None, found[at].take)):
+        record = found[at]
+        question = (record.id or f"{record.asked} {record.image_id}", record.condition, *record.fields.values())
+        found[at] = replace(record, take=counts[question])
+        counts[question] += 1
+    return found
 
 
 def _once(format_: LogFormat, path: Path, records: list[Record]) -> tuple[list[Record], tuple[str, ...]]:

@@ -137,8 +137,9 @@ class LogFormat:
         """How surely this is a file of this format, 0 to 1."""
         raise NotImplementedError
 
-    def record(self, row: Mapping[str, Any], where: str, source: Source) -> Record | None:
-        """The record of a row; None for a row that is not a reply. Raises `pfungst.data.fields.Bad`."""
+    def record(self, row: Mapping[str, Any], where: str, source: Source) -> Record | Sequence[Record] | None:
+        """The record of a row, or several where it holds several replies to a question; None for a row that is not a
+        reply. Raises `pfungst.data.fields.Bad`."""
         raise NotImplementedError
 
     def about(self, source: Source) -> About:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import field, make_dataclass, replace
+from collections.abc import Mapping
+from dataclasses import field, make_dataclass
 from typing import Any
 
 from pfungst.data.fields import Bad, shown
@@ -36,10 +35,8 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "answer_type": ("answer_type",),
     "confidence": ("confidence",),
     "model": ("model", "model_id", "model_name"),
-    "take": (),
 }
-"""What is read, and the columns it is read from; the first that holds something counts. Many things are called sample
-or seed, so what numbers the repetitions of a question must be named."""
+"""What is read, and the columns it is read from; the first that holds something counts."""
 
 UNIQUE = "name ids that are unique: ?id=COLUMN, ?id=COLUMN+COLUMN or ?id=row."
 SECOND_ANSWER = (
@@ -58,10 +55,6 @@ class TableLog(LogFormat):
     title = "a table of answers"
     options = ColumnOptions
     _spelt: Mapping[str, tuple[str, ...]] | None = None
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self._takes: dict[str, int] = {}
 
     def claims(self, source: Source) -> float:
         return 0.2 if {column.casefold() for column in source.columns} & set(REPLIES) else 0.0
@@ -96,24 +89,7 @@ class TableLog(LogFormat):
             cells.label(self._get(row, "answer_type")),
             cells.label(self._get(row, "category")),
             confidence if confidence is not None and 0 <= confidence <= 1 else None,
-            take=self._take(row),
         )
-
-    def finish(self, records: Sequence[Record]) -> Sequence[Record]:
-        """Repetitions are counted question by question, replies first: the first of all may be missing."""
-        if not self._takes:
-            return records
-        names = list(self._takes)
-        ranks = {name: rank for rank, name in enumerate(sorted(names, key=lambda name: (len(name), name)))}
-        counts: Counter[tuple[str, ...]] = Counter()
-        found = list(records)
-        order = sorted(range(len(found)), key=lambda at: (found[at].reply is None, ranks[names[found[at].take]]))
-        for at in order:
-            record = found[at]
-            question = (record.id,) if record.id else (record.asked, record.image_id)
-            found[at] = replace(record, take=counts[question])
-            counts[question] += 1
-        return found
 
     def about(self, source: Source) -> About:
         models = {str(self._get(row, "model")) for _, row in source.rows if self._get(row, "model") is not None}
@@ -132,13 +108,6 @@ class TableLog(LogFormat):
 
     def _get(self, row: Mapping[str, Any], what: str) -> Any:
         return cells.first(row, self._columns(what))
-
-    def _take(self, row: Mapping[str, Any]) -> int:
-        """The repetition by the order in which their names come first."""
-        if not self.set.get("take"):
-            return 0
-        name = cells.identifier(self._get(row, "take"), self.set["take"])
-        return self._takes.setdefault(name, len(self._takes))
 
     def _choices(self, row: Mapping[str, Any]) -> tuple[tuple[str, ...], bool]:
         """The options, from one column or from one for each, and whether answers are always their letters."""

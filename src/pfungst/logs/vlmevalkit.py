@@ -62,13 +62,13 @@ class VlmEvalKit(LogFormat):
     def finish(self, records: Sequence[Record]) -> Sequence[Record]:
         """Name the rotations of a circular evaluation, where it is one."""
         if any(record.group for record in records):
-            seen: dict[str, int] = {}
+            seen: dict[str, dict[str, int]] = {}
             found = []
             for record in sorted(records, key=lambda one: one.id != one.group):
-                group = record.group or record.id
-                found.append(replace(record, group=group, condition=f"rotation {seen.get(group, 0)}"))
-                seen[group] = seen.get(group, 0) + 1
-            return found if max(seen.values()) > 1 else records
+                rows = seen.setdefault(record.group or record.id, {})
+                place = rows.setdefault(record.id, len(rows))
+                found.append(replace(record, group=record.group or record.id, condition=f"rotation {place}"))
+            return found if max(map(len, seen.values())) > 1 else records
         return rotations(records)
 
 

@@ -133,6 +133,8 @@ def largest_told(drops: Sequence[Finding]) -> str:
     if len(known) < 2:
         return ""
     most = max(known, key=lambda one: one.value)
+    if most.value <= 0:
+        return f" Under none of the {len(known)} does accuracy fall."
     sure = "" if most.p_holm is None else f" (p = {most.p_holm:.2g} after Holm)"
     return f" The largest drop is that under {most.condition}, {measure.with_interval(most)}{sure}."
 

@@ -89,7 +89,10 @@ class Conditions:
         repeated = [_changed(alike, takes[names[0]], names[0], seed)] if len(takes[names[0]]) > 1 else []
         if not others:
             tables = _by_category(trials, takes, seed)
-            verdict = f"One condition, {clean.condition}: accuracy {measure.with_interval(clean)} (n = {clean.n:,})."
+            several = f" questions, answered up to {len(variants)} times" if repeated else ""
+            verdict = (
+                f"One condition, {clean.condition}: accuracy {measure.with_interval(clean)} (n = {clean.n:,}{several})."
+            )
             verdict += _repetition(repeated)
             return Findings(self.name, (clean, *repeated), verdict, clean, tables=tables)
         drops = measure.corrected(
@@ -136,13 +139,15 @@ class Conditions:
             (tuple(groups),),
             "All of group: right under every condition (circular accuracy, where the conditions are option orders). "
             "None of group: wrong under every condition. Worst of n: score under the worst condition. Agreement: pairs "
-            "of conditions with the same answer. Groups with a missing reply are left out.",
+            "of conditions with the same answer. Where a question was asked several times under a condition, each of "
+            "its answers counts here. Groups with a missing reply are left out.",
         )
         bars = measure.series("accuracy", names, accuracies)
         figure = Figure("Accuracy by condition", "bar", (bars,), y_label="accuracy")
         return Findings(
             self.name, (*accuracies, *drops, *repeated, *changes, disturbed, drop, *groups),
-            self._verdict(clean, disturbed, drop, drops, [*repeated, *again], groups[0]), clean, disturbed, drop,
+            self._verdict(clean, disturbed, drop, drops, [*repeated, *again], groups[0],
+                          len(variants) > len(names)), clean, disturbed, drop,
             (table, together, *_by_category(trials, takes, seed)), (figure,), failures(trials),
         )  # fmt: skip
 
@@ -165,6 +170,7 @@ class Conditions:
         drops: Sequence[Finding],
         repeated: Sequence[Finding],
         together: Finding,
+        several: bool,
     ) -> str:
         told = (
             f"Accuracy goes from {measure.percent(clean.value)} ({clean.condition}) to "
@@ -172,7 +178,8 @@ class Conditions:
         )
         told += largest_told([one for one in drops if one.condition not in self.again])
         if not math.isnan(together.value):
-            told += f" Right under every condition: {measure.with_interval(together)}."
+            every = "Right in every answer, under every condition" if several else "Right under every condition"
+            told += f" {every}: {measure.with_interval(together)}."
         return told + _repetition(repeated)
 
 

@@ -86,7 +86,10 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
 def finding(
     name: str, interval: Interval, condition: str = "", p: float | None = None, test: str = "", unit: str = "%"
 ) -> Finding:
+    """test: of p, where that is not the interval's own."""
     how = f"{interval.how}; {test}" if test else interval.how
+    if p is None and not math.isnan(interval.p):
+        p = interval.p
     return Finding(
         name, interval.value, interval.n, interval.low, interval.high, condition, interval.clusters, p, how, unit,
         at_least=interval.at_least, at_most=interval.at_most, effective=interval.effective,
@@ -106,12 +109,9 @@ def difference(
 
     settled: both, where answers that are the same score the same; it tells how much of the difference is formatting.
     """
-    paired = compare_paired(first, second, clusters, seed=seed)
     lost = np.subtract(first, second)
-    found = replace(
-        finding(name, paired.difference, condition, paired.p, paired.how, POINTS),
-        changed=int((np.abs(lost) > TINY).sum()),
-    )
+    found = finding(name, compare_paired(first, second, clusters), condition, unit=POINTS)
+    found = replace(found, changed=int((np.abs(lost) > TINY).sum()))
     if settled is None or not found.n:
         return found
     away = np.abs(lost - np.subtract(*settled))

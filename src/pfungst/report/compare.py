@@ -24,13 +24,14 @@ class Comparison:
     difference: Interval
     """First minus second, on the same examples."""
     p: float
+    """Of the difference, by its interval."""
+    p_holm: float
     """After Holm's correction over all rows of the table."""
-    test: str
     flips: Flips
     """From first to second."""
 
 
-def compare(first: str | Path, second: str | Path, *, seed: int = 0, label: str = "") -> list[Comparison]:
+def compare(first: str | Path, second: str | Path, *, label: str = "") -> list[Comparison]:
     """Compare two runs over the probes, variants and examples that both have.
 
     label: of a second reading that `pfungst.rescore` wrote, in both runs or in the one that was not judged so at first.
@@ -39,10 +40,10 @@ def compare(first: str | Path, second: str | Path, *, seed: int = 0, label: str 
     rows: list[Comparison] = []
     for probe in shared:
         # The clean answers are the same in every probe: one row, one test.
-        rows += _compare_probe(probe, runs, seed, skip="clean" if rows else "")
+        rows += _compare_probe(probe, runs, skip="clean" if rows else "")
     if not rows:
         raise PfungstError(f"{first} and {second} have no example in common: are they runs on the same data set?")
-    return [replace(row, p=p) for row, p in zip(rows, holm([row.p for row in rows]), strict=True)]
+    return [replace(row, p_holm=p) for row, p in zip(rows, holm([row.p for row in rows]), strict=True)]
 
 
 def _repeats(rows: Mapping[str, Mapping[str, Any]], variant: str, ids: Sequence[str]) -> bool:
@@ -54,7 +55,7 @@ def _repeats(rows: Mapping[str, Mapping[str, Any]], variant: str, ids: Sequence[
     )
 
 
-def _compare_probe(probe: str, runs: Sequence[Compared], seed: int, skip: str) -> list[Comparison]:
+def _compare_probe(probe: str, runs: Sequence[Compared], skip: str) -> list[Comparison]:
     first, second = (run.rows(probe) for run in runs)
     rows = []
     for variant in first:
@@ -67,16 +68,16 @@ def _compare_probe(probe: str, runs: Sequence[Compared], seed: int, skip: str) -
         clusters = [cluster(both) for both in zip(a, b, strict=True)]
         scores = ([row["score"] for row in a], [row["score"] for row in b])
         said = ([Answer(row["answer"], unread=row["unread"]) for row in some] for some in (a, b))
-        paired = compare_paired(*scores, clusters, seed=seed)
+        difference = compare_paired(*scores, clusters)
         rows.append(
             Comparison(
                 probe,
                 variant,
                 interval_of(scores[0], clusters),
                 interval_of(scores[1], clusters),
-                paired.difference,
-                paired.p,
-                f"{paired.how}, Holm",
+                difference,
+                difference.p,
+                difference.p,
                 count_flips(*scores, list(map(alike, *said))),
             )
         )

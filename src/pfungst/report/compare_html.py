@@ -56,7 +56,7 @@ def write_comparison(board: Leaderboard, out: str | Path, data: Dataset | None =
         figure=_figure(board, names),
         ranks=[_rank_block(column, names) for column in board.columns] if several else [],
         pairs=[_pair_block(column, names) for column in board.columns],
-        harnesses=_harness_block(board, seed),
+        harnesses=_harness_block(board),
         cases=cases,
         total=total,
         images=images.all(),
@@ -216,19 +216,19 @@ def _p(value: float) -> str:
 
 def _pair_block(column: Column, names: Sequence[str]) -> TableBlock:
     pairs = column.pairs
-    note = f"First minus second on the same questions; p: {join_words(list(dict.fromkeys(one.test for one in pairs)))}."
+    note = "First minus second on the same questions; p: by the interval; p (Holm): corrected over the pairs."
     if len(pairs) > MOST_PAIRS:
         pairs = tuple(one for one in pairs if column.best in (one.first, one.second))
-        note += " Only pairs with the best run are shown; p is corrected over all."
-    rows = [[names[one.first], names[one.second], jsonable(one.difference), format_p(one.p),
+        note += " Only pairs with the best run are shown; p (Holm) is over all."
+    rows = [[names[one.first], names[one.second], jsonable(one.difference), format_p(one.p), format_p(one.p_holm),
              "yes" if one.differs else "no"] for one in pairs]  # fmt: skip
-    columns = ["first", "second", "difference", "p (Holm)", "significant"]
+    columns = ["first", "second", "difference", "p", "p (Holm)", "significant"]
     return table_block(f"Paired differences, {column.name}", columns, rows, "compare", note)
 
 
-def _harness_block(board: Leaderboard, seed: int) -> TableBlock | None:
+def _harness_block(board: Leaderboard) -> TableBlock | None:
     """Who is ahead under how many harnesses; None where no run has the probe protocol."""
-    pairs = harness_pairs(board.runs, seed=seed)
+    pairs = harness_pairs(board.runs)
     if not pairs:
         return None
     rows = [[one.first, one.second, jsonable(one.difference), f"{100 * one.least:+.1f} to {100 * one.most:+.1f}",

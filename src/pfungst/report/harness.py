@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from statistics import NormalDist
 
 import numpy as np
 
-from pfungst.core.stats import Floats, Interval, holm, interval_of, standard_error
+from pfungst.core.stats import Floats, Interval, holm, interval_of
 from pfungst.report.leaderboard import SIGNIFICANT, column_scores
 from pfungst.report.pairing import Compared
 
@@ -56,7 +54,7 @@ class HarnessPair:
         )
 
 
-def harness_pairs(runs: Sequence[Compared], *, seed: int = 0) -> list[HarnessPair]:
+def harness_pairs(runs: Sequence[Compared]) -> list[HarnessPair]:
     """Every pair of runs; none where the runs do not all have the probe protocol, with harnesses in common."""
     if not all(PROBE in run.probes for run in runs):
         return []
@@ -71,15 +69,15 @@ def harness_pairs(runs: Sequence[Compared], *, seed: int = 0) -> list[HarnessPai
         return []
     scores, clusters = scores[:, :, known], [clusters[at] for at in known]
     return [
-        _pair(runs[first].name, runs[second].name, scores[first] - scores[second], clusters, seed)
+        _pair(runs[first].name, runs[second].name, scores[first] - scores[second], clusters)
         for first, second in combinations(range(len(runs)), 2)
     ]
 
 
-def _pair(first: str, second: str, differences: Floats, clusters: Sequence[str], seed: int) -> HarnessPair:
+def _pair(first: str, second: str, differences: Floats, clusters: Sequence[str]) -> HarnessPair:
     """differences: (harnesses, questions)."""
     means = differences.mean(1)
-    p_values = holm([_p(row, clusters) for row in differences])
+    p_values = holm([interval_of(row, clusters, bounds=(-1.0, 1.0)).p for row in differences])
     sure = np.array(p_values) < SIGNIFICANT
     return HarnessPair(
         first,
@@ -93,12 +91,3 @@ def _pair(first: str, second: str, differences: Floats, clusters: Sequence[str],
         int(((means < 0) & sure).sum()),
         len(means),
     )
-
-
-def _p(values: Floats, clusters: Sequence[str]) -> float:
-    """Two-sided p-value of no difference, by the clustered normal formula; 1 where nothing differs."""
-    error = standard_error(values, clusters)
-    if math.isnan(error):
-        return math.nan
-    mean = abs(float(values.mean()))
-    return 1.0 if mean < 1e-12 else 2.0 * (1.0 - NormalDist().cdf(mean / error)) if error > 0 else 0.0

@@ -29,12 +29,13 @@ class Pair:
     second: int
     difference: Interval
     p: float
+    """Of the difference, by its interval."""
+    p_holm: float
     """After Holm's correction over all pairs of the column."""
-    test: str
 
     @property
     def differs(self) -> bool:
-        return self.p < SIGNIFICANT
+        return self.p_holm < SIGNIFICANT
 
 
 @dataclass(frozen=True)
@@ -103,9 +104,7 @@ class _Wanted:
     variants: tuple[str, ...]
 
 
-def leaderboard(
-    paths: Sequence[str | Path], *, seed: int = 0, label: str = "", progress: Progress = no_progress
-) -> Leaderboard:
+def leaderboard(paths: Sequence[str | Path], *, label: str = "", progress: Progress = no_progress) -> Leaderboard:
     """Compare two runs or more over the probes and examples that all have. label: as in `compare`."""
     runs, shared = read_runs(paths, label)
     wanted = _wanted(runs, shared)
@@ -117,7 +116,7 @@ def leaderboard(
     found = []
     for done, one in enumerate(wanted):
         progress("comparing", done, len(wanted))
-        if (column := _column(runs, one, seed)) is not None:
+        if (column := _column(runs, one)) is not None:
             found.append(column)
     progress("comparing", len(wanted), len(wanted))
     columns = [one for one in found if one.role != "control"]
@@ -195,19 +194,17 @@ def _by_clean_score(runs: Sequence[Compared], clean: _Wanted) -> list[int]:
     return sorted(range(len(runs)), key=lambda at: -means[at])
 
 
-def _column(runs: Sequence[Compared], wanted: _Wanted, seed: int) -> Column | None:
+def _column(runs: Sequence[Compared], wanted: _Wanted) -> Column | None:
     ids, clusters, values = column_scores(runs, wanted.probe, wanted.variants)
     starts = np.array([_starts(run.rows(wanted.probe), wanted, ids) for run in runs]) if wanted.clean else values
     known = np.flatnonzero(~(np.isnan(values) | np.isnan(starts)).any(axis=0)).tolist()
     if not known:
         return None
     values, starts, clusters = values[:, known], starts[:, known], [clusters[at] for at in known]
-    pairs = []
-    for first, second in combinations(range(len(runs)), 2):
-        paired = compare_paired(values[first], values[second], clusters, seed=seed)
-        pairs.append(Pair(first, second, paired.difference, paired.p, f"{paired.how}, Holm"))
-    corrected = holm([pair.p for pair in pairs])
-    pairs = [Pair(one.first, one.second, one.difference, p, one.test) for one, p in zip(pairs, corrected, strict=True)]
+    both = list(combinations(range(len(runs)), 2))
+    lost = [compare_paired(values[first], values[second], clusters) for first, second in both]
+    corrected = holm([one.p for one in lost])
+    pairs = [Pair(*two, one, one.p, p) for two, one, p in zip(both, lost, corrected, strict=True)]
     before, drops = [], []
     if wanted.clean:
         before = [interval_of(row, clusters) for row in starts]

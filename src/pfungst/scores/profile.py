@@ -61,15 +61,13 @@ def standings(axes: Sequence[Axis], *, margin: float = MARGIN, seed: int = 0) ->
     """Every player against every other, in both directions."""
     players = range(len(axes[0].scores))
     pairs = list(combinations(players, 2))
-    tested = [
-        compare_paired(axis.scores[a], axis.scores[b], axis.clusters, seed=seed) for a, b in pairs for axis in axes
-    ]
+    tested = [compare_paired(axis.scores[a], axis.scores[b], axis.clusters) for a, b in pairs for axis in axes]
     corrected = holm([one.p for one in tested])
     better: dict[tuple[int, int], list[str]] = {}
     for at, (one, p) in enumerate(zip(tested, corrected, strict=True)):
         if p <= ALPHA / 2:
             a, b = pairs[at // len(axes)]
-            winner = (a, b) if one.difference.value > 0 else (b, a)
+            winner = (a, b) if one.value > 0 else (b, a)
             better.setdefault(winner, []).append(axes[at % len(axes)].name)
     bar = ALPHA / 2 / (2 * len(pairs))
     found = []

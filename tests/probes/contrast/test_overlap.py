@@ -55,6 +55,7 @@ def test_intervals_cover_the_truth_where_images_are_shared() -> None:
         units = Units.of([[str(i), str(j)] for i, j in pairs])
         found = units.mean(values, 0, (-1.0, 1.0))
         covered += found.low <= 0 <= found.high
-        _, p, _ = units.difference(values, [0.0] * len(values), 0)
-        tests += p < 0.05
+        lost = units.difference(values, [0.0] * len(values), 0)
+        tests += lost.p < 0.05
+        assert (lost.p < 0.05) == (lost.low > 0 or lost.high < 0)
     assert covered / 200 >= 0.92 and tests / 200 <= 0.08

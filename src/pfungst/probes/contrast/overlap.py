@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pfungst.core.stats import Interval, compare_paired, interval_of
+from pfungst.core.stats import Interval, interval_of
 
 LINKED = 0.5
 """With fewer clusters than this share of the images that pairs begin with, clusters are no use."""
@@ -60,24 +60,17 @@ class Units:
             found = interval_of([float(numbers[0])] * len(alone.images), range(len(alone.images)), bounds=bounds)
             return replace(found, n=len(known))
         mean, error, count = float(numbers.mean()), *_error(numbers, some.images)
-        two, one = (float(_t(count).ppf(share)) * error for share in (0.975, 0.95))
+        t = _t(count)
+        two, one = (float(t.ppf(share)) * error for share in (0.975, 0.95))
         low, high = (max(bounds[0], mean - two), min(bounds[1], mean + two))
-        how = f"t interval, {_HOW}"
-        return Interval(mean, low, high, len(known), count, how, max(bounds[0], mean - one), min(bounds[1], mean + one))
+        at_least, at_most = max(bounds[0], mean - one), min(bounds[1], mean + one)
+        p = 2 * float(t.cdf(-abs(mean) / error)) if error > 0 else float(mean == 0)
+        p = p if bounds[0] < 0 else math.nan
+        return Interval(mean, low, high, len(known), count, f"t interval, {_HOW}", at_least, at_most, p=p)
 
-    def difference(self, first: Sequence[float], second: Sequence[float], seed: int) -> tuple[Interval, float, str]:
-        """Mean of first minus second with its interval, p-value and test."""
-        if not self.dyadic:
-            paired = compare_paired(first, second, self.clusters, seed=seed)
-            return paired.difference, paired.p, paired.how
-        differences = [a - b for a, b in zip(first, second, strict=True)]
-        found = self.mean(differences, seed, (-1.0, 1.0))
-        known = [at for at, value in enumerate(differences) if not math.isnan(value)]
-        if not known:
-            return found, math.nan, f"t test, {_HOW}"
-        error, count = _error(np.array([differences[at] for at in known]), self.pick(known).images)
-        p = 2 * float(_t(count).cdf(-abs(found.value) / error)) if error > 0 else float(found.value == 0)
-        return found, p, f"t test, {_HOW}"
+    def difference(self, first: Sequence[float], second: Sequence[float], seed: int) -> Interval:
+        """Mean of first minus second, with its interval and p-value."""
+        return self.mean(np.subtract(first, second).tolist(), seed, (-1.0, 1.0))
 
 
 def _t(images: int) -> Any:

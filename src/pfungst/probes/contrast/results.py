@@ -129,8 +129,8 @@ def _against_chance(name: str, found: Sequence[Unit], units: Units, seed: int) -
     known = known if len(known) == right.n else []  # the chance level of some would be taken for that of all
     chance = Finding("chance", mean_known(known), len(known), condition=name, how="guessing among the answers offered")
     if known:
-        _, p, test = some.difference(values, chances, seed)
-        right = replace(right, p=p, how=f"{right.how}; against chance: {test}")
+        above = some.difference(values, chances, seed)
+        right = replace(right, p=above.p, how=f"{right.how}; p: the same, of the difference from chance")
     return right, chance
 
 
@@ -171,9 +171,9 @@ def _idle(groups: Sequence[Group], units: Units, seed: int) -> list[Finding]:
     kept = [alike(trial.answers[0], trial.of(IDLE)[0]) for trial in said]
     moved = [alike(trial.answers[0], trial.answers[1]) for trial in said]
     some = units.pick(having)
-    sees, p, test = some.difference(kept, moved, seed)
+    sees = some.difference(kept, moved, seed)
     stays = measure.finding("same answer", some.mean(kept, seed), IDLE)
-    return [stays, measure.finding("sensitivity", sees, "", p, test, POINTS)]
+    return [stays, measure.finding("sensitivity", sees, unit=POINTS)]
 
 
 # --- in words and tables ----------------------------------------------------------------------------------------------
