@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from pfungst.cli import audit as command
 from pfungst.core import PfungstError
+from pfungst.core.stats import over_runs
 from pfungst.experiments.audit import ScorerConfig, audit, split_by_image
-from pfungst.experiments.audit_config import over_seeds
 from pfungst.experiments.audit_features import grid_features, grids_of, table_of
 from pfungst.experiments.audit_scorers import Task, right, train
 from pfungst.experiments.decoys import transfer
@@ -204,12 +204,12 @@ def test_intervals_over_trainings_are_wider_where_trainings_differ():
     rng = np.random.default_rng(0)
     one = (rng.random(400) < 0.5).astype(float)
     images = list(range(400))
-    alone, same = over_seeds([one], images), over_seeds([one, one, one], images)
+    alone, same = (over_runs(np.array([one] * runs), images) for runs in (1, 3))
     assert (same.low, same.high) == pytest.approx((alone.low, alone.high), abs=0.01)
     other = np.clip(one + (rng.random(400) < 0.4), 0, 1)
-    mixed = over_seeds([one, other, one], images)
+    mixed = over_runs(np.array([one, other, one]), images)
     assert mixed.value == pytest.approx(np.mean([one, other, one]))
-    assert mixed.high - mixed.low > 1.5 * (alone.high - alone.low) and "3 trainings" in mixed.how
+    assert mixed.high - mixed.low > 1.5 * (alone.high - alone.low) and "3 runs" in mixed.how
 
 
 def test_several_trainings_are_those_of_several_seeds():

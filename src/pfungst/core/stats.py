@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
 
@@ -116,43 +116,103 @@ def interval_of(
     unknown = np.isnan(columns).any(0)
     _, codes, groups = _known(np.where(unknown, np.nan, 0.0), clusters)
     columns = columns[:, ~unknown]
-    n, nan = columns.shape[1], math.nan
+    n = columns.shape[1]
+    columns = np.vstack([columns, np.ones(n)])
+    parts: Floats = np.stack([np.bincount(codes, weights=one, minlength=groups) for one in columns], axis=1)
+    if statistic is not None:
+        return jackknife(parts[:, :-1], parts[:, -1], statistic, bounds=bounds)
+    bounds = float(columns[0].min(initial=bounds[0])), float(columns[0].max(initial=bounds[1]))
+    found = jackknife(parts, parts[:, -1], ratio, bounds=bounds)
+    if math.isnan(found.low):
+        return found
+    own = found.low, found.high, found.at_least, found.at_most
+    low, high, at_least, at_most = _tightest(own, exact(columns[0], found.effective, bounds))
+    p = _two_sided(found.p / 2, _exact_tail(found.value, found.effective, bounds))
+    return replace(found, low=low, high=high, at_least=at_least, at_most=at_most, p=p)
+
+
+def jackknife(
+    parts: Floats, sizes: Floats, statistic: Callable[[Floats], Floats], *, bounds: tuple[float, float] = (0.0, 1.0)
+) -> Interval:
+    """A statistic of sums with its interval; parts: what each cluster adds to them, (clusters, columns), from as many
+    examples as `sizes` says."""
+    parts, sizes = parts[sizes > 0], sizes[sizes > 0]
+    whole, n, groups, nan = parts.sum(0), int(sizes.sum()), len(parts), math.nan
     if not n:
         return Interval(nan, nan, nan, 0, 0, "nothing is known")
-    effective = effective_clusters(codes)
-    means = columns[0] if statistic is None else None
-    if means is not None:
-        bounds = min(bounds[0], float(means.min())), max(bounds[1], float(means.max()))
-        columns = np.vstack([columns, np.ones(n)])
-    function, whole = statistic or ratio, columns.sum(1)
-    value = float(function(whole[None])[0])
+    value, effective = float(statistic(whole[None])[0]), effective_clusters(sizes)
     if effective < 2 - 1e-9 or math.isnan(value):
         few = "one cluster" if groups < 2 else f"one cluster has most of the examples, {effective:.1f} effective"
         return Interval(value, nan, nan, n, groups, f"no interval: {few}", effective=effective)
-    without = function(whole - np.stack([np.bincount(codes, weights=one, minlength=groups) for one in columns], axis=1))
-    away = without - without.mean()
-    spread = float(away @ away)
-    error = math.sqrt((groups - 1) / groups * spread)
-    exactly = value if means is None else means
-    tail = _exact_tail(value, effective, bounds)
-    if error <= 1e-12:
-        found, how = [exact(exactly, effective, bounds)], "exact, all clusters alike"
+    found = left_out(value, [statistic(whole - parts)], [effective], bounds)
+    return replace(found, n=n, clusters=groups, how=f"cluster {found.how}")
+
+
+def over_runs(
+    scores: Sequence[Floats] | Floats, clusters: Labels, *, bounds: tuple[float, float] = (0.0, 1.0)
+) -> Interval:
+    """The mean of scores, (runs, examples), over other runs and other clusters. An example that is unknown in one run
+    is left out of all."""
+    scores = np.asarray(scores, np.float64)
+    whole = interval_of(scores.mean(0), clusters, bounds=bounds)
+    if len(scores) == 1 or math.isnan(whole.low):
+        return whole
+    known = ~np.isnan(scores).any(0)
+    _, codes, groups = _known(np.where(known, 0.0, np.nan), clusters)
+    sizes = np.bincount(codes)
+    sums = np.stack([np.bincount(codes, weights=row) for row in scores[:, known]])
+    n, runs, total = len(codes), len(scores), sums.sum()
+    without = [
+        (total - sums.sum(1)) / (n * (runs - 1)),
+        (total - sums.sum(0)) / ((n - sizes) * runs),
+        ((total - sums) / (n * runs - sizes)).ravel(),
+    ]
+    found = left_out(whole.value, without, [float(runs), whole.effective], bounds)
+    how = f"{found.how}, over {runs} runs and {groups} clusters"
+    return replace(found, n=n, clusters=groups, how=how, effective=whole.effective)
+
+
+def left_out(
+    value: float, without: Sequence[Floats], effective: Sequence[float], bounds: tuple[float, float]
+) -> Interval:
+    """The interval of a statistic from its values without each cluster.
+
+    Where examples are clustered in two ways: without each cluster of the one, of the other, and without each cell of
+    both. The first two variances add up, less the third (Cameron, Gelbach and Miller 2011); the degrees of freedom are
+    Satterthwaite's.
+    """
+    spreads, nan, fewest = [_spread(some) for some in without], math.nan, min(effective)
+    variances = [one for one, _ in spreads]
+    if any(map(math.isnan, variances)):
+        how = "no interval: the value is unknown without any one of the clusters"
+        return Interval(value, nan, nan, 0, 0, how, effective=fewest)
+    variance = max(sum(variances[:2]) - sum(variances[2:]), *variances[:2])
+    if variance <= 1e-24:
+        found, how, tail = exact(value, fewest, bounds), "exact, all alike", _exact_tail(value, fewest, bounds)
     else:
-        skewed = float((away**3).sum()) ** 2 / spread**3
-        freedom = min(effective - 1, 1 / max(skewed, 1e-12))
-        found, how = [ends(value, error, freedom, bounds)], f"cluster t, {freedom:.1f} degrees of freedom"
-        by_t = _t_tail(value, error, freedom, bounds)
-        tail = by_t if means is None else min(tail, by_t)
-        if means is not None:
-            found.append(exact(means, effective, bounds))
-    low, high, at_least, at_most = _tightest(*found)
-    return Interval(value, low, high, n, groups, how, at_least, at_most, effective, min(1.0, 2 * tail))
+        freedoms = [max(0.5, min(size - 1, sure)) for size, (_, sure) in zip(effective, spreads, strict=False)]
+        freedom = 1 / sum((one / variance) ** 2 / own for one, own in zip(variances, freedoms, strict=False))
+        found, how = ends(value, math.sqrt(variance), freedom, bounds), f"t, {freedom:.1f} degrees of freedom"
+        tail = _t_tail(value, math.sqrt(variance), freedom, bounds)
+    low, high, at_least, at_most = found
+    return Interval(value, low, high, 0, 0, how, at_least, at_most, fewest, _two_sided(tail))
 
 
-def effective_clusters(codes: npt.NDArray[np.intp]) -> float:
-    """How many clusters of equal size tell as much as these, numbered from 0."""
-    sizes = np.bincount(codes).astype(np.float64)
-    return float(sizes.sum() ** 2 / (sizes**2).sum())
+def _spread(without: Floats) -> tuple[float, float]:
+    """The variance of a statistic by the jackknife, and the degrees of freedom that skewness leaves; from the known
+    ones where it is unknown without some cluster."""
+    known = without[~np.isnan(without)]
+    if len(known) < 2:
+        return math.nan, math.nan
+    away = known - known.mean()
+    square = float(away @ away)
+    uneven = float((away**3).sum()) ** 2 / max(square**3, 1e-300)
+    return (len(known) - 1) / len(known) * square, 1 / max(uneven, 1e-12)
+
+
+def effective_clusters(sizes: Floats | npt.NDArray[np.intp]) -> float:
+    """How many clusters of equal size tell as much as clusters of these sizes."""
+    return float(sizes.sum()) ** 2 / float((sizes.astype(np.float64) ** 2).sum())
 
 
 def ends(value: float, error: float, freedom: float, bounds: tuple[float, float]) -> Ends:
@@ -216,6 +276,11 @@ def _exact_tail(value: float, effective: float, bounds: tuple[float, float]) -> 
     if value < 0:
         share, none = 1 - share, 1 - none
     return float(betainc(share * effective, (1 - share) * effective + 1, none))
+
+
+def _two_sided(*tails: float) -> float:
+    """The p-value of the least tail that is known."""
+    return min((min(1.0, 2 * tail) for tail in tails if not math.isnan(tail)), default=math.nan)
 
 
 def _tightest(*found: Ends) -> Ends:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-
-import numpy as np
 
 from pfungst.core import UsageError
-from pfungst.core.stats import Interval, bootstrap_means, compare_paired, interval_of
+from pfungst.core.stats import Interval
 
 SEES = {
     "Q": "the question, without choices",
@@ -61,26 +58,6 @@ class Cell:
     note: str = ""
     vqa: Interval | None = None
     """What the picked answers score by the metric of the data set, where that is VQA's and several people answered."""
-
-
-def over_seeds(scores: Any, clusters: Sequence[Any], seed: int = 0) -> Interval:
-    """Mean and 95% interval of scores (trainings, questions): images are drawn again, and trainings, both at once."""
-    scores = np.asarray(scores, np.float64)
-    if len(scores) == 1:
-        return interval_of(scores[0], clusters)
-    means = bootstrap_means(scores, clusters, seed=seed)
-    chosen = np.random.default_rng([seed, 7]).integers(0, len(scores), means.shape)
-    low, high = np.quantile(np.take_along_axis(means, chosen, 1).mean(1), [0.025, 0.975])
-    whole = interval_of(scores.mean(0), clusters)
-    how = f"{whole.how}, over images and {len(scores)} trainings"
-    return replace(whole, low=float(low), high=float(high), how=how, at_least=float("nan"), at_most=float("nan"))
-
-
-def difference(first: Any, second: Any, groups: Sequence[Any], seed: int) -> Interval:
-    """Mean of first minus second, both (trainings, questions), on the same questions and with the same seeds."""
-    if len(first) == 1:
-        return compare_paired(first[0], second[0], groups)
-    return over_seeds(first - second, groups, seed)
 
 
 def row_name(name: str) -> str:

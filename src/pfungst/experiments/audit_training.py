@@ -24,11 +24,11 @@ from pfungst import __version__
 from pfungst.compute import Shard, make_shards, place_of_work, run_shards
 from pfungst.core import PfungstError
 from pfungst.core.files import cache_dir
-from pfungst.core.stats import Interval
+from pfungst.core.stats import Interval, over_runs
 from pfungst.core.types import Progress, no_progress
 from pfungst.experiments import audit_attention as attention
 from pfungst.experiments import audit_scorers as scorers
-from pfungst.experiments.audit_config import SEES, Cell, ScorerConfig, difference, over_seeds, row_name
+from pfungst.experiments.audit_config import SEES, Cell, ScorerConfig, row_name
 from pfungst.experiments.audit_features import Features, grid_features
 from pfungst.experiments.audit_open import Judge
 from pfungst.experiments.audit_scorers import INPUTS, Task, Tasks, picks_of
@@ -102,13 +102,13 @@ def train_scorers(
                 done += 1
                 progress("training scorers", done, total)
             right[inputs] = np.stack(picks)[:, :, 0]
-            by_vqa = None if worth is None else over_seeds([(one * worth).sum(1) for one in picks], groups, seed)
+            by_vqa = None if worth is None else over_runs([(one * worth).sum(1) for one in picks], groups)
             note = f"sees {SEES[inputs]}; epoch {', '.join(epochs)} of {config.epochs}, hidden {config.hidden}"
-            cells.append(Cell(variant, row_name(inputs), over_seeds(right[inputs], groups, seed), note, by_vqa))
+            cells.append(Cell(variant, row_name(inputs), over_runs(right[inputs], groups), note, by_vqa))
         without = [inputs for inputs in right if SEES[inputs] != "everything"]
         if without and "IQA" in right:
             best = max(without, key=lambda inputs: float(np.mean(right[inputs])))
-            gains[variant] = difference(right["IQA"], right[best], groups, seed)
+            gains[variant] = over_runs(right["IQA"] - right[best], groups, bounds=(-1.0, 1.0))
     return cells, gains, warnings
 
 

@@ -18,6 +18,7 @@ from pfungst.core import Figure, Place, Table, UsageError, files
 from pfungst.core.files import file_name, jsonable, read_json, write_atomic, write_json
 from pfungst.core.registry import Registry
 from pfungst.core.settings import REQUIRED, settings_of
+from pfungst.core.stats import Interval
 from pfungst.core.types import Progress, no_progress
 
 EXPERIMENTS = Registry(
@@ -129,6 +130,11 @@ def in_percent(one: Any, sign: str = "", unit: str = "") -> str:
     """`36.6 [35.1, 38.0]` of a mapping or an object with value, low and high. sign: `+` for a difference."""
     value, low, high = (100 * (one[end] if isinstance(one, Mapping) else getattr(one, end)) for end in ENDS)
     return f"{value:{sign}.1f}{unit} [{low:.1f}, {high:.1f}]"
+
+
+def span(found: Interval) -> dict[str, float]:
+    """An interval as results hold it."""
+    return {end: getattr(found, end) for end in ENDS}
 
 
 def check_known(names: Sequence[str], known: Collection[str], sentence: str) -> None:

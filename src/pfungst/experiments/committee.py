@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from pfungst.core import PfungstError, Table, UsageError
 from pfungst.core.files import read_json
-from pfungst.core.stats import Interval, compare_paired, interval_of
+from pfungst.core.stats import compare_paired, interval_of
 from pfungst.core.types import Progress
-from pfungst.experiments.base import ENDS, Experiment, argument, claim, in_percent, option, run_cells
+from pfungst.experiments.base import Experiment, argument, claim, in_percent, option, run_cells, span
 from pfungst.experiments.games import NINE
 
 if TYPE_CHECKING:
@@ -179,10 +179,10 @@ def rank(config: CommitteeConfig, rows: Sequence[Mapping[str, Any]]) -> dict[str
         return np.array(first), np.array(within)
 
     def interval(values: Floats) -> dict[str, float]:
-        return _ends(interval_of(values, images))
+        return span(interval_of(values, images))
 
     def difference(values: Floats, base: Floats) -> dict[str, float]:
-        return _ends(compare_paired(values, base, images))
+        return span(compare_paired(values, base, images))
 
     best, *_ = RULES
     base, _ = scores(best, most, others)
@@ -231,10 +231,6 @@ def _sets(config: CommitteeConfig, others: Mapping[int, Sequence[int]]) -> dict[
         # A model that is the player cannot be its own committee: all others take its place there.
         found[f"{name} alone"] = {p: [number] if number != p else list(others[p]) for p in others}
     return found
-
-
-def _ends(found: Interval) -> dict[str, float]:
-    return {end: getattr(found, end) for end in ENDS}
 
 
 _percent = partial(in_percent, unit="%")

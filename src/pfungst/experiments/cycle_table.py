@@ -5,21 +5,21 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pfungst.core.stats import over_runs
 from pfungst.core.types import Progress
-from pfungst.experiments.base import kept
+from pfungst.experiments.base import kept, span
 from pfungst.experiments.cycle import BEST, CONTROL, JUDGED, MEASURES, VARIANTS, WRITING
 
 if TYPE_CHECKING:
     from pfungst.models import Vocabulary
 
-DRAWS = 2000
 COLUMNS = ("precision", "recall", "f1", "augrc", "ece")
 """Of Table 4; AUGRC and the calibration error are ours."""
 LOOKS = "looks"
@@ -58,31 +58,9 @@ def measures(run: Mapping[str, Any]) -> dict[str, tuple[Floats, NDArray[np.int64
     return found
 
 
-def interval(scores: Floats, clusters: NDArray[np.int64], seed: int = 0) -> dict[str, float]:
-    """Mean and 95% interval of (seeds, N) scores: seeds and images are both resampled, as both were drawn."""
-    known = ~np.isnan(scores).any(0)
-    scores, clusters = scores[:, known], clusters[known]
-    names, codes = np.unique(clusters, return_inverse=True)
-    sums = np.stack([np.bincount(codes, weights=row, minlength=len(names)) for row in scores])
-    counts = np.bincount(codes, minlength=len(names)).astype(np.float64)
-    mean = float(scores.mean()) if scores.size else math.nan
-    if len(names) < 2:
-        return {"value": mean, "low": math.nan, "high": math.nan}
-    times, seeds = _drawn(len(names), len(sums), seed)
-    drawn = times.astype(np.float64) @ np.concatenate([sums, counts[None]]).T
-    by_seed = drawn[:, :-1] / drawn[:, -1:]
-    means = np.take_along_axis(by_seed, seeds, 1).mean(1)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return {"value": mean, "low": float(low), "high": float(high)}
-
-
-@lru_cache(maxsize=32)
-def _drawn(images: int, count: int, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """How often each image is drawn, (DRAWS, images), and which of `count` seeds, (DRAWS, count): the same for every
-    measure of a study, and slow to draw."""
-    rng = np.random.default_rng(seed)
-    weight = rng.multinomial(images, np.full(images, 1 / images), DRAWS).astype(np.uint8)
-    return weight, rng.integers(0, count, (DRAWS, count))
+def interval(scores: Floats, clusters: NDArray[np.int64], bounds: tuple[float, float] = (0.0, 1.0)) -> dict[str, float]:
+    """Mean and 95% interval of (seeds, N) scores, over seeds and images, as both were drawn."""
+    return span(over_runs(scores, clusters, bounds=bounds))
 
 
 def read_run(path: Path) -> dict[str, Any]:
@@ -95,7 +73,7 @@ def read_run(path: Path) -> dict[str, Any]:
 def summarise(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """All rows of the table, each with its difference to the base of the same seeds, and how they were made; `others`
     holds the same for the wordings of other rephrasers."""
-    how = f"bootstrap over seeds and images, {DRAWS} draws; differences paired by both"
+    how = "jackknife over seeds and images, Student's t; differences paired by both"
     prefix = "heldout-"
     names = sorted({name[len(prefix) :] for run in runs for name in run if name.startswith(prefix)} - {""})
     others = {name: _both(runs, f"-{name}") for name in names if not name.endswith(BEST)}
@@ -151,7 +129,7 @@ def _row(
         if any(name not in one for one in each.values()):
             continue
         clusters = next(iter(each.values()))[name][1]
-        row[name] = interval(np.stack([one[name][0] for one in each.values()]), clusters)
+        row[name] = interval(np.stack([one[name][0] for one in each.values()]), clusters, _bounds(name))
         scores = [one[name][0] for one in each.values()]  # NaN where CS(k) has too few wordings, it may be everywhere
         row[name]["by_seed"] = [float(np.nanmean(some)) if np.isfinite(some).any() else math.nan for some in scores]
     return {**row, **_differences(found, base, "base")} if variant != "base" and shared else row
@@ -163,10 +141,18 @@ def _differences(
     """`MEASURE - TITLE` -> difference of the runs with the same seeds, and its interval."""
     pairs = [(measures(found[seed]), measures(base[seed])) for seed in sorted(found.keys() & base.keys())]
     return {
-        f"{name} - {title}": interval(np.stack([a[name][0] - b[name][0] for a, b in pairs]), pairs[0][0][name][1])
+        f"{name} - {title}": interval(
+            np.stack([a[name][0] - b[name][0] for a, b in pairs]), pairs[0][0][name][1], _bounds(name, 1.0)
+        )
         for name in (*MEASURES, LOOKS)
         if all(name in one for pair in pairs for one in pair)
     }
+
+
+def _bounds(name: str, apart: float = 0.0) -> tuple[float, float]:
+    """What a measure can be; apart 1: a difference of two. Looking at the same place is a correlation, from -1 to 1."""
+    least = -1.0 if name == LOOKS else 0.0
+    return least - apart * (1 - least), 1 + apart * -least
 
 
 def over_seeds(values: Sequence[float]) -> dict[str, float]:

@@ -12,9 +12,9 @@ import numpy as np
 
 from pfungst.core import Dataset, Example, NamedImage, Table, UsageError
 from pfungst.core.files import jsonable
-from pfungst.core.stats import Interval
+from pfungst.core.stats import Interval, over_runs
 from pfungst.core.types import Progress, no_progress
-from pfungst.experiments.audit_config import SEES, ScorerConfig, difference, find_models, over_seeds, row_name
+from pfungst.experiments.audit_config import SEES, ScorerConfig, find_models, row_name
 from pfungst.experiments.base import Experiment, check_known, claim, kept, option
 
 if TYPE_CHECKING:
@@ -323,8 +323,8 @@ def transfer(
         before.append(right(start, test))
         alone.append(right(train(target, inputs, one, progress=progress), test))
         after.append(right(train(target, inputs, one, start, progress), test))
-    gain = difference(np.stack(after), np.stack(alone), groups, seed)
-    found = [over_seeds(scores, groups, seed) for scores in (alone, before, after)]
+    gain = over_runs(np.stack(after) - np.stack(alone), groups, bounds=(-1.0, 1.0))
+    found = [over_runs(scores, groups) for scores in (alone, before, after)]
     return Transfer(found[0], found[1], found[2], gain)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pfungst.core import Table
 from pfungst.core.files import jsonable
-from pfungst.core.stats import bootstrap_means
+from pfungst.core.stats import interval_of
 from pfungst.core.types import Progress
 from pfungst.experiments.base import Experiment, argument, option
 from pfungst.scores.selective import RISKS, best_threshold, calibration_error, failure_scores, risk_coverage
@@ -84,12 +84,7 @@ def judge(
     believed = confidence >= threshold
     scores = failure_scores(believed.tolist(), correct.tolist())
     right = correct > 0
-    # F1 = 2 hits / (believed + right): an interval of a ratio of means.
-    means = bootstrap_means(
-        np.stack([believed & right, believed, right]).astype(np.float64), pictures.tolist(), seed=seed
-    )
-    f1 = 2 * means[:, 0] / np.maximum(means[:, 1] + means[:, 2], 1e-12)
-    low, high = np.quantile(f1, [0.025, 0.975])
+    span = interval_of(np.stack([believed & right, believed, right]).astype(np.float64), pictures, _f1)
     curve = risk_coverage(confidence, correct)
     return Judged(
         name,
@@ -101,9 +96,14 @@ def judge(
         tuple(curve.coverage_at(risk) for risk in RISKS),
         calibration_error(np.clip(confidence, 0, 1), correct),
         scores.n,
-        float(low),
-        float(high),
+        span.low,
+        span.high,
     )
+
+
+def _f1(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """From hits, what is believed, and what is right."""
+    return np.asarray(2 * sums[:, 0] / np.maximum(sums[:, 1] + sums[:, 2], 1e-12))
 
 
 def failure_table(

@@ -115,7 +115,10 @@ def _row(
             other, _ = _matrix([plain[seed]["scores"][name] for seed in shared], model, name)
             if mine.shape != other.shape:
                 raise DataError(f"The trainings of {model} were asked different questions by the probe {name}.")
-            row["gain"][name] = {**interval(mine - other, images), "by_seed": (mine - other).mean(1).tolist()}
+            row["gain"][name] = {
+                **interval(mine - other, images, (-1.0, 1.0)),
+                "by_seed": (mine - other).mean(1).tolist(),
+            }
     return row
 
 
@@ -147,7 +150,7 @@ def matrix_tables(result: Mapping[str, Any]) -> list[Table]:
     about = "; ".join(f"{name}: {MEASURES[name].about}" for name in names)
     note = (
         "Points of accuracy gained over plain further training with the same steps, on the same questions and with the "
-        f"same seeds; 95% bootstrap intervals over seeds and images. {sure} of {told} intervals exclude 0; without any "
+        f"same seeds; 95% intervals over seeds and images. {sure} of {told} intervals exclude 0; without any "
         f"effect about {0.05 * told:.0f} would. – : the data do not support this probe, or for fewer than {LEAST} "
         f"questions. Columns: {about}.{missing}"
     )

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pfungst.core import Dataset, Table
-from pfungst.core.stats import bootstrap_means
-from pfungst.experiments.base import in_percent
+from pfungst.core.stats import over_runs
+from pfungst.experiments.base import in_percent, span
 from pfungst.scores.vqa import vqa_accuracy
 
 TYPES = {"Other": "other", "Num": "number", "Y/N": "yes/no", "All": ""}
@@ -61,19 +61,18 @@ def judge(
         if not here.any():
             continue
         values = every[:, here]
-        # One draw of images for all: differences between columns are paired.
-        means = bootstrap_means(values, [image for image, wanted in zip(images, here, strict=True) if wanted])
+        groups = [image for image, wanted in zip(images, here, strict=True) if wanted]
         for row, other in twins.items():
             sees, blind = places[row, False], places[other, True]
             found[row]["scores"][name] = {
-                "sees": _over_seeds(values[sees].mean(1), means[:, sees]),
-                "blind": _over_seeds(values[blind].mean(1), means[:, blind]),
-                "worth": _over_seeds(values[sees].mean(1) - values[blind].mean(1), means[:, sees] - means[:, blind]),
+                "sees": span(over_runs(values[sees], groups)),
+                "blind": span(over_runs(values[blind], groups)),
+                "worth": span(over_runs(values[sees] - values[blind], groups, bounds=(-1.0, 1.0))),
                 "by_seed": values[sees].mean(1).tolist(),
                 "by_seed_of_twin": values[blind].mean(1).tolist(),
             }
             if name == "All":
-                found[row]["first"] = _over_seeds(values[sees[:1]].mean(1), means[:, sees[:1]])
+                found[row]["first"] = span(over_runs(values[sees[:1]], groups))
     frequent, sayable = answers[0], set(answers)
     best = [max((score(i, text) for text in sayable & set(one.answers)), default=0.0) for i, one in enumerate(test)]
     return {
@@ -83,13 +82,6 @@ def judge(
         "constant": {"answer": frequent, "accuracy": float(np.mean([score(i, frequent) for i in range(len(test))]))},
         "reachable": float(np.mean(best)),
     }
-
-
-def _over_seeds(values: Floats, means: Floats) -> dict[str, float]:
-    """The mean over seeds (S,) with a 95% interval from means (draws, S) over images drawn again; seeds are, too."""
-    chosen = np.random.default_rng(1).integers(0, len(values), size=means.shape)
-    low, high = np.quantile(np.take_along_axis(means, chosen, 1).mean(1), (0.025, 0.975))
-    return {"value": float(values.mean()), "low": float(low), "high": float(high)}
 
 
 def score_tables(result: Mapping[str, Any]) -> list[Table]:

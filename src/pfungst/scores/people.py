@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.core.stats import Floats, Interval, effective_clusters, ends, exact, ratio
+from pfungst.core.stats import Floats, Interval, effective_clusters, left_out, ratio
 
 Said = TypeVar("Said")
 FEWEST = 5
@@ -67,23 +68,10 @@ def over_people(
     unknown = Interval(value, nan, nan, n, groups, too_few(workers) or "no interval: one item says nothing of others")
     if math.isnan(value) or workers < FEWEST or groups < 2:
         return unknown
-    variances = [
-        _variance(statistic(total + _sums(some, codes)))
-        for some, codes in ((changes, people), (-parts, own), (changes, cells))
-    ]
-    error = math.sqrt(max(variances[0] + variances[1] - variances[2], *variances[:2]))
-    sizes = effective_clusters(people), effective_clusters(own[places])
-    if math.isnan(error):
-        return unknown
-    if error <= 1e-9:
-        found = exact(value, min(sizes), bounds)
-        how = f"exact bound: all {workers} people and {groups} items alike"
-    else:
-        freedom = 1 / sum((v / error**2) ** 2 / max(1.0, size - 1) for v, size in zip(variances, sizes, strict=False))
-        found = ends(value, error, max(1.0, freedom), bounds)
-        how = f"jackknife over {workers} people and {groups} items, t with {freedom:.1f} degrees of freedom"
-    low, high, at_least, at_most = found
-    return Interval(value, low, high, n, groups, how, at_least, at_most, min(sizes))
+    left = [statistic(total + _sums(*one)) for one in ((changes, people), (-parts, own), (changes, cells))]
+    sizes = [effective_clusters(np.bincount(codes)) for codes in (people, own[places])]
+    found = left_out(value, left, sizes, bounds)
+    return replace(found, n=n, clusters=groups, how=f"jackknife over {workers} people and {groups} items, {found.how}")
 
 
 def _numbers(labels: Sequence[Hashable]) -> npt.NDArray[np.intp]:
@@ -93,9 +81,3 @@ def _numbers(labels: Sequence[Hashable]) -> npt.NDArray[np.intp]:
 
 def _sums(values: Floats, codes: npt.NDArray[np.intp]) -> Floats:
     return np.stack([np.bincount(codes, weights=column) for column in values.T], axis=1)
-
-
-def _variance(left_out: Floats) -> float:
-    """Of the jackknife; where the statistic is unknown without one, the others tell."""
-    known = left_out[~np.isnan(left_out)]
-    return float((len(known) - 1) * known.var()) if len(known) > 1 else math.nan

@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 
 from pfungst.core import AnsweredTrial, Figure, Finding, Findings, Series, Table, UsageError, read_config
-from pfungst.core.stats import BOOTSTRAP_DRAWS
+from pfungst.core.stats import Floats, jackknife
 from pfungst.core.types import POINTS
 from pfungst.probes import measure
 from pfungst.probes.cells import MEAN, Cells, Sheet, bars, drops_of, failures, largest_told
 
 SHOWN = 5
 """Operations that get a curve of their own, those with the largest drops."""
-_DRAWS_AT_ONCE = 100
 
 
 def read(
@@ -44,7 +43,7 @@ def read(
         for one, value in halves.items()
         if not math.isnan(value)
     ]
-    mean_drop, relative = _mean_drops(cells, present, reference, seed)
+    mean_drop, relative = _mean_drops(cells, present, reference)
     levels = sorted(severities)
     by_operation = [
         (one, about[one], cells.headings[one].before(one, seed), *(accuracies.get(f"{one} {at}", "") for at in levels),
@@ -128,22 +127,22 @@ def reference_drops(run: Path, severities: Sequence[int]) -> dict[str, float]:
 
 
 def _mean_drops(
-    cells: Sheet[int], present: Sequence[str], reference: Mapping[str, float] | None, seed: int
+    cells: Sheet[int], present: Sequence[str], reference: Mapping[str, float] | None
 ) -> tuple[Finding, list[Finding]]:
     """The mean of the operations' drops, as in ImageNet-C; and relative to the reference over those that both have."""
-    mean = _mean_drop([cells.headings[one] for one in present], "mean corruption drop", 1.0, seed)
+    mean = _mean_drop([cells.headings[one] for one in present], "mean corruption drop", 1.0)
     shared = [one for one in present if reference is not None and one in reference]
     if reference is None or not shared:
         return mean, []
     theirs = sum(reference[one] for one in shared) / len(shared)
     if theirs <= 0:  # a reference that loses nothing is no measure
         return mean, [Finding("relative drop", math.nan, mean.n, how="the reference loses nothing", unit="times")]
-    ours = _mean_drop([cells.headings[one] for one in shared], "relative drop", 1 / theirs, seed)
+    ours = _mean_drop([cells.headings[one] for one in shared], "relative drop", 1 / theirs)
     return mean, [replace(ours, unit="times", condition=f"{len(shared)} operations")]
 
 
-def _mean_drop(some: Sequence[Cells], name: str, factor: float, seed: int) -> Finding:
-    """The mean of several drops; the interval draws whole clusters, the same ones for all operations."""
+def _mean_drop(some: Sequence[Cells], name: str, factor: float) -> Finding:
+    """The mean of several drops."""
     names = dict.fromkeys(cluster for cell in some for cluster in cell.clusters)
     labels = {cluster: at for at, cluster in enumerate(names)}
     sums, counts = np.zeros((len(some), len(labels))), np.zeros((len(some), len(labels)))
@@ -153,26 +152,18 @@ def _mean_drop(some: Sequence[Cells], name: str, factor: float, seed: int) -> Fi
         known = ~np.isnan(lost)
         sums[row] = np.bincount(codes[known], weights=lost[known], minlength=len(labels))
         counts[row] = np.bincount(codes[known], minlength=len(labels))
-    keep = counts.sum(1) > 0
-    sums, counts = sums[keep], counts[keep]
-    how = f"cluster bootstrap, {BOOTSTRAP_DRAWS} draws"
+    found = jackknife(np.vstack([sums, counts]).T, counts.sum(0), _mean_of_means, bounds=(-1.0, 1.0))
+    scaled = {end: factor * getattr(found, end) for end in ("value", "low", "high", "at_least", "at_most")}
     n = max((len(cell.scores) for cell in some), default=0)
-    if not keep.any():
-        return Finding(name, math.nan, 0, how=how, unit=POINTS)
-    value = factor * float((sums.sum(1) / counts.sum(1)).mean())
-    if len(labels) < 2:
-        return Finding(name, value, n, clusters=len(labels), how=f"{how}: one cluster, no interval", unit=POINTS)
-    rng = np.random.default_rng(seed)
-    drawn = []
-    for _ in range(BOOTSTRAP_DRAWS // _DRAWS_AT_ONCE):
-        times = rng.multinomial(len(labels), np.full(len(labels), 1 / len(labels)), _DRAWS_AT_ONCE)
-        total = times @ counts.T
-        with np.errstate(invalid="ignore"):
-            drawn.append(np.nanmean(np.where(total > 0, times @ sums.T / np.maximum(total, 1), np.nan), axis=1))
-    low, least, most, high = factor * np.nanquantile(np.concatenate(drawn), [0.025, 0.05, 0.95, 0.975])
-    return Finding(
-        name, value, n, float(low), float(high), "", len(labels), None, how, POINTS, float(least), float(most)
-    )
+    return measure.finding(name, replace(found, **scaled, n=n), unit=POINTS)
+
+
+def _mean_of_means(sums: Floats) -> Floats:
+    """From (times, sums and then counts of every operation)."""
+    total, count = np.split(sums, 2, axis=1)
+    means = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    known = (count > 0).sum(1)
+    return np.asarray(np.where(known > 0, np.nansum(means, 1) / np.maximum(known, 1), np.nan))
 
 
 # --- in words, tables and figures -------------------------------------------------------------------------------------
