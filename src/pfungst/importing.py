@@ -233,6 +233,7 @@ def _told(grouped: Grouped, data: Dataset, missing: Sequence[str]) -> Iterator[s
         )
     unknown = sum(example.target is None and not example.answers for example in data)
     if unknown == len(data):
-        yield "The logs contain no right answers, so only changes can be counted. Name the data set with --data."
+        what = "only changes" if len(data) > len(grouped.records) else "nothing"
+        yield f"The logs contain no right answers, so {what} can be counted. Name the data set with --data."
     elif unknown:
         yield f"{unknown:,} of {len(data):,} questions have no right answer; they are left out of every accuracy."

@@ -342,3 +342,24 @@ def test_all_replies_of_a_line_are_read(tmp_path: Path, tool: str) -> None:
     run = import_logs(tmp_path / "x_samples_mine.jsonl", tmp_path / "run")
     assert run.findings[0].clean is not None and run.findings[0].clean.value == pytest.approx(1 / 3)
     assert "(n = 3 questions, answered up to 3 times)" in run.findings[0].verdict
+
+
+@pytest.mark.parametrize("column", ["variant", "epoch", "circular"])
+def test_a_column_may_be_called_like_a_rule(tmp_path: Path, column: str) -> None:
+    rows = [
+        {"id": key, column: name, "question": f"{key}?", "answer": "yes", "response": "yes" if name == "v1" else "no"}
+        for key in range(12)
+        for name in ("v1", "v2")
+    ]
+    (tmp_path / "m.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = import_logs(tmp_path / "m.jsonl", tmp_path / "run", by=column)
+    assert number(run, "drop", "v2").value == 1.0
+    assert json.loads((run.path / "exam.json").read_text())["logs"]["by"] == column
+
+
+def test_an_accuracy_without_a_right_answer_is_only_unknown(tmp_path: Path) -> None:
+    rows = [{"id": key, "question": f"{key}?", "response": "yes"} for key in range(12)]
+    (tmp_path / "m.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = import_logs(tmp_path / "m.jsonl", tmp_path / "run")
+    assert run.findings[0].verdict == "One condition, clean: accuracy unknown (n = 0)."
+    assert any("no right answers, so nothing can be counted" in note for note in run.notes)
