@@ -226,7 +226,8 @@ def test_the_page_holds_board_pairs_ranks_and_who_is_right(tmp_path):
     board = replace(board, runs=(replace(board.runs[0], name=hostile), *board.runs[1:]))
     html = write_comparison(board, tmp_path / "compare.html", data).read_text()
     assert hostile not in html and html.count("<script>") == 1
-    for words in ("3 runs compared", "Leaderboard", "Mean rank, clean", "Paired differences, clean", "10 answers on"):
+    for words in ("3 runs compared", "Leaderboard", "Mean rank, clean", "Paired differences, clean", "10 answers on",
+                  "50.0 points ["):  # fmt: skip
         assert words in html
     # b is wrong on 6 to 11, c on 2 to 11.
     assert html.count('data-right="110"') == 4 and html.count('data-right="100"') == 6
