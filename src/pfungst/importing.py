@@ -91,6 +91,7 @@ def import_logs(
             "files": [
                 {"file": Path(log.path).name, "format": log.format, "sha256": log.fingerprint} for log in grouped.logs
             ],
+            "notes": _without_folders([*grouped.notes, *_told(grouped, whole, missing)], grouped),
         },
     }
     exam = Exam(
@@ -214,6 +215,13 @@ def _model(grouped: Grouped) -> str:
         if len(common) >= fewest:
             return common
     return Path(grouped.logs[0].path).resolve().parent.name
+
+
+def _without_folders(notes: Sequence[str], grouped: Grouped) -> list[str]:
+    """A run may be shown to others, who need not know where the files lay."""
+    for log in grouped.logs:
+        notes = [note.replace(log.path, Path(log.path).name) for note in notes]
+    return list(notes)
 
 
 def _data_name(grouped: Grouped) -> str:
