@@ -91,6 +91,7 @@ def import_logs(
             "files": [
                 {"file": Path(log.path).name, "format": log.format, "sha256": log.fingerprint} for log in grouped.logs
             ],
+            "notes": _without_folders([*grouped.notes, *_told(grouped, whole, missing)], grouped),
         },
     }
     exam = Exam(
@@ -216,6 +217,13 @@ def _model(grouped: Grouped) -> str:
     return Path(grouped.logs[0].path).resolve().parent.name
 
 
+def _without_folders(notes: Sequence[str], grouped: Grouped) -> list[str]:
+    """A run may be shown to others, who need not know where the files lay."""
+    for log in grouped.logs:
+        notes = [note.replace(log.path, Path(log.path).name) for note in notes]
+    return list(notes)
+
+
 def _data_name(grouped: Grouped) -> str:
     names = list(dict.fromkeys(log.about.data for log in grouped.logs if log.about.data))
     return names[0] if len(names) == 1 else "logs"
@@ -233,6 +241,7 @@ def _told(grouped: Grouped, data: Dataset, missing: Sequence[str]) -> Iterator[s
         )
     unknown = sum(example.target is None and not example.answers for example in data)
     if unknown == len(data):
-        yield "The logs contain no right answers, so only changes can be counted. Name the data set with --data."
+        what = "only changes" if len(data) > len(grouped.records) else "nothing"
+        yield f"The logs contain no right answers, so {what} can be counted. Name the data set with --data."
     elif unknown:
         yield f"{unknown:,} of {len(data):,} questions have no right answer; they are left out of every accuracy."

@@ -86,7 +86,8 @@ def test_rescore_report_and_compare_work_on_runs(folder, pfungst):
     assert [row["variant"] for row in rows] == ["clean"]  # both say the same when they are asked again
     assert rows[0]["difference"]["value"] == pytest.approx(4 / 12)
     assert rows[0]["flips"]["right_to_wrong"] == 4
-    assert "first: a" in pfungst("compare", "a", "b")
+    told = pfungst("compare", "a", "b")
+    assert "first: a" in told and "33.3 points [" in told
 
 
 def test_every_kind_of_part_is_listed(folder, pfungst):

@@ -342,3 +342,45 @@ def test_all_replies_of_a_line_are_read(tmp_path: Path, tool: str) -> None:
     run = import_logs(tmp_path / "x_samples_mine.jsonl", tmp_path / "run")
     assert run.findings[0].clean is not None and run.findings[0].clean.value == pytest.approx(1 / 3)
     assert "(n = 3 questions, answered up to 3 times)" in run.findings[0].verdict
+
+
+@pytest.mark.parametrize("column", ["variant", "epoch", "circular"])
+def test_a_column_may_be_called_like_a_rule(tmp_path: Path, column: str) -> None:
+    rows = [
+        {"id": key, column: name, "question": f"{key}?", "answer": "yes", "response": "yes" if name == "v1" else "no"}
+        for key in range(12)
+        for name in ("v1", "v2")
+    ]
+    (tmp_path / "m.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = import_logs(tmp_path / "m.jsonl", tmp_path / "run", by=column)
+    assert number(run, "drop", "v2").value == 1.0
+    assert json.loads((run.path / "exam.json").read_text())["logs"]["by"] == column
+
+
+def test_an_accuracy_without_a_right_answer_is_only_unknown(tmp_path: Path) -> None:
+    rows = [{"id": key, "question": f"{key}?", "response": "yes"} for key in range(12)]
+    (tmp_path / "m.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = import_logs(tmp_path / "m.jsonl", tmp_path / "run")
+    assert run.findings[0].verdict == "One condition, clean: accuracy unknown (n = 0)."
+    assert any("no right answers, so nothing can be counted" in note for note in run.notes)
+
+
+def test_the_report_says_what_was_left_out_and_what_repetitions_and_conditions_together_show(tmp_path: Path) -> None:
+    rows = [
+        {"id": key, "seed": seed, "question": f"{key}?", "response": "yes" if seed or key % 4 else "no"}
+        for key in range(40)
+        for seed in (0, 1)
+    ]
+    (tmp_path / "m-clean.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "m-dark.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows if row["seed"]))
+    data = Dataset("truth", [Example(str(key), f"{key}?", answers=("yes",), target="yes") for key in range(30)])
+    logs = [f"{tmp_path / name}?take=seed" for name in ("m-clean.jsonl", "m-dark.jsonl")]
+    page = import_logs(logs, tmp_path / "run", data=data).report.read_text()
+    assert "m-clean.jsonl: 20 answers belong to no question of truth." in page and str(tmp_path) not in page
+    assert "All its answers to a question are right in 73.3%" in page  # 22 of 30
+    assert "asked again it changes 26.7%" in page
+    assert "ran without the control probe" not in page and "control did not run" not in page
+
+    page = import_logs(logs[1], tmp_path / "one", data=data).report.read_text()
+    assert "These are recorded answers, one per question, so sampling noise is unknown." in page
+    assert "Red: the disturbance" not in page

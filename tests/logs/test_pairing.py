@@ -45,6 +45,18 @@ def test_without_an_id_image_and_question_serve_if_they_are_unique() -> None:
     assert found(Record("", "red", question=asked, image_id="43"), Record("", "1", question=asked)) == ["11", None]
 
 
+def test_words_asked_about_several_images_name_no_question() -> None:
+    """RePOPE leaves questions of POPE out: an answer about another image fitted the one "How many?" that is left."""
+    records = (Record("12", "2", prompt="How many?"), Record("99", "7", prompt="How many?"))
+    assert found(*records) == ["12", None]
+    assert found(records[1]) == ["12"]
+    rotations = (
+        Record("12", "2", question="How many?", group="12"),
+        Record("1000012", "3", question="How many?", group="12"),
+    )
+    assert found(*rotations) == ["12", "12"]
+
+
 def test_nothing_in_common_is_a_sentence_that_names_both_sides() -> None:
     with pytest.raises(DataError, match=r"ids such as 'x', the data set such as '10'.*\?id=COLUMN"):
         found(Record("x", "a"))

@@ -155,7 +155,7 @@ def test_a_comparison_says_where_a_player_collapses_to_a_few_answers(tmp_path):
     paths = [
         str(run(tmp_path, name, right, data, (Control(), Blind()))) for name, right in (("a", 8), ("b", 3), ("c", 2))
     ]
-    two = CliRunner().invoke(app, ["compare", *paths[:2]]).stdout
+    two = CliRunner().invoke(app, ["compare", *paths[:2]]).stderr
     assert (
         "a: With no image at all it collapses to a few answers (1 different ones, 2 with its own; most often ?" in two
     )
@@ -166,7 +166,7 @@ def test_a_comparison_says_where_a_player_collapses_to_a_few_answers(tmp_path):
     note = leaderboard(paths).notes[0]
     assert note.startswith("a: With a blank image it collapses to a few answers (1 different ones, 2 with its own")
     page = tmp_path / "page.html"
-    for text in (CliRunner().invoke(app, ["compare", *paths, "--html", str(page)]).stdout, page.read_text()):
+    for text in (CliRunner().invoke(app, ["compare", *paths, "--html", str(page)]).stderr, page.read_text()):
         assert note in text
 
 
@@ -185,8 +185,26 @@ def test_imported_runs_are_compared_by_ids_and_right_answers(tmp_path):
     (row,) = compare(first, second)
     assert (row.first.value, row.second.value, row.flips.right_to_wrong) == (0.75, 0.5, 1)
     assert [one.name for one in leaderboard([first, second]).runs] == ["one", "two"]
+    assert leaderboard([first, second]).notes == ()
     with pytest.raises(PfungstError, match="4 have another right answer"):
         compare(first, log("other", truth, ["dog", "cat", "cow", "pig"]))
+
+
+def test_questions_that_are_not_compared_are_counted(tmp_path):
+    """The same answers by POPE's labels and by RePOPE's, which correct some and leave some out, do not differ."""
+
+    def labelled(name, targets):
+        rows = [{"id": n, "question": f"Is it {n}?", "answer": one, "response": "yes"} for n, one in targets.items()]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return str(pfungst.import_logs(tmp_path / f"{name}.jsonl", tmp_path / name, name=name).path)
+
+    pope = labelled("pope", dict.fromkeys(range(20), "yes"))
+    repope = labelled("repope", {n: "no" if n < 3 else "yes" for n in range(15)})
+    told = "12 of 20 questions are compared: 5 are not in all runs and 3 have another right answer in one of them."
+    assert leaderboard([pope, repope]).notes == (told,)
+    for options in ([], ["--json"], ["--html", str(tmp_path / "page.html")]):
+        assert f"pfungst: {told}" in CliRunner().invoke(app, ["compare", pope, repope, *options]).stderr
+    assert told in (tmp_path / "page.html").read_text()
 
 
 def test_runs_without_a_condition_or_a_known_answer_in_common_are_refused(tmp_path):
@@ -226,7 +244,8 @@ def test_the_page_holds_board_pairs_ranks_and_who_is_right(tmp_path):
     board = replace(board, runs=(replace(board.runs[0], name=hostile), *board.runs[1:]))
     html = write_comparison(board, tmp_path / "compare.html", data).read_text()
     assert hostile not in html and html.count("<script>") == 1
-    for words in ("3 runs compared", "Leaderboard", "Mean rank, clean", "Paired differences, clean", "10 answers on"):
+    for words in ("3 runs compared", "Leaderboard", "Mean rank, clean", "Paired differences, clean", "10 answers on",
+                  "50.0 points ["):  # fmt: skip
         assert words in html
     # b is wrong on 6 to 11, c on 2 to 11.
     assert html.count('data-right="110"') == 4 and html.count('data-right="100"') == 6

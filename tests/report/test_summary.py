@@ -53,7 +53,7 @@ def test_the_largest_loss_is_named_with_its_interval_and_the_others_after_it():
     assert said == (
         "M scores 80.0% [75.0, 85.0] on 100 questions and loses 30.0 points [25.0, 35.0] under game; noise costs "
         "accuracy too. With the evidence taken away (blind, other image) it still scores 40.0% [35.0, 45.0] and asked "
-        "twice it changes 2.0% [1.0, 3.0] of its answers."
+        "again it changes 2.0% [1.0, 3.0] of its answers."
     )
 
 
@@ -84,7 +84,7 @@ def test_conditions_are_rows_of_their_own_and_a_repetition_is_their_control():
     rows += [number(0.5, condition="noisy"), number(0.3, 0.0, 0.4, p=0.001, name="drop", condition="noisy")]
     summary, said = told([found("conditions", 0.8, 0.5, 0.001, rows)], again=["twice"])
     assert [(row.probe, row.is_control) for row in summary] == [("twice", True), ("noisy", False)]
-    assert "loses 30.0 points [0.0, 40.0] under noisy. Asked twice it changes 10.0% of its answers." in said
+    assert "loses 30.0 points [0.0, 40.0] under noisy. Asked again it changes 10.0% of its answers." in said
 
 
 def test_a_run_without_a_known_accuracy_has_a_verdict_too():

@@ -12,6 +12,7 @@ from pfungst.cli.examine import Json, data_of
 from pfungst.cli.runs import Label
 from pfungst.cli.show import print_json, print_table, progress_bar
 from pfungst.core.files import jsonable
+from pfungst.core.types import POINTS
 
 if TYPE_CHECKING:
     from pfungst.report.compare import Comparison
@@ -60,6 +61,8 @@ def compare(
     shown = [one for row in two or () for one in (row.first, row.second, row.difference)]
     if few := narrow(jsonable(shown)) or (too_few(board) if board is not None else ""):
         print(f"pfungst: {few}", file=sys.stderr)
+    for note in board.notes if board is not None else notes(read, [(row.probe, row.variant) for row in two or ()]):
+        print(f"pfungst: {note}", file=sys.stderr)
     if as_json:
         if two is not None and board is None and not harnesses:
             print_json(two)
@@ -71,10 +74,8 @@ def compare(
         return
     if two is not None:
         _print_two(runs, two)
-        print(*notes(read, {(row.probe, row.variant) for row in two}), sep="\n")
     elif board is not None:
         _print_board(board)
-        print(*board.notes, sep="\n")
     if found is not None:
         _print_profile(found)
     for pair in harnesses:
@@ -124,7 +125,8 @@ def _print_two(runs: list[Path], rows: list[Comparison]) -> None:
             (
                 row.probe,
                 row.variant,
-                *(format_finding(jsonable(one)) for one in (row.first, row.second, row.difference)),
+                *(format_finding(jsonable(one)) for one in (row.first, row.second)),
+                format_finding({**jsonable(row.difference), "unit": POINTS}),
                 format_p(row.p),
                 format_p(row.p_holm),
                 row.flips.right_to_wrong,

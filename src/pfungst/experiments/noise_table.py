@@ -48,7 +48,7 @@ def _curve(found: Findings) -> tuple[list[Finding], list[Finding], dict[str, Fin
     """Accuracy and drop at every level, and what sums the curve up."""
     drops = [one for one in found.rows if one.name == "drop"]
     levels = [one for one in found.rows if one.name == "accuracy"][-len(drops) :]
-    return levels, drops, {one.name: one for one in found.rows[-3:]}
+    return levels, drops, {one.name: one for one in found.rows}
 
 
 def _first(result: Noised, pool: str) -> str:
@@ -180,7 +180,7 @@ def _effective(result: Noised) -> Table:
                     pool, _label(probe),
                     f"{_mean([shape['rank correlation'].value for shape in shapes]):+.2f}",
                     f"{_mean([shape['inversions'].value for shape in shapes]):.1f}",
-                    f"{sum(shape['rank correlation'].high < 0 for shape in shapes)} of {len(shapes)}",
+                    f"{sum(shape['change per level'].high < 0 for shape in shapes)} of {len(shapes)}",
                     f"{sum(falls(levels) for levels, *_ in curves)} of {len(shapes)}",
                     f"{100 * _mean([drops[0].value for _, drops, _ in curves]):.1f}",
                     f"{100 * _mean([drops[-1].value for _, drops, _ in curves]):.1f}",
@@ -194,7 +194,7 @@ def _effective(result: Noised) -> Table:
             "first drop", "last drop", "shared",
         ),
         tuple(rows),
-        "Means over players. Accuracy clearly falls where the interval of a player's rank correlation lies below 0. "
+        "Means over players. Accuracy clearly falls where the interval of its change per level lies below 0. "
         "Drops in points; shared: of the 21 basic questions, those that the first ranker chose, too.",
     )  # fmt: skip
 

@@ -70,9 +70,10 @@ def group(
     if not specs:
         raise UsageError("Name the files that contain the answers.")
     named = [_named(os.fspath(spec)) for spec in specs]
-    column = by if by not in ("", *RULES) else ""
-    logs = [read_log(spec, keep=(column,) if column else ()) for _, spec in named]
-    by = by or _rule(logs)
+    logs = [read_log(spec, keep=(by,) if by not in ("", "file", "folder") else ()) for _, spec in named]
+    # A plain table has no rotations, epochs or variants but those of a column that is called so.
+    column = by if by not in RULES or all(log.format == "table" and by in log.records[0].fields for log in logs) else ""
+    by = "column" if column else by or _rule(logs)
     places = _places(by, [name for name, _ in named], [parse(spec)[1] for _, spec in named])
     found: dict[str, dict[str, tuple[Record, Example | None]]] = {}
     conditions: dict[str, int] = {}
@@ -89,7 +90,7 @@ def group(
         for record, example in zip(log.records, examples, strict=True):
             if data is not None and example is None:
                 continue
-            condition = _condition(by, place, record, log)
+            condition = _condition(by, column, place, record, log)
             key = _key(by, record, example, log)
             conditions.setdefault(condition, record.take)
             before = found.setdefault(key, {}).get(condition)
@@ -117,7 +118,7 @@ def group(
     found = dict(
         sorted(found.items(), key=lambda item: (len(item[0]), item[0]) if item[0].isdigit() else (99, item[0]))
     )
-    return Grouped(names, found, by, repeats, tuple(logs), tuple(notes))
+    return Grouped(names, found, column or by, repeats, tuple(logs), tuple(notes))
 
 
 def _named(spec: str) -> tuple[str, str]:
@@ -166,13 +167,13 @@ def _distinct(names: Sequence[str]) -> list[str]:
     return cut if all(cut) and len(set(cut)) == len(cut) else list(names)
 
 
-def _condition(by: str, place: str, record: Record, log: Log) -> str:
+def _condition(by: str, column: str, place: str, record: Record, log: Log) -> str:
     if by == "epoch":
         return f"epoch {record.take + 1}"
-    return take_name(_named_condition(by, place, record, log), record.take)
+    return take_name(_named_condition(by, column, place, record, log), record.take)
 
 
-def _named_condition(by: str, place: str, record: Record, log: Log) -> str:
+def _named_condition(by: str, column: str, place: str, record: Record, log: Log) -> str:
     if by in ("file", "folder"):
         return place
     if by in ("circular", "variant"):
@@ -180,12 +181,12 @@ def _named_condition(by: str, place: str, record: Record, log: Log) -> str:
             told = "rows of a circular evaluation" if by == "circular" else "variants"
             raise DataError.at(log.path, record.where, f"the file does not contain {told}.", "Choose another --by.")
         return record.condition
-    value = record.fields.get(by)
+    value = record.fields.get(column)
     if value is None:
         raise DataError.at(
             log.path,
             record.where,
-            f"there is no column {by!r} to tell the conditions apart.",
+            f"there is no column {column!r} to tell the conditions apart.",
             f"--by takes the name of a column, or one of {', '.join(RULES)}.",
         )
     return value or "(empty)"

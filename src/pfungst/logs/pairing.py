@@ -32,7 +32,8 @@ def pair(log: Log, data: Dataset) -> Pairing:
 
     An id of the data set is believed unless the prompt in the log asks something else; a row number is checked in the
     same way. Where there is no id, or it is wrong, the question (and the image, where both sides name it) decides, if
-    it fits one example only.
+    it fits one example only. Words that the log asks under several ids, of images that it does
+    not name, decide nothing: they may fit one example only because the data set lacks the others.
     """
     by_id = {example.id: example for example in data}
     spellings = Counter(_spelling(id_) for id_ in by_id)
@@ -40,12 +41,12 @@ def pair(log: Log, data: Dataset) -> Pairing:
     questions: dict[str, list[Example]] = {}
     for one in data:
         questions.setdefault(_plain(one.question), []).append(one)
+    asked: dict[str, set[str]] = {}
     found: list[Example | None] = []
-    by_question = 0
     clashes: list[tuple[Record, Example]] = []
-    example: Example | None
     for record in log.records:
-        example = None
+        asked.setdefault(_plain(record.asked), set()).add(record.group or record.id)
+        example: Example | None = None
         if not record.row_number:
             example = by_id.get(record.id) or by_spelling.get(_spelling(record.id))
         elif record.id.isdigit() and int(record.id) < len(data):
@@ -53,10 +54,12 @@ def pair(log: Log, data: Dataset) -> Pairing:
         if example is not None and not _fits(record, example):
             clashes.append((record, example))
             example = None
-        if example is None:
-            example = _by_question(record, questions)
-            by_question += example is not None
         found.append(example)
+    by_question = 0
+    for at, record in enumerate(log.records):
+        if found[at] is None and (record.image_id or len(asked[_plain(record.asked)]) == 1):
+            found[at] = _by_question(record, questions)
+            by_question += found[at] is not None
     paired = sum(example is not None for example in found)
     if not paired:
         raise DataError(_nothing(log, data, clashes))

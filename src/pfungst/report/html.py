@@ -74,7 +74,7 @@ def _page(read: Run, findings: Sequence[Mapping[str, Any]], data: Dataset | None
         asked=_asked(config),
         verdict=verdict(config["player"]["name"], rows, findings),
         summary=summary,
-        card=_card(findings, stem),
+        card=_card(findings, stem, config.get("logs", {}).get("notes", ())),
         anchors=anchors,
         sections=[_section(run, one, anchors, stem, cases) for one in told],
         cases=cases,
@@ -112,15 +112,14 @@ def _section(
     }
 
 
-def _card(findings: Sequence[Mapping[str, Any]], stem: str) -> Any:
+def _card(findings: Sequence[Mapping[str, Any]], stem: str, logs: Sequence[str]) -> Any:
     """The report card; its last column, the verdict, is a line of its own on the page and left out of the downloads."""
-    note = (
-        f"Square brackets: 95% interval. Drop: clean minus disturbed on the same questions. {P_NOTE} Compare every "
-        "drop with the control row, which disturbs nothing."
-    )
-    if all(one["role"] != "control" for one in findings):
-        note += " This exam ran without the control probe."
-    note = " ".join(filter(None, [note, clean_sides(findings), too_few(findings)]))
+    note = f"Square brackets: 95% interval. Drop: clean minus disturbed on the same questions. {P_NOTE}"
+    if any(one["role"] == "control" for one in findings):
+        note += " Compare every drop with the control row, which disturbs nothing."
+    elif any(one["probe"] != "conditions" for one in findings):
+        note += " This exam ran without the control probe, so nothing tells how much of a drop is sampling noise."
+    note = " ".join(filter(None, [note, clean_sides(findings), too_few(findings), *logs]))
     rows = card_rows(findings)
     return replace(table_block("Report card", CARD_COLUMNS[:-1], [row[:-1] for row in rows], stem, note), rows=rows)
 
@@ -193,12 +192,14 @@ def _sampled(sample: Sample, tools: Tools, run: Path, seed: int) -> str:
 
 
 def _reading(rows: Sequence[Row], findings: Sequence[Mapping[str, Any]]) -> str:
-    told = "Red: the disturbance costs accuracy beyond chance (p < 0.05, Holm over the drops of all probes)."
+    told = ""
+    if any(row.drop is not None for row in rows):
+        told = "Red: the disturbance costs accuracy beyond chance (p < 0.05, Holm over the drops of all probes)."
     if any(row.is_control for row in rows):
         told += " Grey: the control, the same question twice."
     if any(row.removes for row in rows):
         told += " Without evidence: what should matter is taken away, and a large drop is as it should be."
-    return f"{told} {clean_sides(findings)}".rstrip()
+    return f"{told} {clean_sides(findings)}".strip()
 
 
 def _options(values: Sequence[str]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -16,7 +16,7 @@ from pfungst.core.stats import Floats, Interval, compare_paired, holm, interval_
 from pfungst.core.types import no_progress
 from pfungst.logs.records import condition_of
 from pfungst.report.card import join_words
-from pfungst.report.pairing import Compared, cluster, read_runs, shared_ids
+from pfungst.report.pairing import Compared, cluster, left_out, read_runs, shared_ids
 
 SIGNIFICANT = 0.05
 
@@ -124,19 +124,24 @@ def leaderboard(paths: Sequence[str | Path], *, label: str = "", progress: Progr
         raise PfungstError("The runs have no example with a known right answer in common.")
     controls = tuple(one for one in found if one.role == "control")
     return Leaderboard(
-        tuple(runs), tuple(columns), controls, notes(runs, {(one.probe, *one.variants) for one in columns})
+        tuple(runs), tuple(columns), controls, notes(runs, [(one.probe, *one.variants) for one in columns])
     )
 
 
-def notes(runs: Sequence[Compared], shown: Collection[tuple[str, ...]]) -> tuple[str, ...]:
-    """What the runs' findings say with their accuracies. shown: probe and condition."""
-    return tuple(
+def notes(runs: Sequence[Compared], shown: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """Which questions are left out, and what the runs' findings say with their accuracies.
+
+    shown: probe and condition, the clean one first.
+    """
+    some = left_out(runs, *shown[0][:2])
+    told = (
         f"{run.name}: {row.note}"
         for run in runs
         for probe, about in run.findings.items()
         for row in about.rows
         if row.note and row.name == "accuracy" and (probe, row.condition) in shown
     )
+    return (*([some] if some else []), *told)
 
 
 def _wanted(runs: Sequence[Compared], shared: Sequence[str]) -> list[_Wanted]:

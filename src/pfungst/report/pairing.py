@@ -14,6 +14,7 @@ from pfungst.core import Findings, PfungstError, Run
 from pfungst.core.exam import labelled
 from pfungst.core.files import file_name
 from pfungst.core.flips import same_answer
+from pfungst.report.card import join_words
 from pfungst.scores.matchers import MATCHERS
 
 COLUMNS = (
@@ -157,6 +158,18 @@ def shared_ids(runs: Sequence[Compared], probe: str, variant: str) -> list[str]:
             f"id {len(both) - len(ids):,} have another right answer."
         )
     return ids
+
+
+def left_out(runs: Sequence[Compared], probe: str, variant: str) -> str:
+    """How many questions are not compared, and why, in a sentence; empty where all are."""
+    rows = [run.rows(probe).get(variant, {}) for run in runs]
+    every, common = set().union(*rows), set(rows[0]).intersection(*rows[1:])
+    compared = len(shared_ids(runs, probe, variant))
+    why = [
+        *([f"{len(every) - len(common):,} are not in all runs"] if len(common) < len(every) else []),
+        *([f"{len(common) - compared:,} have another right answer in one of them"] if compared < len(common) else []),
+    ]
+    return f"{compared:,} of {len(every):,} questions are compared: {join_words(why)}." if why else ""
 
 
 def cluster(rows: Sequence[Mapping[str, Any]]) -> str:

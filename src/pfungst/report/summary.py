@@ -106,16 +106,20 @@ def _foundation(rows: Sequence[Row], findings: Sequence[Mapping[str, Any]]) -> s
         for row in rows
         if row.removes and row.disturbed is not None and row.disturbed["value"] is not None
     ][:1]
+    recorded = [one for one in findings if one["probe"] == "conditions"]
+    every = [row for one in recorded for row in one["rows"] if row["name"] == "all of group" and row["n"]]
+    parts += [f"all its answers to a question are right in {format_finding(row)}" for row in every]
     controls = {row.probe for row in rows if row.is_control}
+    again = controls | {one["clean"]["condition"] for one in recorded if one["clean"]}
     changed = [
         row
         for one in findings
         for row in one["rows"]
-        if row["name"] == "answers changed" and (one["role"] == "control" or row["condition"] in controls)
+        if row["name"] == "answers changed" and (one["role"] == "control" or row["condition"] in again)
     ]
     if changed:
-        parts.append(f"asked twice it changes {format_finding(changed[0])} of its answers")
-    elif controls:
+        parts.append(f"asked again it changes {format_finding(changed[0])} of its answers")
+    elif controls or recorded:
         parts.append("these are recorded answers, one per question, so sampling noise is unknown")
     else:
         parts.append("the control did not run, so sampling noise is unknown")

@@ -74,6 +74,36 @@ def test_a_random_ranking_shows_its_inversions(data):
     assert next(one.value for one in found.rows if one.name == "inversions") == expected
 
 
+@pytest.mark.parametrize("fall", [0.0, 0.01])
+def test_an_order_of_levels_that_no_run_can_tell_is_not_excluded(data, fall):
+    """Levels that are the same, or fall by a point: percentiles of rank correlation and inversions never held it."""
+    probe, rng, claimed = Noise(ranker="rouge"), np.random.default_rng(0), 0
+    for _ in range(20):
+        rows = {one.name: one for one in probe.findings(
+            answered(probe, data, lambda v, _: rng.random() < 0.7 - fall * v), 0).rows}  # fmt: skip
+        truth = (-1.0, 0.0) if fall else (0.0, 0.0)
+        for name, value in zip(("rank correlation", "inversions"), truth, strict=True):
+            assert rows[name].low <= value <= rows[name].high and rows[name].low <= rows[name].value <= rows[name].high
+        claimed += rows["change per level"].high < 0
+    assert fall or claimed <= 2
+
+
+def test_the_change_per_level_is_the_slope_of_accuracy(data):
+    probe = Noise(ranker="rouge")
+    found = probe.findings(answered(probe, data, lambda v, n: n >= 3 * v), 0)
+    change = next(one for one in found.rows if one.name == "change per level")
+    assert (
+        change.value == pytest.approx(-0.1)
+        and change.high < 0
+        and "accuracy falls with the noise level" in found.verdict
+    )
+    assert (
+        found.verdict.count("R_score") == 1
+        and "corrected for chance" in found.verdict
+        and "by chance." in found.verdict
+    )
+
+
 def test_several_rankers_are_compared_in_one_table(data):
     probe = Noise(ranker="rouge+bleu1")
     found = probe.findings(answered(probe, data, lambda v, n: 1), 0)

@@ -7,8 +7,10 @@ says how little it falls at the first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 
@@ -24,14 +26,16 @@ from pfungst.core import (
     UsageError,
     Variant,
 )
-from pfungst.core.stats import Floats, bootstrap_means
+from pfungst.core.stats import compare_paired, holm, interval_of
 from pfungst.core.types import POINTS
 from pfungst.probes import measure
 from pfungst.probes.noise.cache import check_rankable, rank_for, rankers_of
 from pfungst.probes.noise.partitions import PARTITIONS, append, partition_names, split
 from pfungst.probes.noise.ranking import GAP, LAMBDA, TOP_K
-from pfungst.scores import r_score
+from pfungst.scores.robustness import robustness
 
+SURE = 0.05
+"""Of the corrected p-value of a pair of partitions, for its order to be certain."""
 KEEPS = "the answer: the main question stands unchanged at the front, and the questions after it ask for nothing new"
 TYPES = (("other", "Other"), ("number", "Num"), ("yes/no", "Y/N"))
 
@@ -121,6 +125,8 @@ class _Curve:
     levels: list[Finding]
     drops: list[Finding]
     robustness: Finding
+    corrected: Finding
+    fall: Finding
     trend: Finding
     inversions: Finding
     gaps: list[float]
@@ -133,39 +139,62 @@ class _Curve:
             variants,
             [measure.accuracy(trials, name, seed) for name in variants],
             [measure.drop(trials, "clean", name, seed) for name in variants],
-            *_shape(ranker, variants, trials, seed),
+            *_robustness(variants[0], trials),
+            *_order(ranker, variants, trials),
             [gap for gap in gaps if gap is not None],
         )
 
     def findings(self) -> tuple[Finding, ...]:
-        return (*self.levels, *self.drops, self.robustness, self.trend, self.inversions)
+        shape = (self.robustness, self.corrected, self.fall, self.trend, self.inversions)
+        return (*self.levels, *self.drops, *shape)
 
 
-def _shape(
-    ranker: str, variants: Sequence[str], trials: Sequence[AnsweredTrial], seed: int
-) -> tuple[Finding, Finding, Finding]:
-    """R_score, rank correlation of partition and accuracy, and inversions, with intervals by cluster bootstrap."""
-    columns = np.asarray([measure.scores(trials, name) for name in ("clean", *variants)])
-    known = ~np.isnan(columns).any(0)
-    groups = len({cluster for cluster, keep in zip(measure.clusters(trials), known, strict=True) if keep})
-    means = columns[:, known].mean(1) if known.any() else np.full(len(columns), np.nan)
-    draws = bootstrap_means(columns, measure.clusters(trials), seed=seed)
+def _robustness(first: str, trials: Sequence[AnsweredTrial]) -> tuple[Finding, Finding]:
+    """R_score as in the papers, and corrected for chance; both with the interval of the first."""
+    found = robustness(measure.scores(trials, "clean"), measure.scores(trials, first), measure.clusters(trials))
+    note = f"A player that loses nothing would score {found.by_chance:.2f} on these questions, by chance."
+    score = replace(measure.finding("R_score", found.score, first, unit=""), note=note)
+    how = f"loss less what chance adds to it; {score.how}"
+    return score, replace(score, name="R_score corrected", value=found.corrected, how=how, note="")
 
-    def interval(name: str, statistic: Callable[[Floats], float], what: str) -> Finding:
-        resampled = np.asarray([statistic(row) for row in draws])
-        unknown = bool(np.isnan(resampled).any())
-        low, at_least, at_most, high = (
-            (float("nan"),) * 4 if unknown else map(float, np.quantile(resampled, [0.025, 0.05, 0.95, 0.975]))
-        )
-        value = statistic(means)
-        n = int(known.sum())
-        return Finding(name, value, n, low, high, what, groups, None, "cluster bootstrap", "", at_least, at_most)
 
-    pairs = len(variants) * (len(variants) - 1) // 2
+def _order(ranker: str, variants: Sequence[str], trials: Sequence[AnsweredTrial]) -> tuple[Finding, Finding, Finding]:
+    """Change of accuracy per level, rank correlation of level and accuracy, and inversions.
+
+    The last two count pairs of levels, most of which no run can tell apart: the interval has every order of a pair that
+    is not certain, so that it holds the order of the true accuracies.
+    """
+    columns = np.asarray([measure.scores(trials, name) for name in variants])
+    columns[:, np.isnan(columns).any(0)] = np.nan
+    clusters = measure.clusters(trials)
+    places = np.arange(len(columns)) - (len(columns) - 1) / 2
+    weights = places / max(1.0, float(places @ places))
+    most = float(np.abs(weights).sum()) / 2
+    fall = interval_of(weights @ columns, clusters, bounds=(-most, most))
+    about = f"{ranker}: partition and accuracy"
+    found = measure.finding("change per level", fall, about, unit=POINTS)
+    pairs = [compare_paired(columns[b], columns[a], clusters) for a, b in combinations(range(len(columns)), 2)]
+    certain = np.array(holm([one.p for one in pairs])) < SURE
+    values = np.array([one.value for one in pairs])
+    signs = np.where(np.abs(values) > measure.TINY, np.sign(values), 0 * values)
+    rises, falls = (np.where(certain, signs == sign, False).sum() for sign in (1, -1))
+    how = f"order of the {len(pairs)} pairs, each certain where its p is below {SURE} after Holm"
+
+    def counted(name: str, value: float, low: float, high: float, condition: str) -> Finding:
+        if math.isnan(fall.low) or not pairs:
+            low = high = math.nan
+        return replace(
+            found, name=name, value=value, low=low, high=high, at_least=low, at_most=high, condition=condition, how=how,
+            p=None, unit="",
+        )  # fmt: skip
+
+    count, unknown = max(1, len(pairs)), bool(np.isnan(values).any())
+    tau = float(signs.mean()) if pairs else math.nan
+    risen = math.nan if unknown else float((signs > 0).sum())
     return (
-        interval("R_score", lambda row: _robustness(row[0], row[1]), variants[0]),
-        interval("rank correlation", lambda row: _kendall(row[1:]), f"{ranker}: partition and accuracy"),
-        interval("inversions", lambda row: _inversions(row[1:]), f"{ranker}: of {pairs} pairs"),
+        found,
+        counted("rank correlation", tau, 2 * rises / count - 1, 1 - 2 * falls / count, about),
+        counted("inversions", risen, float(rises), float(len(pairs) - falls), f"{ranker}: of {len(pairs)} pairs"),
     )
 
 
@@ -185,8 +214,8 @@ def _partition_table(curve: _Curve, trials: Sequence[AnsweredTrial], pool_type: 
 def _ranker_table(curves: Sequence[_Curve]) -> Table:
     return Table(
         "Which ranking is effective?",
-        ("ranker", "First", "Last", "R_score", "rank correlation", "inversions"),
-        tuple((c.ranker, c.levels[0], c.levels[-1], c.robustness, c.trend, c.inversions) for c in curves),
+        ("ranker", "First", "Last", "R_score", "change per level", "rank correlation", "inversions"),
+        tuple((c.ranker, c.levels[0], c.levels[-1], c.robustness, c.fall, c.trend, c.inversions) for c in curves),
         "Rank correlation of partition number and accuracy: -1 where every noisier partition is less accurate.",
     )
 
@@ -200,28 +229,6 @@ def _row(trials: Sequence[AnsweredTrial], variant: str, seed: int, lost: Finding
     return (*cells, measure.accuracy(trials, variant, seed), lost if lost is not None else "–")
 
 
-def _robustness(clean: float, noisy: float) -> float:
-    # A mean of ones may come out a rounding error above 1, which R_score would refuse.
-    return r_score(min(100.0, 100 * clean), min(100.0, 100 * noisy))
-
-
-def _pairs(accuracies: Floats) -> Floats:
-    first, second = np.triu_indices(len(accuracies), 1)
-    return np.asarray(np.sign(accuracies[second] - accuracies[first]))
-
-
-def _inversions(accuracies: Floats) -> float:
-    """Pairs of partitions in which the noisier one is more accurate."""
-    return float("nan") if np.isnan(accuracies).any() else float((_pairs(accuracies) > 0).sum())
-
-
-def _kendall(accuracies: Floats) -> float:
-    """Kendall's tau-a of partition number and accuracy: -1 for a perfectly effective ranking."""
-    if np.isnan(accuracies).any() or len(accuracies) < 2:
-        return float("nan")
-    return float(_pairs(accuracies).mean())
-
-
 def _figures(clean: Finding, curves: Sequence[_Curve]) -> tuple[Figure, ...]:
     names = partition_names(len(curves[0].levels))
     accuracy = tuple(measure.series(curve.ranker, ("MQ only", *names), (clean, *curve.levels)) for curve in curves)
@@ -233,14 +240,13 @@ def _figures(clean: Finding, curves: Sequence[_Curve]) -> tuple[Figure, ...]:
 
 
 def _verdict(probe: Noise, clean: Finding, curve: _Curve) -> str:
-    trend = curve.trend
-    if trend.high < 0:
-        effective = "falls with the noise level"
-    else:
-        effective = "does not clearly fall with the noise level"
+    effective = "falls" if curve.fall.high < 0 else "does not clearly fall"
+    score, lost = curve.robustness, curve.drops[0]
+    ends = "" if math.isnan(score.low) else f" [{score.low:.2f}, {score.high:.2f}]"
     return (
         f"With the {probe.k // probe.partitions} most similar questions of the pool appended, accuracy goes from "
         f"{measure.percent(clean.value)} to {measure.percent(curve.levels[0].value)}, a drop of "
-        f"{measure.with_interval(curve.drops[0])}; R_score {curve.robustness.value:.2f}. Over the {probe.partitions} "
-        f"levels accuracy {effective} (rank correlation {trend.value:.2f})."
+        f"{measure.with_interval(lost)}; R_score {score.value:.2f}{ends}, {curve.corrected.value:.2f} corrected for "
+        f"chance. {score.note} Over the {probe.partitions} levels accuracy {effective} with the noise level "
+        f"({measure.with_interval(curve.fall)} per level; rank correlation {curve.trend.value:.2f})."
     )
