@@ -102,7 +102,8 @@ def examine(
     open_questions: leave out the choices that the data offer, so that any answer may be given.
     max_queries: most queries that may be put to the player; answers it gave before are free.
     max_errors: most queries that may fail (a broken image, an exception of the player). Their trials are left out,
-        counted and shown; one more ends the run. Default: 10, or 1% of all queries if that is more.
+        counted and shown; one more ends the run. Default: 10, or 1% of all queries if that is more; they are then among
+        `Run.problems`.
     precision: ask each probe about images in random order, no longer than until its drop is known to plus or minus
         this, such as 0.02. `max_queries` then goes to the probe with the widest interval first.
     budget: most money to spend, in the currency of the player's prices (the options price_in and price_out of a player
@@ -146,8 +147,12 @@ def examine(
     if not examined.finished or not (path / "report.html").exists():
         write_report(path, part)
         note(path, told)
-    notes = (*notes_of(chosen), *told, *taken())
-    return Run(path, notes=notes, problems=examined.problems)
+    notes, problems = (*notes_of(chosen), *told, *taken()), examined.problems
+    if max_errors is None:
+        problems += unanswered(examined)
+    else:
+        notes += unanswered(examined)
+    return Run(path, notes=notes, problems=problems)
 
 
 def run_config(matcher: str, data: str | None, **about: Any) -> dict[str, Any]:
@@ -244,10 +249,10 @@ def rescore(
             probes = [probe_again(one["name"], one["settings"]) for one in config["probes"]]
     was, before = config["player"], _told(path)
     # Of a finished run: the queries that failed, and with a precision the images that each probe asked about.
-    missing = len(before.get("failed", []))
+    failed = tuple((question, error) for question, error in before.get("failed", []))
     images = {probe: int(stop["images"]) for probe, stop in before.get("precision", {}).items()}
     player = StoredPlayer(
-        was["name"], was["fingerprint"], was.get("reads_scenes", False), was.get("reads_ids", False), missing,
+        was["name"], was["fingerprint"], was.get("reads_scenes", False), was.get("reads_ids", False), failed,
         frozenset(was.get("takes", ())), was.get("reads_images", True),
     )  # fmt: skip
     reading = matcher or config.get("matcher", "")
@@ -261,7 +266,7 @@ def rescore(
     )  # fmt: skip
     examined = exam.run_in_part()
     write_report(path, part, label)
-    notes = reading_notes(examined, part.metric, reading, label)
+    notes = (*reading_notes(examined, part.metric, reading, label), *unanswered(examined))
     return Run(path, label, notes, examined.problems)
 
 
@@ -301,13 +306,19 @@ def reading_notes(examined: Examined, metric: str, matcher: str, label: str = ""
             f"{examined.unread:,} of {examined.total:,} replies could not be read by the matcher {matcher} and {verb}. "
             f"{listed}{' Try --matcher lenient.' if matcher == 'strict' else ''}"
         )
-    if examined.failed:
-        question, error = examined.failed[0]
-        notes.append(
-            f"{len(examined.failed):,} queries got no answer, so {examined.left_out:,} trials are left out of all "
-            f"numbers. The first: {question[:80]!r}: {error:.300} Run the same command again to try them again."
-        )
     return tuple(notes)
+
+
+def unanswered(examined: Examined) -> tuple[str, ...]:
+    """That queries got no answer, where some did not."""
+    if not examined.failed:
+        return ()
+    question, error = examined.failed[0]
+    return (
+        f"{len(examined.failed):,} queries got no answer, so {examined.left_out:,} trials are left out of all "
+        f"numbers. The first: {question[:80]!r}: {error:.300} The same exam tries them again; --max-errors N allows "
+        "them.",
+    )
 
 
 def lost_images(data: Dataset) -> bool:

@@ -134,12 +134,16 @@ def test_a_few_failures_are_left_out_counted_and_shown_and_tried_again_later(tmp
     data = _yes_data()
     run = pfungst.examine(Clumsy({"q7", "q30"}), data, ["control"], tmp_path / "run")
     assert run.findings[0].clean.value == 1.0 and run.findings[0].clean.n == 38
-    (note,) = run.notes
-    assert "4 queries got no answer, so 2 trials are left out" in note and "'q7'" in note and "cannot look" in note
+    (problem,) = run.problems
+    assert "4 queries got no answer, so 2 trials are left out" in problem and "'q7'" in problem
+    assert "cannot look" in problem and not run.notes
     found = json.loads((tmp_path / "run" / "findings.json").read_text())
     assert found["left out"] == 2 and len(found["failed"]) == 4
-    again = pfungst.rescore(tmp_path / "run", data, metric="exact")
-    assert again.findings[0].clean.n == 38
+    allowed = pfungst.examine(Clumsy({"q7", "q30"}), data, ["control"], tmp_path / "run", max_errors=4)
+    assert allowed.notes == (problem,) and not allowed.problems
+    for label in ("", "", "exact"):  # in place, again, and beside it
+        again = pfungst.rescore(tmp_path / "run", data, metric=label or None)
+        assert again.findings[0].clean.n == 38 and again.notes == (problem,)
     healed = Clumsy(set())
     whole = pfungst.examine(healed, data, ["control"], tmp_path / "run")
     assert sorted(healed.asked) == ["q30", "q30", "q7", "q7"] and whole.findings[0].clean.n == 40 and not whole.notes

@@ -110,9 +110,10 @@ def test_a_player_that_exits_fails_on_that_question_and_does_not_end_the_command
         return sys.exit(code) if question == BAD else "yes"
 
     run = pfungst.examine(leave, DATA, ["control"], tmp_path / "function")
-    assert any("2 queries got no answer" in note and "SystemExit" in note for note in run.notes)
+    assert any("2 queries got no answer" in problem and "SystemExit" in problem for problem in run.problems)
     player = Once(lambda queries: [sys.exit(code) if q.question == BAD else Answer("yes") for q in queries])
-    assert any("SystemExit" in note for note in pfungst.examine(player, DATA, ["control"], tmp_path / "object").notes)
+    run = pfungst.examine(player, DATA, ["control"], tmp_path / "object")
+    assert any("SystemExit" in problem for problem in run.problems)
 
 
 def test_a_run_that_ended_without_some_answers_ends_the_same_way_again(tmp_path: Path) -> None:
@@ -125,8 +126,8 @@ def test_a_run_that_ended_without_some_answers_ends_the_same_way_again(tmp_path:
 
     first = pfungst.examine(answer, DATA, ["control"], tmp_path)
     again = pfungst.examine(answer, DATA, ["control"], tmp_path)
-    assert any("8 queries got no answer, so 4 trials are left out" in note for note in again.notes)
-    assert first.notes == again.notes and first.findings == again.findings
+    assert any("8 queries got no answer, so 4 trials are left out" in problem for problem in again.problems)
+    assert (first.notes, first.problems, first.findings) == (again.notes, again.problems, again.findings)
 
 
 def test_too_few_answers_cost_nothing_where_the_queries_can_be_asked_alone(tmp_path: Path) -> None:

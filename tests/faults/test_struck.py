@@ -6,9 +6,11 @@ it helps, the bytes are those of a command that nothing struck.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -18,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+from pfungst.core.store import AnswerStore
 from tests.faults import kills
 
 pytestmark = pytest.mark.slow
@@ -40,6 +43,30 @@ AUDIT = ("audit", "data.jsonl", "--vectors", "vectors.txt", "--features", "none"
 COMMITTEE = ("reproduce", "committee", "rn-state", "film", "--questions", "20", "--candidates", "3", "-o", "committee")
 PLAY = ("play", "oracle", "--limit", "40", "--adversary", "rsg", "--size", "2", "--seeds", "4", "--budget", "4",
         "--strips", "0", "--fairness", "none", "-o", "game")  # fmt: skip
+TRAIN = (
+    "train",
+    "film",
+    "--preset",
+    "tiny",
+    "--limit",
+    "60",
+    "--steps",
+    "9",
+    "--batch",
+    "8",
+    "--width",
+    "32",
+    "--height",
+    "24",
+    "--set",
+    "checkpoint_every=3",
+    "-o",
+    "trained",
+    "--on",
+    "processes",
+    "--workers",
+    "2",
+)
 MAKE = ("world", "make", "-o", "made", "--scenes", "4", "--questions-per-scene", "2")
 WORLD = ("made/manifest_new.json", *kills.WORLD)
 CASES = {
@@ -122,18 +149,22 @@ def unstruck(place: Path, faults: Path) -> Callable[[str], dict[str, bytes]]:
 
 
 @pytest.fixture(params=["processes", "ray"])
-def on(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    where = request.getfixturevalue("cluster") if request.param == "ray" else "processes"
-    return ("--on", where, "--workers", "2")
+def on(request: pytest.FixtureRequest) -> str:
+    return str(request.getfixturevalue("cluster")) if request.param == "ray" else "processes"
+
+
+@pytest.fixture
+def bench(tmp_path: Path, faults: Path) -> Bench:
+    return Bench(tmp_path / "bench", faults, tmp_path / "cache")
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_fails_in_a_worker_is_told_or_tried_again(
-    name: str, on: tuple[str, ...], tmp_path: Path, faults: Path, unstruck: Callable[[str], dict[str, bytes]]
+    name: str, on: str, bench: Bench, unstruck: Callable[[str], dict[str, bytes]]
 ) -> None:
-    case, bench = CASES[name], Bench(tmp_path / "bench", faults, tmp_path / "cache")
+    case = CASES[name]
     first, last = case.pieces[0], case.pieces[-1]
-    failed = bench.run(*case.words, *on, "--json", **{first: ("raise", 99), last: ("die", 99)})
+    failed = bench.run(*case.words, "--on", on, "--json", **{first: ("raise", 99), last: ("die", 99)})
     assert failed.returncode == 1 and "Traceback" not in failed.stderr, failed.stderr
     assert re.search(DEATH, failed.stderr), failed.stderr
     assert first == last or "OSError: the worker stumbled (tried 3 times)" in failed.stderr, failed.stderr
@@ -142,6 +173,89 @@ def test_what_fails_in_a_worker_is_told_or_tried_again(
     else:
         assert f"{len(case.pieces)} of " in failed.stderr and not failed.stdout, failed.stderr
         assert not (bench.folder / case.results[0]).exists()
-    mended = bench.run(*case.words, *on, **{first: ("die", 1), last: ("raise", 2)})
+    mended = bench.run(*case.words, "--on", on, **{first: ("die", 1), last: ("raise", 2)})
     assert mended.returncode == 0, mended.stderr
     assert bench.read(case.results) == unstruck(name)
+
+
+EXAMINE = (*kills.EXAMINE, "--limit", "20", "--replicas", "2")
+
+
+@pytest.mark.parametrize("how", ["raise", "die"])
+def test_what_fails_in_a_copy_of_the_player_is_asked_again_or_counted(how: str, on: str, bench: Bench) -> None:
+    failed = bench.run(*EXAMINE, "--on", on, "--json", **{"*number 7 *": (how, 99)})
+    said = "3 of its copies died on it" if how == "die" else "OSError: the worker stumbled"
+    assert failed.returncode == 1 and said in failed.stderr, failed.stderr
+    assert "8 queries got no answer, so 2 trials are left out of all numbers" in failed.stderr
+    assert [found["clean"]["n"] for found in json.loads(failed.stdout)["findings"]] == [19, 19]
+    mended = bench.run(*EXAMINE, "--on", on, **{"*number 7 *": (how, 1)})
+    assert mended.returncode == 0, mended.stderr
+    whole = Bench(bench.folder / "whole", bench.faults, bench.cache)
+    assert whole.run(*EXAMINE).returncode == 0
+    assert bench.read(("run/findings.json",)) == whole.read(("run/findings.json",))
+
+
+@pytest.fixture(scope="module")
+def trained(place: Path, faults: Path) -> bytes:
+    whole = Bench(place / "train", faults, place / "cache")
+    assert whole.run(*TRAIN).returncode == 0
+    return whole.read(("trained/model.safetensors",))["trained/model.safetensors"]
+
+
+@pytest.mark.parametrize(
+    ("how", "process", "sentence"),
+    [
+        ("raise", 1, "pfungst: the worker stumbled."),
+        ("die", 0, "Process 1 of the 2 that train was ended by signal 9"),
+        ("die", 1, "Process 2 of the 2 that train was ended by signal 9"),
+    ],
+)
+def test_a_training_whose_process_fails_says_so_and_goes_on(
+    how: str, process: int, sentence: str, bench: Bench, trained: bytes
+) -> None:
+    failed = bench.run(*TRAIN, "--json", **{f"process {process}, step 4": (how, 1)})
+    assert failed.returncode == 1 and sentence in failed.stderr and not failed.stdout, failed.stderr
+    weights = bench.folder / "trained" / "model.safetensors"
+    assert not weights.exists()
+    mended = bench.run(*TRAIN)
+    assert mended.returncode == 0, mended.stderr
+    assert weights.read_bytes() == trained
+
+
+@pytest.mark.parametrize("words", [EXAMINE, PLAY])
+def test_a_store_that_is_locked_is_told_and_the_same_command_goes_on(
+    words: tuple[str, ...], on: str, bench: Bench, tmp_path: Path
+) -> None:
+    run = bench.folder / words[words.index("-o") + 1]
+    run.mkdir()
+    with AnswerStore(run / "answers.sqlite"), sqlite3.connect(run / "answers.sqlite", isolation_level=None) as held:
+        held.execute("BEGIN IMMEDIATE")
+        failed = bench.run(*words, "--on", on, "--json")
+        assert failed.returncode == 1 and "database is locked" in failed.stderr, failed.stderr
+        assert not (run / "findings.json").exists() and not failed.stdout
+        held.execute("ROLLBACK")
+    held.close()
+    assert bench.run(*words, "--on", on).returncode == 0
+    whole = Bench(bench.folder / "whole", bench.faults, bench.cache)
+    assert whole.run(*words, "--on", on).returncode == 0
+    name = run.name + "/findings.json"
+    assert bench.read((name,)) == whole.read((name,))
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [
+        ("world make", "made/.work_new/parts"),
+        ("rank", "bqd.parquet.parts"),
+        ("decoys", "made.parquet.parts"),
+        ("reproduce", "committee/cells"),
+        ("play", "game/game/rounds"),
+    ],
+)
+def test_a_folder_in_which_another_command_works_is_told(name: str, folder: str, bench: Bench) -> None:
+    (bench.folder / folder).mkdir(parents=True)
+    with open(bench.folder / folder / ".lock", "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        failed = bench.run(*CASES[name].words, "--on", "processes", "--json")
+    assert failed.returncode == 1 and f"Another run is working in {folder}." in failed.stderr, failed.stderr
+    assert not failed.stdout and not (bench.folder / CASES[name].results[0]).exists()

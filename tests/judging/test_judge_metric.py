@@ -49,7 +49,8 @@ def test_an_exam_is_scored_by_what_the_judge_says(judged: tuple[pfungst.Run, lis
     run, _ = judged
     control, blind = run.findings
     assert control.clean is not None and control.clean.value == pytest.approx(0.8)
-    assert row(blind, "accuracy", "question only").value == 0.0
+    accuracies = {row.condition: row.value for row in blind.rows if row.name == "accuracy"}
+    assert accuracies["question only"] == 0.0 < accuracies["other image"]
     told = json.loads((run.path / "findings.json").read_text())
     assert told["judge"]["verdict"] == run.judge.verdict and "umpire judged" in told["judge"]["verdict"]  # type: ignore[union-attr]
 

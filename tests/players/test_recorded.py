@@ -161,6 +161,22 @@ def test_a_missing_answer_is_told_beforehand_and_is_an_error_when_asked(tmp_path
     assert RecordedPlayer(file, data(), missing="").answer(queries(data()))[2] == Answer("")
 
 
+def test_an_answer_that_is_lacking_because_its_id_asks_something_else_says_so(tmp_path: Path) -> None:
+    asked = [{"id": one.id, "question": one.question, "response": "2"} for one in data()]
+    asked[2]["question"] = "How mnay?"
+    with pytest.raises(
+        PlayerError, match=r"no answer for question 3 .*1 of 3 ids mean another question .*'How mnay\?'"
+    ):
+        RecordedPlayer(save(tmp_path, asked), data()).answer(queries(data()))
+
+
+def test_repetitions_that_are_not_asked_for_are_counted(tmp_path: Path) -> None:
+    rows = [{"id": one.id, "run": run, "response": f"{run}"} for one in data() for run in (1, 2, 3)]
+    player = RecordedPlayer(f"{save(tmp_path, rows)}?take=run", data())
+    assert [answer.text for answer in player.answer(queries(data()))] == ["1", "1", "1"]
+    assert any(note.startswith("6 answers repeat a question, of which the first counts") for note in player.notes)
+
+
 def test_answers_of_another_data_set_are_refused(tmp_path: Path) -> None:
     with pytest.raises(PlayerError, match="None of the 1 answers"):
         RecordedPlayer(save(tmp_path, [{"question_id": 99, "answer": "x"}]), data())

@@ -16,6 +16,7 @@ import pytest
 import pfungst
 from pfungst.core import Answer, Run
 from pfungst.core.progress import PROGRESS_FILE
+from pfungst.report.card import format_p
 from tests.conftest import png
 from tests.web.conftest import HOSTILE, Served
 
@@ -38,6 +39,9 @@ def test_a_number_leads_to_the_answers_behind_it(served: Served, run_id: Find, m
     blind = next(one for one in findings if one["probe"] == "blind")
     clean = next(one for one in blind["rows"] if one["name"] == "accuracy" and one["condition"] == "blank image")
     page = served.page("/run", run=run_id("prior"))
+    lost = next(one for one in blind["rows"] if one["name"] == "drop" and one["condition"] == "blank image")
+    shown = (html.escape(format_p(lost[name])) for name in ("p", "p_holm"))
+    assert '<td class="num">{}</td><td class="num">{}</td>'.format(*shown) in page
     found = links(page, "/answers")
     wanted = next(one for one in found if "variant=blank+image" in one and "flip" not in one and "probe=blind" in one)
     listed = served.client.get(served.address + wanted).text

@@ -65,8 +65,8 @@ def examine(
         int | None,
         typer.Option(
             min=0,
-            help="How many queries may fail before the run stops [10, or 1% if that is more]; a broken image counts "
-            "once.",
+            help="How many queries may fail before the run stops [10, or 1% if that is more; the exit code is then 1]; "
+            "a broken image counts once.",
         ),
     ] = None,
     precision: Annotated[

@@ -98,7 +98,7 @@ class Filling:
         self._asker = asker
         self._max_errors = max_errors
         self._errors_before = asker.errors
-        self._absent = asker.player.missing if isinstance(asker.player, StoredPlayer) else 0
+        self._absent = list(asker.player.failed) if isinstance(asker.player, StoredPlayer) else []
         self._gone: set[str] = set()
         """What failed once is not asked again."""
         self._met = 0
@@ -109,8 +109,9 @@ class Filling:
             # What failed when the player was there is missing still; more than that would be an unfinished run.
             known = self._asker.store.known(queries)
             lacking = queries.keys() - known.keys() - self._gone
-            if len(lacking) <= self._absent:
-                self._absent -= len(lacking)
+            if len(lacking) <= len(self._absent):
+                self._asker.failures += self._absent[: len(lacking)]
+                del self._absent[: len(lacking)]
                 self._gone |= lacking
                 return known
         most = max(10, self._met // 100) if self._max_errors is None else self._max_errors

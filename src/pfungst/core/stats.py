@@ -16,9 +16,6 @@ fewer than two effective clusters nothing is known about the spread between clus
 
 A difference is tested by its own interval: the p-value is the level at which an end of the interval comes to lie at 0.
 So 0 lies outside the 95% interval exactly where p is below 0.05.
-
-Of very many clusters most look alike: the same sum of scores over the same number. What a bootstrap draws then is how
-many of each look, by one multinomial, which has the same distribution as drawing the clusters one by one.
 """
 
 from __future__ import annotations
@@ -35,17 +32,11 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Labels = Sequence[Any] | npt.NDArray[np.integer[Any]]
 """What says which scores belong together: names, or numbers."""
-BOOTSTRAP_DRAWS = 2000
-MANY_CLUSTERS = 100_000
-"""From here on clusters are drawn by their looks, where there are few enough of these."""
 TAILS = (0.025, 0.975, 0.05, 0.95)
 """Of the ends of an interval, and of its one-sided bounds."""
 Ends = tuple[float, ...]
 """`low`, `high`, `at_least`, `at_most`."""
 _z = NormalDist().inv_cdf
-_CHUNK = 4_000_000  # random integers held at once
-_PIECE = 1 << 18  # clusters looked at together
-_LOOKS = 50  # clusters of one look, on average, that make it worth while
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,79 +290,34 @@ def _clopper_pearson(share: float, n: float) -> Ends:
     )
 
 
-def bootstrap_means(
-    columns: Sequence[Sequence[float]] | Floats,
-    clusters: Labels,
-    *,
-    seed: int = 0,
-    draws: int = BOOTSTRAP_DRAWS,
-) -> Floats:
-    """Resampled means of several conditions on the same examples, (draws, conditions), for intervals of functions of
-    means. An example that is unknown in one condition is left out of all. NaN with fewer than two clusters."""
-    values = np.asarray(columns, dtype=np.float64)
-    known = ~np.isnan(values).any(0)
-    _, codes, groups = _known(np.where(known, 0.0, np.nan), clusters)
-    if not known.all():
-        values = values[:, known]
-    if groups < 2:
-        return np.full((draws, len(values)), np.nan)
-    if groups == len(codes):  # one score a cluster, and the clusters as they come
-        sums, counts = values, np.ones(groups)
-    else:
-        sums = np.stack([np.bincount(codes, weights=column, minlength=groups) for column in values])
-        counts = np.bincount(codes, minlength=groups).astype(np.float64)
-    rng = np.random.default_rng(seed)
-    means = np.empty((draws, len(values)))
-    if (looks := _looks([*sums, counts])) is not None:
-        kinds, many = looks
-        step = max(1, _CHUNK // len(many))
-        for start in range(0, draws, step):
-            drawn = rng.multinomial(groups, many / groups, size=min(step, draws - start))
-            means[start : start + len(drawn)] = drawn @ kinds[:-1].T / (drawn @ kinds[-1])[:, None]
-        return means
-    step = max(1, _CHUNK // groups)
-    for start in range(0, draws, step):
-        chosen = rng.integers(0, groups, size=(min(step, draws - start), groups))
-        total = counts[chosen].sum(1)
-        for number, column in enumerate(sums):
-            means[start : start + len(chosen), number] = column[chosen].sum(1) / total
-    return means
+def resampled(
+    statistic: Callable[[npt.NDArray[np.intp]], Sequence[float]], clusters: Labels, *, seed: int, draws: int
+) -> list[Interval]:
+    """Several numbers at once with their intervals, where they are no smooth functions of sums: percentiles over
+    clusters drawn with replacement.
 
-
-def _looks(clusters: Sequence[Floats]) -> tuple[Floats, npt.NDArray[np.int64]] | None:
-    """The different looks of clusters, (numbers, looks), and how many clusters have each; None where that does not pay.
-
-    clusters: what a look consists of, each (clusters,)
+    statistic: from the places of examples to the numbers.
     """
-    groups = len(clusters[0])
-    if groups < MANY_CLUSTERS:
-        return None
-    kinds, codes = np.zeros((0, 1)), np.zeros(groups, np.int64)
-    for row in clusters:
-        own = _different(row)
-        if len(own) * _LOOKS > groups:
-            return None
-        codes *= len(own)
-        _place(row, own, codes, add=True)
-        present = _different(codes)
-        if len(present) * _LOOKS > groups:
-            return None
-        kinds = np.vstack([kinds[:, present // len(own)], own[present % len(own)]])
-        _place(codes, present, codes)
-    return kinds, np.bincount(codes)
+    _, codes, groups = _known(np.zeros(len(clusters)), clusters)
+    values, n, nan = statistic(np.arange(len(codes))), len(codes), math.nan
+    effective = effective_clusters(np.bincount(codes)) if n else 0.0
+    if effective < 2 - 1e-9:
+        return [Interval(one, nan, nan, n, groups, "no interval: one cluster", effective=effective) for one in values]
+    rng, rows = (
+        np.random.default_rng(seed),
+        np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1]),
+    )
+    drawn = [statistic(np.concatenate([rows[at] for at in rng.integers(0, groups, groups)])) for _ in range(draws)]
+    how = f"cluster bootstrap, {draws} draws"
+    return [
+        Interval(one, low, high, n, groups, how, at_least, at_most, effective)
+        for one, (low, high, at_least, at_most) in zip(values, percentiles(np.asarray(drawn)).T.tolist(), strict=True)
+    ]
 
 
-def _different(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The different values, sorted; piece by piece, for few of them stand in many places."""
-    pieces = [np.unique(values[start : start + _PIECE]) for start in range(0, len(values), _PIECE)]
-    return np.unique(np.concatenate(pieces))
-
-
-def _place(values: npt.NDArray[Any], among: npt.NDArray[Any], out: npt.NDArray[np.int64], add: bool = False) -> None:
-    """Write to `out`, or add to it, where each value stands among the sorted ones."""
-    for start in range(0, len(values), _PIECE):
-        piece = slice(start, start + _PIECE)
-        out[piece] = np.searchsorted(among, values[piece]) + (out[piece] if add else 0)
+def percentiles(drawn: Floats) -> Floats:
+    """The ends that numbers drawn (draws, ...) give, (4, ...)."""
+    return np.asarray(np.quantile(drawn, TAILS, axis=0))
 
 
 def standard_error(scores: Sequence[float] | Floats, clusters: Labels) -> float:

@@ -20,8 +20,8 @@ class StoredPlayer:
     fingerprint: str
     reads_scenes: bool = False
     reads_ids: bool = False
-    missing: int = 0
-    """Queries that failed, and so have no answer."""
+    failed: tuple[tuple[str, str], ...] = ()
+    """Queries that have no answer: their questions, and what went wrong."""
     takes: frozenset[str] = frozenset()
     reads_images: bool = True
 

@@ -21,6 +21,8 @@ class Pairing:
     examples: tuple[Example | None, ...]
     """In the order of the records; None where the data set has no such question."""
     notes: tuple[str, ...] = ()
+    other: str = ""
+    """That ids mean other questions in the log, in a sentence; one of the notes."""
 
     @property
     def found(self) -> int:
@@ -63,20 +65,21 @@ def pair(log: Log, data: Dataset) -> Pairing:
     paired = sum(example is not None for example in found)
     if not paired:
         raise DataError(_nothing(log, data, clashes))
-    notes = []
+    notes, other = [], ""
     if clashes:
         record, example = clashes[0]
-        notes.append(
+        other = (
             f"{log.path}: {len(clashes)} of {len(log.records)} ids mean another question in {data.name} (first: "
             f"{record.where}, id {record.id}, asks {record.asked!r:.80}; there it is {example.question!r:.80})."
         )
+        notes.append(other)
     if by_question:
         notes.append(f"{log.path}: {by_question} answers were paired by their question, not by an id.")
     several = any(record.take or record.condition for record in log.records)
     twice = paired - len({example.id for example in found if example is not None})
     if twice and not several:
         notes.append(f"{log.path}: {twice} answers belong to a question that has one already; the last one counts.")
-    return Pairing(tuple(found), tuple(notes))
+    return Pairing(tuple(found), tuple(notes), other)
 
 
 def _fits(record: Record, example: Example) -> bool:

@@ -38,6 +38,7 @@ class RecordedPlayer:
             raise PlayerError(str(error)) from None
         self._file = Path(log.path)
         self._missing = missing
+        self._other = pairing.other
         self._examples = {example.id: example for example in data}
         self._lookup = Lookup(data)
         self._answers: dict[str, Answer] = {}
@@ -45,6 +46,11 @@ class RecordedPlayer:
             if example is not None and record.reply is not None and record.take == 0:
                 self._answers[example.id] = _answer(record.answer(), example)
         notes = [*log.notes, *pairing.notes]
+        more = sum(record.take > 0 for record in log.records)
+        if more:
+            notes.append(
+                f"{more} answers repeat a question, of which the first counts; `pfungst import` reads them all."
+            )
         lacking = len(data) - len(self._answers)
         if lacking:
             notes.append(f"{self._file} has no answer for {lacking} of {len(data)} questions.")
@@ -90,7 +96,7 @@ class RecordedPlayer:
             return Answer(self._missing)
         raise NoAnswer(
             f"{self._file} has no answer for question {examples[0].id} ('{query.question}'). "
-            f"Add it, or name the text that counts instead (--option missing=TEXT)."
+            f"Add it, or name the text that counts instead (--option missing=TEXT). {self._other}".rstrip()
         )
 
 

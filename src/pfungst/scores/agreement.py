@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.core.stats import Interval, Labels, design_effect, interval_of
+from pfungst.core.stats import Interval, Labels, design_effect, interval_of, percentiles
 
 DRAWS = 4000
 MOST_USELESS = 0.025
@@ -260,5 +260,5 @@ def _effective(values: Sequence[float], clusters: Sequence[Any]) -> float:
 
 def _interval(value: float, drawn: Floats, n: int, groups: int, how: str) -> Interval:
     """Percentiles of the draws. At the edge of what is possible the posterior stays inside: the value counts too."""
-    low, high, at_least, at_most = (float(q) for q in np.quantile(drawn, [0.025, 0.975, 0.05, 0.95]))
+    low, high, at_least, at_most = percentiles(drawn).tolist()
     return Interval(value, min(low, value), max(high, value), n, groups, how, min(at_least, value), max(at_most, value))

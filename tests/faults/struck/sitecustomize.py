@@ -1,7 +1,7 @@
 """Strikes workers: every Python that finds this folder in PYTHONPATH loads it first, on processes and on Ray.
 
 PFUNGST_FAULTS names a folder with `plan.json`: pattern of a piece of work -> how it is struck (`raise` or `die`), and
-how often. Of the pieces that match a pattern the first one is struck, and no other.
+how often.
 """
 
 import fnmatch
@@ -11,28 +11,18 @@ import multiprocessing
 import os
 import signal
 import sys
+from itertools import count
 from pathlib import Path
 
 
 def strike(name):
     """What a worker does before it does this piece."""
     folder = Path(os.environ["PFUNGST_FAULTS"])
-    try:
-        plan = json.loads((folder / "plan.json").read_text())
-    except FileNotFoundError:
-        return
+    plan = json.loads((folder / "plan.json").read_text())
     for number, (pattern, (how, times)) in enumerate(plan.items()):
-        if not fnmatch.fnmatch(name, pattern):
-            continue
-        try:
-            with open(folder / f"{number}.name", "x") as chosen:
-                chosen.write(name)
-        except FileExistsError:
-            if (folder / f"{number}.name").read_text() != name:
-                continue
-        for strike in range(times):
+        for blow in range(times if fnmatch.fnmatch(name, pattern) else 0):
             try:
-                (folder / f"{number}.{strike}").touch(exist_ok=False)
+                (folder / f"{number}.{blow}").touch(exist_ok=False)
             except FileExistsError:
                 continue
             if how == "die":
@@ -53,21 +43,28 @@ def shards(module):
     module.perform = before(module.perform, lambda work, shard, path: shard.name)
 
 
-def replicas(module):
-    module.Host.answer = before(module.Host.answer, lambda host, queries: "answer")
+def players(module):
+    module.Noting.answer = before(module.Noting.answer, lambda player, queries: " ".join(q.question for q in queries))
 
 
 def team(module):
-    steps = iter(range(1_000_000))
+    steps = count()
     module.Team.add_gradients = before(
-        module.Team.add_gradients, lambda team, parameters: f"step-{next(steps)} of {team.rank}"
+        module.Team.add_gradients, lambda team, parameters: f"process {team.rank}, step {next(steps)}"
     )
+
+
+def impatient(module):
+    """A locked database is waited for half a second, not half a minute."""
+    connect = module.connect
+    module.connect = lambda *arguments, **options: connect(*arguments, **{**options, "timeout": 0.5})
 
 
 STRUCK = {
     "pfungst.compute.shards": shards,
-    "pfungst.players.replica_host": replicas,
+    "tests.faults.players": players,
     "pfungst.training.parallel": team,
+    "sqlite3": impatient,
 }
 
 

@@ -64,7 +64,7 @@ def test_worked_by_hand() -> None:
     assert found.total.spread == pytest.approx(0.125**0.5)
     assert part(found, "d").share == pytest.approx(0.5)
     assert found.total.low < found.total.spread < found.total.high, "ten questions are not all there are"
-    assert found.accuracy[0][0] == 1.0 and found.n == 10
+    assert found.accuracy[0].value == 1.0 and found.n == 10
     steady = split([[1.0, 0.0, 1.0, 0.0]] * 4, list(range(4)), of)
     assert steady.total.spread == 0.0 == steady.total.low
     assert steady.total.high == pytest.approx(0.5 * (1 - 0.025**0.25)), "four images that do not change prove little"

@@ -135,16 +135,14 @@ def _by_factor(spreads: Sequence[Finding], shares: Sequence[Finding], levels: Ma
 
 
 def _by_harness(names: Sequence[str], harnesses: Sequence[Mapping[str, str]], parts: Split) -> Table:
-    order = sorted(range(len(names)), key=lambda at: -parts.accuracy[at][0])
-    how = "cluster bootstrap"
+    order = sorted(range(len(names)), key=lambda at: -parts.accuracy[at].value)
     return Table(
         "Every harness",
         (*harnesses[0], "accuracy"),
         tuple(
             (
                 *harnesses[at].values(),
-                Finding("accuracy", parts.accuracy[at][0], parts.n, *parts.accuracy[at][1:], names[at], parts.clusters,
-                        None, how),
+                measure.finding("accuracy", parts.accuracy[at], names[at]),
             )
             for at in order
         ),
@@ -189,7 +187,7 @@ def _verdict(
         )
     if math.isnan(total.value):
         return f"The right answers are unknown, and so is the share of the harness. {without}".strip()
-    values = [value for value, *_ in parts.accuracy]
+    values = [one.value for one in parts.accuracy]
     said = (
         f"Over {len(told.names)} harnesses the score has a standard deviation of {measure.with_interval(total)}; it "
         f"goes from {measure.percent(min(values))} to {measure.percent(max(values))}, and "

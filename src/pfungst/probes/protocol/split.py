@@ -23,9 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from pfungst.core.stats import BOOTSTRAP_DRAWS, Floats
+from pfungst.core.stats import Floats, Interval, interval_of, percentiles
 
 TOTAL, REST = "all", "together"
+DRAWS = 2000
 _STEPS = 40  # of the bisection
 _CHUNK = 4_000_000  # random integers held at once
 
@@ -53,8 +54,8 @@ class Split:
 
     parts: tuple[Part, ...]
     total: Part
-    accuracy: tuple[tuple[float, float, float], ...]
-    """Of each harness, with its interval."""
+    accuracy: tuple[Interval, ...]
+    """Of each harness."""
     n: int
     clusters: int
 
@@ -65,7 +66,7 @@ def split(
     levels: Mapping[str, Sequence[str]],
     *,
     seed: int = 0,
-    draws: int = BOOTSTRAP_DRAWS,
+    draws: int = DRAWS,
 ) -> Split:
     """The variance of accuracy over harnesses by factor.
 
@@ -78,7 +79,7 @@ def split(
     values, groups = values[:, known], len(set(labels))
     if not labels:
         empty = [Part(name, *[math.nan] * 7) for name in (*levels, REST, TOTAL)]
-        return Split(tuple(empty[:-1]), empty[-1], ((math.nan,) * 3,) * len(values), 0, 0)
+        return Split(tuple(empty[:-1]), empty[-1], (interval_of([], []),) * len(values), 0, 0)
     means = values.mean(1)
     resampled = _resampled(values, labels, seed, draws)
     errors = resampled - means
@@ -97,14 +98,13 @@ def split(
     varying = _shares(drawn)
     varying = varying[:, ~np.isnan(varying).any(0)]
     enough = varying.shape[1] > 0
-    ranges = np.quantile(varying, [0.025, 0.975], axis=1) if enough else np.full((2, len(found)), np.nan)
+    ranges = percentiles(varying.T)[:2] if enough else np.full((2, len(found)), np.nan)
     parts = [
         one.part(name, float(share), (float(low), float(high)), alike)
         for (name, one), share, low, high in zip(found.items(), shares, *ranges, strict=True)
     ]
     total = _Measured.of(whole, means, errors).part(TOTAL, 1.0, (1.0, 1.0), alike)
-    lows, highs = np.quantile(resampled, [0.025, 0.975], axis=0)
-    accuracy = tuple((float(a), float(b), float(c)) for a, b, c in zip(means, lows, highs, strict=True))
+    accuracy = tuple(interval_of(row, labels) for row in values)
     return Split(tuple(parts), total, accuracy, len(labels), groups)
 
 
@@ -190,7 +190,7 @@ class _Measured:
         least, most = 0.0, self.length + math.sqrt(float(self.errors.max())) + 1e-12
         low = _root(lambda true: self._beyond(true) - 0.025, least, most) if self._beyond(0.0) < 0.025 else 0.0
         high = _root(lambda true: 0.025 - self._within(true), least, most)
-        return low, max(high, math.sqrt(float(np.quantile(self.errors, 0.95))))
+        return low, max(high, math.sqrt(float(percentiles(self.errors)[-1])))
 
     def _beyond(self, true: float) -> float:
         """Share of resamples in which a true length would be measured at least as long as it was."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from pfungst.core import AnsweredTrial, Finding, Table
 from pfungst.core.flips import alike
-from pfungst.core.stats import Floats, Labels
+from pfungst.core.stats import Floats, Labels, resampled
 from pfungst.probes import measure
 from pfungst.scores import risk_coverage
 from pfungst.scores.selective import RISKS
@@ -53,20 +53,8 @@ def stability_rows(trials: Sequence[AnsweredTrial], seed: int) -> tuple[Table, t
 
 
 def _measured(confidence: Floats, correct: Floats, clusters: Labels, seed: int, condition: str) -> tuple[Finding, ...]:
-    groups = [np.array(some) for some in measure.grouped(range(len(clusters)), lambda at: clusters[at]).values()]
-    ends = np.full((4, len(NAMES)), np.nan)
-    if len(groups) > 1:
-        rng = np.random.default_rng(seed)
-        drawn = [np.concatenate([groups[i] for i in rng.integers(0, len(groups), len(groups))]) for _ in range(DRAWS)]
-        measured = [_numbers(confidence[rows], correct[rows]) for rows in drawn]
-        ends = np.quantile(measured, [0.025, 0.05, 0.95, 0.975], axis=0)
-    how = f"cluster bootstrap, {DRAWS} draws"
-    return tuple(
-        Finding(name, value, len(correct), low, high, condition, len(groups), None, how, "%", at_least, at_most)
-        for name, value, (low, at_least, at_most, high) in zip(
-            NAMES, _numbers(confidence, correct), ends.T.tolist(), strict=True
-        )
-    )
+    found = resampled(lambda rows: _numbers(confidence[rows], correct[rows]), clusters, seed=seed, draws=DRAWS)
+    return tuple(measure.finding(name, one, condition) for name, one in zip(NAMES, found, strict=True))
 
 
 def _numbers(confidence: Floats, correct: Floats) -> list[float]:
