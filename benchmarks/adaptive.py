@@ -43,7 +43,7 @@ def drops(answers: Path) -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]:
             files = [next(folder.glob(f"{name}.*")) for name in wanted[source]]
             with tempfile.TemporaryDirectory() as out:
                 run = import_logs(files, out, name=folder.name)
-                rows = Compared(run.path, folder.name, {}).rows("conditions")
+                rows = Compared(run, folder.name).rows("conditions")
             clean, *others = rows
             for other in others:
                 images: dict[str, list[float]] = {}
