@@ -142,8 +142,12 @@ def test_the_command_draws_what_is_finished(tmp_path: Path) -> None:
     path = tmp_path / "cells" / "2-onehop-5-film-0.json"
     path.write_text(json.dumps({**record, "layouts": 2352, "seconds": 1.0}))
     done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0 and "70.0%" in done.stdout
+    assert done.exit_code == 0 and "70.0%" in done.stdout and "missing" not in done.output
     assert (tmp_path / "data-limit.svg").read_text().startswith("<svg")
+    part = CliRunner().invoke(app, [*words, "--trials", "3"])
+    assert part.exit_code == 1 and "70.0%" in part.stdout
+    assert "Intervals over trials. 2 training runs are missing." in part.stdout
+    assert "2 runs are missing from the tables" in part.stderr
 
 
 def test_images_show_the_layout() -> None:

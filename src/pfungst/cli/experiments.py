@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+import sys
 import typing
 from collections.abc import Mapping
 from pathlib import Path
@@ -188,13 +189,15 @@ def show(experiment: Experiment[Any, Any], config: Any, out: Path, as_json: bool
 
     with progress_bar() as progress:
         result = perform(experiment, config, out, progress=progress)
-    tables = experiment.tables(result)
+    tables, record = experiment.tables(result), experiment.record(result)
     if as_json:
-        figures = experiment.figures(result)
-        print_json({"folder": str(out), **experiment.record(result), "tables": tables, "figures": figures})
-        return
-    for table in tables:
-        show_table(table)
-        if table.note:
-            print(f"{table.note}\n")
-    print(out)
+        print_json({"folder": str(out), **record, "tables": tables, "figures": experiment.figures(result)})
+    else:
+        for table in tables:
+            show_table(table)
+            if table.note:
+                print(f"{table.note}\n")
+        print(out)
+    if missing := record.get("missing"):
+        print(f"pfungst: {missing} runs are missing from the tables.", file=sys.stderr)
+        raise typer.Exit(1)

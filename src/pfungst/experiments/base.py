@@ -73,7 +73,8 @@ class Experiment(Generic[C, R]):
     figures: Callable[[R], Sequence[Figure]] = lambda result: ()
     """Drawn as OUT/NAME.svg, OUT/NAME-2.svg ..."""
     record: Callable[[R], Any] = jsonable
-    """The result as JSON: an object, which `--json` prints and OUT/result.json holds."""
+    """The result as JSON: an object, which `--json` prints and OUT/result.json holds. Its `missing`, where it has one,
+    counts runs that are not finished: the exit code is then 1."""
     out: str = ""
     """Folder of the results where the user names none [runs/NAME]; `{field}` stands for a field of the config."""
 

@@ -133,6 +133,8 @@ class DataLimitResult:
 
     results: tuple[CellResult, ...]
     models: tuple[str, ...] = tuple(MODELS)
+    missing: int = 0
+    """Training runs that are not finished."""
 
     def groups(self) -> dict[tuple[int, str, float], list[CellResult]]:
         """(objects, hops, percent) -> all models and trials: the paper reports their joint average."""
@@ -162,10 +164,12 @@ def run(config: DataLimitConfig, out: Path, *, progress: Progress = no_progress)
         by_step, by_run = (told, no_progress) if here(config.jobs) else (no_progress, progress)
         work = partial(_work, config, out / "images", progress=by_step)
         run_cells(work, cells, folder, jobs=config.jobs, progress=by_run)
-    names = [cell.file for cell in config.cells() if (folder / cell.file).exists()]
+    planned = [cell.file for cell in config.cells()]
+    names = [name for name in planned if (folder / name).exists()]
     if not names:
         raise PfungstError(f"{folder} has no finished training run of this plan yet.")
-    return DataLimitResult(tuple(restored(read_json(folder / name), CellResult) for name in names), config.models)
+    finished = tuple(restored(read_json(folder / name), CellResult) for name in names)
+    return DataLimitResult(finished, config.models, len(planned) - len(names))
 
 
 def _work(config: DataLimitConfig, images: Path, shard: Any, progress: Progress = no_progress) -> bytes:
@@ -196,7 +200,8 @@ def tables(result: DataLimitResult) -> list[Table]:
         "on seen layouts",
         "majority",
     )
-    return [Table("Accuracy on unseen layouts", columns, tuple(rows), "Intervals over trials.")]
+    missing = f" {result.missing} training runs are missing." if result.missing else ""
+    return [Table("Accuracy on unseen layouts", columns, tuple(rows), f"Intervals over trials.{missing}")]
 
 
 def _mean(shares: Sequence[float]) -> str:
