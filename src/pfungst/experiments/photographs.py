@@ -48,26 +48,26 @@ _READER = {"word_size": 128, "hidden": 256}
 """Of the embedded sentence encoder."""
 _HIECOATT = {"hidden": 96, "top": 192}
 ROWS: dict[str, Row] = {
-    "lstm-qi": Row("lstm-qi", False, {"word_size": 64, "hidden": 112, "fusion": 160, "classifier": 160}, 2e-3),
-    "hiecoatt": Row("hiecoatt", False, _HIECOATT),
-    "hiecoatt-large": Row("hiecoatt", True, _HIECOATT),
+    "lstm-qi": Row("lstm-qi", False, {"word_size": 64, "hidden": 112, "fusion": 160, "classifier": 160}, 1e-3),
+    "hiecoatt": Row("hiecoatt", False, _HIECOATT, twin_rate=1e-3),
+    "hiecoatt-large": Row("hiecoatt", True, _HIECOATT, twin_rate=1e-3),
     "mutan": Row(
         "mutan", True,
         {**_READER, "question_core": 128, "picture_core": 128, "output_core": 128},
-        start=True,
+        1e-3, 1e-3, start=True,
     ),
     "mutan-att": Row(
         "mutan-att", True,
         {**_READER, "attention_core": 48, "attention_output": 80, "question_core": 96, "picture_core": 96,
          "output_core": 112},
-        start=True,
+        1e-3, 1e-3, start=True,
     ),
     "mlb": Row("mlb", True, {**_READER, "joint": 96}, start=True),
     "butd": Row("butd", True, {"word_size": 64, "hidden": 144}),
     "pythia": Row("pythia", True, {"word_size": 64, "hidden": 112, "joint": 160, "picture_branch": 128}),
     "ban": Row("ban", True, {"word_size": 64, "hidden": 96, "glimpses": 2}),
 }  # fmt: skip
-"""Small, so that the weights of all nine take some 16 MB."""
+"""Small, so that the weights of all nine take 17 MB."""
 NOISE_PAPERS = ("lstm-qi", "hiecoatt", "hiecoatt-large", "mutan", "mutan-att", "mlb")
 """LQI, HAV, HAR, MU, MUA and MLB there."""
 FIT = FitConfig(epochs=22, batch=512, weight_decay=0.01, schedule="constant", average=0.99, patience=6)
@@ -89,7 +89,7 @@ class PhotographsConfig:
     rates: tuple[float, ...] = ()
     """Learning rates, of which each model and each twin gets the best for it on the held-out images. Without any, those
     that were found so before."""
-    dropout: float = 0.4
+    dropout: float = 0.3
     """Dropout in all models and twins."""
     dropouts: tuple[float, ...] = ()
     """Dropouts, of which each model and each twin gets the best for it, with its rate. Without any, the above."""
