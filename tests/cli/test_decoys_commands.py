@@ -168,7 +168,7 @@ def test_reproduce_transfers_from_vqa_scores_by_its_protocol_and_keeps_the_choic
     assert [one["data"] for one in found["audits"]] == ["cocoqa", "vqa2"]
     moved = found["transfer"][0]
     assert (moved["source"], moved["target"], moved["inputs"]) == ("vqa2", "cocoqa", "QA")
-    assert moved["found"]["gain"]["n"] == 60 and "2 trainings" in moved["found"]["alone"]["how"]
+    assert moved["found"]["gain"]["n"] == 60 and "2 runs" in moved["found"]["alone"]["how"]
     text = (out / "tables.md").read_text()
     assert "### VQA v2, frequent, VQA protocol" in text and "### COCO-QA, frequent, VQA protocol" not in text
     assert "### VQA v2, open questions" in text and "### Transfer from VQA v2 to COCO-QA, QoU+IoU, MLP-QA" in text

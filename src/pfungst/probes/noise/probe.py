@@ -168,7 +168,9 @@ def _order(ranker: str, variants: Sequence[str], trials: Sequence[AnsweredTrial]
     columns[:, np.isnan(columns).any(0)] = np.nan
     clusters = measure.clusters(trials)
     places = np.arange(len(columns)) - (len(columns) - 1) / 2
-    weights = places / max(1.0, float(places @ places))
+    weights = (
+        places / float(places @ places) if len(places) > 1 else np.array([math.nan])
+    )  # of one level nothing is known
     most = float(np.abs(weights).sum()) / 2
     fall = interval_of(weights @ columns, clusters, bounds=(-most, most))
     about = f"{ranker}: partition and accuracy"
