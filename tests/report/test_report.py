@@ -13,7 +13,7 @@ from pfungst.core.files import jsonable
 from pfungst.probes.blind import Blind
 from pfungst.probes.control import Control
 from pfungst.report import write_report
-from pfungst.report.card import format_finding
+from pfungst.report.card import format_finding, too_few
 from pfungst.report.plots import draw
 from tests.conftest import squares
 
@@ -101,6 +101,19 @@ def test_a_report_without_data_has_no_pictures_but_all_numbers(tmp_path):
 def test_a_folder_without_findings_is_a_sentence(tmp_path):
     with pytest.raises(PfungstError, match="not a run folder"):
         write_report(tmp_path)
+
+
+def test_a_table_over_few_images_is_told_of_where_the_card_has_enough():
+    def row(condition, behind, **more):
+        return {"name": "accuracy", "condition": condition, "value": 0.5, "clusters": 40, "effective": behind, **more}
+
+    section = {"probe": "blind", "clean": row("clean", 38.2), "disturbed": None, "drop": None, "rows": [], "tables": []}
+    assert too_few([section]) == ""
+    few = {"title": "By type", "rows": [["number", row("number", 3.2)], ["other", row("other", 1.4, low=None)]]}
+    told = too_few([{**section, "tables": [few], "rows": [row("clean", 38.2)]}])
+    assert told.startswith("2 of the 3 numbers rest on few images, the fewest: blind: accuracy other on as many as 1.4")
+    old = {**row("clean", None), "clusters": 4}
+    assert "1 of the 1 numbers rest" in too_few([{**section, "clean": old}]), "runs of before have no effective images"
 
 
 def test_unknown_values_are_a_dash():

@@ -204,5 +204,5 @@ def with_interval(one: Finding) -> str:
     if one.changed == 0 and one.at_most == one.at_most:
         return f"{value} ({unchanged(one)})"
     if one.low != one.low and one.n:
-        return f"{value} (no interval: fewer than two images)"
+        return f"{value} (no interval: fewer than two effective images)"
     return f"{value} [{100 * one.low:.1f}, {100 * one.high:.1f}]" if one.n else value

@@ -99,19 +99,34 @@ def clean_sides(findings: Sequence[Mapping[str, Any]]) -> str:
 
 
 def too_few(findings: Sequence[Mapping[str, Any]]) -> str:
-    """`narrow` for the intervals of the report card. findings: the list in findings.json."""
-    return narrow([one[part] or {} for one in findings for part in ("clean", "disturbed", "drop")])
+    """`narrow` for the numbers of the report card; where those have enough images, for all others of the run.
+
+    findings: the list in findings.json.
+    """
+    cards, others = [], []
+    for one in findings:
+        named = {"probe": one["probe"]}
+        cards += [{**(one[part] or {}), **named} for part in ("clean", "disturbed", "drop")]
+        cells = [cell for table in one["tables"] for row in table["rows"] for cell in row if isinstance(cell, Mapping)]
+        others += [{**row, **named} for row in (*one["rows"], *cells)]
+    return narrow(cards) or narrow(others)
 
 
 def narrow(shown: Sequence[Mapping[str, Any]]) -> str:
-    """That few images are behind intervals, in a sentence; empty where there are enough."""
-    known = [row for row in shown if row.get("low") is not None]
-    behind = min((row.get("effective") or row.get("clusters") or FEW for row in known), default=FEW)
-    if behind >= FEW:
+    """What few images mean for these numbers, in a sentence or two; empty where there are enough."""
+    known = [(row.get("effective") or row["clusters"], row) for row in shown if row.get("value") is not None]
+    few = sorted(((behind, row) for behind, row in known if 0 < behind < FEW), key=lambda pair: pair[0])
+    if not few:
         return ""
+    behind, row = few[0]
+    where = " ".join(
+        filter(None, (f"{row['probe']}:" if "probe" in row else "", row.get("name"), row.get("condition")))
+    )
+    least = f"{where} on as many as {behind:.1f} of equal size" if where else f"as many as {behind:.1f} of equal size"
+    told = f"{len(few)} of the {len(known)} numbers rest on few images, the fewest: {least}."
     return (
-        f"Some intervals rest on few images, as good as {behind:.1f} with equally many questions. Below {FEW} they are "
-        "wide, and hold the true value in at least 90 of 100 cases rather than 95; below 5, even that is not sure."
+        f"{told} Below {FEW} effective images an interval is wide, and holds the true value in at least 90 of 100 "
+        "cases rather than 95; below 5, even that is not sure; below 2 there is none."
     )
 
 
