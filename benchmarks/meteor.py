@@ -22,8 +22,9 @@ from pathlib import Path
 
 import numpy as np
 
+from pfungst.core.types import no_progress
 from pfungst.text import tokenize, top_pairs
-from pfungst.text.meteor import _index, _silent, best_pairs
+from pfungst.text.meteor import _index, best_pairs
 from pfungst.text.meteor.resources import JAR, folder
 
 K = 21
@@ -91,9 +92,9 @@ def main() -> None:
     top_pairs("meteor", mains[:2], pool[:50], K)  # compile, and read the paraphrases
 
     start = time.perf_counter()
-    index = _index(mains, pool, _silent)
+    index = _index(mains, pool, no_progress)
     ready = time.perf_counter()
-    _, _, aligned = best_pairs(index, K, [None] * len(mains), _silent)
+    _, _, aligned = best_pairs(index, K, [None] * len(mains), no_progress)
     done = time.perf_counter()
     pairs = len(mains) * len(pool)
     ours = pairs / (done - start)

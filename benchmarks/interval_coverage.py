@@ -1,6 +1,6 @@
 """How often the intervals hold the truth: nominal and actual, on simulated runs.
 
-    python benchmarks/coverage.py [--quick] [--only WORDS]
+    python benchmarks/interval_coverage.py [--quick] [--only WORDS]
 
 Every row is a kind of number at a size of run. *Effective*: images of equal size that would tell as much, on average.
 *95%*: share of the runs whose interval holds the truth. *at least*, *at most*: likewise for the one-sided bounds, which
