@@ -246,3 +246,8 @@ def test_a_statistic_that_nearly_every_cluster_is_needed_for_has_no_interval():
 def test_only_where_0_is_possible_it_has_a_p_value():
     assert math.isnan(stats.interval_of([0.0, 1.0, 1.0, 1.0], range(4)).p)
     assert 0 < stats.interval_of([0.0, 1.0, 1.0, 1.0], range(4), bounds=(-1.0, 1.0)).p < 1
+
+
+def test_what_no_resample_changes_has_no_interval_of_width_zero():
+    (found,) = stats.resampled(lambda rows: [1.0], range(30), seed=0, draws=50)
+    assert found.value == 1.0 and math.isnan(found.low) and found.how == "no interval: all draws are alike"

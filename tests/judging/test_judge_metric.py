@@ -169,10 +169,16 @@ def test_a_flaky_judge_is_tried_again_and_what_fails_for_good_is_missing_until_t
         first = examined(tmp_path, server.url, ("control",), retries=2, repeat=0, concurrency=1)
         assert first.findings[0].clean.n == 18  # type: ignore[union-attr]
         assert "no reply: 4" in first.judge.verdict  # type: ignore[union-attr]
+        assert "2 judgements of umpire failed; their answers are left out of all numbers" in " ".join(first.problems)
+        allowed = examined(
+            tmp_path / "allowed", server.url, ("control",), retries=2, repeat=0, concurrency=1, max_errors=4
+        )
+        assert not allowed.problems
         down.clear()
         count = server.count
         second = examined(tmp_path, server.url, ("control",), retries=2, repeat=0, concurrency=1)
         assert second.findings[0].clean.n == 20 and server.count - count <= 4  # type: ignore[union-attr]
+        assert not second.problems
 
 
 def test_a_judge_that_is_too_slow_fails_with_a_sentence_and_keeps_what_it_said(tmp_path: Path) -> None:

@@ -153,6 +153,12 @@ def test_an_interval_without_width_proves_nothing() -> None:
              "n": 10, "unit": "%"}  # fmt: skip
     verdict = judge(Requirement.parse("rephrase.augrc<=0.5"), found)
     assert not verdict.met and "all images agree" in verdict.how
+    # That a loss is beyond all doubt larger than R_score counts is no lack of spread.
+    lost = {**found, "name": "R_score", "how": "inversion of the interval of the loss"}
+    assert judge(Requirement.parse("noise.r_score<=0.5"), lost).met
+    assert judge(Requirement.parse("noise.r_score>=0.1"), lost).bound == 0
+    none = {**found, "low": None, "high": None, "how": "no interval: one cluster has most of the examples"}
+    assert "one cluster has most" in judge(Requirement.parse("rephrase.augrc<=0.5"), none).how
 
 
 # ---------------------------------------------------------------- names

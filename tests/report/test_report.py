@@ -111,7 +111,9 @@ def test_a_table_over_few_images_is_told_of_where_the_card_has_enough():
     assert too_few([section]) == ""
     few = {"title": "By type", "rows": [["number", row("number", 3.2)], ["other", row("other", 1.4, low=None)]]}
     told = too_few([{**section, "tables": [few], "rows": [row("clean", 38.2)]}])
-    assert told.startswith("2 of the 3 numbers rest on few images, the fewest: blind: accuracy other on as many as 1.4")
+    assert told.startswith(
+        "2 of the 3 numbers rest on few images, the fewest: blind, By type: accuracy other on as many as 1.4"
+    )
     old = {**row("clean", None), "clusters": 4}
     assert "1 of the 1 numbers rest" in too_few([{**section, "clean": old}]), "runs of before have no effective images"
 

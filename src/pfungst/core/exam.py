@@ -167,6 +167,7 @@ class Exam:
             if isinstance(self.score, JudgingScore):
                 judged = {name: record.trials() for name, record in records.items()}
                 judge = told["judge"] = self.score.findings(judged, self.player, self.seed)
+                asker.problems += self.score.problems
             write_json(labelled(self.out / "findings.json", self.label), told)
             longest = max(records.values(), key=lambda record: record.count)
             total = sum(record.variants for record in records.values())

@@ -136,7 +136,7 @@ def jackknife(
         few = "one cluster" if groups < 2 else f"one cluster has most of the examples, {effective:.1f} effective"
         return Interval(value, nan, nan, n, groups, f"no interval: {few}", effective=effective)
     found = left_out(value, [statistic(whole - parts)], [effective], bounds)
-    return replace(found, n=n, clusters=groups, how=f"cluster {found.how}")
+    return replace(found, n=n, clusters=groups, how=f"jackknife over {groups} clusters, {found.how}")
 
 
 def over_runs(
@@ -308,10 +308,12 @@ def resampled(
         np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1]),
     )
     drawn = [statistic(np.concatenate([rows[at] for at in rng.integers(0, groups, groups)])) for _ in range(draws)]
-    how = f"cluster bootstrap, {draws} draws"
+    how, found = f"cluster bootstrap, {draws} draws", percentiles(np.asarray(drawn)).T.tolist()
     return [
         Interval(one, low, high, n, groups, how, at_least, at_most, effective)
-        for one, (low, high, at_least, at_most) in zip(values, percentiles(np.asarray(drawn)).T.tolist(), strict=True)
+        if high > low
+        else Interval(one, nan, nan, n, groups, "no interval: all draws are alike", effective=effective)
+        for one, (low, high, at_least, at_most) in zip(values, found, strict=True)
     ]
 
 

@@ -565,6 +565,11 @@ class JudgingScore(AskingPart, Protocol):
     """A metric that asks. It judges a reply as it was said, so one that the matcher could not read may be right; NaN
     also stands for a judgement that failed."""
 
+    @property
+    def problems(self) -> Sequence[str]:
+        """What it could not judge and the same exam tries again, in sentences."""
+        ...
+
     def __call__(self, example: Example, answer: Answer) -> float: ...
 
     def findings(self, trials: Mapping[str, Sequence[AnsweredTrial]], player: Player, seed: int) -> Findings:

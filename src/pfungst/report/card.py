@@ -107,8 +107,10 @@ def too_few(findings: Sequence[Mapping[str, Any]]) -> str:
     for one in findings:
         named = {"probe": one["probe"]}
         cards += [{**(one[part] or {}), **named} for part in ("clean", "disturbed", "drop")]
-        cells = [cell for table in one["tables"] for row in table["rows"] for cell in row if isinstance(cell, Mapping)]
-        others += [{**row, **named} for row in (*one["rows"], *cells)]
+        others += [{**row, **named} for row in one["rows"]]
+        for table in one["tables"]:
+            cells = [cell for row in table["rows"] for cell in row if isinstance(cell, Mapping)]
+            others += [{**cell, "probe": f"{one['probe']}, {table['title']}"} for cell in cells]
     return narrow(cards) or narrow(others)
 
 

@@ -110,8 +110,9 @@ def _bound(finding: Mapping[str, Any], upper: bool) -> tuple[float | None, str]:
     which = "upper" if upper else "lower"
     bound, end = (finding.get("at_most"), finding["high"]) if upper else (finding.get("at_least"), finding["low"])
     if finding["low"] is None or finding["high"] is None:
-        return None, "no bound can be known: the finding has no interval"
-    if finding["low"] == finding["high"]:
+        _, _, why = finding.get("how", "").partition("no interval: ")
+        return None, f"no bound can be known: {why or 'the finding has no interval'}"
+    if finding["low"] == finding["high"] and "bootstrap" in finding.get("how", "bootstrap"):
         return None, "no bound can be known: all images agree, so resampling them shows no spread (rescore an old run)"
     if bound is None:
         return end, f"{which} end of the 95% interval (rescore the run for the one-sided bound)"

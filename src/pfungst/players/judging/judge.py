@@ -94,6 +94,17 @@ class Judge:
         judged = self.judged(key)
         return float(judged) if isinstance(judged, bool) else math.nan
 
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """That judgements failed, where the user has not allowed it."""
+        if not self.failures or self.settings.max_errors is not None:
+            return ()
+        return (
+            f"{len(self.failures):,} judgements of {self.player.name} failed; their answers are left out of all "
+            f"numbers. The first: {self.failures[0][1]:.300} The same exam asks for them again; max_errors=N after the "
+            "judge allows them.",
+        )
+
     def query(self, example: Example, answer: Answer) -> Query | None:
         """What the judge is asked about an answer; None where there is nothing to ask."""
         reply = answer_of(answer)
