@@ -104,6 +104,13 @@ def test_the_change_per_level_is_the_slope_of_accuracy(data):
     )
 
 
+def test_one_level_has_a_drop_and_says_nothing_of_levels(data):
+    probe = Noise(ranker="rouge", k=3, partitions=1)
+    found = probe.findings(answered(probe, data, lambda v, n: n >= 3 * v), 0)
+    assert found.drop.value == pytest.approx(0.1)
+    assert "levels" not in found.verdict and "unknown" not in found.verdict
+
+
 def test_several_rankers_are_compared_in_one_table(data):
     probe = Noise(ranker="rouge+bleu1")
     found = probe.findings(answered(probe, data, lambda v, n: 1), 0)

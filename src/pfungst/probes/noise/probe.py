@@ -245,10 +245,15 @@ def _verdict(probe: Noise, clean: Finding, curve: _Curve) -> str:
     effective = "falls" if curve.fall.high < 0 else "does not clearly fall"
     score, lost = curve.robustness, curve.drops[0]
     ends = "" if math.isnan(score.low) else f" [{score.low:.2f}, {score.high:.2f}]"
-    return (
+    told = (
         f"With the {probe.k // probe.partitions} most similar questions of the pool appended, accuracy goes from "
         f"{measure.percent(clean.value)} to {measure.percent(curve.levels[0].value)}, a drop of "
         f"{measure.with_interval(lost)}; R_score {score.value:.2f}{ends}, {curve.corrected.value:.2f} corrected for "
-        f"chance. {score.note} Over the {probe.partitions} levels accuracy {effective} with the noise level "
+        f"chance. {score.note}"
+    )
+    if math.isnan(curve.fall.value):
+        return told
+    return (
+        f"{told} Over the {probe.partitions} levels accuracy {effective} with the noise level "
         f"({measure.with_interval(curve.fall)} per level; rank correlation {curve.trend.value:.2f})."
     )
