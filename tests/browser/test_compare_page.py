@@ -15,7 +15,7 @@ from pfungst.report.leaderboard import leaderboard
 @pytest.fixture(scope="module")
 def comparison(runs: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     board = leaderboard(runs)
-    data = load_again(board.runs[0].config, board.runs[0].path)
+    data = load_again(board.runs[0].run.config, board.runs[0].path)
     return write_comparison(board, tmp_path_factory.mktemp("compare") / "compare.html", data)
 
 
