@@ -132,8 +132,7 @@ def drop_text(column: Column, at: int) -> str:
     if not column.drops:
         return ""
     before, after, drop = (jsonable(some[at]) for some in (column.starts, column.scores, column.drops))
-    lost = format_finding({**drop, "unit": POINTS})
-    return f"{number(before['value'])} to {number(after['value'])}: {lost}"
+    return f"{number(before['value'])} to {number(after['value'])}: {format_finding(drop)}"
 
 
 def control_note(board: Leaderboard) -> str:

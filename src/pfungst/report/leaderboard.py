@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from pfungst.core import PfungstError, Progress
+from pfungst.core import Finding, PfungstError, Progress
 from pfungst.core.stats import Floats, Interval, compare_paired, holm, interval_of
 from pfungst.core.types import no_progress
 from pfungst.logs.records import condition_of
+from pfungst.probes import measure
 from pfungst.report.card import join_words
 from pfungst.report.pairing import Compared, cluster, left_out, read_runs, shared_ids
 
@@ -54,7 +55,7 @@ class Column:
     """Of each run."""
     starts: tuple[Interval, ...]
     """The same run's clean score on the same examples; none in the clean column."""
-    drops: tuple[Interval, ...]
+    drops: tuple[Finding, ...]
     """From there to `scores`; none in the clean column."""
     pairs: tuple[Pair, ...]
     ranks: tuple[float, ...]
@@ -206,14 +207,16 @@ def _column(runs: Sequence[Compared], wanted: _Wanted) -> Column | None:
     if not known:
         return None
     values, starts, clusters = values[:, known], starts[:, known], [clusters[at] for at in known]
-    both = list(combinations(range(len(runs)), 2))
-    lost = [compare_paired(values[first], values[second], clusters) for first, second in both]
+    twos = list(combinations(range(len(runs)), 2))
+    lost = [compare_paired(values[first], values[second], clusters) for first, second in twos]
     corrected = holm([one.p for one in lost])
-    pairs = [Pair(*two, one, one.p, p) for two, one, p in zip(both, lost, corrected, strict=True)]
+    pairs = [Pair(*two, one, one.p, p) for two, one, p in zip(twos, lost, corrected, strict=True)]
     before, drops = [], []
     if wanted.clean:
         before = [interval_of(row, clusters) for row in starts]
-        drops = [interval_of(row, clusters, bounds=(-1.0, 1.0)) for row in starts - values]
+        drops = [
+            measure.difference("drop", *both, clusters, 0, wanted.name) for both in zip(starts, values, strict=True)
+        ]
     ranks, friedman = _ranks(values, clusters)
     return Column(
         wanted.name, wanted.probe, wanted.variants, wanted.role,

@@ -86,13 +86,15 @@ def _section(one: Mapping[str, Any], facets: Sequence[Any]) -> dict[str, Any]:
             plots.append((figure["title"], Markup(draw(figure))))
         except (KeyError, TypeError, ValueError):
             continue
-    numbers = [{**number, **_behind(number, probe, variants)} for number in one["rows"]]
+    numbers = [{**number, **_behind(number, probe, variants, flips)} for number in one["rows"]]
     kinds = [kind for kind in FLIPS if any(kind in counts for counts in flips.values())]
     return {"probe": probe, "anchor": probe, "verdict": one["verdict"], "numbers": numbers, "plots": plots,
             "flips": flips, "kinds": kinds}  # fmt: skip
 
 
-def _behind(number: Mapping[str, Any], probe: str, variants: Sequence[str]) -> dict[str, Any]:
+def _behind(
+    number: Mapping[str, Any], probe: str, variants: Sequence[str], flips: Mapping[str, Mapping[str, int]]
+) -> dict[str, Any]:
     """Which answers are behind a number: the query of their page, and words for the link."""
     condition = number.get("condition") or ""
     wanted = {"probe": probe}
@@ -100,7 +102,7 @@ def _behind(number: Mapping[str, Any], probe: str, variants: Sequence[str]) -> d
         wanted["variant"] = condition
     elif condition:
         return {"wanted": {"probe": probe}, "words": "answers of the probe"}
-    if number["name"] == "drop" and condition:
+    if number["name"] == "drop" and RIGHT_WRONG in flips.get(condition, {}):
         return {"wanted": {**wanted, "flip": RIGHT_WRONG}, "words": RIGHT_WRONG}
     return {"wanted": wanted, "words": "answers"}
 
