@@ -195,8 +195,6 @@ def show(experiment: Experiment[Any, Any], config: Any, out: Path, as_json: bool
     else:
         for table in tables:
             show_table(table)
-            if table.note:
-                print(f"{table.note}\n")
         print(out)
     if missing := record.get("missing"):
         print(f"pfungst: {missing} runs are missing from the tables.", file=sys.stderr)

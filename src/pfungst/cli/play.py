@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +16,9 @@ from pfungst.core import Place, Table, read_config
 from pfungst.core.code import own_modules
 from pfungst.core.settings import split_settings
 from pfungst.core.store import AnswerStore
+
+if TYPE_CHECKING:
+    from pfungst.probes.game.transfer import Tried
 
 
 def play(
@@ -80,6 +83,7 @@ def play(
     from pfungst.players.recipe import Recipe
     from pfungst.probes.game.extras import add_extras
     from pfungst.probes.game.probe import Game
+    from pfungst.probes.game.transfer import check_answered
     from pfungst.report import write_report
 
     own_modules()
@@ -107,12 +111,13 @@ def play(
         run = api.examine(**asked, place=Place(on, workers, recipe), replicas=replicas, progress=show)
         show("drawing", 0, 1)
         chosen, examples = recipe()
-        add_extras(folder, chosen, examples, strips=strips, fairness=fairness, transfer=transfer or ())
+        tried = add_extras(folder, chosen, examples, strips=strips, fairness=fairness, transfer=transfer or ())
         write_report(folder, examples)
         show("drawing", 1, 1)
     _print(folder, as_json)
     for line in (*run.notes, *run.problems):
         print(f"{player}: {line}", file=sys.stderr)
+    check_answered(tried)
     if run.problems:
         raise typer.Exit(1)
 
@@ -152,28 +157,31 @@ def games(
 
     from pfungst.experiments.games import tables as games_tables
     from pfungst.probes.game import read_result
+    from pfungst.probes.game.transfer import check_answered, transfer_table
 
     own_modules()
     results = [read_result(run) for run in runs]
     tables = games_tables(results)
+    tried = _tried(runs) if transfer else []
     if transfer:
-        tables.append(_matrix(runs))
+        tables.append(transfer_table(tried))
     if as_json:
         print_json({"tables": tables})
     else:
         for table in tables:
             show_table(table)
+    check_answered(tried)
     if missing := sum(result.missing for result in results):
         print(f"{missing} mini-games are missing: they could not be finished. Play again.", file=sys.stderr)
         raise typer.Exit(1)
 
 
-def _matrix(runs: list[Path]) -> Table:
+def _tried(runs: list[Path]) -> list[Tried]:
     """Scenes found against the player of each run, tried on the players of all runs."""
     from pfungst.players.recipe import Recipe
     from pfungst.probes.game import fooled_rows, read_moves, read_result
     from pfungst.probes.game.rules import GameRules
-    from pfungst.probes.game.transfer import Tried, transfer_table
+    from pfungst.probes.game.transfer import Tried
 
     found: dict[str, list[dict[str, Any]]] = {}
     rules: dict[str, GameRules] = {}
@@ -192,4 +200,4 @@ def _matrix(runs: list[Path]) -> Table:
         with AnswerStore(run / "answers.sqlite") as store:
             for other, rows in found.items():
                 tried.append(Tried.of(other, rows, player, examples, rules[other], store))
-    return transfer_table(tried)
+    return tried

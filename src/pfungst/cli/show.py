@@ -123,10 +123,12 @@ def link(file: Path) -> Any:
 
 
 def show_table(table: Table) -> None:
-    """A table of a probe or an experiment in the terminal."""
+    """A table of a probe or an experiment in the terminal, with its note below."""
     from pfungst.report.card import format_cell
 
     print_table(table.title, table.columns, [[format_cell(jsonable(cell)) for cell in row] for row in table.rows])
+    if table.note:
+        print(f"{table.note}\n")
 
 
 PROGRESS_EVERY = 30.0

@@ -149,8 +149,6 @@ def results(
         print(f"{found.excluded} answers do not count: {out_of} broke a rule (see Workers).")
     for table in found.tables:
         show_table(table)
-        if table.note:
-            print(table.note)
     for file in files:
         print(file)
 

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -10,7 +11,7 @@ from typer.testing import CliRunner
 from pfungst.cli.play import play
 from pfungst.core import PfungstError
 from pfungst.experiments.games import tables
-from pfungst.probes.game import read_result
+from pfungst.probes.game import fooled_rows, read_moves, read_result
 
 PLAYER = """
 from pfungst.core import Answer
@@ -91,6 +92,37 @@ def test_runs_stand_side_by_side_and_their_scenes_are_tried_on_each_other(here: 
     assert matrix["columns"] == ["found against", "scenes", "weak", "strong"]
     assert matrix["rows"][0][2]["value"] == 1.0 and matrix["rows"][0][3]["value"] == 0.0
     assert tables["Success against query budget"]["rows"][1][3] == "0.0%"
+
+
+def test_scenes_that_a_player_gives_no_answer_to_are_missing_from_the_transfer(here: Path) -> None:
+    from pfungst.cli.play import games
+
+    fails = """
+        x = query.scene["objects"][0]["3d_coords"][0]
+        if os.path.exists("broken") and abs(x - float(open("broken").read())) < 1e-9:
+            raise ValueError("cannot look")
+"""
+    clumsy = PLAYER.replace('"weak"', '"clumsy"').replace("weak-1", "clumsy-1").replace(">= 2", ">= 9")
+    clumsy = clumsy.replace("    def one(self, query):\n", "    def one(self, query):" + fails)
+    (here / "clumsy.py").write_text("import os\n" + clumsy)
+    plain = ("--strips", "0", "--fairness", "none")
+    run(*WORDS, "--out", "a", "--json", *plain)
+    run("clumsy.py:Weak", *WORDS[1:], "--seed", "3", "--out", "b", "--json", *plain)
+    first = [np.ravel(row["after"])[0] for row in fooled_rows(read_moves(here / "a"))]
+    (here / "broken").write_text(str(first[0]))
+    lost = first.count(first[0])
+    app = typer.Typer()
+    app.command()(games)
+    done = CliRunner().invoke(app, ["a", "b", "--transfer"])
+    said = f"clumsy on weak: 0 scenes left out whose questions the data lack, {lost} without an answer."
+    assert said in " ".join(done.stdout.split())
+    with pytest.raises(
+        PfungstError, match=f"{lost} scenes got no answer and are missing from the transfer.*cannot look"
+    ):
+        raise done.exception
+    with pytest.raises(PfungstError, match=f"{lost} scenes got no answer"):
+        run("clumsy.py:Weak", *WORDS[1:], "--seed", "3", "--out", "b", "--transfer", "a", *plain)
+    assert f"{lost} without an answer" in (here / "b" / "report.html").read_text()
 
 
 def test_scenes_of_other_rules_are_tried_as_they_were_shown(here: Path) -> None:

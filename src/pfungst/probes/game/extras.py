@@ -12,6 +12,7 @@ from pfungst.core import Dataset, Player, Table, read_config
 from pfungst.core.files import write_json
 from pfungst.core.store import AnswerStore
 from pfungst.probes.game.rows import fooled_rows, read_moves
+from pfungst.probes.game.transfer import Tried, transfer_table
 
 EXTRAS = "extras.json"
 STRIPS, INSIDE = "Before and after", "Inside the player, before and after"
@@ -25,8 +26,9 @@ def add_extras(
     strips: int = 8,
     fairness: str = "auto",
     transfer: Sequence[Path] = (),
-) -> list[Table]:
-    """Write game/extras.json of a run, and return its tables.
+) -> list[Tried]:
+    """Write game/extras.json of a run, and return what was tried for the transfer: `transfer.check_answered` says
+    whether it is whole.
 
     strips: so many fooled scenes are drawn before and after; for models of the zoo also what they looked at.
     fairness: the Slot Attention that checks what can be seen (B.6): `auto`, `none`, or a folder.
@@ -37,13 +39,12 @@ def add_extras(
 
     moves = read_moves(run)
     rows = fooled_rows(moves)
-    tables = []
+    tables: list[Table] = []
+    tried: list[Tried] = []
     if transfer:
         from pfungst.probes.game.tables import read_result
-        from pfungst.probes.game.transfer import Tried, transfer_table
 
         clear = len({one.name for one in transfer}) == len(transfer)
-        tried = []
         with AnswerStore(run / "answers.sqlite") as store:
             for one in transfer:
                 name = f"{read_config(one)['player']['name']} ({one.name if clear else one})"
@@ -58,4 +59,4 @@ def add_extras(
     albums = {STRIPS: write_strips(folder, rows, strips), INSIDE: write_insides(folder, rows, player, strips)}
     named = {title: [str(path.relative_to(run)) for path in paths] for title, paths in albums.items() if paths}
     write_json(folder / EXTRAS, {"tables": tables, "albums": named})
-    return tables
+    return tried

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pfungst.core import Asker, Example, Finding, Player, Table
+from pfungst.core import Asker, Example, Finding, Player, PlayerError, Table
 from pfungst.core.files import storable
 from pfungst.core.stats import interval_of
 from pfungst.core.store import AnswerStore
@@ -27,6 +27,12 @@ class Tried:
     scenes: int
     tried_on: str
     share: Finding
+    lacking: int = 0
+    """Scenes whose questions the examples lack."""
+    unanswered: int = 0
+    """Scenes about which a query got no answer."""
+    error: str = ""
+    """Why, of the last of them."""
 
     @classmethod
     def of(
@@ -40,7 +46,7 @@ class Tried:
     ) -> Tried:
         """Try them: the share that fools this player as well is of those it gets right before and can answer.
 
-        Questions that `examples` lacks are left out; two data sets may give one id to two questions.
+        Questions that `examples` lacks are left out and counted; two data sets may give one id to two questions.
         """
         known = {(example.id, example.image_id, storable(example.question)): example for example in examples}
         asker, rules = Asker(player, store), rules_of(rules)
@@ -59,7 +65,9 @@ class Tried:
                 fooled.append(float(not same_answer(new.text, board.truth_text)))
                 images.append(board.example.cluster)
         share = finding("transfer", interval_of(fooled, images), player.name)
-        return cls(found_against, len(boards), player.name, share)
+        unanswered = sum(old is None or new is None for old, new in zip(before, after, strict=True))
+        lacking = len(rows) - len(boards)
+        return cls(found_against, len(boards), player.name, share, lacking, unanswered, asker.last_error)
 
 
 def transfer_table(tried: Sequence[Tried]) -> Table:
@@ -73,7 +81,22 @@ def transfer_table(tried: Sequence[Tried]) -> Table:
         scenes = max((one.scenes for one in mine if one is not None), default=0)
         rows.append((name, scenes, *(None if one is None else one.share for one in mine)))
     note = "Share fooled, of those right on the original."
+    for one in tried:
+        if one.lacking or one.unanswered:
+            note += (
+                f" {one.tried_on} on {one.found_against}: {one.lacking} scenes left out whose questions the data lack, "
+                f"{one.unanswered} without an answer."
+            )
     return Table("Transfer of fooling scenes", ("found against", "scenes", *players), tuple(rows), note)
+
+
+def check_answered(tried: Sequence[Tried]) -> None:
+    """Raise PlayerError where queries got no answer: the table lacks their scenes."""
+    if lost := [one for one in tried if one.unanswered]:
+        raise PlayerError(
+            f"{sum(one.unanswered for one in lost)} scenes got no answer and are missing from the transfer: "
+            f"{lost[-1].error}"
+        )
 
 
 def transfer_matrix(
@@ -84,6 +107,6 @@ def transfer_matrix(
     store: AnswerStore | None = None,
 ) -> Table:
     """Scenes found against the players of the rows, tried on the players of the columns."""
-    return transfer_table(
-        [Tried.of(name, rows, player, examples, rules, store) for name, rows in found.items() for player in players]
-    )
+    tried = [Tried.of(name, rows, player, examples, rules, store) for name, rows in found.items() for player in players]
+    check_answered(tried)
+    return transfer_table(tried)
