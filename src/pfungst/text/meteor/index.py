@@ -10,9 +10,7 @@ import numpy.typing as npt
 
 from pfungst.core import PfungstError
 from pfungst.text.index import Ints, Longs, group, starts_of
-from pfungst.text.meteor.resources import Lists, Paraphrases
-from pfungst.text.meteor.stem import stem
-from pfungst.text.meteor.text import java_hash, words_of
+from pfungst.text.meteor.words import Lists, Paraphrases, java_hash, stem, words_of
 from pfungst.text.ptb import tokenize
 
 LONGEST = (1 << 14) - 1

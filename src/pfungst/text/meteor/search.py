@@ -1,8 +1,7 @@
-"""Upper bounds of METEOR for every pool question, by bit operations.
+"""The best pool questions for METEOR by aligning few pairs: first an upper bound for every pool question. Compiled.
 
-The first bound takes every word for matched in the best way any of the four modules offers, and all matches for one
-chunk: no alignment can reach more. The second, for the questions that the first leaves, looks which neighbours can be
-in one chunk: words split into segments, c chunks lie in c segments, so for each c the heaviest c count.
+The bound takes every word for matched in the best way any of the four modules offers, and all matches for one chunk: no
+alignment can reach more. It is made of bit operations.
 Words of a sentence are bits of a machine word; those behind the 64th count as matched.
 Weights are counted in twentieths, so they are whole: a content word weighs 15 and a function word 5, of which an exact
 match counts all, a synonym 12 and 4, a stem or paraphrase 9 and 3.
@@ -15,15 +14,15 @@ from typing import NamedTuple
 import numpy as np
 
 from pfungst.text.compiled import Array, Bits, compiled, ones
-from pfungst.text.meteor.align import ALPHA, BETA, GAMMA
 from pfungst.text.meteor.index import MASK, Links, Sentences, Words
+from pfungst.text.meteor.score import ALPHA, BETA, GAMMA, align, find_matches
 
 ROUNDING = 1.0 + 1e-9
 """The bound must stay one in floating-point numbers."""
 EXACT, SYNONYM, OTHER = 3, 2, 1
 """Kinds of match, better ones higher; `masks[word, kind - 1]` are the words of the main question so matched."""
-INNER = 3
-"""`masks[word, INNER]`: words of the main question that one word can cover together with the one before."""
+BUCKETS = 1024
+"""Bounds are counted in as many classes to find the first candidates without sorting the pool."""
 
 
 @compiled
@@ -47,7 +46,7 @@ class Opened(NamedTuple):
     best: Array
     """(words,) best kind of match, 0 for none."""
     masks: Array
-    """(words, 4) words of the main question, by kind."""
+    """(words, 3) words of the main question, by kind."""
     phrase_masks: Array
     """(phrases,) the same of phrases of several words."""
     head: Array
@@ -101,7 +100,6 @@ def open_main(row: int, main: Sentences, words: Words, links: Links, opened: Ope
             at += 1
             if links.word[other] >= 0:
                 _offer(links.word[other], OTHER, covered, opened)
-                opened.masks[links.word[other], INNER] |= _bits(i + 1, links.length[phrase] - 1)
             else:
                 opened.phrase_masks[other] |= covered
     return entry
@@ -171,94 +169,115 @@ def bound_all(row: int, main: Sentences, pool: Sentences, links: Links, opened: 
 
 
 @compiled
-def _segments(
-    matched: Bits, joined: Bits, exact: Bits, synonym: Bits, function: Bits, weight: Array, many: Array
-) -> int:
-    """Weight and number of words of the c heaviest (fullest) segments into weight[c], many[c]; number of segments."""
-    size = 0
-    starts = matched & ~(joined & (matched << np.uint64(1)))
-    while matched:
-        start = matched & (~matched + np.uint64(1))
-        # The words of this segment: from its start up to the next one.
-        above = starts & ~(start | (start - np.uint64(1)))
-        part = matched if above == 0 else matched & ((above & (~above + np.uint64(1))) - np.uint64(1))
-        matched &= ~part
-        first, second = part & exact, part & synonym
-        own = 2 * _weight(first, function) + _weight(second, function) + 3 * _weight(part, function)
-        count = ones(part)
-        k = size
-        while k > 0 and weight[k] < own:
-            weight[k + 1] = weight[k]
-            k -= 1
-        weight[k + 1] = own
-        k = size
-        while k > 0 and many[k] < count:
-            many[k + 1] = many[k]
-            k -= 1
-        many[k + 1] = count
-        size += 1
-    weight[0], many[0] = 0, 0
-    for k in range(1, size + 1):
-        weight[k] += weight[k - 1]
-        many[k] += many[k - 1]
-    return size
+def _workspace(words: Words, links: Links) -> tuple[Opened, Array]:
+    """What is written on for every main question anew: what it offers, and matches."""
+    opened = Opened(
+        np.zeros(len(words.exact), dtype=np.uint8),
+        np.zeros((len(words.exact), 3), dtype=np.uint64),
+        np.zeros(len(links.length), dtype=np.uint64),
+        np.zeros(len(links.length), dtype=np.int32),
+    )
+    return opened, np.empty(256, dtype=np.int64)
 
 
 @compiled
-def tighten(
-    bound: float, row: int, j: int, main: Sentences, pool: Sentences, links: Links, opened: Opened, work: Array
-) -> float:
-    """The second bound of pool question j; `bound`: the first. work: integers (4, MASK + 2)."""
-    length, total, function = main.starts[row + 1] - main.starts[row], main.total[row], main.function[row]
+def _score(ref: Array, j: int, words: Words, pool: Sentences, links: Links, head: Array, entry: Array, keys: Array,
+) -> tuple[float, Array]:  # fmt: skip
     hyp = pool.words[pool.starts[j] : pool.starts[j + 1]]
     begin, end = pool.phrase_starts[j], pool.phrase_starts[j + 1]
-    places, phrases, phrase_length = pool.phrase_place[begin:end], pool.phrase[begin:end], links.length
-    own_total, own_function = pool.total[j], pool.function[j]
-    if length > MASK or len(hyp) > MASK:
-        return bound
-    one = np.uint64(1)
-    exact, synonym, other, joined = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
-    own_exact, own_synonym, own_other, own_joined = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
-    before = np.uint64(0)
-    for k in range(len(hyp)):
-        word = hyp[k]
-        kind = opened.best[word]
-        now = np.uint64(0)
-        if kind:
-            bit = one << np.uint64(k)
-            if kind == EXACT:
-                own_exact |= bit
-            elif kind == SYNONYM:
-                own_synonym |= bit
-            else:
-                own_other |= bit
-            now = opened.masks[word, 0] | opened.masks[word, 1] | opened.masks[word, 2]
-            exact |= opened.masks[word, EXACT - 1]
-            synonym |= opened.masks[word, SYNONYM - 1]
-            other |= opened.masks[word, OTHER - 1]
-            both = (before << one) & now
-            joined |= both | opened.masks[word, INNER]
-            if both:
-                own_joined |= bit
-        before = now
-    for o in range(len(phrases)):
-        if opened.head[phrases[o]] >= 0:
-            covered, own = opened.phrase_masks[phrases[o]], _bits(places[o], phrase_length[phrases[o]])
-            other |= covered
-            own_other |= own
-            joined |= covered | (covered << one)
-            own_joined |= own | (own << one)
-    synonym &= ~exact
-    own_synonym &= ~own_exact
-    segments = _segments(exact | synonym | other, joined, exact, synonym, function, work[0], work[1])
-    own_segments = _segments(
-        own_exact | own_synonym | own_other, own_joined, own_exact, own_synonym, own_function, work[2], work[3]
-    )
-    top = 0.0
-    for chunks in range(1, max(segments, own_segments) + 1):
-        c, d = min(chunks, segments), min(chunks, own_segments)
-        mean = 1.0 / ((1.0 - ALPHA) / (work[2, d] / own_total) + ALPHA / (work[0, c] / total))
-        if not (chunks == 1 and work[1, c] == length and work[3, d] == len(hyp)):
-            mean *= 1.0 - GAMMA * (chunks / ((work[1, c] + work[3, d]) / 2)) ** BETA
-        top = max(top, mean)
-    return min(bound, top * ROUNDING)
+    keys, size = find_matches(
+        ref, hyp, words.exact, words.stem, words.synonym_starts, words.synonym_words, words.phrase,
+        pool.phrase_place[begin:end], pool.phrase[begin:end], links.length, head, entry, keys,
+    )  # fmt: skip
+    return align(ref, hyp, words.function, keys, size), keys
+
+
+@compiled
+def score_rows(
+    first: int, last: int, words: Words, main: Sentences, pool: Sentences, links: Links, limits: Array, scores: Array,
+) -> None:  # fmt: skip
+    """Bound and score of all pairs with the main questions from first to last, (rows, pool)."""
+    opened, keys = _workspace(words, links)
+    for row in range(first, last):
+        bounds = limits[row - first]
+        entry = open_main(row, main, words, links, opened)
+        bound_all(row, main, pool, links, opened, bounds)
+        ref = main.words[main.starts[row] : main.starts[row + 1]]
+        for j in range(len(bounds)):
+            scores[row - first, j] = 0.0
+            if bounds[j] > 0:
+                scores[row - first, j], keys = _score(ref, j, words, pool, links, opened.head, entry, keys)
+
+
+@compiled
+def _insert(places: Array, scores: Array, size: int, place: int, score: float) -> int:
+    """Keep the best, ties by the smaller place."""
+    k = size
+    while k > 0 and (scores[k - 1] < score or (scores[k - 1] == score and places[k - 1] > place)):
+        if k < len(places):
+            places[k], scores[k] = places[k - 1], scores[k - 1]
+        k -= 1
+    if k < len(places):
+        places[k], scores[k] = place, score
+    return min(size + 1, len(places))
+
+
+@compiled
+def _first_limit(bounds: Array, k: int) -> float:
+    """A bound that at least k questions reach, and few more."""
+    counts = np.zeros(BUCKETS + 1, dtype=np.int64)
+    for bound in bounds:
+        if bound >= 0:
+            counts[min(int(bound * BUCKETS), BUCKETS)] += 1
+    bucket, many = BUCKETS + 1, 0
+    while bucket > 0 and many < k:
+        bucket -= 1
+        many += counts[bucket]
+    return bucket / BUCKETS
+
+
+@compiled
+def top_rows(
+    first: int, last: int, words: Words, main: Sentences, pool: Sentences, links: Links, excluded: Array,
+    places: Array, scores: Array,
+) -> int:  # fmt: skip
+    """The best pool questions of the main questions from first to last into places and scores (main, k).
+
+    Candidates are aligned from the highest bound downwards until the bound falls below the k-th score: nothing behind
+    it can be among the best. Returns the number of pairs aligned. excluded: a pool place for each main question, or -1.
+    """
+    opened, keys = _workspace(words, links)
+    bounds, below = np.empty(len(pool.starts) - 1), np.empty(len(pool.starts) - 1)
+    chosen = np.empty(len(bounds), dtype=np.int64)
+    k = places.shape[1]
+    aligned = 0
+    for row in range(first, last):
+        entry = open_main(row, main, words, links, opened)
+        bound_all(row, main, pool, links, opened, bounds)
+        ref = main.words[main.starts[row] : main.starts[row + 1]]
+        if excluded[row] >= 0:
+            bounds[excluded[row]] = -1.0
+        size, high = 0, np.inf
+        low = _first_limit(bounds, k)
+        while True:
+            many = 0
+            for j in range(len(bounds)):
+                if low <= bounds[j] < high and bounds[j] > 0:
+                    chosen[many], below[many] = j, -bounds[j]
+                    many += 1
+            for c in np.argsort(below[:many]):
+                j = chosen[c]
+                if size == k and -below[c] < scores[row, k - 1]:
+                    break
+                value, keys = _score(ref, j, words, pool, links, opened.head, entry, keys)
+                aligned += 1
+                size = _insert(places[row], scores[row], size, j, value)
+            if low == 0 or (size == k and low <= scores[row, k - 1]):
+                break
+            high = low
+            low = scores[row, k - 1] if size == k else 0.0
+        if size < k or scores[row, k - 1] == 0:
+            for j in range(len(bounds)):
+                if bounds[j] == 0:
+                    size = _insert(places[row], scores[row], size, j, 0.0)
+    return aligned
