@@ -12,7 +12,6 @@ _HOMES = {
     "tokenize": "ptb",
     "top_pairs": "metrics",
     "wup": "wordnet",
-    "wup_many": "wordnet",
     "wup_matrix": "wordnet",
     "wups": "wordnet",
 }
