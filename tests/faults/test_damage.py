@@ -218,7 +218,7 @@ def test_all_weights_of_the_package_have_a_checksum() -> None:
     """`sha256sum *.safetensors > SHA256SUMS` in their folder, or saved by `save_tensors`, which writes one."""
     from pfungst.core.seal import SUMS, check_sum
     from pfungst.models.names import SHIPPED
-    from pfungst.text.encoders.registry import EMBEDDED
+    from pfungst.text.encoders.vectors import EMBEDDED
 
     for folder in (SHIPPED, EMBEDDED.parent):
         listed = {line.split()[1] for line in (folder / SUMS).read_text().splitlines()}
@@ -232,8 +232,8 @@ def test_a_published_file_that_differs_from_its_sum_is_refused(tmp_path: Path) -
     import shutil
 
     from pfungst.core.seal import SUMS
-    from pfungst.text.encoders.registry import EMBEDDED
     from pfungst.text.encoders.skip_thoughts import SkipThoughts
+    from pfungst.text.encoders.vectors import EMBEDDED
 
     for name in (EMBEDDED.name, SUMS):
         shutil.copy(EMBEDDED.parent / name, tmp_path)

@@ -24,7 +24,7 @@ from pfungst.text.encoders import (
     train_skip_thoughts,
 )
 from pfungst.text.encoders.base import MAX_WORDS, unit_rows
-from pfungst.text.encoders.corpus import make_corpus
+from pfungst.text.encoders.training import make_corpus
 from tests.forked import finish, start
 
 TINY = SkipThoughtsConfig(

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pfungst.core import PfungstError
-from pfungst.text.letters import spelled
+from pfungst.text.words import spelled
 
 
 def normalise(question: str) -> str:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pfungst.core import PfungstError
 from pfungst.text.index import Ints, Longs, group, starts_of
 from pfungst.text.meteor.words import Lists, Paraphrases, java_hash, stem, words_of
-from pfungst.text.ptb import tokenize
+from pfungst.text.words import tokenize
 
 LONGEST = (1 << 14) - 1
 """Words of a sentence; places are packed into 14 bits."""

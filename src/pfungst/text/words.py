@@ -1,14 +1,34 @@
-"""Words as the caption metrics count them: Penn Treebank tokens, lower case, without their punctuation.
+"""Words of a sentence: as the caption metrics count them, and as the letters of any script spell them.
 
-The published metrics cut sentences with the Stanford tokenizer (a Java program) before they compare them. This is the
-same cut in one regular expression; on 211,466 real questions it gives the same words for all but a few in ten thousand
-(`tests/real/test_text_metrics.py` measures it).
+The published metrics cut sentences with the Stanford tokenizer (a Java program) before they compare them: Penn Treebank
+tokens, lower case, without their punctuation. `tokenize` is the same cut in one regular expression; on 211,466 real
+questions it gives the same words for all but a few in ten thousand (`tests/real/test_text_metrics.py` measures it).
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import lru_cache
+
+_BETWEEN = re.compile(r"[\W_]+")
+_MARKS = ("Mn", "Mc")
+
+
+def spelled(text: str) -> list[str]:
+    """The words of a text: what stands between anything that is no letter or digit.
+
+    The vowel signs of Hindi or Thai are no letters to Unicode, nor to `\\w`, but tell words apart; they stay with the
+    letter they belong to.
+    """
+    if text.isascii():
+        return _BETWEEN.sub(" ", text).split()
+    kept: list[str] = []
+    for letter in text:
+        belongs = bool(kept) and kept[-1] != " " and unicodedata.category(letter) in _MARKS
+        kept.append(letter if letter.isalnum() or belongs else " ")
+    return "".join(kept).split()
+
 
 DROPPED = frozenset(
     {"''", "'", "``", "`", "-LRB-", "-RRB-", "-LCB-", "-RCB-", ".", "?", "!", ",", ":", "-", "--", "...", ";"}
