@@ -160,7 +160,7 @@ def test_a_player_that_fails_in_the_trial_is_told_and_the_rest_is_planned(tmp_pa
 def test_work_that_asks_nobody_is_measured_on_a_part(tmp_path: Path) -> None:
     from pfungst.planning import plan_decoys, plan_rank
     from pfungst.probes.noise.bqd import MainQuestion
-    from pfungst.probes.noise.build import RankSettings
+    from pfungst.probes.noise.ranking import RankSettings
 
     texts = [f"Is thing {n} {colour}?" for n in range(30) for colour in ("red", "blue")]
     planned = plan_rank([MainQuestion(text) for text in texts * 2], texts, RankSettings("rouge", k=3))

@@ -18,7 +18,7 @@ from pfungst.experiments.noise_data import EXPERIMENT as DATA
 from pfungst.experiments.noise_data import BasicQuestionsConfig, pool_of
 from pfungst.experiments.noise_table import EXPERIMENT, falls, model_of
 from pfungst.probes.noise.bqd import BasicQuestions
-from pfungst.probes.noise.pool import normalise
+from pfungst.probes.noise.ranking import normalise
 
 THINGS = ("car", "truck", "cat", "dog", "table", "phone", "tree", "boat", "man", "cup")
 

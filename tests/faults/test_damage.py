@@ -154,17 +154,17 @@ def test_damaged_vectors_in_the_cache_are_encoded_again(
 def test_a_damaged_ranking_in_the_cache_is_made_again(
     harm: Harm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pfungst.probes.noise import cache
+    from pfungst.probes.noise import ranked
     from pfungst.probes.noise.probe import Noise
 
     monkeypatch.setenv("PFUNGST_CACHE", str(tmp_path))
     probe, data = Noise(ranker="rouge", k=1), squares(4, 3)
-    monkeypatch.setattr(cache, "_latest", None)
-    right = cache.rank_for(probe, data)
+    monkeypatch.setattr(ranked, "_latest", None)
+    right = probe.rankings(data)
     (file,) = (tmp_path / "rankings").rglob("*.npz")
     spoil(file, harm)
-    monkeypatch.setattr(cache, "_latest", None)
-    assert cache.rank_for(probe, data) == right
+    monkeypatch.setattr(ranked, "_latest", None)
+    assert probe.rankings(data) == right
 
 
 def test_a_damaged_world_in_the_cache_is_made_again(

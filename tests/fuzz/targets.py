@@ -277,7 +277,8 @@ def _own_files() -> dict[str, bytes]:
 
     from pfungst.probes.decoys import build as build_decoys
     from pfungst.probes.decoys.files import write
-    from pfungst.probes.noise.build import RankSettings, build, read_source
+    from pfungst.probes.noise.bqd import build, read_source
+    from pfungst.probes.noise.ranking import RankSettings
     from tests.conftest import squares
 
     with tempfile.TemporaryDirectory() as place:

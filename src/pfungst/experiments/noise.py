@@ -20,9 +20,8 @@ from pfungst.experiments.base import claim, option
 from pfungst.experiments.noise_data import POOLS, Made, make, pools_of
 
 if TYPE_CHECKING:
-    from pfungst.probes.noise.build import RankSettings
-    from pfungst.probes.noise.probe import Noise
-    from pfungst.probes.noise.vqabq_probe import Vqabq
+    from pfungst.probes.noise.probe import Noise, Vqabq
+    from pfungst.probes.noise.ranking import RankSettings
 
 RANKERS = ("lasso", "cosine", "bleu1", "bleu2", "bleu3", "bleu4", "rouge", "cider", "meteor")
 CUT, UNPREPARED, VQABQ = "gbqd-cut", "gbqd-unprepared", "vqabq"
@@ -136,11 +135,11 @@ def chosen(config: NoiseStudy) -> Dataset:
 
 def _rank(config: NoiseStudy, data: Dataset, folder: Path, progress: Progress) -> dict[str, Made]:
     """Every ranking that is appended, by the name of its probe."""
-    from pfungst.probes.noise.build import RankSettings, main_question
-    from pfungst.probes.noise.ranking import LAMBDA
+    from pfungst.probes.noise.bqd import main_question
+    from pfungst.probes.noise.ranking import LAMBDA, RankSettings
 
     device = None if config.device == "cpu" else config.device
-    base = RankSettings(config.rankers[0], config.encoder or None, tol=config.tol, device=device)
+    base = RankSettings(config.rankers[0], config.encoder, tol=config.tol)
     lambdas = [lam for lam in config.lambdas if base.ranker == "lasso" and lam != LAMBDA]
     pools = pools_of(POOLS, config.pools, data)
     # Without preprocessing the pool holds the main questions, and they stay in it.
@@ -153,7 +152,7 @@ def _rank(config: NoiseStudy, data: Dataset, folder: Path, progress: Progress) -
     jobs += [(_name("GBQD", lam), pools["GBQD"], replace(base, lam=lam)) for lam in lambdas]
     jobs.append((UNPREPARED, mixed, replace(base, keep_main_questions=True)))
     main = [main_question(example) for example in data]
-    return {name: make(name, folder, main, pool, settings, progress) for name, pool, settings in jobs}
+    return {name: make(name, folder, main, pool, settings, progress, device=device) for name, pool, settings in jobs}
 
 
 def _name(pool: str, ranker: str | float) -> str:
@@ -161,8 +160,7 @@ def _name(pool: str, ranker: str | float) -> str:
 
 
 def _probes(config: NoiseStudy, made: Mapping[str, Made], folder: Path) -> list[Noise | Vqabq]:
-    from pfungst.probes.noise.probe import Noise
-    from pfungst.probes.noise.vqabq_probe import Vqabq
+    from pfungst.probes.noise.probe import Noise, Vqabq
 
     def probe(name: str) -> Noise:
         # Pool and ranker are named for the report; what is appended stands in the file.

@@ -20,7 +20,7 @@ from pfungst.experiments.base import Experiment, argument, check_known, claim, k
 
 if TYPE_CHECKING:
     from pfungst.probes.noise.bqd import MainQuestion
-    from pfungst.probes.noise.build import RankSettings
+    from pfungst.probes.noise.ranking import RankSettings
 
 POOLS = {"GBQD": "all", "YNBQD": "yes/no"}
 """The papers' two data sets, and which questions are their pool."""
@@ -72,8 +72,8 @@ class Made:
 
 def pool_of(specs: Sequence[str], kind: str, data: Dataset | None = None) -> list[str]:
     """The distinct questions of these data sets and text files, or of `data`, in order; kind: `all` or `yes/no`."""
-    from pfungst.probes.noise.cache import is_text, pool_questions
-    from pfungst.probes.noise.pool import Pool
+    from pfungst.probes.noise.bqd import is_text, pool_questions
+    from pfungst.probes.noise.ranking import Pool
 
     found: list[str] = []
     for spec in specs or [""]:
@@ -105,16 +105,16 @@ def make(
     settings: RankSettings,
     progress: Progress,
     as_json: bool = False,
+    device: str | None = None,
 ) -> Made:
     """Rank, unless FOLDER has it already, and write FOLDER/NAME.parquet and, where wanted, FOLDER/NAME.json."""
 
     def ranked() -> Made:
-        from pfungst.probes.noise.bqd import BasicQuestions
-        from pfungst.probes.noise.build import build
+        from pfungst.probes.noise.bqd import BasicQuestions, build
 
         start = time.monotonic()
         files = [folder / f"{name}.parquet", *([folder / f"{name}.json"] if as_json else [])]
-        build(files[0], main, pool, settings, progress, files[1:])
+        build(files[0], main, pool, settings, progress, files[1:], device)
         took = time.monotonic() - start
         gaps = sorted(gap for *_, gap in BasicQuestions.read(files[0]).rows.values() if gap is not None)
         return Made(
@@ -134,15 +134,16 @@ def make(
 
 def run(config: BasicQuestionsConfig, out: Path, *, progress: Progress) -> list[Made]:
     """Make what OUT does not hold yet."""
-    from pfungst.probes.noise.build import RankSettings, read_source
+    from pfungst.probes.noise.bqd import read_source
+    from pfungst.probes.noise.ranking import RankSettings
 
     main = read_source(config.main, limit=config.limit)
     claim(out, config, data=hashlib.sha256("\n".join(main.texts).encode("utf-8", "surrogatepass")).hexdigest())
     pools = config.pools or (config.main,)
     device = None if config.device == "cpu" else config.device
-    settings = RankSettings(encoder=config.encoder or None, tol=config.tol, device=device)
+    settings = RankSettings(encoder=config.encoder, tol=config.tol)
     return [
-        make(name.lower(), out, main.questions, pool, settings, progress, as_json=True)
+        make(name.lower(), out, main.questions, pool, settings, progress, as_json=True, device=device)
         for name, pool in pools_of(config.kinds, pools).items()
     ]
 

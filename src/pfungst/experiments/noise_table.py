@@ -12,7 +12,7 @@ from pfungst.core import Figure, Finding, Findings, Series, Table
 from pfungst.experiments.base import ENDS, Experiment, in_percent
 from pfungst.experiments.noise import CUT, UNPREPARED, VQABQ, Noised, NoiseStudy, run
 from pfungst.experiments.noise_data import POOLS
-from pfungst.probes.noise.partitions import partition_names
+from pfungst.probes.noise.appending import partition_names
 from pfungst.probes.noise.probe import TYPES
 
 PAPERS: Mapping[str, Mapping[str, float]] = {

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pfungst.experiments import Experiment
     from pfungst.experiments.audit_config import ScorerConfig
     from pfungst.probes.noise.bqd import MainQuestion
-    from pfungst.probes.noise.build import RankSettings
+    from pfungst.probes.noise.ranking import Ranking, RankSettings
     from pfungst.training import FitConfig, Prepared
 
 MAIN, POOL = 40, 4_000
@@ -50,27 +50,32 @@ class WorkPlan:
     """What the numbers rest on, and what cannot be told, in sentences."""
 
 
-def plan_rank(main: Sequence[MainQuestion], pool: Sequence[str], settings: RankSettings) -> WorkPlan:
+def plan_rank(
+    main: Sequence[MainQuestion], pool: Sequence[str], settings: RankSettings, device: str | None = None
+) -> WorkPlan:
     """A ranking: a few main questions are ranked on a part of the pool."""
-    from pfungst.probes.noise.bqd import write_bqd
-    from pfungst.probes.noise.build import SHARD, rank_settings
-    from pfungst.probes.noise.pool import Pool
+    from pfungst.probes.noise.bqd import SHARD, write_bqd
+    from pfungst.probes.noise.ranking import Pool
 
     texts = list(dict.fromkeys(one.text for one in main))
     whole = list(Pool.of(pool).questions)
     part = _spread(whole, max(POOL, 2 * settings.k))
     asked = [replace(main[0], text=text) for text in _spread(texts, MAIN)]
     few, many = asked[: len(asked) // 4 or 1], asked[len(asked) // 4 :] or asked
+
+    def ranked(some: Sequence[MainQuestion], pool: Sequence[str]) -> Ranking:
+        return settings.rank([one.text for one in some], pool, device=device)
+
     with _own_cache():
-        rank_settings(few[:2], part[: 2 * settings.k + 2], settings)  # compiles and loads
-        cold = _timed(lambda: rank_settings(few, part, settings))
-        again = _timed(lambda: rank_settings(few, part, settings))  # from here on the vectors are there
-        more = _timed(lambda: rank_settings(many, part, settings))
+        ranked(few[:2], part[: 2 * settings.k + 2])  # compiles and loads
+        cold = _timed(lambda: ranked(few, part))
+        again = _timed(lambda: ranked(few, part))  # from here on the vectors are there
+        more = _timed(lambda: ranked(many, part))
         with tempfile.TemporaryDirectory() as place:
             file = Path(place) / "some.parquet"
             sizes = []
             for some in (few, many):
-                write_bqd(file, some, part, rank_settings(some, part, settings), asdict(settings))
+                write_bqd(file, some, part, ranked(some, part), asdict(settings))
                 sizes.append(file.stat().st_size)
     row = max(0.0, (sizes[1] - sizes[0]) / max(1, len(many) - len(few)))
     disk = max(0.0, sizes[1] - row * len(many)) + row * len(main)

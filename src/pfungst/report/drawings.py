@@ -24,9 +24,6 @@ from pfungst.core.flips import normalise
 from pfungst.core.registry import Registry
 from pfungst.core.types import PreparingProbe, SearchingProbe
 from pfungst.probes import PROBES
-from pfungst.probes.game.board import Board
-from pfungst.probes.game.rows import fooled_rows, read_moves, scene_after
-from pfungst.probes.game.rules import GameRules
 from pfungst.probes.rephrase.validated import NOTE
 from pfungst.report.cases import Case
 from pfungst.report.page import environment
@@ -119,6 +116,8 @@ class Tools:
             return  # a probe of another version, or data that are no longer there: the page does without
 
     def _moved(self, cases: Sequence[Case]) -> Iterator[Query]:
+        from pfungst.probes.game import Board, GameRules
+
         for case in cases:
             row, example = self.moves.get(case.example_id), self.examples.get(case.example_id)
             if row is not None and example is not None:
@@ -128,6 +127,8 @@ class Tools:
     def moves(self) -> dict[str, dict[str, Any]]:
         """Example id -> the row of game/moves.parquet that fooled the player."""
         import pyarrow.compute as pc
+
+        from pfungst.probes.game import fooled_rows, read_moves
 
         try:
             return {row["example_id"]: row for row in fooled_rows(read_moves(self.run).filter(pc.field("fooled")))}
@@ -188,6 +189,8 @@ def draw_game(case: Case, tools: Tools) -> Any:
     row = tools.moves.get(case.example_id)
     if row is None:
         return draw_variants(case, tools)
+    from pfungst.probes.game.rows import scene_after
+
     scene = json.loads(row["scene"])
     before, after = (_places(row[name]) for name in ("before", "after"))
     scenes = {"before": scene, "after": scene_after(row)}

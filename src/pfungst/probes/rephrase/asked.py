@@ -45,7 +45,7 @@ class AskedRephraser:
     @cached_property
     def _index(self) -> Index:
         """What is asked about, and what for -> the questions of the pool, each wording once."""
-        from pfungst.probes.noise.cache import pool_questions
+        from pfungst.probes.noise.bqd import pool_questions
 
         different = {plain(text): text for text in pool_questions(self.argument, Dataset("", []), "all")}
         groups = measure.grouped((different[words] for words in sorted(different)), _key)

@@ -1,4 +1,4 @@
-"""VQABQ (Algorithm 1 of Assessing the Robustness of VQA): append a basic question only where it is good enough."""
+"""What is appended to a main question: noise levels, and the basic questions that are good enough (VQABQ)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,30 @@ from itertools import product
 
 import numpy as np
 import numpy.typing as npt
+
+PARTITIONS = 7
+"""21 = 7 x 3: seven noise levels of three basic questions each (Setup, Assessing the Robustness of VQA)."""
+MAX_WORDS = 26
+"""Words that most of the papers' models take (same place). 0 means no limit."""
+ORDINALS = ("First", "Second", "Third", "Fourth", "Fifth", "Sixth", "Seventh", "Eighth", "Ninth", "Tenth")
+
+
+def partition_names(count: int) -> list[str]:
+    """`First`, `Second` ... as in the papers' tables."""
+    return [ORDINALS[i] if i < len(ORDINALS) else f"Partition {i + 1}" for i in range(count)]
+
+
+def split(ranked: Sequence[str], partitions: int = PARTITIONS) -> list[tuple[str, ...]]:
+    """Consecutive partitions of equal size; what does not fill a partition at the end is left out."""
+    size = len(ranked) // partitions
+    return [tuple(ranked[start : start + size]) for start in range(0, size * partitions, size)] if size else []
+
+
+def append(main: str, basic: Sequence[str], words: int = 0) -> str:
+    """The direct concatenation of the papers (Figure 2), cut after `words` words if that is not 0."""
+    text = " ".join([main, *basic])
+    return " ".join(text.split()[:words]) if words else text
+
 
 THRESHOLDS = (0.60, 0.58, 0.41)
 """(s1, s2, s3) of Table 7."""
