@@ -1,5 +1,8 @@
 """The noise probe and VQABQ on players whose behaviour is known."""
 
+import json
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -250,3 +253,15 @@ def test_rankings_of_third_parties_are_not_kept_for_another_version_of_them(data
         list(Noise(ranker="theirs").trials(data, 0))
         list(Noise(ranker="rouge").trials(data, 0))
     assert asked == ["theirs"] * 2 and len(list((tmp_path / "rankings").glob("*.npz"))) == 1
+
+
+def test_an_exam_of_noise_loads_neither_the_game_nor_blender_nor_the_questions_of_the_world(tmp_path):
+    questions = [{"id": str(i), "question": f"Is the number {i} shown?", "answer": "yes"} for i in range(24)]
+    (tmp_path / "d.jsonl").write_text("\n".join(map(json.dumps, questions)))
+    code = (
+        "import pfungst, sys; pfungst.examine(lambda image, question: 'yes', 'd.jsonl', ['noise'], 'run');"
+        "print([name for name in sys.modules if name.startswith(('pfungst.probes.game', 'pfungst.world.questions'))"
+        " or 'blender' in name])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert shown.stdout.strip() == "[]"
