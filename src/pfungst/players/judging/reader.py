@@ -12,9 +12,8 @@ from pfungst.players.judging.judge import STORE
 from pfungst.players.judging.prompt import READ, answer_of, filled, read_data
 from pfungst.players.judging.settings import ReaderSettings, parse
 from pfungst.scores.matchers import get_matcher, kind_of, read
-from pfungst.scores.matchers.numbers import numbers_in, value_of
 from pfungst.scores.matchers.reply import said as spoken
-from pfungst.scores.matchers.words import words
+from pfungst.scores.matchers.words import numbers_in, value_of, words
 
 _WANTED = {
     "choice": "Which option does the reply choose? Answer with the letter of that option.",
