@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from pfungst.probes.surface.protection import WORD, Question
 from pfungst.probes.surface.words import CONTRACTIONS, KNOWN, NEIGHBOURS, SPELLINGS
-from pfungst.scores.text_overlap import levenshtein
+from pfungst.scores.exact import levenshtein
 
 
 class Draws:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pfungst.scores.matchers.options import Options
 from pfungst.scores.matchers.reply import said
 from pfungst.scores.matchers.words import labels, words
-from pfungst.scores.vqa_text import PUBLISHED_PERIODS, without_marks
+from pfungst.scores.vqa import PUBLISHED_PERIODS, without_marks
 
 
 def strict(reply: str, choices: Sequence[str], kind: str) -> str | None:

@@ -11,7 +11,7 @@ import numpy as np
 from pfungst.core import Dataset, Example, Finding, Image, NamedImage, Table, UsageError
 from pfungst.data import load
 from pfungst.probes.measure import finding, grouped
-from pfungst.scores.people import over_people, too_few
+from pfungst.scores.reliability import over_people, too_few
 from pfungst.study.items import TRAINING, Content, Field, Item, instructed
 from pfungst.study.settings import StudySettings
 
