@@ -76,7 +76,7 @@ def decoys(
     from pfungst.compute import working
     from pfungst.data import load
     from pfungst.probes.decoys import build, write
-    from pfungst.probes.decoys.files import check_ending
+    from pfungst.probes.decoys.sets import check_ending
 
     check_ending(out)
     if vectors is not None and encoder is not None:
@@ -150,7 +150,7 @@ def _mined(
     from pfungst.players import resolve
     from pfungst.players.replicas import closing
     from pfungst.players.replicate import ReplicaSettings, replicate
-    from pfungst.probes.decoys.mined import mine
+    from pfungst.probes.decoys.filters import mine
 
     player, spec, options = asked
     if player is None:

@@ -24,9 +24,8 @@ from pfungst.experiments.audit_features import Features, grid_features, is_there
 from pfungst.experiments.audit_open import Judge, OpenAudit, audit_open, percent
 from pfungst.experiments.audit_people import left_out
 from pfungst.probes.decoys.building import K, build
-from pfungst.probes.decoys.files import write
 from pfungst.probes.decoys.rulebook import AnswerRule, RuleScores, rules
-from pfungst.probes.decoys.sets import DecoySet, kind_name
+from pfungst.probes.decoys.sets import DecoySet, kind_name, write
 from pfungst.scores.metrics import get_metric
 
 __all__ = ["Audit", "Cell", "ScorerConfig", "audit", "percent", "split_by_image"]
