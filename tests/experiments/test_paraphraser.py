@@ -13,7 +13,7 @@ import pfungst.players  # noqa: F401  (offers the rephraser learnt)
 from pfungst.core import DataError, Example, UsageError
 from pfungst.experiments.paraphraser import Learnt, ParaphraserStudy, run, tables
 from pfungst.probes.rephrase import get_rephraser
-from pfungst.probes.rephrase.meaning import keeps_meaning, kind_of
+from pfungst.probes.rephrase.generators import keeps_meaning, kind_of
 from pfungst.training import FitConfig
 from pfungst.training.learnt_rephraser import LearntRephraser
 from pfungst.training.paraphraser import (

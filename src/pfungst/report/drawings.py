@@ -24,7 +24,7 @@ from pfungst.core.flips import normalise
 from pfungst.core.registry import Registry
 from pfungst.core.types import PreparingProbe, SearchingProbe
 from pfungst.probes import PROBES
-from pfungst.probes.rephrase.validated import NOTE
+from pfungst.probes.rephrase.results import VALIDATED
 from pfungst.report.cases import Case
 from pfungst.report.page import environment
 from pfungst.report.thumbnails import Thumbnail, Thumbnails
@@ -164,7 +164,7 @@ def draw_noise(case: Case, tools: Tools) -> Any:
 
 def draw_rephrase(case: Case, tools: Tools) -> Any:
     """A group of wordings with its answers, and with what people say about the rephrasings where they were asked."""
-    notes = json.loads(case.clean.get("notes") or "{}").get(NOTE, ())
+    notes = json.loads(case.clean.get("notes") or "{}").get(VALIDATED, ())
     return _macros().rephrase(case, notes if any(notes) else ())
 
 

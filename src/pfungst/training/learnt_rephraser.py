@@ -13,8 +13,7 @@ import torch
 
 from pfungst.core import Example
 from pfungst.models.batch import PAD
-from pfungst.probes.rephrase.generators import Gate, gated
-from pfungst.probes.rephrase.meaning import keeps_meaning
+from pfungst.probes.rephrase.generators import Gate, gated, keeps_meaning
 from pfungst.training.paraphraser import LENGTH, WEIGHTS, Paraphraser, Slots, load_paraphraser, split_sentence
 
 DRAWN = 24

@@ -1,27 +1,90 @@
-"""What people say about the rephrasings: how many keep the meaning, and what is lost without those that do not.
+"""What the answers to rephrasings say, beside consensus: seen and held-out wordings, people's judgements, stability.
 
-The judgements come from `pfungst study results` of a study `validate` or `rephrase` (`validated.jsonl`), or from any
-table with the same columns. They travel in the notes of the trials, so a case of the report can show them.
+Judgements come from `pfungst study results` of a study `validate` or `rephrase` (`validated.jsonl`), or from any table
+with the same columns. They travel in the notes of the trials, so a case of the report can show them.
+
+Stability is a confidence that costs a black box a few questions and needs no truth: the share of the rephrasings that
+get the answer of the original. Beside it stands the player's own confidence, where it states one.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pfungst.core import AnsweredTrial, DataError, Dataset, Finding, ProbeError, Table, Trial
+from pfungst.core.flips import alike
+from pfungst.core.stats import Floats, Labels, resampled
 from pfungst.data.fields import Bad
 from pfungst.logs import cells
 from pfungst.logs.source import open_source
 from pfungst.probes import measure
 from pfungst.probes.rephrase.generators import plain
-from pfungst.probes.rephrase.wordings import compared
+from pfungst.scores import risk_coverage
+from pfungst.scores.selective import RISKS
+
+WORDINGS = "wordings"
+"""Name of a trial's note: the wording of every variant, in order."""
+TITLES = {"train": "seen wordings", "heldout": "held-out wordings"}
+
+
+def wording_rows(trials: Sequence[AnsweredTrial], seed: int) -> tuple[Table | None, tuple[Finding, ...]]:
+    """Accuracy and loss of the rephrasings of either kind; nothing where the data do not say which is which.
+
+    A group counts in a row when it has a rephrasing of that kind, and is compared with its own original.
+    """
+    told = [(one, one.trial.notes.get(WORDINGS, ())) for one in trials]
+    rows: list[tuple[object, ...]] = []
+    found: list[Finding] = []
+    for kind, title in TITLES.items():
+        some = [
+            (one, [at for at, name in enumerate(names) if at and name == kind])
+            for one, names in told
+            if kind in names[1:]
+        ]
+        if not some:
+            continue
+        count, first, accuracy, drop = compared(some, title, seed)
+        rows.append((title, count, len(some), first, accuracy, drop))
+        found += [accuracy, drop]
+    if not rows:
+        return None, ()
+    table = Table(
+        "Seen and held-out wordings",
+        ("rephrasings", "how many", "groups", "accuracy of their originals", "accuracy", "drop"),
+        tuple(rows),
+        "Seen: worded as the training questions of the data set are. Held-out: in words and sentences kept from them.",
+    )
+    return table, tuple(found)
+
+
+def compared(
+    some: Sequence[tuple[AnsweredTrial, Sequence[int]]], title: str, seed: int
+) -> tuple[int, Finding, Finding, Finding]:
+    """How many rephrasings, accuracy of the originals, accuracy of the rephrasings, drop.
+
+    some: groups, each with the places of those of its rephrasings that count
+    """
+    groups = measure.clusters([one for one, _ in some])
+    scores, settled = (
+        [sum(row[at] for at in places) / len(places) for row, (_, places) in zip(rows, some, strict=True)]
+        for rows in ([one.scores for one, _ in some], [measure.settled(one) for one, _ in some])
+    )
+    original = [one.scores[0] for one, _ in some]
+    accuracy = measure.mean("accuracy", scores, groups, seed, title)
+    drop = measure.difference("drop", original, scores, groups, seed, title, (original, settled))
+    first = measure.mean("accuracy", original, groups, seed, f"originals of {title}")
+    return sum(len(row) for _, row in some), first, accuracy, drop
+
 
 FILE = "validated.jsonl"
 """In the folder that `pfungst study results --out` writes."""
-NOTE = "validated"
+VALIDATED = "validated"
 """Name of a trial's note: what people said about every variant, in order; None where nobody was asked."""
 COLUMNS = ("original", "question", "text", "judged", "meaning", "answer", "grammar", "valid")
 
@@ -109,8 +172,8 @@ def noted(trial: Trial, judged: Judged) -> list[dict[str, int] | None]:
 
 def validated_rows(trials: Sequence[AnsweredTrial], seed: int) -> tuple[Table | None, tuple[Finding, ...], str]:
     """Table, findings and a sentence; nothing where people were not asked."""
-    told = [(one, [Votes(**row) if row else None for row in one.trial.notes[NOTE]])
-            for one in trials if NOTE in one.trial.notes]  # fmt: skip
+    told = [(one, [Votes(**row) if row else None for row in one.trial.notes[VALIDATED]])
+            for one in trials if VALIDATED in one.trial.notes]  # fmt: skip
     if not told:
         return None, (), ""
     if not any(vote is not None for _, votes in told for vote in votes):
@@ -168,3 +231,47 @@ SUBSETS: tuple[tuple[str, str, Callable[[Votes | None], bool]], ...] = (
     ("refused", "", lambda vote: vote is not None and not vote.most("valid")),
 )
 """Rows of the table: title, whose share stands beside it, which rephrasings."""
+
+
+DRAWS = 300
+"""Of the bootstrap: every draw sorts all answers."""
+NAMES = ("AUGRC", *(f"coverage at {risk:.0%} risk" for risk in RISKS))
+
+
+def stability(trial: AnsweredTrial) -> float:
+    """Share of the rephrasings that get the answer of the original; 0 where the original's reply cannot be read."""
+    first, *rest = trial.answers
+    return sum(alike(first, answer) == 1.0 for answer in rest) / len(rest)
+
+
+def stability_rows(trials: Sequence[AnsweredTrial], seed: int) -> tuple[Table, tuple[Finding, ...]]:
+    """The table, and the findings of the row `stability`: AUGRC, coverage at 1, 5 and 10% risk."""
+    known = [one for one in trials if len(one.answers) > 1 and not math.isnan(one.scores[0])]
+    correct = np.array([one.scores[0] for one in known], np.float64)
+    clusters = measure.clusters(known)
+    stable = _measured(np.array([stability(one) for one in known]), correct, clusters, seed, "stability")
+    rows: list[tuple[object, ...]] = [("stability", *stable)]
+    own = [one.answers[0].confidence for one in known]
+    if own and all(value is not None for value in own):
+        sure = np.array([value for value in own if value is not None], np.float64)
+        rows.append(("its own confidence", *_measured(sure, correct, clusters, seed, "own confidence")))
+    rows.append(("none (a coin)", *_measured(np.zeros(len(known)), correct, clusters, seed, "none")))
+    table = Table(
+        "Stability as confidence",
+        ("confidence", *NAMES),
+        tuple(rows),
+        "Stability: share of the rephrasings that get the original's answer. AUGRC: mean risk of silent failures, "
+        "lower is better. Coverage: share of the questions answered when the least sure are left out until no more "
+        "than that share of the answers is wrong.",
+    )
+    return table, stable
+
+
+def _measured(confidence: Floats, correct: Floats, clusters: Labels, seed: int, condition: str) -> tuple[Finding, ...]:
+    found = resampled(lambda rows: _numbers(confidence[rows], correct[rows]), clusters, seed=seed, draws=DRAWS)
+    return tuple(measure.finding(name, one, condition) for name, one in zip(NAMES, found, strict=True))
+
+
+def _numbers(confidence: Floats, correct: Floats) -> list[float]:
+    curve = risk_coverage(confidence, correct)
+    return [curve.augrc, *(curve.coverage_at(risk) for risk in RISKS)]
