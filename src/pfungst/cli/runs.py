@@ -131,8 +131,7 @@ def export(
     force: Annotated[bool, typer.Option("--force", help="Replace files that are already there.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write a run in the format of another tool: inspect, every-eval-ever, hf-results, model-index, croissant, junit,
-    csv, parquet, latex."""
+    """Write a run in the format of another tool: inspect, hf-results, junit, csv, parquet, latex."""
     from pfungst.report.exports import export as export_run
 
     written = export_run(run, to, out, probe=probe, label=label, force=force)

@@ -19,7 +19,7 @@ from typing import Any
 from pfungst.core import UsageError
 from pfungst.core.types import FRACTIONS
 from pfungst.report.card import format_finding, number
-from pfungst.report.exports.junit import Case, junit_xml
+from pfungst.report.exports.formats import Case, junit_xml
 from pfungst.report.exports.source import Source
 from pfungst.report.names import key
 
