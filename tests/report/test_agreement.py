@@ -28,8 +28,8 @@ from pfungst.report.gate import gate
 from pfungst.report.leaderboard import leaderboard
 from pfungst.scores import same_answer
 from pfungst.web import Index
+from pfungst.web.index import Wanted
 from pfungst.web.runs import RunFolder
-from pfungst.web.wanted import Wanted
 from tests.tables import answered, write_run
 
 pytest.importorskip("duckdb")

@@ -25,11 +25,8 @@ from pfungst.study.book import Saved, Turn, Worker
 from pfungst.study.folder import IMAGES, Study
 from pfungst.study.items import TRAINING, BadAnswer, in_words
 from pfungst.study.results import answers_csv, payments_csv, study_results
-from pfungst.web.forms import Actions, Form
-from pfungst.web.routing import router, static_route
-from pfungst.web.security import App, Guard, Refused, allowed_hosts
-from pfungst.web.serving import run_app
-from pfungst.web.sessions import Session, Sessions
+from pfungst.web.security import Actions, App, Form, Guard, Refused, Session, Sessions, allowed_hosts
+from pfungst.web.serving import router, run_app, static_route
 
 _KEPT = 20_000
 """Visitors that are remembered."""
