@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from pfungst.report.page import static
-from pfungst.report.svg import COLOURS
+from pfungst.report.plots import COLOURS
 
 PAIRS = {
     name: (light, dark)

@@ -132,7 +132,7 @@ def narrow(shown: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def told(one: Mapping[str, Any], blind: str) -> str:
+def verdict_of(one: Mapping[str, Any], blind: str) -> str:
     """The verdict of a probe; how much of its drop is formatting; where the player is stable because it is blind, that
     too."""
     drop = one["drop"] or {}
@@ -170,7 +170,7 @@ def card_rows(findings: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
             format_p((one["drop"] or {}).get("p")),
             format_p(one["p_holm"]),
             str((one["drop"] or one["clean"] or {}).get("n", "–")),
-            told(one, blind),
+            verdict_of(one, blind),
         )
         for one in ordered
     ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,15 +22,15 @@ from markupsafe import Markup
 from pfungst.core import Dataset, Example, Image, PfungstError, Query, read_config
 from pfungst.core.flips import normalise
 from pfungst.core.registry import Registry
-from pfungst.core.types import PreparingProbe, SearchingProbe
-from pfungst.probes import PROBES
+from pfungst.core.types import PreparingProbe, SearchingProbe, asked_by
+from pfungst.probes import probe_again
 from pfungst.probes.game.board import Board
 from pfungst.probes.game.rows import fooled_rows, read_moves, scene_after
 from pfungst.probes.game.rules import GameRules
 from pfungst.probes.rephrase.validated import NOTE
 from pfungst.report.cases import Case
 from pfungst.report.page import environment
-from pfungst.report.thumbnails import Thumbnail, Thumbnails
+from pfungst.report.pictures import Thumbnail, Thumbnails
 from pfungst.world import render
 from pfungst.world.renderers.plan import STILL, plan_view
 
@@ -100,23 +100,8 @@ class Tools:
         if probe == "game":
             yield from self._moved(cases)
             return
-        config = read_config(self.run)
-        settings = next(one["settings"] for one in config["probes"] if one["name"] == probe)
-        ids = {case.example_id for case in cases}
         assert self.data is not None
-        data = self.data
-        if len(data) > MOST_ANEW:
-            groups = {data_group(self.examples[one]) for one in ids if one in self.examples} - {""}
-            data = data.subset([one for one in data if one.id in ids or data_group(one) in groups])
-        try:
-            maker = PROBES.get(probe)(**settings)
-            if isinstance(maker, PreparingProbe | SearchingProbe):
-                return
-            for trial in maker.trials(data, config["seed"]):
-                if trial.example_id in ids:
-                    yield from (one.query for one in trial.variants)
-        except (PfungstError, TypeError):
-            return  # a probe of another version, or data that are no longer there: the page does without
+        yield from made_again(read_config(self.run), probe, self.data, {case.example_id for case in cases})
 
     def _moved(self, cases: Sequence[Case]) -> Iterator[Query]:
         for case in cases:
@@ -133,6 +118,28 @@ class Tools:
             return {row["example_id"]: row for row in fooled_rows(read_moves(self.run).filter(pc.field("fooled")))}
         except PfungstError:
             return {}
+
+
+def made_again(config: Mapping[str, Any], name: str, data: Dataset, ids: Collection[str]) -> Iterator[Query]:
+    """The queries of a probe about some examples, made anew: its trials are a pure function of data and seed.
+
+    None of a probe that would rank or search again, and none where the probe or its data have changed: a page does
+    without.
+    """
+    settings = next((one["settings"] for one in config["probes"] if one["name"] == name), None)
+    try:
+        probe = None if settings is None else probe_again(name, settings)
+        if probe is None or isinstance(probe, PreparingProbe | SearchingProbe):
+            return
+        data = asked_by(probe, data)
+        if len(data) > MOST_ANEW:
+            groups = {data_group(one) for one in data if one.id in ids} - {""}
+            data = data.subset([one for one in data if one.id in ids or data_group(one) in groups])
+        for trial in probe.trials(data, config["seed"]):
+            if trial.example_id in ids:
+                yield from (one.query for one in trial.variants)
+    except (PfungstError, TypeError):
+        return
 
 
 def data_group(example: Example) -> str:

@@ -19,9 +19,8 @@ from markupsafe import Markup
 
 from pfungst.report.card import format_cell, format_p, number
 from pfungst.report.exports.formats import UNICHAR, booktabs, cell_text, csv_bytes
-from pfungst.report.names import slug
-from pfungst.report.plots import EMPTY, draw, figure_rows
-from pfungst.report.svg import alone
+from pfungst.report.findings import slug
+from pfungst.report.plots import EMPTY, alone, draw, figure_rows
 
 _P = re.compile(r"p( \(|$)")
 """Names of columns that hold p-values: `p`, `p (Holm)`."""

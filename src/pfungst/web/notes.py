@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pfungst.core import Image, PfungstError, UsageError
-from pfungst.core.types import asked_by
-from pfungst.probes import probe_again
+from pfungst.report.drawings import made_again
 from pfungst.report.page import data_url
 from pfungst.web.index import Place
 from pfungst.web.pictures import moved_scene
@@ -116,10 +115,6 @@ class Notes:
             raise PfungstError(f"The notes in {self.path.name} cannot be opened ({error}).") from error
 
 
-_FEW = 5000
-"""Examples of a data set that a probe goes through once more to find an image it showed."""
-
-
 def tagged_lines(site: Site, tag: str = "") -> Iterator[str]:
     """One line of JSON for each answer with a note or tag: the question as it was put, with its image inside.
 
@@ -176,28 +171,15 @@ def shown_image(site: Site, run: RunFolder, row: dict[str, Any]) -> tuple[Image 
         return moved.image("after"), dict(moved.after)
     if row["probe"] == "game":  # the scene as it stands, drawn by the game
         return example.image, None if example.scene is None else dict(example.scene)
-    return _variant_image(site, run, row), None
-
-
-def _variant_image(site: Site, run: RunFolder, row: dict[str, Any]) -> Image | None:
-    """The image of a variant, made again by its probe: trials are a pure function of data and seed."""
     try:
-        config = run.config()
-        about = next(one for one in config["probes"] if one["name"] == row["probe"])
-        probe = probe_again(about["name"], about["settings"])
         data = site.pictures.data(run)
-        example = next(one for one in data if one.id == row["example_id"])
-        for part in (data.subset([example]), *([asked_by(probe, data)] if len(data) <= _FEW else [])):
-            for trial in probe.trials(part, config["seed"]):
-                if trial.example_id == example.id:
-                    for variant in trial.variants:
-                        image: Image | None = variant.query.image
-                        if variant.name == row["variant"] and image is not None and image.digest == row["image"]:
-                            return image
-                    break
-    except (PfungstError, StopIteration, KeyError, TypeError, ValueError):
-        return None
-    return None
+        for part in (data.subset([example]), data):  # alone is quicker, and enough for most probes
+            for query in made_again(run.config(), row["probe"], part, {example.id}):
+                if query.image is not None and query.image.digest == row["image"]:
+                    return query.image, None
+    except (PfungstError, KeyError, ValueError):  # whatever is in the files of a run, its page opens
+        return None, None
+    return None, None
 
 
 def _data_url(image: Image) -> str:

@@ -21,8 +21,8 @@ from xml.etree import ElementTree
 
 from pfungst.core.parquet import WRITING
 from pfungst.report.card import CARD_COLUMNS, P_NOTE, card_rows, format_cell, format_finding
-from pfungst.report.exports.source import Source, interval_text, scale_of
-from pfungst.report.names import slug
+from pfungst.report.exports import Source, interval_text, scale_of
+from pfungst.report.findings import slug
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
 
@@ -36,32 +36,6 @@ def visible(text: str) -> str:
         return chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else "\ufffd"
 
     return _CONTROL.sub(sign, text)
-
-
-def yaml(value: Any, indent: int = 0) -> str:
-    """YAML in block style. Texts are quoted as in JSON, which YAML reads the same."""
-    pad = "  " * indent
-    if isinstance(value, dict) and value:
-        return "".join(f"{pad}{name}:{_nested(item, indent + 1)}" for name, item in value.items() if item is not None)
-    if isinstance(value, list) and value:
-        return "".join(f"{pad}-{_item(item, indent + 1)}" for item in value)
-    return f"{pad}{_scalar(value)}\n"
-
-
-def _nested(value: Any, indent: int) -> str:
-    return f"\n{yaml(value, indent)}" if isinstance(value, (dict, list)) and value else f" {_scalar(value)}\n"
-
-
-def _item(value: Any, indent: int) -> str:
-    return f" {yaml(value, indent).lstrip()}" if isinstance(value, (dict, list)) and value else f" {_scalar(value)}\n"
-
-
-def _scalar(value: Any) -> str:
-    if isinstance(value, str):
-        # U+0085, U+2028 and U+2029 break lines in YAML 1.1.
-        return re.sub("[\u2028\u2029]", " ", json.dumps(visible(value), ensure_ascii=False))
-    # YAML 1.1 takes 1e-07 for text: a float has a point.
-    return re.sub(r"^(-?\d+)e", r"\1.0e", json.dumps(value))
 
 
 FINDING_COLUMNS = {
@@ -310,13 +284,18 @@ def hub_files(source: Source) -> Iterable[tuple[str, bytes]]:
     for row in source.finding_rows():
         if not row["headline"] or row["value"] is None:
             continue
-        entry = {
-            "dataset": {"id": source.hub_id or source.data, "task_id": row["id"]},
-            "value": row["value"],
-            "date": source.finished.date().isoformat(),
-            "notes": f"Pfungst {source.version}: {row['name']}"
-            + (f" ({row['condition']})" if row["condition"] else "")
-            + f", metric {source.metric}; {interval_text(row)}",
-        }
+        condition = f" ({row['condition']})" if row["condition"] else ""
+        notes = f"Pfungst {source.version}: {row['name']}{condition}, metric {source.metric}; {interval_text(row)}"
+        # YAML 1.1 takes 1e-07 for text: a float has a point.
+        value = re.sub(r"^(-?\d+)e", r"\1.0e", json.dumps(row["value"]))
+        entry = (
+            f"- dataset:\n    id: {quoted(source.hub_id or source.data)}\n    task_id: {quoted(row['id'])}\n"
+            f"  value: {value}\n  date: {quoted(source.finished.date().isoformat())}\n  notes: {quoted(notes)}\n"
+        )
         name = f"pfungst-{slug(row['probe'])}-{slug(row['headline'].split(',')[0])}.yaml"
-        yield f".eval_results/{name}", yaml([entry]).encode("utf-8")
+        yield f".eval_results/{name}", entry.encode("utf-8")
+
+
+def quoted(text: str) -> str:
+    """A text in YAML, where it is quoted as in JSON; only U+0085, U+2028 and U+2029 break lines in YAML 1.1."""
+    return re.sub("[\u2028\u2029]", " ", json.dumps(visible(text), ensure_ascii=False))
