@@ -21,8 +21,8 @@ _LIGHT = (
     ".grid{stroke:#d5dbe3}.axis{stroke:#525e6d}.whisker{stroke:#17202b;fill:none;stroke-width:1.5}.band{fill:#dfe5ec}"
     ".join{stroke:#525e6d;stroke-width:2;fill:none}.clean{fill:#fff;stroke:#17202b;stroke-width:2}"
 )
-COLOURS = ("#1f6fb4", "#c2402a", "#2b7f50", "#8254ab", "#9a6400", "#0f7781", "#6b6257", "#ab3574")
-"""Of the series, on white; style.css has the same ones and their twins for dark pages."""
+COLOURS = ("#1f6fb4", "#c2402a", "#2b7f50", "#8254ab", "#9a6400", "#0f7781", "#6b6257", "#ab3574", "#5f6b00")
+"""Of the series, on white, before one comes again; style.css has the same ones and their twins for dark pages."""
 _SERIES = "".join(f".f{n}{{fill:{c}}}.l{n}{{fill:none;stroke:{c};stroke-width:2.2}}" for n, c in enumerate(COLOURS))
 LETTER = 7.0
 """Width of an average letter, pixels."""
@@ -122,8 +122,6 @@ WIDTH, HEIGHT = 640, 300
 LEFT, RIGHT, BOTTOM = 62, 14, 46
 MOST_LABELLED = 10
 """Bars that carry their value in figures."""
-SERIES = 9
-"""Series before a colour comes again."""
 EMPTY = '<p class="note">Nothing to draw: no known values.</p>'
 
 
@@ -202,7 +200,7 @@ def _bars(
             left = places[_label(x)] + (at - len(series) / 2) * width
             upper, lower = sorted((scale(y), scale(0)))
             hint = _hint(one["name"], x, y, low, high, unit)
-            parts.append(rect(left, upper, width - min(3.0, width / 4), lower - upper, f"f{at % SERIES}", hint))
+            parts.append(rect(left, upper, width - min(3.0, width / 4), lower - upper, f"f{at % len(COLOURS)}", hint))
             middle = left + width / 2 - 1.5
             if low is not None and high is not None:
                 parts.append(whisker((middle, scale(low)), (middle, scale(high))))
@@ -221,12 +219,12 @@ def _lines(
         shift = (at - (len(series) - 1) / 2) * min(4.0, slot / 12)
         points = [(places[_label(x)] + shift, x, y, low, high) for x, y, low, high in _points(one) if y is not None]
         path = " ".join(f"{x:.1f},{scale(y):.1f}" for x, _, y, _, _ in points)
-        parts.append(f'<polyline class="l{at % SERIES}" points="{path}"/>')
+        parts.append(f'<polyline class="l{at % len(COLOURS)}" points="{path}"/>')
         for place, x, y, low, high in points:
             if low is not None and high is not None:
                 parts.append(whisker((place, scale(low)), (place, scale(high))))
             hint = _hint(one["name"], x, y, low, high, unit)
-            parts.append(dot(place, scale(y), 4, f"f{at % SERIES}", hint))
+            parts.append(dot(place, scale(y), 4, f"f{at % len(COLOURS)}", hint))
     return parts
 
 
@@ -257,7 +255,7 @@ def _lying(
             upper = rows[_label(x)] + at * bar
             start, end = sorted((scale(0), scale(y)))
             hint = _hint(one["name"], x, y, least, most, unit)
-            parts.append(rect(start, upper, end - start, bar - 2, f"f{at % SERIES}", hint))
+            parts.append(rect(start, upper, end - start, bar - 2, f"f{at % len(COLOURS)}", hint))
             middle = upper + bar / 2 - 1
             if least is not None and most is not None:
                 parts.append(whisker((scale(least), middle), (scale(most), middle)))
@@ -304,7 +302,7 @@ def _legend(series: Sequence[Mapping[str, Any]], left: float) -> tuple[list[str]
         width = 32 + LETTER * len(one["name"])
         if x + width > WIDTH and x > left:
             x, y = left, y + 20
-        parts.append(rect(x, y - 10, 12, 12, f"f{at % SERIES}"))
+        parts.append(rect(x, y - 10, 12, 12, f"f{at % len(COLOURS)}"))
         parts.append(text(x + 17, y, short(one["name"], WIDTH - x - 20)))
         x += width
     return parts, y + 10
