@@ -26,8 +26,7 @@ from pfungst.core import Asker, Dataset, Example, Image, PfungstError, Player, Q
 from pfungst.core.files import write_atomic, write_json
 from pfungst.core.images import as_rgb
 from pfungst.core.types import LookingPlayer, PromptedPlayer, reads_scenes
-from pfungst.report.cases import MOST_WORDS, Case, sample_of
-from pfungst.report.drawings import Tools
+from pfungst.report.cases import MOST_WORDS, Case, Tools, sample_of
 from pfungst.report.page import data_url
 from pfungst.report.pictures import Thumbnail
 

@@ -17,9 +17,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from pfungst.report.card import format_cell, format_p, number
+from pfungst.report.card import format_cell, format_p, number, slug
 from pfungst.report.exports.formats import UNICHAR, booktabs, cell_text, csv_bytes
-from pfungst.report.findings import slug
 from pfungst.report.plots import EMPTY, alone, draw, figure_rows
 
 _P = re.compile(r"p( \(|$)")

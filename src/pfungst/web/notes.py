@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pfungst.core import Image, PfungstError, UsageError
-from pfungst.report.drawings import made_again
+from pfungst.report.cases import made_again
 from pfungst.report.page import data_url
 from pfungst.web.index import Place
 from pfungst.web.pictures import moved_scene

@@ -21,7 +21,7 @@ from pfungst.core.files import write_atomic
 from pfungst.core.registry import Registry
 from pfungst.core.run import stored
 from pfungst.core.types import FRACTIONS
-from pfungst.report.findings import finding_name, read_findings, read_judge
+from pfungst.report.card import finding_name, read_findings, read_judge
 
 __all__ = ["EXPORTS", "Export", "Source", "export"]
 

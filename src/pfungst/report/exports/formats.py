@@ -20,9 +20,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from pfungst.core.parquet import WRITING
-from pfungst.report.card import CARD_COLUMNS, P_NOTE, card_rows, format_cell, format_finding
+from pfungst.report.card import CARD_COLUMNS, P_NOTE, card_rows, format_cell, format_finding, slug
 from pfungst.report.exports import Source, interval_text, scale_of
-from pfungst.report.findings import slug
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
 
