@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from pfungst.core import Answer, PlayerDied, PlayerError, Query
 from pfungst.core.errors import QueriesFailed
-from pfungst.players.ordering import by_image
+from pfungst.players.dispatch import by_image
 from pfungst.players.replica_host import Described, Reply
 
 AHEAD = 2

@@ -10,12 +10,11 @@ from pfungst.compute.devices import environment, every_gpu
 from pfungst.core import Dataset, Needs, Player, PlayerError, UsageError
 from pfungst.core.settings import parse_settings, split_spec
 from pfungst.core.threads import available_cores, machine_memory
-from pfungst.players.registry import find
 from pfungst.players.replica_host import LateExamples, Made
 from pfungst.players.replica_processes import ProcessFleet
 from pfungst.players.replica_ray import RayFleet
 from pfungst.players.replicas import Fleet, ReplicatedPlayer
-from pfungst.players.resolving import load
+from pfungst.players.resolving import find, load
 
 SHARE = 0.9
 """Of the machine's memory that all copies together may hold."""
