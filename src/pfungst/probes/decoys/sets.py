@@ -108,7 +108,7 @@ class DecoySet:
                 order = np.argsort(row[: len(options)], kind="stable")
                 yield tuple(options[at] for at in order) if wrong else ()
 
-    def dataset(self, variant: str = "", name: str = "") -> Dataset:
+    def dataset(self, variant: str = "") -> Dataset:
         """A multiple-choice data set; examples for which there is no decoy at all are left out and counted."""
         variant = variant or self.headline
         examples = [
@@ -122,7 +122,7 @@ class DecoySet:
                 "Multiple choice needs at least two different answers."
             )
         about = {**self.about, **self.sources(), "variant": variant, "left out": len(self) - len(examples)}
-        return Dataset(name or f"decoys {variant}", examples, metric="choice", notes=about)
+        return Dataset(f"decoys {variant}", examples, metric="choice", notes=about)
 
     def counts(self, kind: str) -> dict[str, int]:
         """Where the decoys of a kind came from, and how many examples have fewer than they should."""

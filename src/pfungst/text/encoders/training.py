@@ -281,8 +281,6 @@ def train_skip_thoughts(
     report_every: int = 50,
     progress: Callable[[TrainingStep], None] | None = None,
     stop_after: int | None = None,
-    name: str = "skip-thoughts",
-    notes: dict[str, Any] | None = None,
 ) -> SkipThoughts:
     """Learn an encoder from sentence sequences and write it to the file `out` (safetensors).
 
@@ -316,9 +314,9 @@ def train_skip_thoughts(
         if ((step + 1) % save_every == 0 or stopping) and not last:
             state.save(saved)
         if stopping and not last:
-            return state.encoder(name)
-    encoder = state.encoder(name)
-    encoder.save(target, notes={**(notes or {}), "config": asdict(config)})
+            return state.encoder()
+    encoder = state.encoder()
+    encoder.save(target, notes={"config": asdict(config)})
     saved.unlink(missing_ok=True)
     return SkipThoughts.load(target)
 
@@ -456,7 +454,7 @@ class _State:
         self.optimizer.load_state_dict({"state": adam, "param_groups": known["param_groups"]})
         self.step = int(step)
 
-    def encoder(self, name: str) -> SkipThoughts:
+    def encoder(self) -> SkipThoughts:
         """The encoder alone; the decoders have done their work."""
         net = self.net
         table = net.table.weight.detach().cpu().float().numpy()
@@ -469,7 +467,6 @@ class _State:
             tokens="words",
             grams=net.grams.weight.detach().cpu().float().numpy(),
             reset_after=self.config.reset_after,
-            name=name,
             source=f"{self.identity[:16]}-{self.step}",
         )
 
