@@ -301,7 +301,7 @@ def boards_of(examples: Sequence[Example], rules: GameRules) -> tuple[list[Board
     return boards, unfit
 
 
-# --- a scene and a question as numbers, for adversaries that learn ----------------------------------------------------
+# --- a scene and a question as numbers, for adversaries that learn --------------------------------------------------
 
 
 def question_tokens(question: str, length: int) -> npt.NDArray[np.int64]:

@@ -100,6 +100,18 @@ class Round:
     game: int = 0
     notes: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def about(self) -> dict[str, Any]:
+        """What is no row of the table, as dictionaries."""
+        about = {name: value for name, value in vars(self).items() if name != "table"}
+        return {**about, "boards": [asdict(board) for board in self.boards]}
+
+    @classmethod
+    def of(cls, table: Any, about: Mapping[str, Any]) -> Round:
+        """From its table, or None, and `about`."""
+        boards = tuple(BoardSummary(**board) for board in about["boards"])
+        return cls(**{**about, "table": table, "boards": boards, "curve": tuple(about["curve"])})
+
 
 def limits_of(rules: GameRules) -> Limits:
     """The verifier's limits for the rules of a game."""
@@ -137,27 +149,27 @@ def settle(game: MiniGame, control: bool) -> Round:
         shown = game.committed_to(number) if game.committed(number) is False else None
         summaries.append(
             BoardSummary(
-                board.example.id,
-                board.example.cluster,
-                board.example.question_type or board.example.answer_type,
-                len(board),
-                board.program.relates,
-                board.truth_text,
-                None if old is None else old.text,
-                game.was_right(number),
-                game.queries(number),
-                None if fooled is None else fooled.query,
-                None if changed is None else changed.query,
-                confirmed.get(number),
-                checked[0] if checked else None,
-                again.get(number),
-                sum(move.status != INVALID for _, move in mine),
-                sum(move.status == FOOLED for _, move in mine),
-                game.committed(number),
-                repeated.get(number),
-                None if shown is None else _verdict(board, shown, limits).fair,
-                float(np.mean(right)) if right else None,
-                float(np.mean(right[-max(1, len(right) // 4) :])) if right else None,
+                example_id=board.example.id,
+                image_id=board.example.cluster,
+                question_type=board.example.question_type or board.example.answer_type,
+                objects=len(board),
+                relates=board.program.relates,
+                truth=board.truth_text,
+                old_answer=None if old is None else old.text,
+                right=game.was_right(number),
+                queries=game.queries(number),
+                fooled_after=None if fooled is None else fooled.query,
+                changed_after=None if changed is None else changed.query,
+                confirmed=confirmed.get(number),
+                verified=checked[0] if checked else None,
+                again=again.get(number),
+                legal_moves=sum(move.status != INVALID for _, move in mine),
+                fooling=sum(move.status == FOOLED for _, move in mine),
+                committed=game.committed(number),
+                committed_confirmed=repeated.get(number),
+                committed_verified=None if shown is None else _verdict(board, shown, limits).fair,
+                scenes=float(np.mean(right)) if right else None,
+                late=float(np.mean(right[-max(1, len(right) // 4) :])) if right else None,
             )
         )
     curve = tuple(asdict(point) for point in _thinned(game.curve))
@@ -232,9 +244,7 @@ def round_bytes(played: Round) -> bytes:
     for name in ("run", "game"):
         column = pa.array(np.full(len(table), getattr(played, name)), pa.int32())
         table = table.set_column(table.schema.get_field_index(name), name, column)
-    about = {name: value for name, value in vars(played).items() if name != "table"}
-    text = json.dumps(jsonable({**about, "boards": [asdict(one) for one in played.boards]}))
-    return table_bytes(table.replace_schema_metadata({"pfungst": text}))
+    return table_bytes(table.replace_schema_metadata({"pfungst": json.dumps(jsonable(played.about))}))
 
 
 def table_bytes(table: Any) -> bytes:
@@ -252,8 +262,7 @@ def read_round(path: Path) -> Round:
     with reading(path, "Delete it, and run the same command again."):
         table = pq.read_table(path, **READING)
         about = json.loads((table.schema.metadata or {})[b"pfungst"])
-        boards = tuple(BoardSummary(**one) for one in about.pop("boards"))
-        return Round(table.replace_schema_metadata(None), boards, tuple(about.pop("curve")), **about)
+        return Round.of(table.replace_schema_metadata(None), about)
 
 
 def read_moves(run: Path) -> Any:

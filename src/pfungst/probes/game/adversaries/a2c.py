@@ -142,7 +142,7 @@ class PlainA2C(A2C):
     patience: int = 400
 
 
-# --- learning (Algorithm 2) -------------------------------------------------------------------------------------------
+# --- learning (Algorithm 2) -----------------------------------------------------------------------------------------
 
 
 def train(settings: A2C, game: MiniGame, rng: np.random.Generator) -> Policy:
@@ -257,7 +257,7 @@ def _round(
     return out
 
 
-# --- what the policy sees, and how its words become moves -------------------------------------------------------------
+# --- what the policy sees, and how its words become moves -----------------------------------------------------------
 
 
 class BoardTable:
@@ -324,7 +324,7 @@ def _picture(board: Board) -> Any:
     return (np.asarray(small, dtype=np.float32) / 127.5 - 1.0).transpose(2, 0, 1)
 
 
-# --- what fooled the player once --------------------------------------------------------------------------------------
+# --- what fooled the player once ------------------------------------------------------------------------------------
 
 
 class Memory:

@@ -164,7 +164,7 @@ def save_policy(policy: Policy, path: Path, settings: A2C) -> None:
     save_tensors(path, policy.state_dict(), {"settings": json.dumps(asdict(settings))})
 
 
-# --- the pretrained network ------------------------------------------------------------------------------------------
+# --- the pretrained network -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
