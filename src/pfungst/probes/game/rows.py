@@ -18,6 +18,7 @@ from pfungst.probes.game.board import Board, Floats
 from pfungst.probes.game.minigame import MiniGame, Move
 from pfungst.probes.game.rules import CHANGED, FOOLED, INVALID, GameRules
 from pfungst.probes.game.verifier import Limits, Verdict, verify
+from pfungst.probes.measure import grouped
 from pfungst.scores import same_answer
 from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH
 from pfungst.world.images import SceneImage
@@ -139,9 +140,10 @@ def settle(game: MiniGame, control: bool) -> Round:
         if move.status in (FOOLED, CHANGED):
             verdicts[at] = _verdict(boards[move.board], move.positions, limits)
     rows = [_row(game, move, verdicts.get(at), confirmed) for at, move in enumerate(moves)]
+    tried = grouped(enumerate(moves), lambda numbered: numbered[1].board)
     summaries = []
     for number, board in enumerate(boards):
-        mine = [(at, move) for at, move in enumerate(moves) if move.board == number]
+        mine = tried.get(number, [])
         old, fooled, changed = game.old_answer(number), game.fooled(number), game.changed(number)
         checked = [verdicts[at].fair for at, move in mine if move is fooled]
         wrong = [game.was_wrong_on(move) for _, move in sorted(mine, key=lambda one: one[1].query)]
