@@ -24,6 +24,8 @@ from pfungst.probes.measure import finding, grouped
 
 LEVELS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 """Query budgets of the success curve."""
+POINTS_OF_CURVE = 20
+"""Of the convergence figure."""
 
 
 Curve: TypeAlias = Sequence[Mapping[str, float]]
@@ -272,9 +274,9 @@ def rarity_table(boards: Sequence[BoardSummary]) -> Table:
     return Table("Rarity of fooling scenes", columns, tuple(rows), note)
 
 
-def rarity(found: float, objects: int, cells: int = 49) -> float:
+def rarity(found: float, objects: int) -> float:
     """F / 49^N of appendix B.3."""
-    return found / float(cells) ** objects
+    return found / 49.0**objects
 
 
 def budget_figure(boards: Sequence[BoardSummary]) -> Figure:
@@ -294,13 +296,13 @@ def budget_figure(boards: Sequence[BoardSummary]) -> Figure:
     return Figure("Success against query budget", "line", (series,), "queries per question", "fooled, of those right")
 
 
-def convergence_figure(adversaries: Mapping[str, Sequence[Curve]], points: int = 20) -> Figure:
+def convergence_figure(adversaries: Mapping[str, Sequence[Curve]]) -> Figure:
     """Share fooled over the queries of a mini-game: mean and one standard deviation over mini-games (Figure 9).
 
     adversaries: the curves of the mini-games of each.
     """
     most = max((int(curve[-1]["queries"]) for curves in adversaries.values() for curve in curves if curve), default=0)
-    grid = np.unique(np.linspace(0, most, points).astype(int))
+    grid = np.unique(np.linspace(0, most, POINTS_OF_CURVE).astype(int))
     series = []
     for name, curves in adversaries.items():
         lines = []

@@ -26,6 +26,8 @@ from pfungst.world.scene import Scene
 
 ROUNDS, MOVES = "rounds", "moves.parquet"
 """What the game keeps in its folder of a run."""
+POINTS = 200
+"""Of the curve of a mini-game that are kept."""
 
 COLUMNS = {
     "run": "int32", "game": "int32", "step": "int32", "query": "int32", "example_id": "string", "image_id": "string",
@@ -139,7 +141,10 @@ def settle(game: MiniGame, control: bool) -> Round:
     for at, move in enumerate(moves):
         if move.status in (FOOLED, CHANGED):
             verdicts[at] = _verdict(boards[move.board], move.positions, limits)
-    rows = [_row(game, move, verdicts.get(at), confirmed) for at, move in enumerate(moves)]
+    shared = [_of_question(game, number) for number in range(len(boards))]
+    rows = [
+        {**shared[move.board], **_of_move(game, move, verdicts.get(at), confirmed)} for at, move in enumerate(moves)
+    ]
     tried = grouped(enumerate(moves), lambda numbered: numbered[1].board)
     summaries = []
     for number, board in enumerate(boards):
@@ -202,16 +207,22 @@ def _wrong_again(game: MiniGame, layouts: Mapping[int, Floats]) -> dict[int, boo
     return {n: not same_answer(answer.text, game.boards[n].truth_text) for n, answer in said.items()}
 
 
-def _row(game: MiniGame, move: Move, verdict: Verdict | None, confirmed: Mapping[int, bool]) -> dict[str, Any]:
-    board = game.boards[move.board]
-    old = game.old_answer(move.board)
+def _of_question(game: MiniGame, number: int) -> dict[str, Any]:
+    """What the rows of a question have in common."""
+    board, old = game.boards[number], game.old_answer(number)
     return {
-        "run": 0, "game": 0, "step": move.step, "query": move.query, "example_id": board.example.id,
-        "image_id": board.example.image_id, "question": storable(board.example.question),
-        "question_type": board.example.question_type, "program": json.dumps(board.program.to_json()),
+        "run": 0, "game": 0, "example_id": board.example.id, "image_id": board.example.image_id,
+        "question": storable(board.example.question), "question_type": board.example.question_type,
+        "program": json.dumps(board.program.to_json()),
         "scene": json.dumps(board.record(board.start), sort_keys=True), "before": board.start.ravel().tolist(),
-        "after": move.positions.ravel().tolist(), "camera": list(board.camera_at(move.positions)),
         "truth": board.truth_text, "old_answer": None if old is None else storable(old.text),
+    }  # fmt: skip
+
+
+def _of_move(game: MiniGame, move: Move, verdict: Verdict | None, confirmed: Mapping[int, bool]) -> dict[str, Any]:
+    return {
+        "step": move.step, "query": move.query, "after": move.positions.ravel().tolist(),
+        "camera": list(game.boards[move.board].camera_at(move.positions)),
         "new_answer": None if move.answer is None else storable(move.answer),
         "legal": move.status != INVALID, "refused_by": move.refused_by, "status": move.status,
         "fooled": move.status == FOOLED, "changed": move.status in (FOOLED, CHANGED),
@@ -221,11 +232,11 @@ def _row(game: MiniGame, move: Move, verdict: Verdict | None, confirmed: Mapping
     }  # fmt: skip
 
 
-def _thinned(curve: list[Any], most: int = 200) -> list[Any]:
-    """At most so many points, the first and the last among them."""
-    if len(curve) <= most:
+def _thinned(curve: list[Any]) -> list[Any]:
+    """At most `POINTS` of them, the first and the last among them."""
+    if len(curve) <= POINTS:
         return curve
-    return [curve[i] for i in np.unique(np.linspace(0, len(curve) - 1, most).astype(int))]
+    return [curve[i] for i in np.unique(np.linspace(0, len(curve) - 1, POINTS).astype(int))]
 
 
 def _table(rows: list[dict[str, Any]]) -> Any:

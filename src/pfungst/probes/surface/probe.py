@@ -30,8 +30,7 @@ from pfungst.core.registry import Registry
 from pfungst.core.types import POINTS
 from pfungst.probes import measure
 from pfungst.probes.measure import Cells, Effect, Sheet, bars, effects_of, failures, largest_drop, lost, mean_known
-from pfungst.probes.surface.edits import Draws, Edit, touched
-from pfungst.probes.surface.question import Question
+from pfungst.probes.surface.edits import Draws, Edit, Question, touched
 
 EDITS = Registry(
     "surface edit",
