@@ -147,7 +147,7 @@ def p_cells(one: Finding) -> tuple[float | None, float | None]:
     return one.p, one.p_holm
 
 
-def tabled(
+def table_of(
     title: str, things: Iterable[Item], columns: Mapping[str, Callable[[Item], object]], note: str = ""
 ) -> Table:
     """A table with a row for each thing. columns: from a heading to what stands below it for a thing."""
@@ -353,7 +353,7 @@ EFFECT: Mapping[str, Callable[[Effect], object]] = {
     "answers changed": attrgetter("changes"),
     "n": attrgetter("n"),
 }
-"""Columns of a table of effects, see `tabled`."""
+"""Columns of a table of effects, see `table_of`."""
 
 
 def effects_of(cells: Mapping[str, Cells], seed: int) -> list[Effect]:

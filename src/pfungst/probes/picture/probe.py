@@ -223,7 +223,7 @@ def read(
     ]
     mean_drop, relative = _mean_drops(sheet, list(halves), reference)
     levels = sorted(severities)
-    table = measure.tabled(
+    table = measure.table_of(
         "By operation",
         operations,
         {

@@ -159,7 +159,7 @@ def read(name: str, trials: Sequence[AnsweredTrial], about: Mapping[str, str], s
     edits = effects_of({one: sheet.variants[one] for one in order}, seed)
     drops = [one.drop for one in edits]
     means = _touched_means(trials)
-    by_edit = measure.tabled(
+    by_edit = measure.table_of(
         "By edit",
         edits,
         {
@@ -172,7 +172,7 @@ def read(name: str, trials: Sequence[AnsweredTrial], about: Mapping[str, str], s
         f"mean over edits{_joined(order)}.",
     )
     lengths = [_length_effect(label, sheet.levels[label], seed) for label in map(_label, BINS) if label in sheet.levels]
-    by_characters = measure.tabled(
+    by_characters = measure.table_of(
         "By characters touched",
         lengths,
         {
