@@ -10,7 +10,7 @@ from pfungst.probes.game.minigame import MiniGame
 from pfungst.probes.game.playing import play
 from pfungst.probes.game.rows import fooled_rows
 from pfungst.probes.game.rules import GameSettings, rules_of
-from pfungst.report.findings import read_findings
+from pfungst.report.card import read_findings
 from pfungst.world import embedded
 from tests.probes.game.scripted import ScenePlayer
 
