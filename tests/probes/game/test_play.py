@@ -176,6 +176,26 @@ def test_the_most_queries_bound_what_a_paid_player_is_asked(small: list[Example]
         GameSettings(max_queries=10).queries_each()
 
 
+def test_a_question_without_an_answer_is_counted_by_who_plays_and_by_who_reads(
+    small: list[Example], tmp_path: Path
+) -> None:
+    class Silent(ScenePlayer):
+        """Has no answer to one question."""
+
+        def _one(self, query: Query) -> str:
+            if query.question == small[0].question:
+                raise ValueError("no idea")
+            return super()._one(query)
+
+    settings = GameSettings(size=6, seeds=1, adversary="rsg", budget=3)
+    play(Silent(small), data_of(small), tmp_path, settings)
+    assert read_result(tmp_path).counts["questions without an answer"] == 1
+    (found,) = json.loads((tmp_path / "findings.json").read_text())["findings"]
+    assert ["questions without an answer", 1] in found["tables"][0]["rows"]
+    (played,) = (tmp_path / "game" / "rounds").glob("*.parquet")
+    assert sum(board.old_answer is None for board in read_round(played).boards) == read_round(played).unanswered == 1
+
+
 def test_bad_settings_are_explained() -> None:
     for bad in ({"size": 0}, {"seeds": 0}, {"budget": 0}, {"games": 0}):
         with pytest.raises(UsageError, match="must be at least 1"):

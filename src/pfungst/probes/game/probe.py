@@ -53,7 +53,6 @@ class Game(GameSettings):
             boards, _ = boards_of([by_id[summary.example_id] for summary in played.boards], self.rules)
             about = played.about
             summaries = about.pop("boards")
-            about["unanswered"] = sum(summary.old_answer is None for summary in played.boards)
             # What holds for the whole mini-game stands with its first question.
             shared = {"round": about}
             fooling = _fooling(played)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -113,7 +113,10 @@ class Round:
     def of(cls, table: Any, about: Mapping[str, Any]) -> Round:
         """From its table, or None, and `about`."""
         boards = tuple(BoardSummary(**board) for board in about["boards"])
-        return cls(**{**about, "table": table, "boards": boards, "curve": tuple(about["curve"])})
+        # Notes of trials have the number alone: a question without an answer has no trial.
+        unanswered = _unanswered(boards) or about.get("unanswered", 0)
+        parts = {"table": table, "boards": boards, "curve": tuple(about["curve"]), "unanswered": unanswered}
+        return cls(**{**about, **parts})
 
 
 def limits_of(rules: GameRules) -> Limits:
@@ -180,7 +183,18 @@ def settle(game: MiniGame, control: bool) -> Round:
             )
         )
     curve = tuple(asdict(point) for point in _thinned(game.curve))
-    return Round(_table(rows), tuple(summaries), curve, dict(game.illegal), game.nonsense)
+    return Round(
+        _table(rows),
+        tuple(summaries),
+        curve,
+        dict(game.illegal),
+        game.nonsense,
+        unanswered=_unanswered(summaries),
+    )
+
+
+def _unanswered(boards: Iterable[BoardSummary]) -> int:
+    return sum(board.old_answer is None for board in boards)
 
 
 def _verdict(board: Board, positions: Floats, limits: Limits) -> Verdict:
