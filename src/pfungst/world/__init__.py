@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from pfungst.world.renderers import renderer as renderer
     from pfungst.world.renderers import renderer_names as renderer_names
     from pfungst.world.renderers import visible_pixels as visible_pixels
-    from pfungst.world.renderers import visible_pixels_many as visible_pixels_many
     from pfungst.world.sampling import sample_scene as sample_scene
     from pfungst.world.scene import Scene as Scene
     from pfungst.world.scene import SceneObject as SceneObject

@@ -6,7 +6,7 @@ from pfungst.world.renderers.blender import Blender, find_blender
 from pfungst.world.renderers.plan import before_after, plan_picture, plan_view
 from pfungst.world.renderers.raycast import VERSION, Raycast, render, render_batch
 from pfungst.world.renderers.registry import Renderer, check_renderer, renderer, renderer_names
-from pfungst.world.renderers.visible import visible_pixels, visible_pixels_many
+from pfungst.world.renderers.visible import visible_pixels
 
 __all__ = [
     "Blender",
@@ -23,5 +23,4 @@ __all__ = [
     "renderer",
     "renderer_names",
     "visible_pixels",
-    "visible_pixels_many",
 ]
