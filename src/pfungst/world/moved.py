@@ -136,7 +136,7 @@ class MovedProgram:
             case "count":
                 output = given[0].sum(axis=0, dtype=np.int8)
             case "exist":
-                output = given[0].any(axis=0)
+                output = np.asarray(given[0].any(axis=0))
             case _:  # union, intersect and the comparisons
                 output = ON_MASKS[node.function](*given)
         return output
