@@ -7,7 +7,7 @@ from pfungst.core import Example
 from pfungst.probes.game import GAMES, Board, GameRules, Layouts
 from pfungst.probes.game.sight import Sight
 from pfungst.world import visible_pixels
-from pfungst.world.renderers import visible
+from pfungst.world.renderers import raycast
 
 
 @pytest.mark.parametrize(
@@ -28,5 +28,5 @@ def test_nothing_is_counted_twice(small: list[Example], monkeypatch: pytest.Monk
     board = Board.of(small[0], GAMES["paper"])
     places = board.positions(Layouts(board).uniform(np.random.default_rng(0), 10))
     first = board.sight(320, 240).allows(places, 200)
-    monkeypatch.setattr(visible, "count_pixels", None)
+    monkeypatch.setattr(raycast, "count_pixels", None)
     assert (board.sight(320, 240).allows(places, 200) == first).all()

@@ -30,7 +30,7 @@ class Sight:
 
     def _least(self, positions: Floats) -> int:
         """Pixels of the object that shows the fewest."""
-        from pfungst.world.renderers.visible import count_pixels
+        from pfungst.world.renderers.raycast import count_pixels
 
         key = positions.tobytes()
         if key not in self._memory:
