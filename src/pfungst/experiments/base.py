@@ -28,7 +28,6 @@ EXPERIMENTS = Registry(
         "attention": "pfungst.experiments.attention:EXPERIMENT",
         "basic-questions": "pfungst.experiments.noise_data:EXPERIMENT",
         "clevr": "pfungst.experiments.clevr:EXPERIMENT",
-        "committee": "pfungst.experiments.committee:EXPERIMENT",
         "cycle": "pfungst.experiments.cycle_layout:EXPERIMENT",
         "daquar": "pfungst.experiments.daquar:EXPERIMENT",
         "failure": "pfungst.experiments.failure:EXPERIMENT",
@@ -36,12 +35,10 @@ EXPERIMENTS = Registry(
         "harden": "pfungst.experiments.harden:EXPERIMENT",
         "matrix": "pfungst.experiments.matrix_table:EXPERIMENT",
         "noise": "pfungst.experiments.noise_table:EXPERIMENT",
-        "paraphraser": "pfungst.experiments.paraphraser:EXPERIMENT",
         "photographs": "pfungst.experiments.photographs:EXPERIMENT",
         "questions": "pfungst.experiments.questions:EXPERIMENT",
         "data-limit": "pfungst.experiments.data_limit:EXPERIMENT",
         "decoys": "pfungst.experiments.decoys:EXPERIMENT",
-        "universal": "pfungst.experiments.universal:EXPERIMENT",
     },
 )
 """By name, which is the name of the command."""
