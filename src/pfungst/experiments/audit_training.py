@@ -59,7 +59,7 @@ from pfungst.models.vocabulary import split_words
 from pfungst.probes.decoys.sets import DecoySet
 from pfungst.text import get_encoder
 from pfungst.training import FitConfig, fit
-from pfungst.training.evaluation import answers as given_answers
+from pfungst.training.numerics import answers as given_answers
 
 FORMAT = 1
 """Counted up when the same training would give other picks."""

@@ -44,8 +44,8 @@ from pfungst.training.cycle.generator import QuestionGenerator
 from pfungst.training.cycle.loss import Cycle, answer_chances, hiding
 from pfungst.training.cycle.tap import Tap
 from pfungst.training.data import PARTS, ArrayData, Prepared, batches
-from pfungst.training.evaluation import evaluate
 from pfungst.training.loop import Loss, fit, model_losses
+from pfungst.training.numerics import evaluate
 from pfungst.training.preparing import prepare
 from pfungst.training.words import start_words
 from pfungst.world import embedded

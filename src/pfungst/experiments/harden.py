@@ -141,7 +141,7 @@ def harden(
     from pfungst.models import Trained
     from pfungst.players.zoo import ZooPlayer
     from pfungst.training import evaluate, fit, prepare
-    from pfungst.training.adversarial import mixed_rows
+    from pfungst.training.augment import mixed_rows
 
     if trained.model.objective == "choice":
         raise PfungstError(f"{trained.name} learns to choose; hardening with found scenes needs a model that answers.")

@@ -33,8 +33,7 @@ from pfungst.probes.noise.probe import Noise
 from pfungst.probes.rephrase.generators import get_rephraser
 from pfungst.scores import get_metric
 from pfungst.training import fit, prepare
-from pfungst.training.adversarial import mixed_rows
-from pfungst.training.augment import recolour, shuffle_objects
+from pfungst.training.augment import mixed_rows, recolour, shuffle_objects
 from pfungst.training.cycle.loss import Cycle, hiding
 from pfungst.training.data import ArrayData, Prepared
 from pfungst.training.loop import Loss, Transform, model_losses

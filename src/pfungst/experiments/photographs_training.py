@@ -30,7 +30,7 @@ from pfungst.models.vocabulary import plain_answer
 from pfungst.text import get_encoder
 from pfungst.training import FitConfig, fit, prepare
 from pfungst.training.data import ArrayData, Data, Prepared, held_images
-from pfungst.training.evaluation import answers, evaluate
+from pfungst.training.numerics import answers, evaluate
 from pfungst.training.trainer import make_card
 from pfungst.training.words import start_reader
 

@@ -19,14 +19,10 @@ from pfungst.core import DataError, PfungstError
 from pfungst.core.files import claim
 from pfungst.core.types import Progress, no_progress
 from pfungst.models import Batch, Model, Output, load_tensors, save_tensors
-from pfungst.training.checkpoint import BEST, CHECKPOINT, State, load_checkpoint, save_checkpoint
+from pfungst.training.checkpoint import BEST, CHECKPOINT, Curves, State, deferred, load_checkpoint, save_checkpoint
 from pfungst.training.config import FitConfig
-from pfungst.training.curves import Curves
 from pfungst.training.data import Data
-from pfungst.training.evaluation import evaluate
-from pfungst.training.interrupt import deferred
-from pfungst.training.optimizer import make_optimizer
-from pfungst.training.precision import autocast, usable
+from pfungst.training.numerics import autocast, evaluate, make_optimizer, usable
 
 SETTINGS = "fit.json"
 
@@ -173,7 +169,7 @@ class _Run:
         gpus = [self.device.index or 0] if self.device.type == "cuda" else []
         try:
             # Dropout draws from torch's global generators: borrow them, seed them at every step, give them back.
-            with torch.random.fork_rng(devices=gpus), deferred(terminate=True) as interrupted:
+            with torch.random.fork_rng(devices=gpus), deferred() as interrupted:
                 while not why:
                     self.step(losses, transforms)
                     state.step += 1

@@ -26,9 +26,9 @@ from pfungst.training.config import FitConfig
 from pfungst.training.cycle.config import CycleConfig
 from pfungst.training.cycle.loss import Cycle
 from pfungst.training.data import ArrayData, Prepared
-from pfungst.training.evaluation import evaluate
 from pfungst.training.grounding import Grounding
 from pfungst.training.loop import Fitted, Loss, Transform, fit, model_losses
+from pfungst.training.numerics import evaluate
 
 CARD = "card.md"
 
