@@ -216,7 +216,7 @@ def test_a_run_that_goes_on_after_any_step_tells_best_and_last_apart_as_one_that
     fit_config = FitConfig(steps=24, batch=8, rate=0.05, checkpoint_every=6, average=average)
     config = dataclasses.replace(TINY, early_stop=1, fit=fit_config, cycle=CycleConfig(start=0.2))
     data, key = load_study(prepared, config), ("butd", "gating", 0)
-    plain = run_one(key, data, config)
+    plain = run_one(key, data, config, tmp_path / "plain")
     assert plain["heldout"].tolist() != plain["heldout_best"].tolist()
 
     class Stopped(Exception):
@@ -229,9 +229,9 @@ def test_a_run_that_goes_on_after_any_step_tells_best_and_last_apart_as_one_that
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
         patch.setattr("pfungst.experiments.cycle_training.model_losses", stop)
-        run_one(key, data, config, out=tmp_path)
+        run_one(key, data, config, out=tmp_path / "stopped")
     for _ in ("goes on", "was finished"):
-        again = run_one(key, data, config, out=tmp_path)
+        again = run_one(key, data, config, out=tmp_path / "stopped")
         for name in plain.keys() - {"seconds"}:
             assert np.array_equal(again[name], plain[name]), name
 
@@ -261,7 +261,7 @@ def test_runs_can_travel_to_another_process_and_give_the_same_numbers(prepared: 
     work = pickle.loads(pickle.dumps(Runs(prepared.folder, TINY, tmp_path / "begun")))  # noqa: S301
     work(Shard(0, "there.npz", ["butd", "gating", 0]), tmp_path / "there.npz")
     there = read_run(tmp_path / "there.npz")
-    here = run_one(("butd", "gating", 0), load_study(prepared, TINY), TINY)
+    here = run_one(("butd", "gating", 0), load_study(prepared, TINY), TINY, tmp_path / "here")
     for name in here.keys() - {"seconds"}:
         assert np.array_equal(here[name], there[name]), name
 

@@ -44,7 +44,6 @@ from pfungst.experiments.audit_open import Judge, known_answers, worth
 from pfungst.experiments.audit_scorers import (
     INPUTS,
     LOOKING,
-    Longs,
     Reading,
     Task,
     Tasks,
@@ -59,6 +58,7 @@ from pfungst.models.vocabulary import split_words
 from pfungst.probes.decoys.sets import DecoySet
 from pfungst.text import get_encoder
 from pfungst.training import FitConfig, fit
+from pfungst.training.data import ArrayData
 from pfungst.training.numerics import answers as given_answers
 
 FORMAT = 1
@@ -247,26 +247,6 @@ def phrases(question: str) -> list[str]:
     return [*words, *pairs, *("^" + " ".join(words[:size]) for size in range(1, min(BEGINNING, len(words)) + 1))]
 
 
-class Questions:
-    """Questions with what each answer is worth, as batches."""
-
-    def __init__(self, rows: Longs, scores: Sequence[dict[int, float]], answers: int) -> None:
-        self._rows, self._scores, self._answers = rows, scores, answers
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def only(self, rows: Longs) -> Questions:
-        return Questions(self._rows[rows], [self._scores[row] for row in rows.tolist()], self._answers)
-
-    def batch(self, rows: Longs) -> Batch:
-        answer = torch.zeros(len(rows), self._answers)
-        for at, row in enumerate(rows.tolist()):
-            for number, score in self._scores[row].items():
-                answer[at, number] = score
-        return Batch(torch.from_numpy(self._rows[rows]), answer=answer)
-
-
 def answer_from_words(
     train: Sequence[Example],
     test: Sequence[Example],
@@ -285,10 +265,10 @@ def answer_from_words(
     scores = [
         {number_of[name]: score for name, score in worth(one, judge).items() if name in number_of} for one in train
     ]
-    data = Questions(_rows([one.question for one in train], known), scores, len(answers))
+    data = _arrays(train, known, scores, len(answers))
     images = np.asarray([one.image_id or one.id for one in train])
     share = HELD_OUT if len(train) >= FEW else 0.0
-    learnt, held = (data.only(rows) for rows in hold_out(images, share, [seed, 0x0BE]))
+    learnt, held = (data.rows(rows) for rows in hold_out(images, share, [seed, 0x0BE]))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = Words(Sizes(len(known) + 2, len(answers), (1, 1, 1)))
@@ -303,15 +283,30 @@ def answer_from_words(
         model, learnt, validation=held if len(held) else None, config=config, device=device, progress=told,
         tensorboard=False,
     )  # fmt: skip
-    asked = Questions(_rows([one.question for one in test], known), [{}] * len(test), len(answers))
+    asked = _arrays(test, known, [{}] * len(test), len(answers))
     note = f"{len(answers):,} answers; epoch {ended.best_step // each if len(held) else FIT.epochs:g} of {FIT.epochs:g}"
     return [answers[number] for number in given_answers(model, asked, 1024, device)], note
 
 
-def _rows(questions: Sequence[str], known: dict[str, int]) -> Longs:
-    """(questions, most phrases) numbers of phrases; 1 stands for a question without a known one."""
-    found = [[known[phrase] for phrase in phrases(text) if phrase in known] or [1] for text in questions]
-    rows = np.full((len(found), max(map(len, found))), PAD, np.int64)
-    for at, numbers in enumerate(found):
-        rows[at, : len(numbers)] = numbers
-    return rows
+def _arrays(
+    examples: Sequence[Example], known: dict[str, int], scores: Sequence[dict[int, float]], answers: int
+) -> ArrayData:
+    """Questions as numbers of phrases, 1 for a question without a known one, with what each answer is worth."""
+    numbers = [[known[phrase] for phrase in phrases(one.question) if phrase in known] or [1] for one in examples]
+    none = np.zeros(len(examples), np.int64)
+    arrays = {
+        "question": _padded(numbers, PAD),
+        "answer": none,
+        "picture": none,
+        "soft_answers": _padded([[*one] for one in scores], -1),
+        "soft_scores": _padded([[*one.values()] for one in scores], 0.0),
+    }
+    return ArrayData(arrays, answers)
+
+
+def _padded(rows: Sequence[Sequence[float]], filler: float) -> npt.NDArray[Any]:
+    """(rows, length of the longest)"""
+    array = np.full((len(rows), max(1, *map(len, rows))), filler)
+    for at, row in enumerate(rows):
+        array[at, : len(row)] = row
+    return array

@@ -356,11 +356,11 @@ def run_one(
     key: tuple[str, str, int],
     data: StudyData,
     config: CycleStudy,
-    out: Path | None = None,
+    out: Path,
     progress: Progress | None = None,
     on: StudyData | None = None,
 ) -> dict[str, Any]:
-    """Train one model in one variant and measure it; with `out`, its checkpoints lie there and it can be resumed."""
+    """Train one model in one variant and measure it; its checkpoints lie in OUT, and it can be resumed."""
     name, variant, seed = key
     device, way = config.device, VARIANTS[variant]
     model = make_model(name, data, config, seed)
@@ -368,11 +368,8 @@ def run_one(
     train, choose = on.train, on.choose
     fit_config = dataclasses.replace(config.fit, seed=seed, check_every=config.early_stop or config.fit.check_every)
     size, precision = max(512, fit_config.batch), fit_config.precision
-    last: dict[str, Tensor] = {}
 
     def check(now: Model) -> dict[str, float]:
-        if out is None:
-            last.update({name: value.detach().clone() for name, value in now.state_dict().items()})
         assert choose is not None
         return {"accuracy": evaluate(now, choose, size, device, precision).accuracy}
 
@@ -397,8 +394,7 @@ def run_one(
         progress=None if progress is None else lambda what, done, total: progress("training", done, total),
         tensorboard=False,
     )
-    if choose and out is not None:
-        last = last_weights(out / CHECKPOINT)  # whoever calls a finished run again has not looked at any step
+    last = last_weights(out / CHECKPOINT) if choose else {}
     scored: dict[str, Any] = {}
     for ending, weights in ((BEST, None), ("", last)) if last else (("", None),):
         if weights:
