@@ -13,7 +13,7 @@ import pytest
 from pfungst.core import DataError, UsageError
 from pfungst.experiments import EXPERIMENTS
 from pfungst.experiments.ledger import digest, read_result
-from pfungst.experiments.ledger_pages import problems, write_pages
+from pfungst.experiments.ledger_pages import first_sentence, problems, write_pages
 from pfungst.experiments.ledger_run import configure, expand, file_result, run_protocol
 from tests.experiments.small import EXPERIMENT, Inner
 
@@ -37,6 +37,7 @@ models = ["a"]
 [config.fit]
 rate = 0.25
 """
+PAGES = '[numbers]\ntitle = "Numbers"\npaper = "On numbers"\nresults = ["squares"]\n'
 ANSWER = 'status = "yes"\nanswer = "It is 9."\n'
 
 
@@ -51,6 +52,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     result = tmp_path / "results" / "squares"
     result.mkdir(parents=True)
     (result / "protocol.toml").write_text(PROTOCOL)
+    (tmp_path / "results" / "pages.toml").write_text(PAGES)
     (tmp_path / "docs").mkdir()
     git("init", "--quiet")
     commit()
@@ -91,12 +93,10 @@ def test_a_protocol_is_run_as_it_says_and_filed_with_what_it_was_run_with(folder
     assert len(result.run["commit"]) == 40 == len(result.run["protocol_commit"])
     assert result.run["seconds"] >= 0 and result.run["python"] and result.run["device"]
     assert told(folder) == []
-    page = Path("docs/results/squares.md").read_text()
+    page = Path("docs/results/numbers.md").read_text()
     assert "**Yes.** It is 9." in page and "| 3 | 9 |" in page and "It is above 8." in page
-    assert (
-        "[Squares](squares.md) | Is the square of 3 above 8? | **Yes.** It is 9. |"
-        in Path("docs/results/index.md").read_text()
-    )
+    index = Path("docs/results/index.md").read_text()
+    assert "## On numbers" in index and "| [Squares](numbers.md#squares) | yes | It is 9. |" in index
 
 
 def test_nothing_is_run_before_its_protocol_is_committed(folder: Path) -> None:
@@ -150,7 +150,9 @@ def test_the_commit_is_the_one_a_run_was_made_from_not_the_one_it_is_filed_from(
 
 def test_a_protocol_that_is_not_run_says_so(folder: Path) -> None:
     write_pages(folder.parent, Path("docs"))
-    assert told(folder) == [] and "**Not run.** The protocol is there" in Path("docs/results/squares.md").read_text()
+    index = Path("docs/results/index.md").read_text()
+    assert told(folder) == [] and "- **Squares** (`results/squares/`). The protocol is there" in index
+    assert not Path("docs/results/numbers.md").exists()
     (folder / "answer.toml").write_text('status = "not run"\nanswer = "It needs a larger number."\n')
     assert [sentence for sentence in told(folder) if "make results" in sentence]
 
@@ -180,12 +182,20 @@ def _not_run(folder: Path) -> None:
 
 
 def _other_page(folder: Path) -> None:
-    page = Path("docs/results/squares.md")
+    page = Path("docs/results/numbers.md")
     page.write_text(page.read_text().replace("| 3 | 9 |", "| 3 | 10 |"))
 
 
 def _page_of_nothing(folder: Path) -> None:
     Path("docs/results/cubes.md").write_text("# Cubes\n")
+
+
+def _on_no_page(folder: Path) -> None:
+    (folder.parent / "pages.toml").unlink()
+
+
+def _on_a_page_alone(folder: Path) -> None:
+    (folder.parent / "pages.toml").write_text(PAGES.replace('"squares"', '"squares", "cubes"'))
 
 
 def _findings_polished(folder: Path) -> None:
@@ -211,8 +221,6 @@ def _deleted(folder: Path) -> None:
     for file in folder.iterdir():
         file.unlink()
     folder.rmdir()
-    Path("docs/results/squares.md").unlink()
-    write_pages(folder.parent, Path("docs"))
     commit()
 
 
@@ -238,8 +246,10 @@ def _half(folder: Path) -> None:
         (_no_run, "findings.json has no run.json"),
         (_other_status, "by its protocol it is yes, no or mixed"),
         (_not_run, "the status is 'not run', but there are findings"),
-        (_other_page, "squares.md differs from the ledger: run `make results`"),
-        (_page_of_nothing, "cubes.md has no result in"),
+        (_other_page, "numbers.md differs from the ledger: run `make results`"),
+        (_page_of_nothing, "cubes.md is no page of"),
+        (_on_no_page, "'squares' is on no page"),
+        (_on_a_page_alone, "'cubes' is not in the ledger"),
         (_findings_polished, "findings.json was changed after the result was filed"),
         (_history_rewritten, "protocol.toml was changed after the result was filed"),
         (_deleted, "protocol.toml was deleted; results are kept"),
@@ -258,8 +268,8 @@ def test_pages_quote_tables_and_numbers(folder: Path) -> None:
     page.write_text("Text.\n\n<!-- result: squares 1 -->\nold\n<!-- end of result -->\n")
     filed(folder)
     assert "old" not in page.read_text() and "| 4 | 16 |" in page.read_text() and "Text." in page.read_text()
-    assert "[Protocol and run](results/squares.md)" in page.read_text()
-    link = '[{}](results/squares.md "{}")'
+    assert "[Answer and protocol](results/numbers.md#squares)" in page.read_text()
+    link = '[{}](results/numbers.md#squares "{}")'
     right = (("9", "tables/0/rows/0/1"), ("16.0", "squares/4"), ("25%", "rate"), ("a square, 9", "tables/0/rows/0/1"))
     for said, place in right:
         Path("README.md").write_text(link.format(said, place))
@@ -270,6 +280,34 @@ def test_pages_quote_tables_and_numbers(folder: Path) -> None:
     Path("README.md").write_text("")
     page.write_text("<!-- result: squares 2 -->\n<!-- end of result -->\n")
     assert told(folder) == ["docs/numbers.md: it quotes table 2 of squares, which has 1."]
+
+
+def test_a_page_shows_one_table_the_remarks_and_that_rows_are_left_out(folder: Path) -> None:
+    filed(folder)
+    answer = folder / "answer.toml"
+    answer.write_text(ANSWER + 'remarks = ["2026-11-19: it was read wrongly."]\n')
+    findings = json.loads((folder / "findings.json").read_text())
+    rows = [[str(number), number * number] for number in range(30)]
+    (folder / "findings.json").write_text(json.dumps({**findings, "tables": [{**findings["tables"][0], "rows": rows}]}))
+    write_pages(folder.parent, Path("docs"))
+    page = Path("docs/results/numbers.md").read_text()
+    assert "*2026-11-19: it was read wrongly.*" in page and "18 more rows" in page and "| 12 | 144 |" not in page
+    (folder.parent / "pages.toml").write_text(PAGES.replace('"squares"', '"squares 0"'))
+    write_pages(folder.parent, Path("docs"))
+    assert "| 3 | 9 |" not in Path("docs/results/numbers.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("It rises (a: 1.5; b: 2) by far. More.", "It rises (a: 1.5; b: 2) by far."),
+        ("With the fallback Eq. 2 is above chance; not so here.", "With the fallback Eq. 2 is above chance."),
+        ("Not met. BUTD gains 12.7 points with two seeds. Or so.", "Not met. BUTD gains 12.7 points with two seeds."),
+        ("It is 9", "It is 9"),
+    ],
+)  # fmt: skip
+def test_the_index_has_the_first_sentence(text: str, sentence: str) -> None:
+    assert first_sentence(text) == sentence
 
 
 def test_commands_are_run_and_their_folders_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
