@@ -35,7 +35,7 @@ from pfungst.compute import Shard, make_shards, place_of_work, run_shards
 from pfungst.core import Example, PfungstError
 from pfungst.core.files import cache_dir
 from pfungst.core.flips import normalise
-from pfungst.core.stats import Interval, over_runs
+from pfungst.core.stats import Interval
 from pfungst.core.types import Progress, no_progress
 from pfungst.experiments import audit_scorers as scorers
 from pfungst.experiments.audit import SEES, Cell, ScorerConfig, row_name
@@ -51,6 +51,7 @@ from pfungst.experiments.audit_scorers import (
     picks_of,
     train_attention,
 )
+from pfungst.experiments.study import Scores
 from pfungst.models import Batch, Model, Sizes
 from pfungst.models.batch import PAD, Output
 from pfungst.models.layers import mean_words
@@ -128,7 +129,7 @@ def train_scorers(
         learnt, _ = train.of(variant)
         asked, groups = test.of(variant)
         worth = None if judge is None else test.worth(variant, judge)
-        right: dict[str, Any] = {}
+        right: dict[str, Scores] = {}
         for inputs in models:
             picks, epochs = [], []
             for number, one in enumerate(config.each()):
@@ -143,14 +144,14 @@ def train_scorers(
                 epochs.append(str(epoch))
                 done += 1
                 progress("training scorers", done, total)
-            right[inputs] = np.stack(picks)[:, :, 0]
-            by_vqa = None if worth is None else over_runs([(one * worth).sum(1) for one in picks], groups)
+            right[inputs] = Scores(np.stack(picks)[:, :, 0], groups)
+            by_vqa = None if worth is None else Scores(np.stack([(one * worth).sum(1) for one in picks]), groups).mean()
             note = f"sees {SEES[inputs]}; epoch {', '.join(epochs)} of {config.epochs}, hidden {config.hidden}"
-            cells.append(Cell(variant, row_name(inputs), over_runs(right[inputs], groups), note, by_vqa))
+            cells.append(Cell(variant, row_name(inputs), right[inputs].mean(), note, by_vqa))
         without = [inputs for inputs in right if SEES[inputs] != "everything"]
         if without and "IQA" in right:
-            best = max(without, key=lambda inputs: float(np.mean(right[inputs])))
-            gains[variant] = over_runs(right["IQA"] - right[best], groups, bounds=(-1.0, 1.0))
+            best = max(without, key=lambda inputs: float(right[inputs].values.mean()))
+            gains[variant] = (right["IQA"] - right[best]).mean()
     return cells, gains, warnings
 
 

@@ -20,7 +20,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pfungst.core import Figure, Place, Table, UsageError, files
 from pfungst.core.files import file_name, jsonable, read_json, write_atomic, write_json
@@ -54,15 +54,7 @@ PACKAGES = ("numpy", "torch", "transformers")
 """Whose versions may change a number."""
 
 C = TypeVar("C")
-C_in = TypeVar("C_in", contravariant=True)
 R = TypeVar("R")
-R_out = TypeVar("R_out", covariant=True)
-
-
-class Runs(Protocol[C_in, R_out]):
-    """Does the work. What is finished stays in `out`, so that the same call goes on where it was stopped."""
-
-    def __call__(self, config: C_in, out: Path, *, progress: Progress) -> R_out: ...
 
 
 @dataclass(frozen=True)
@@ -72,7 +64,8 @@ class Experiment(Generic[C, R]):
     name: str
     config: type[C]
     """A frozen dataclass. Its fields are the options of the command, see `option`, `argument` and `lifted`."""
-    run: Runs[C, R]
+    run: Callable[..., R]
+    """`run(config, out, *, progress)`. What is finished stays in `out`: the same call goes on where it was stopped."""
     tables: Callable[[R], Sequence[Table]]
     figures: Callable[[R], Sequence[Figure]] = lambda result: ()
     """Drawn as OUT/NAME.svg, OUT/NAME-2.svg ..."""

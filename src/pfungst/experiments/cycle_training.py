@@ -49,7 +49,7 @@ from pfungst.training.numerics import evaluate
 from pfungst.training.preparing import prepare
 from pfungst.training.words import start_words
 from pfungst.world import embedded
-from pfungst.world.builtin import _examples
+from pfungst.world.builtin import examples_of
 from pfungst.world.constants import BOUND, DEFAULT_HEIGHT, DEFAULT_WIDTH
 from pfungst.world.making import draw_scene
 from pfungst.world.questions import TemplateSet, generate, load_templates
@@ -105,7 +105,7 @@ def _asked(families: TemplateSet, split: str, scenes: int, each: int, rephrasing
     asked = list(
         generate(drawn, each, rephrasings=rephrasings, phrasings=words, templates=families, split=split, seed=seed)
     )
-    examples = _examples([one.to_json() for one in drawn], asked, DEFAULT_WIDTH, DEFAULT_HEIGHT)
+    examples = examples_of([one.to_json() for one in drawn], asked, DEFAULT_WIDTH, DEFAULT_HEIGHT)
     kinds = ",".join(sorted({one.kind for one in families.templates}))
     told = f"{families.fingerprint} {kinds} {split} {scenes} {each} {rephrasings} {seed}"
     fingerprint = hashlib.sha256(told.encode()).hexdigest()

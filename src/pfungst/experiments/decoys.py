@@ -12,7 +12,7 @@ import numpy as np
 
 from pfungst.core import Dataset, Example, NamedImage, Table, UsageError
 from pfungst.core.files import jsonable
-from pfungst.core.stats import Interval, over_runs
+from pfungst.core.stats import Interval
 from pfungst.core.types import Progress, no_progress
 from pfungst.experiments.audit import (
     PEOPLE,
@@ -26,7 +26,7 @@ from pfungst.experiments.audit import (
     split_by_image,
 )
 from pfungst.experiments.base import Experiment, check_known, claim, kept, option
-from pfungst.experiments.study import cell
+from pfungst.experiments.study import Scores, cell
 
 if TYPE_CHECKING:
     from pfungst.experiments.audit_features import Features
@@ -327,9 +327,8 @@ def transfer(
         before.append(right(start, test))
         alone.append(right(train(target, inputs, one, progress=progress), test))
         after.append(right(train(target, inputs, one, start, progress), test))
-    gain = over_runs(np.stack(after) - np.stack(alone), groups, bounds=(-1.0, 1.0))
-    found = [over_runs(scores, groups) for scores in (alone, before, after)]
-    return Transfer(found[0], found[1], found[2], gain)
+    first, second, third = (Scores(np.stack(rows), groups) for rows in (alone, before, after))
+    return Transfer(first.mean(), second.mean(), third.mean(), (third - first).mean())
 
 
 EXPERIMENT = Experiment("decoys", DecoysConfig, run, tables)

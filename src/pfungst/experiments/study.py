@@ -73,9 +73,13 @@ class Scores:
             raise DataError("Runs that were asked different questions cannot be compared.")
         return Scores(self.values - other.values, self.images, (-1.0, 1.0))
 
-    def interval(self) -> dict[str, float]:
+    def mean(self) -> Interval:
         """Mean and 95% interval, over seeds and images, as both were drawn."""
-        return span(over_runs(self.values, self.images, bounds=self.bounds))
+        return over_runs(self.values, self.images, bounds=self.bounds)
+
+    def interval(self) -> dict[str, float]:
+        """The same as results hold it."""
+        return span(self.mean())
 
     def by_seed(self) -> list[float]:
         """The mean of every run; NaN where no score is known."""
