@@ -25,7 +25,7 @@ from pfungst.experiments.base import kept
 from pfungst.experiments.harden import dataset_of, found_examples
 from pfungst.experiments.matrix import BEFORE, BLOCKS_FILE, MEASURES, MatrixConfig, kit, measured
 from pfungst.models import Model, Trained, load_shipped, shipped
-from pfungst.players.recipe import Recipe
+from pfungst.players.resolving import Recipe
 from pfungst.players.zoo import ZooPlayer
 from pfungst.probes import get_probe
 from pfungst.probes.game import Game, GameSettings, play
