@@ -231,7 +231,7 @@ def split_images(examples: Sequence[Example], share: float, seed: int) -> tuple[
     """Two parts without a common image; the second has about `share` of the images (at least one, if two exist)."""
     from pfungst.training.data import held_images
 
-    held = held_images((example.image_id for example in examples), share, np.random.default_rng([seed, 0xAD]))
+    held = held_images([example.image_id for example in examples], share, np.random.default_rng([seed, 0xAD]))
     return [x for x in examples if x.image_id not in held], [x for x in examples if x.image_id in held]
 
 
