@@ -25,6 +25,8 @@ question = "Is the square of 3 above 8?"
 metric = "the square"
 yes = "It is above 8."
 no = "It is not."
+power = "One square."
+uninteresting = "Half of one."
 experiment = "small"
 
 [data]
@@ -38,6 +40,7 @@ models = ["a"]
 rate = 0.25
 """
 PAGES = '[numbers]\ntitle = "Numbers"\npaper = "On numbers"\nresults = ["squares"]\n'
+TEST = "tests may run from a tree with changes"
 ANSWER = 'status = "yes"\nanswer = "It is 9."\n'
 
 
@@ -70,7 +73,7 @@ def commit() -> None:
 
 
 def filed(folder: Path) -> Path:
-    run_protocol(folder)
+    run_protocol(folder, allow=TEST)
     (folder / "answer.toml").write_text(ANSWER)
     write_pages(folder.parent, Path("docs"))
     return folder
@@ -102,28 +105,54 @@ def test_a_protocol_is_run_as_it_says_and_filed_with_what_it_was_run_with(folder
 def test_nothing_is_run_before_its_protocol_is_committed(folder: Path) -> None:
     (folder / "protocol.toml").write_text(PROTOCOL + "seed = 1\n")
     with pytest.raises(UsageError, match="Commit .*protocol.toml first"):
+        run_protocol(folder, allow=TEST)
+    assert not Path("runs").exists()
+
+
+def test_nothing_is_filed_of_changed_code_or_older_than_its_protocol(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pfungst.experiments.ledger_run.changed_code", lambda: True)
+    with pytest.raises(UsageError, match="uncommitted changes.*--allow REASON"):
         run_protocol(folder)
     assert not Path("runs").exists()
+    run_protocol(folder, allow=TEST)
+    assert json.loads((folder / "run.json").read_text())["allowed"] == TEST
+    (folder / "findings.json").unlink()
+    made = Path("runs/squares/run.json")
+    note = {**json.loads(made.read_text()), "uncommitted_changes": False}
+    made.write_text(json.dumps({**note, "started": "2001-01-01 00:00 UTC"}))
+    with pytest.raises(UsageError, match="began at 2001-01-01 00:00 UTC, before its protocol was committed"):
+        file_result(folder, Path("runs/squares"))
+    made.write_text(json.dumps({**note, "started": "2999-01-01 00:00 UTC"}))
+    file_result(folder, Path("runs/squares"))
+
+
+def test_a_protocol_with_a_criterion_says_how_much_shows_it(folder: Path) -> None:
+    (folder / "protocol.toml").write_text(PROTOCOL.replace('power = "One square."', ""))
+    commit()
+    with pytest.raises(UsageError, match="how many questions show such an effect"):
+        run_protocol(folder, allow=TEST)
 
 
 def test_findings_are_never_replaced(folder: Path) -> None:
     filed(folder)
     with pytest.raises(UsageError, match="already has findings, and they are kept"):
-        run_protocol(folder)
+        run_protocol(folder, allow=TEST)
 
 
 def test_a_run_of_other_settings_is_not_filed(folder: Path) -> None:
-    run_protocol(folder)
+    run_protocol(folder, allow=TEST)
     (folder / "findings.json").unlink()
     settings = json.loads(Path("runs/squares/experiment.json").read_text())
     for name, value in (("seed", 7), ("models", ["a", "b"])):
         changed = {**settings, "config": {**settings["config"], name: value}}
         Path("runs/squares/experiment.json").write_text(json.dumps(changed))
         with pytest.raises(DataError, match=f"{name} was .* in this run; the protocol says"):
-            file_result(folder, Path("runs/squares"))
+            file_result(folder, Path("runs/squares"), allow=TEST)
     elsewhere = {**settings, "config": {**settings["config"], "device": "cuda"}}
     Path("runs/squares/experiment.json").write_text(json.dumps(elsewhere))
-    file_result(folder, Path("runs/squares"))
+    file_result(folder, Path("runs/squares"), allow=TEST)
     assert (folder / "findings.json").exists()
 
 
@@ -132,18 +161,18 @@ def test_the_commit_is_the_one_a_run_was_made_from_not_the_one_it_is_filed_from(
 
     if not said(ROOT, "ls-files", "src/pfungst/__init__.py"):
         pytest.skip("this copy of the code is not under version control")
-    run_protocol(folder)
+    run_protocol(folder, allow=TEST)
     (folder / "findings.json").unlink()
     made = Path("runs/squares/run.json")
     note = json.loads(made.read_text())
     assert note["commit"] == said(ROOT, "rev-parse", "HEAD") != said(folder, "rev-parse", "HEAD")
     made.write_text(json.dumps({**note, "commit": "a" * 40, "uncommitted_changes": True}))
-    run_protocol(folder)
+    run_protocol(folder, allow=TEST)
     run = json.loads((folder / "run.json").read_text())
     assert (run["commit"], run["later_commits"], run["uncommitted_changes"]) == ("a" * 40, [note["commit"]], True)
     (folder / "findings.json").unlink()
     made.write_text(json.dumps({name: note[name] for name in note if "commit" not in name}))
-    run_protocol(folder)  # begun by an earlier version: nobody knows from where
+    run_protocol(folder, allow=TEST)  # begun by an earlier version: nobody knows from where
     assert "commit" not in json.loads(made.read_text())
     assert json.loads((folder / "run.json").read_text())["commit"] == said(folder, "rev-parse", "HEAD")
 
@@ -318,7 +347,7 @@ def test_commands_are_run_and_their_folders_read(folder: Path, monkeypatch: pyte
     (folder / "protocol.toml").write_text(head + lines)
     commit()
     with pytest.raises(UsageError, match="The protocol names .NUMBERS. Set this environment variable"):
-        run_protocol(folder)
+        run_protocol(folder, allow=TEST)
     monkeypatch.setenv("NUMBERS", str(folder.parents[1]))
     result = read_result(filed(folder))
     assert result.tables[0].title == "prior" and result.tables[0].rows[0][0] == "control"

@@ -43,6 +43,10 @@ class Protocol:
     yes: str = ""
     """What would count as yes; empty, like `no`, where the result only describes."""
     no: str = ""
+    power: str = ""
+    """How many questions or trainings show an effect as large as `yes` asks for; wanted where there is a `yes`."""
+    uninteresting: str = ""
+    """How small a difference would interest nobody; likewise."""
     models: tuple[str, ...] = ()
     seeds: str = ""
     budget: str = ""
