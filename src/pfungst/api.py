@@ -26,7 +26,6 @@ from pfungst.core import (
     UsageError,
     read_config,
 )
-from pfungst.core.estimate import compared
 from pfungst.core.exam import Examined, labelled
 from pfungst.core.files import file_name, jsonable
 from pfungst.core.files import reading as reading_file
@@ -136,7 +135,7 @@ def examine(
                 chosen, part, parts, get_metric(part.metric), path, seed, config, shown, max_queries, search,
                 get_matcher(reading) if reading else None, max_errors, precision=precision, share=budget is not None,
             )  # fmt: skip
-            with working(place or Place()), compared(path) as taken:
+            with working(place or Place()):
                 examined = exam.run_in_part()
         if not examined.finished:
             add_looks(path, chosen, part)
@@ -147,7 +146,7 @@ def examine(
     if not examined.finished or not (path / "report.html").exists():
         write_report(path, part)
         note(path, told)
-    notes, problems = (*notes_of(chosen), *told, *taken()), examined.problems
+    notes, problems = (*notes_of(chosen), *told), examined.problems
     if max_errors is None:
         problems += unanswered(examined)
     else:

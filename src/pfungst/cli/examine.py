@@ -15,7 +15,6 @@ from pfungst.cli.show import print_json, print_table, progress_bar
 from pfungst.cli.where import On, Replicas
 from pfungst.core import PfungstError, Place
 from pfungst.core.code import own_modules
-from pfungst.core.estimate import shown_bytes, shown_seconds
 from pfungst.core.exam import labelled
 from pfungst.core.settings import split_settings
 
@@ -120,6 +119,8 @@ def examine(
 
 def print_plan(plan: Plan, as_json: bool) -> None:
     """What an exam would ask and take."""
+    from pfungst.planning import shown_bytes, shown_seconds
+
     if as_json:
         print_json(asdict(plan))
         return
@@ -136,11 +137,9 @@ def print_plan(plan: Plan, as_json: bool) -> None:
         "output tokens": "unknown" if plan.output_tokens is None else f"{plan.output_tokens:,}",
         "cost": "no prices given" if plan.cost is None else f"{plan.cost:,.2f}",
         "time": shown_seconds(plan.seconds),
-        "memory": shown_bytes(plan.memory),
         "disk": shown_bytes(plan.disk),
     }
-    title = f"Plan: {plan.tried} queries were asked to measure" if plan.tried else "Dry run: nothing was asked"
-    print_table(title, ("", ""), list(taken.items()))
+    print_table("Dry run: nothing was asked", ("", ""), list(taken.items()))
     for sentence in plan.how:
         print(sentence)
 

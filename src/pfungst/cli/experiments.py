@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from pfungst.cli.examine import DryRun, Json
-from pfungst.cli.plan import print_work
+from pfungst.cli.examine import Json
 from pfungst.cli.show import print_json, progress_bar, show_table
 from pfungst.cli.where import On, Workers, place
 from pfungst.core.settings import REQUIRED, describe_settings, parse_settings, read_settings
@@ -89,15 +88,10 @@ def _function(experiment: Experiment[Any, Any]) -> Any:
             lifted = dataclasses.replace(inner[name], default=getattr(setting.default, name))
             parameters.append(_parameter(lifted, {}))
 
-    def command(out: Path | None, dry_run: bool, as_json: bool, **given: Any) -> None:
+    def command(out: Path | None, as_json: bool, **given: Any) -> None:
         # An experiment with a place of its own is told it as one of its settings.
         where = place("local", None) if "on" in fields else place(given.pop("on"), given.pop("workers"))
         config = make_config(experiment, given)
-        if dry_run:
-            from pfungst.planning import plan_experiment
-
-            print_work(plan_experiment(experiment, out or experiment.folder(config)), None, as_json)
-            return
         device = getattr(config, "device", None)
         if where.on == getattr(config, "on", "local") == "local" and isinstance(device, str) and "," not in device:
             check_device(device)
@@ -107,7 +101,6 @@ def _function(experiment: Experiment[Any, Any]) -> Any:
     default = re.sub(r"{(\w+)}", lambda match: match[1].upper(), experiment.out or f"runs/{experiment.name}")
     more = [
         _named("out", Annotated[Path | None, typer.Option("--out", "-o", help=f"Folder of the results [{default}].")]),
-        _named("dry_run", DryRun, False),
         _named("as_json", Json, False),
     ]
     if "on" not in fields:

@@ -10,8 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pfungst.cli.examine import DryRun, Images, Json, Seed, SkipBad, data_options
-from pfungst.cli.plan import print_work, told_beside
+from pfungst.cli.examine import Images, Json, Seed, SkipBad, data_options
 from pfungst.cli.show import print_json, progress_bar, tell
 from pfungst.core import UsageError, settings
 from pfungst.core.settings import parse_settings, read_settings, split_settings
@@ -85,7 +84,6 @@ def train(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes that share every step [one per GPU, or core].")
     ] = None,
-    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Train a model and write it, its curves and its card to a folder that zoo:FOLDER plays.
@@ -93,10 +91,6 @@ def train(
     Run the same command again to resume a run that was stopped.
     """
     if model == "skip-thoughts":
-        if dry_run:
-            raise typer.BadParameter(
-                "How long skip-thoughts takes to train cannot be predicted.", param_hint="--dry-run"
-            )
         train_encoder(corpus, out, setting or [], seed, device, as_json)
         return
     from pfungst.compute.devices import check_device
@@ -106,7 +100,7 @@ def train(
     from pfungst.training import train as run
     from pfungst.training.parallel import Team, launched
 
-    if on != "local" and not launched() and not dry_run:
+    if on != "local" and not launched():
         raise typer.Exit(in_parallel(on, workers, device))
     check_device(device)
     team = Team.of_environment(device)
@@ -145,22 +139,7 @@ def train(
     held_out: str | float = 0.1 if not validation else validation if is_prepared(data) else "validation"
     if is_prepared(data) and (limit or max_answers or regions or images):
         raise UsageError(f"{data} is prepared already: --limit, --max-answers, --regions and --images change nothing.")
-    if dry_run:
-        from pfungst.planning import plan_train
-
-        if is_prepared(data):
-            raise typer.BadParameter(f"{data} is prepared already: name the data set itself.", param_hint="--data")
-        sets = _load(data, validation, options)
-        planned = plan_train(
-            sets["train"],
-            sets.get("validation"),
-            fit_config,
-            lambda some, place: preparing({"train": some}, place),
-            lambda some, place, short: learning(some, place, fit_config=short),
-        )
-        print_work(planned, folder, as_json)
-        return
-    with told_beside(folder if team.leads else None, as_json), progress_bar(quiet=not team.leads) as progress:
+    with progress_bar(quiet=not team.leads) as progress:
         with team.leader_first():
             if is_prepared(data):
                 prepared = Prepared.load(data)
