@@ -5,20 +5,18 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
-from pfungst.api import named
-from pfungst.core import Answer, Asker, DataError, Dataset, Example, Player, Probe, Progress, Query
+from pfungst.api import named, takes_spec
+from pfungst.core import Answer, Asker, DataError, Dataset, ExamSpec, Player, Probe, Progress, Query
 from pfungst.core.adaptive import check_precision
 from pfungst.core.asker import NobodyAsked, asking_nobody
 from pfungst.core.images import Image, image_size
-from pfungst.core.store import AnswerStore
-from pfungst.core.stored import Typical, stored_keys, typical
+from pfungst.core.store import AnswerStore, Typical, stored_keys, typical
 from pfungst.core.types import (
     BoundedProbe,
     DataCheckingProbe,
@@ -27,7 +25,6 @@ from pfungst.core.types import (
     SearchingProbe,
     Terms,
     asked_by,
-    no_progress,
     reads_images,
 )
 
@@ -86,34 +83,18 @@ class Plan:
     """What the numbers rest on, in sentences."""
 
 
-def plan(
-    player: Player | Callable[..., str] | str,
-    data: Dataset | Sequence[Example] | str | Path = "world",
-    probes: Sequence[Probe | str] | None = None,
-    out: str | Path | None = None,
-    *,
-    seed: int = 0,
-    limit: int | None = None,
-    only: Sequence[str] = (),
-    open_questions: bool = False,
-    data_options: Mapping[str, Any] | None = None,
-    player_options: Mapping[str, Any] | None = None,
-    max_queries: int | None = None,
-    precision: float | None = None,
-    progress: Progress = no_progress,
-) -> Plan:
+@takes_spec(ExamSpec)
+def plan(spec: ExamSpec) -> Plan:
     """What `pfungst.examine` with the same arguments would ask and take."""
-    chosen, part, parts, run = named(
-        player, data, probes, out, limit=limit, only=only, open_questions=open_questions,
-        data_options=data_options, player_options=player_options,
-    )  # fmt: skip
+    # Copies of the player would be started.
+    chosen, part, parts, run = named(replace(spec, replicas=None))
     with asking_nobody():
-        counted = _Counting(chosen, part, run, seed, progress)
+        counted = _Counting(chosen, part, run, spec.seed, spec.progress)
         rows = tuple(counted.probe(probe) for probe in parts)
-    if precision is not None:
-        check_precision(precision)
+    if spec.precision is not None:
+        check_precision(spec.precision)
         rows = tuple(replace(row, at_most=True) for row in rows)
-    return counted.plan(rows, max_queries)
+    return counted.plan(rows, spec.max_queries)
 
 
 class _Counting:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import Answer, Dataset, Run
-from pfungst.core.exam import labelled
 from pfungst.core.files import write_atomic
 from pfungst.core.run import stored
+from pfungst.core.spec import labelled
 from pfungst.report.card import CARD_COLUMNS, P_NOTE, card_rows, clean_sides, number, too_few
 from pfungst.report.cases import MOST_WORDS, PER_KIND, Case, Sample, sample_of
 from pfungst.report.drawings import Tools, draw_case

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import Findings, PfungstError, Run
-from pfungst.core.exam import labelled
 from pfungst.core.files import file_name
 from pfungst.core.flips import same_answer
+from pfungst.core.spec import labelled
 from pfungst.report.card import join_words
 from pfungst.scores.matchers import MATCHERS
 

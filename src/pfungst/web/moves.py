@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pfungst.core import PfungstError
-from pfungst.core.parquet import READING
+from pfungst.core.files import PARQUET_READING
 from pfungst.probes.game.rows import fooled_rows, image_of, scenes_of
 from pfungst.web.runs import RunFolder
 from pfungst.world.images import SceneImage
@@ -47,7 +47,7 @@ def _all(run: RunFolder, size: int, modified: int) -> dict[str, MovedScene]:
     columns = ["example_id", "scene", "after", "query", "camera", "fooled", "verified", "confirmed"]
     try:
         table = pq.read_table(
-            run.path / "game" / "moves.parquet", columns=columns, filters=[("fooled", "=", True)], **READING
+            run.path / "game" / "moves.parquet", columns=columns, filters=[("fooled", "=", True)], **PARQUET_READING
         )
         return {row["example_id"]: _scene(row) for row in fooled_rows(table.sort_by("query"))}
     except (OSError, pa.ArrowException, ValueError, KeyError, TypeError, PfungstError):

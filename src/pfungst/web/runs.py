@@ -17,8 +17,8 @@ from typing import Any
 
 from pfungst.api import slug
 from pfungst.core import PfungstError, read_config
-from pfungst.core.exam import labelled
 from pfungst.core.progress import PROGRESS_FILE
+from pfungst.core.spec import labelled
 
 RESCAN_SECONDS = 1.0
 QUIET_SECONDS = 60.0

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import Example, FileImage, PfungstError
-from pfungst.core.files import reading, replacing, storable
+from pfungst.core.files import PARQUET_READING, PARQUET_WRITING, reading, replacing, storable
 from pfungst.core.images import ZipImage
-from pfungst.core.parquet import READING, WRITING
 from pfungst.probes.decoys.sets import DecoySet
 
 _ROWS = 50_000
@@ -124,7 +123,7 @@ def _write_parquet(path: Path, rows: Iterator[dict[str, Any]], about: dict[str, 
                     ],
                     metadata={ABOUT: json.dumps(about)},
                 )
-                writer = pq.ParquetWriter(path, schema, **WRITING)
+                writer = pq.ParquetWriter(path, schema, **PARQUET_WRITING)
             assert writer is not None
             writer.write_table(pa.Table.from_pylist(block, schema=schema))
             count += len(block)
@@ -173,7 +172,7 @@ def _stored(path: Path) -> Iterator[dict[str, Any]]:
     if path.suffix == ".parquet":
         import pyarrow.parquet as pq
 
-        yield from pq.read_table(path, **READING).to_pylist()
+        yield from pq.read_table(path, **PARQUET_READING).to_pylist()
         return
     with open(path, encoding="utf-8") as file:
         yield from (json.loads(line) for line in file if line.strip())

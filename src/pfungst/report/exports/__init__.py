@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from pfungst.core import PfungstError, UsageError
-from pfungst.core.exam import labelled
 from pfungst.core.files import write_atomic
 from pfungst.core.registry import Registry
+from pfungst.core.spec import labelled
 from pfungst.report.exports.source import Source
 
 __all__ = ["EXPORTS", "Export", "Source", "export"]

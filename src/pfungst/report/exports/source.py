@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import PfungstError, Run, read_config
-from pfungst.core.exam import labelled
 from pfungst.core.run import stored
+from pfungst.core.spec import labelled
 from pfungst.core.types import FRACTIONS
 from pfungst.report.findings import read_findings, read_judge
 from pfungst.report.names import finding_name

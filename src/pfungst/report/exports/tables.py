@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pfungst.core.parquet import WRITING
+from pfungst.core.files import PARQUET_WRITING
 from pfungst.report.exports.source import Source, scale_of
 from pfungst.report.exports.writing import visible
 
@@ -54,7 +54,7 @@ def _parquet(table: Any) -> bytes:
     import pyarrow.parquet as pq
 
     buffer = io.BytesIO()
-    pq.write_table(table, buffer, **WRITING)
+    pq.write_table(table, buffer, **PARQUET_WRITING)
     return buffer.getvalue()
 
 
