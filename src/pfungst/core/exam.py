@@ -38,6 +38,7 @@ from pfungst.core.types import (
     PreparingProbe,
     Probe,
     Progress,
+    PromptedPlayer,
     Query,
     Score,
     SearchingProbe,
@@ -51,9 +52,10 @@ from pfungst.core.types import (
 if TYPE_CHECKING:
     from pfungst.core.adaptive import Stop
 
-PORTION = 1 << 14
-"""Queries asked about together, of all probes: a player that takes many at once is kept busy, and the exam holds no
-more."""
+PORTION = 1 << 13
+"""Queries asked about together, of all probes: the exam holds no more."""
+AT_ONCE = 1 << 16
+"""The same for a player that has several under way at a time, which would idle at the end of every portion."""
 HELD = 1 << 16
 """Variants of a probe up to which its trials are held until its findings are made. More are read from their file."""
 
@@ -329,6 +331,8 @@ def in_portions(
     asker: Asker, trials: Mapping[str, Iterable[Trial]], answer: Answering, examples: int
 ) -> Iterator[Portion]:
     """The trials of the probes, in order, as they are answered."""
+    several = isinstance(asker.player, PromptedPlayer) and asker.player.terms.at_once > 1
+    portion = max(AT_ONCE, PORTION) if several else PORTION
     waiting: dict[str, list[tuple[Trial, Row]]] = {}
     queries: dict[str, Query] = {}
     for number, (name, some) in enumerate(trials.items()):
@@ -337,7 +341,7 @@ def in_portions(
             row = tuple(variant.query.key(asker.fingerprint) for variant in trial.variants)
             queries.update(zip(row, (variant.query for variant in trial.variants), strict=True))
             waiting[name].append((trial, row))
-            if len(queries) >= PORTION:
+            if len(queries) >= portion:
                 share = (number + min(1.0, made / examples)) / len(trials)
                 answers = answer(queries, share)
                 yield from (Portion(probe, asked, answers) for probe, asked in waiting.items() if asked)

@@ -1,7 +1,7 @@
 """The answer store: every query and answer of a run, in SQLite.
 
 What is in it is never asked again. Answers are committed in small batches as they come, so a run that is killed at any
-point loses only the queries in flight.
+point loses only the queries in flight, and of a player in this process a few milliseconds of its work.
 
 Answers are appended, never inserted in between: keys are as good as random, and an index over them on the disk would
 rewrite a page for each of them. What finds them is `KeyIndex`, in memory, read from the heads that every batch leaves

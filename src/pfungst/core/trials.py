@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Row = tuple[str, ...]
 """The keys of a trial's queries in the answer store."""
-ROW_GROUP = 1 << 17
+ROW_GROUP = 1 << 15
 """Least rows of a row group, so that a large file can be read piece by piece. A trial lies in one group as a whole."""
 CLEAN = 1 << 14
 """Clean answers that are kept, of the first trials: what is said about how replies are spelt is said of these."""
