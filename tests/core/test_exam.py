@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow.parquet as pq
 import pytest
 
-from pfungst.core import Answer, Dataset, Exam, PfungstError, PlayerError, ProbeError, StoredPlayer
+from pfungst.core import Answer, Asker, Dataset, Exam, PfungstError, PlayerError, ProbeError, Query, StoredPlayer
 from pfungst.probes.blind import Blind
 from pfungst.probes.control import Control
 

@@ -56,4 +56,4 @@ def test_the_report_of_recorded_answers_shows_wrong_ones_with_the_whole_prompt(r
     html = (runs[0] / "report.html").read_text()
     assert html.count('<article class="case"') > 30
     assert "Please only output the answer with a single word or phrase." in html
-    assert "right to wrong" in html and "wrong and unchanged" in html
+    assert "right to wrong" in html and "still wrong" in html
