@@ -94,7 +94,6 @@ def train(
         train_encoder(corpus, out, setting or [], seed, device, as_json)
         return
     from pfungst.compute.devices import check_device
-    from pfungst.experiments.cycle import is_prepared
     from pfungst.models import MODELS, Inputs
     from pfungst.training import Prepared
     from pfungst.training import train as run
@@ -136,12 +135,13 @@ def train(
         half=half,
     )
     options = {**data_options(images, skip_bad), "limit": limit}
-    held_out: str | float = 0.1 if not validation else validation if is_prepared(data) else "validation"
-    if is_prepared(data) and (limit or max_answers or regions or images):
+    prepared_before = Prepared.is_there(data)
+    held_out: str | float = 0.1 if not validation else validation if prepared_before else "validation"
+    if prepared_before and (limit or max_answers or regions or images):
         raise UsageError(f"{data} is prepared already: --limit, --max-answers, --regions and --images change nothing.")
     with progress_bar(quiet=not team.leads) as progress:
         with team.leader_first():
-            if is_prepared(data):
+            if prepared_before:
                 prepared = Prepared.load(data)
             else:
                 prepared = preparing(_load(data, validation, options), folder / "data", progress=progress)
