@@ -94,7 +94,7 @@ def examine(spec: ExamSpec) -> Run:
     The arguments are the fields of `pfungst.core.ExamSpec`:
     """
     from pfungst.compute import working
-    from pfungst.players.replicas import closing
+    from pfungst.players.replicate import closing
     from pfungst.report import add_looks, add_prompts, write_report
     from pfungst.scores import get_metric
     from pfungst.scores.matchers import get_matcher

@@ -229,3 +229,14 @@ def test_a_function_that_fails_keeps_all_its_answers_before_that_and_quick_ones_
         with pytest.raises(KeyboardInterrupt):
             Asker(FunctionPlayer(answer), store).answers(queries)
         assert sum(stored) == len(store) == 150 and len(stored) < 50
+
+
+def test_a_function_that_fails_on_everything_is_considered_down():
+    from pfungst.core import PlayerDied
+    from pfungst.players.function import FunctionPlayer
+
+    def broken(image, question):
+        raise RuntimeError("out of order")
+
+    with pytest.raises(PlayerDied):
+        Asker(FunctionPlayer(broken)).ask([Query(f"q{number}") for number in range(200)])

@@ -7,9 +7,8 @@ import pytest
 
 import pfungst
 from pfungst.core import Run
-from pfungst.report.compare import compare
+from pfungst.report.compare import compare, leaderboard
 from pfungst.report.compare_html import write_comparison
-from pfungst.report.leaderboard import leaderboard
 
 MODELS = ("gpt-4.1-mini-2025-04-14", "llava-hf-llava-1.5-7b-hf", "llava-hf-llava-v1.6-vicuna-7b-hf")
 

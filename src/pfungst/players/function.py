@@ -80,19 +80,22 @@ class FunctionPlayer:
 
     def answer_bursts(self, queries: Sequence[Query]) -> Iterator[list[tuple[int, Answer]]]:
         """Answers of a function that is quick come together, so that they are stored together."""
-        answers, burst, since = self.answer_iter(queries), [], time.monotonic()
-        while True:
-            try:
-                burst.append(next(answers))
-            except StopIteration:
-                break
-            except BaseException:
+        burst: list[tuple[int, Answer]] = []
+        since = time.monotonic()
+        try:
+            for answer in self.answer_iter(queries):
+                burst.append(answer)
+                if time.monotonic() - since > BURST_SECONDS:
+                    yield burst
+                    burst, since = [], time.monotonic()
+        except GeneratorExit:
+            raise
+        except BaseException:
+            if burst:
                 yield burst
-                raise
-            if time.monotonic() - since > BURST_SECONDS:
-                yield burst
-                burst, since = [], time.monotonic()
-        yield burst
+            raise
+        if burst:
+            yield burst
 
     def _read(self, said: object, query: Query) -> Answer:
         if isinstance(said, Answer):
