@@ -66,6 +66,7 @@ class Recorder:
         if self._rows:
             self._file.write_table(pa.concat_tables(self._waiting).combine_chunks())
         self._waiting, self._rows = [], 0
+        pa.default_memory_pool().release_unused()  # it would keep what a row group takes, for the next one
 
 
 @contextmanager
