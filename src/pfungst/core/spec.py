@@ -86,6 +86,10 @@ class ExamSpec:
     progress: Progress = option(no_progress, shown=False)
     """Told how far it is."""
 
+    def __post_init__(self) -> None:
+        for name in ("player_options", "data_options"):
+            object.__setattr__(self, name, getattr(self, name) or {})  # None is as good as none
+
     def kept(self) -> dict[str, Any]:
         """The options that stand in exam.json by their own names."""
         given = {one.name: getattr(self, one.name) for one in fields(self) if one.metadata.get("kept")}
