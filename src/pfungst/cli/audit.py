@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pfungst.cli.decoys import Balanced, Fallback, PerKind, Vectors
-from pfungst.cli.examine import DryRun, Images, Json, Seed, SkipBad, data_options
-from pfungst.cli.plan import print_work, told_beside
+from pfungst.cli.examine import Images, Json, Seed, SkipBad, data_options
 from pfungst.cli.show import print_json, print_table, progress_bar
 from pfungst.cli.where import On, Workers, place
 from pfungst.core import UsageError
@@ -66,7 +65,6 @@ def audit(
         Path | None, typer.Option(help="Write the choice sets to this folder: train.parquet and test.parquet.")
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the numbers to this file, as JSON.")] = None,
-    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Can a data set be answered without the image, without the question, without both?"""
@@ -90,13 +88,7 @@ def audit(
         run_audit, kinds=chosen, k=k, seed=seed, fallback=fallback, balanced=balanced, models=wanted,
         encoder=f"words:{vectors}" if vectors else None, features=image_features(features, device) if sees else None,
     )  # fmt: skip
-    if dry_run:
-        from pfungst.planning import plan_audit
-
-        planned = plan_audit(train, asked, lambda some, short: run(some, None, config=short), config)
-        print_work(planned, out, as_json)
-        return
-    with told_beside(out, as_json), progress_bar() as progress, working(place(on, workers)):
+    with progress_bar() as progress, working(place(on, workers)):
         found = run(
             train, asked, config=config, human=_human(human or []), people=_people(human or []), name=train.name,
             sets=sets, progress=progress,

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pfungst.cli.examine import DryRun, Json
-from pfungst.cli.plan import print_work, told_beside
+from pfungst.cli.examine import Json
 from pfungst.cli.show import print_json, print_table, progress_bar
 from pfungst.cli.where import On, Workers, own_device, place
 from pfungst.core import PfungstError
@@ -41,7 +40,6 @@ def rank(
     ] = None,
     on: On = "local",
     workers: Workers = None,
-    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Rank basic questions: look up one main question, or write a basic question dataset.
@@ -66,13 +64,7 @@ def rank(
         check_device(device)
     settings = RankSettings(ranker, encoder or "", k, lam, tol, keep_main_questions)
     solver = own_device(where, device)
-    if dry_run:
-        from pfungst.planning import plan_rank
-
-        with working(where):
-            print_work(plan_rank(questions, candidates, settings, solver), out, as_json)
-        return
-    with told_beside(out if main is not None else None, as_json), progress_bar() as progress, working(where):
+    with progress_bar() as progress, working(where):
         if lambda_study is not None:
             rows = bqd.lambda_study(questions, candidates, settings, _numbers(lambda_study), progress, solver)
         elif question is not None:

@@ -10,8 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pfungst.cli.examine import DryRun, Images, Json, Seed, SkipBad, data_options
-from pfungst.cli.plan import print_work, told_beside
+from pfungst.cli.examine import Images, Json, Seed, SkipBad, data_options
 from pfungst.cli.show import print_json, progress_bar, tell
 from pfungst.core import UsageError, settings
 from pfungst.core.settings import parse_settings, read_settings, split_settings
@@ -79,7 +78,6 @@ def train(
     ] = None,
     images: Images = None,
     skip_bad: SkipBad = False,
-    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Train a model and write it, its curves and its card to a folder that zoo:FOLDER plays.
@@ -87,14 +85,9 @@ def train(
     Run the same command again to resume a run that was stopped.
     """
     if model == "skip-thoughts":
-        if dry_run:
-            raise typer.BadParameter(
-                "How long skip-thoughts takes to train cannot be predicted.", param_hint="--dry-run"
-            )
         train_encoder(corpus, out, setting or [], seed, device, as_json)
         return
     from pfungst.compute.devices import check_device
-    from pfungst.experiments.cycle import is_prepared
     from pfungst.models import MODELS, Inputs
     from pfungst.training import Prepared
     from pfungst.training import train as run
@@ -132,26 +125,12 @@ def train(
         half=half,
     )
     options = {**data_options(images, skip_bad), "limit": limit}
-    held_out: str | float = 0.1 if not validation else validation if is_prepared(data) else "validation"
-    if is_prepared(data) and (limit or max_answers or regions or images):
+    prepared_before = Prepared.is_there(data)
+    held_out: str | float = 0.1 if not validation else validation if prepared_before else "validation"
+    if prepared_before and (limit or max_answers or regions or images):
         raise UsageError(f"{data} is prepared already: --limit, --max-answers, --regions and --images change nothing.")
-    if dry_run:
-        from pfungst.planning import plan_train
-
-        if is_prepared(data):
-            raise typer.BadParameter(f"{data} is prepared already: name the data set itself.", param_hint="--data")
-        sets = _load(data, validation, options)
-        planned = plan_train(
-            sets["train"],
-            sets.get("validation"),
-            fit_config,
-            lambda some, place: preparing({"train": some}, place),
-            lambda some, place, short: learning(some, place, fit_config=short),
-        )
-        print_work(planned, folder, as_json)
-        return
-    with told_beside(folder, as_json), progress_bar() as progress:
-        if is_prepared(data):
+    with progress_bar() as progress:
+        if prepared_before:
             prepared = Prepared.load(data)
         else:
             prepared = preparing(_load(data, validation, options), folder / "data", progress=progress)

@@ -12,8 +12,7 @@ from typing import Any
 from pfungst.core import DataError, Dataset, Example, PfungstError
 from pfungst.core.files import exists
 from pfungst.core.fingerprint import Fingerprint
-from pfungst.core.settings import read_query, read_settings
-from pfungst.core.words import fit
+from pfungst.core.settings import fit, read_query, read_settings
 from pfungst.data.files import Listing, list_around, list_place
 from pfungst.data.formats import FORMATS, get_format
 from pfungst.data.images import ImageFinder, NoImages

@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -27,6 +27,9 @@ from pfungst.core import Figure, Place, Table, UsageError, files
 from pfungst.core.files import file_name, jsonable, read_json, write_atomic, write_json
 from pfungst.core.registry import Registry
 from pfungst.core.settings import REQUIRED, settings_of
+from pfungst.core.settings import argument as argument  # for the configurations of experiments
+from pfungst.core.settings import lifted as lifted
+from pfungst.core.settings import option as option
 from pfungst.core.types import Progress, no_progress
 
 EXPERIMENTS = Registry(
@@ -129,31 +132,6 @@ def check_known(names: Sequence[str], known: Collection[str], sentence: str) -> 
     for name in names:
         if name not in known:
             raise UsageError(sentence.format(name, ", ".join(known)))
-
-
-def option(default: Any = MISSING, *names: str, factory: Any = MISSING, free: bool = False) -> Any:
-    """A field of a configuration that is an option of the command: `limit: int | None = option(None, free=True)`.
-
-    A plain default does the same; this says more.
-
-    names : of the option, where not `--` and the name of the field: `option("world", "--data", "-d")`
-    free : may change when a run is continued (a device, more seeds); see `claim`
-    """
-    return dataclasses.field(default=default, default_factory=factory, metadata={"names": names, "free": free})
-
-
-def argument(default: Any = MISSING, *, free: bool = False) -> Any:
-    """A field that is given by its place, not by a name: `pfungst reproduce failure MODEL MODEL`. `free` as in
-    `option`."""
-    return dataclasses.field(default=default, metadata={"argument": True, "free": free})
-
-
-def lifted(default: Any, *fields: str, names: tuple[str, ...] = ()) -> Any:
-    """A field that is itself a configuration. The option takes `key=value`; `fields` are options of their own:
-
-    fit: FitConfig = lifted(FitConfig(steps=4000), "steps", "batch")       # --fit rate=0.01 --steps 500
-    """
-    return dataclasses.field(default_factory=lambda: default, metadata={"lifted": fields, "names": names})
 
 
 def claim(out: Path, config: Any, **more: Any) -> None:

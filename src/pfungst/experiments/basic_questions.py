@@ -6,6 +6,8 @@ Each is written twice: as Parquet, and as JSON in the layout of the papers' auth
 from __future__ import annotations
 
 import hashlib
+import resource
+import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pfungst.core import Dataset, PfungstError, Table
-from pfungst.core.estimate import peak_memory
 from pfungst.core.files import file_digest
 from pfungst.core.types import Progress
 from pfungst.experiments.base import Experiment, argument, check_known, claim, kept, option
@@ -123,7 +124,7 @@ def make(
             len({one.text for one in main}),
             len(pool),
             round(took, 1),
-            peak_memory(),
+            _peak_memory(),
             gaps[len(gaps) // 2] if gaps else None,
             gaps[-1] if gaps else None,
             {one.name: {"bytes": one.stat().st_size, "sha256": file_digest(one)} for one in files},
@@ -146,6 +147,12 @@ def run(config: BasicQuestionsConfig, out: Path, *, progress: Progress) -> list[
         make(name.lower(), out, main.questions, pool, settings, progress, as_json=True, device=device)
         for name, pool in pools_of(config.kinds, pools).items()
     ]
+
+
+def _peak_memory() -> int:
+    """Bytes of this process at its largest."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def tables(result: Sequence[Made]) -> list[Table]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from pfungst.core import Figure, Table, UsageError
 from pfungst.core.files import jsonable, read_json
-from pfungst.core.shapes import restored
+from pfungst.core.settings import restored
 from pfungst.core.stats import Interval, interval_of
 from pfungst.core.types import Progress, no_progress
 from pfungst.experiments.base import Experiment, check_known, claim, here, option

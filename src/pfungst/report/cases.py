@@ -146,7 +146,8 @@ class _Told:
     def of(cls, run: Run, finding: Findings) -> _Told:
         named = {(one.example_id, one.variant) for one in finding.failures}
         columns = ("trial", "place", "role", "flip", "example_id", "variant", "score")
-        rows = zip(*(column.to_pylist() for column in run.table(finding.probe, columns).columns), strict=True)
+        parts = run.table(finding.probe, columns).to_batches()
+        rows = (row for part in parts for row in zip(*(column.to_pylist() for column in part.columns), strict=True))
         best: dict[int, tuple[int, str, bool]] = {}
         trials, alone = 0, -1
         for trial, place, role, flip, example_id, variant, score in rows:

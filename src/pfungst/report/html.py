@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import Answer, Dataset, Run
-from pfungst.core.exam import labelled
 from pfungst.core.files import write_atomic
 from pfungst.core.run import stored
+from pfungst.core.spec import labelled
 from pfungst.report.attention import LOOKS, PROMPTS, draw_looks
 from pfungst.report.card import (
     CARD_COLUMNS,

@@ -13,7 +13,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
 
 from pfungst.core import MissingExtra, PfungstError
-from pfungst.core.lock import write_ahead
+from pfungst.core.files import write_ahead
 from pfungst.study.schema import METADATA, SCHEMA, VERSION
 
 FILE = "study.sqlite"

@@ -233,6 +233,11 @@ class Prepared:
     images: str = ""
     """Changes with the names and sizes of the image files, or with the region features; empty where there are none."""
 
+    @staticmethod
+    def is_there(folder: str | Path) -> bool:
+        """Whether this is a folder of prepared arrays."""
+        return (Path(folder) / RECORD).exists()
+
     def save(self) -> None:
         write_json(
             self.folder / RECORD,

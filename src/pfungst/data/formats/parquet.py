@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pfungst.core import DataError, Image
-from pfungst.core.parquet import READING
+from pfungst.core.files import PARQUET_READING
 from pfungst.data.fields import Bad
 from pfungst.data.files import File
 from pfungst.data.images import StoredImage
@@ -29,7 +29,7 @@ def parquet_rows(file: File, rows: Rows) -> Iterator[tuple[int, Any, Image | Non
     source = file.random_access()
     number = 0
     try:
-        with pq.ParquetFile(source, **READING) as table:
+        with pq.ParquetFile(source, **PARQUET_READING) as table:
             schema = table.schema_arrow
             column = rows.column(dict.fromkeys(schema.names, True), "image")
             kept = [name for name in schema.names if _holds_bytes(schema.field(name).type)]
@@ -119,7 +119,7 @@ def _column(source: Path | io.BytesIO, column: str, group: int) -> Any:
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(source, **READING) as table:
+        with pq.ParquetFile(source, **PARQUET_READING) as table:
             return table.read_row_group(group, columns=[column]).column(0)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DataError.at(str(source), f"row group {group}", f"the images cannot be read ({error}).") from error

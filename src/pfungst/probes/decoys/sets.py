@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pfungst.core import Dataset, Example, FileImage, PfungstError, ProbeError
-from pfungst.core.files import reading, replacing, storable
+from pfungst.core.files import PARQUET_READING, PARQUET_WRITING, reading, replacing, storable
 from pfungst.core.images import ZipImage
-from pfungst.core.parquet import READING, WRITING
 from pfungst.probes.decoys.maker import FREQUENT_TARGET, NONE, OPPOSITE, ORIGINAL, PROCEDURE, UNFILTERED
 from pfungst.probes.decoys.split import Ints, Split
 
@@ -333,7 +332,7 @@ def _write_parquet(path: Path, rows: Iterator[dict[str, Any]], about: dict[str, 
                     ],
                     metadata={ABOUT: json.dumps(about)},
                 )
-                writer = pq.ParquetWriter(path, schema, **WRITING)
+                writer = pq.ParquetWriter(path, schema, **PARQUET_WRITING)
             assert writer is not None
             writer.write_table(pa.Table.from_pylist(block, schema=schema))
             count += len(block)
@@ -382,7 +381,7 @@ def _stored(path: Path) -> Iterator[dict[str, Any]]:
     if path.suffix == ".parquet":
         import pyarrow.parquet as pq
 
-        yield from pq.read_table(path, **READING).to_pylist()
+        yield from pq.read_table(path, **PARQUET_READING).to_pylist()
         return
     with open(path, encoding="utf-8") as file:
         yield from (json.loads(line) for line in file if line.strip())

@@ -41,8 +41,7 @@ from pfungst.core import (
     UsageError,
     ZipImage,
 )
-from pfungst.core.files import DAMAGE, reading, storable, write_atomic
-from pfungst.core.parquet import READING, WRITING
+from pfungst.core.files import DAMAGE, PARQUET_READING, PARQUET_WRITING, reading, storable, write_atomic
 from pfungst.core.types import no_progress
 from pfungst.probes.noise.appending import PARTITIONS
 from pfungst.probes.noise.ranking import LAMBDA, Pool, Ranking, RankSettings, SharingRanker, rank
@@ -112,7 +111,7 @@ def _parquet(main: Sequence[MainQuestion], pool: Sequence[str], ranking: Ranking
         }
     ).replace_schema_metadata({"pfungst": json.dumps(about)})
     buffer = io.BytesIO()
-    pq.write_table(table, buffer, **WRITING)
+    pq.write_table(table, buffer, **PARQUET_WRITING)
     return buffer.getvalue()
 
 
@@ -134,7 +133,7 @@ def _read_parquet(path: Path) -> list[tuple[str, list[str], list[float], float |
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(path, columns=list(COLUMNS[2:]), **READING)
+        table = pq.read_table(path, columns=list(COLUMNS[2:]), **PARQUET_READING)
     except (OSError, pa.ArrowException) as error:
         raise DataError.at(path, "", f"this is not a basic question dataset ({error}).") from error
     if table.column_names != list(COLUMNS[2:]):

@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import Any
 from xml.etree import ElementTree
 
-from pfungst.core.parquet import WRITING
+from pfungst.core.files import PARQUET_WRITING
 from pfungst.report.card import CARD_COLUMNS, P_NOTE, card_rows, dashed, format_cell, format_finding
 from pfungst.report.exports import Source, interval_text, scale_of
 
@@ -78,7 +78,7 @@ def _parquet(table: Any) -> bytes:
     import pyarrow.parquet as pq
 
     buffer = io.BytesIO()
-    pq.write_table(table, buffer, **WRITING)
+    pq.write_table(table, buffer, **PARQUET_WRITING)
     return buffer.getvalue()
 
 

@@ -21,8 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pfungst.core.files import cache_root, write_atomic
-from pfungst.core.lock import only_here
+from pfungst.core.files import cache_root, only_here, write_atomic
 from pfungst.core.registry import Registry
 from pfungst.text.encoders.base import Encoder, EncoderError, FloatArray, best_device, check_sentences
 

@@ -1,24 +1,22 @@
-"""What an exam would ask, and what that would take.
-
-Nobody is asked and the run folder is not touched, but for trial queries where these are wanted (`trying`).
-"""
+"""What an exam would ask, and what that would take: queries, tokens, cost, time, disk. Nobody is asked and the run
+folder is not touched."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
-from pfungst.api import named
-from pfungst.core import Answer, Asker, DataError, Dataset, Example, Player, Probe, Progress, Query
+from pfungst.api import named, takes_spec
+from pfungst.core import Answer, Asker, DataError, Dataset, ExamSpec, Player, Probe, Progress, Query
 from pfungst.core.adaptive import check_precision
 from pfungst.core.asker import NobodyAsked, asking_nobody
-from pfungst.core.estimate import Taken, keep, peak_memory, size_of
 from pfungst.core.images import Image, image_size
-from pfungst.core.stored import Typical, stored_keys, typical
+from pfungst.core.store import AnswerStore, Typical, stored_keys, typical
 from pfungst.core.types import (
     BoundedProbe,
     DataCheckingProbe,
@@ -27,10 +25,8 @@ from pfungst.core.types import (
     SearchingProbe,
     Terms,
     asked_by,
-    no_progress,
     reads_images,
 )
-from pfungst.planning.trying import Sample, Trial, ask_some, stored_bytes, trials_wanted
 
 CHARACTERS_A_TOKEN = 4
 """Of English text, with the tokenisers of today's models."""
@@ -38,8 +34,8 @@ PACKED = 0.15
 """Size of the trials as Parquet beside the same in the answer store, measured on the embedded world and on VQA."""
 REPORT = 500_000
 """Bytes of a report with its images, and of the other files of a run."""
-READING = 150_000_000
-"""Bytes of memory that findings and report take beyond the asking: Arrow, the statistics, the cases."""
+SAMPLE = 400
+"""Queries of a probe whose size in the answer store is measured."""
 PIXELS_A_TOKEN = 28
 """Side of the square of pixels that a token of an image stands for, as in Qwen2-VL; other models differ by up to a
 factor of two."""
@@ -81,51 +77,24 @@ class Plan:
     """In the currency of the prices; None without prices."""
     seconds: float | None
     """None where no reply has told how long one takes."""
-    memory: int | None
-    """Bytes of this process, the player in it included, at the peak."""
     disk: int
     """Bytes that the run folder will have."""
-    tried: int
-    """Queries that were asked to measure. Their answers are kept."""
     how: tuple[str, ...]
     """What the numbers rest on, in sentences."""
 
 
-def plan(
-    player: Player | Callable[..., str] | str,
-    data: Dataset | Sequence[Example] | str | Path = "world",
-    probes: Sequence[Probe | str] | None = None,
-    out: str | Path | None = None,
-    *,
-    seed: int = 0,
-    limit: int | None = None,
-    only: Sequence[str] = (),
-    open_questions: bool = False,
-    data_options: Mapping[str, Any] | None = None,
-    player_options: Mapping[str, Any] | None = None,
-    max_queries: int | None = None,
-    precision: float | None = None,
-    progress: Progress = no_progress,
-) -> Plan:
+@takes_spec(ExamSpec)
+def plan(spec: ExamSpec) -> Plan:
     """What `pfungst.examine` with the same arguments would ask and take."""
-    chosen, part, parts, run = named(
-        player, data, probes, out, limit=limit, only=only, open_questions=open_questions,
-        data_options=data_options, player_options=player_options,
-    )  # fmt: skip
+    # Copies of the player would be started.
+    chosen, part, parts, run = named(replace(spec, replicas=None))
     with asking_nobody():
-        counted = _Counting(chosen, part, run, seed, progress)
+        counted = _Counting(chosen, part, run, spec.seed, spec.progress)
         rows = tuple(counted.probe(probe) for probe in parts)
-    if precision is not None:
-        check_precision(precision)
+    if spec.precision is not None:
+        check_precision(spec.precision)
         rows = tuple(replace(row, at_most=True) for row in rows)
-    tried = None
-    if trials_wanted():
-        most = trials_wanted() if max_queries is None else min(trials_wanted(), max_queries)
-        tried = ask_some(chosen, run, counted.sample, most, part.blind)
-    planned = counted.plan(rows, max_queries, tried)
-    if tried is not None:
-        keep(run, Taken(planned.to_ask, planned.seconds, planned.memory, planned.disk))
-    return planned
+    return counted.plan(rows, spec.max_queries)
 
 
 class _Counting:
@@ -141,7 +110,7 @@ class _Counting:
         self._known: dict[str, bool] = {}
         """Key -> whether it is stored."""
         self._tokens = _Tokens(player)
-        self.sample = Sample()
+        self._sample: dict[str, Query] = {}
         """Of the queries that are still to be asked."""
         self._seconds = 0.0
         """Spent on making the queries, which the exam makes again."""
@@ -171,8 +140,9 @@ class _Counting:
             self._known[key] = key in stored
             if key not in stored:
                 self._tokens.add(queries[key])
-                self.sample.add(key, queries[key])
-        new = len(fresh) - len(stored)
+        open_keys = [key for key in fresh if key not in stored]
+        new = len(open_keys)
+        self._sample |= {key: queries[key] for key in open_keys[:: -(-new // SAMPLE) or 1]}
         if isinstance(probe, SearchingProbe):
             most = max(len(queries), probe.most_queries() if isinstance(probe, BoundedProbe) else 0)
             self._searching += most - len(queries)
@@ -184,18 +154,15 @@ class _Counting:
             for variant in trial.variants:
                 yield self._asker.visible(variant.query, variant.example_id or trial.example_id)
 
-    def plan(self, rows: tuple[ProbePlan, ...], max_queries: int | None, tried: Trial | None = None) -> Plan:
-        trial = tried or Trial(0, None)
-        stored = sum(self._known.values()) + trial.asked
+    def plan(self, rows: tuple[ProbePlan, ...], max_queries: int | None) -> Plan:
         to_ask = sum(row.new for row in rows)
         if max_queries is not None:
             to_ask = min(to_ask, max_queries)
-        to_ask -= trial.asked
         terms = self._player.terms if isinstance(self._player, PromptedPlayer) else Terms()
         seen = typical(self._run, self._asker.fingerprint)
         tokens_in, how_in = self._tokens.expected(to_ask, seen)
         tokens_out, how_out = _output(to_ask, terms, seen)
-        seconds, how_long = _timed(to_ask, seen, terms, trial, self._seconds)
+        seconds, how_long = _timed(to_ask, seen, terms, self._seconds)
         priced = bool(terms.price_in or terms.price_out) and tokens_out is not None
         return Plan(
             player=self._player.name,
@@ -203,24 +170,28 @@ class _Counting:
             run=self._run,
             probes=rows,
             queries=len(self._known) + self._searching,
-            stored=stored,
+            stored=sum(self._known.values()),
             to_ask=to_ask,
             at_most=any(row.at_most for row in rows),
             input_tokens=tokens_in,
             output_tokens=tokens_out,
             cost=(tokens_in * terms.price_in + (tokens_out or 0) * terms.price_out) / 1e6 if priced else None,
             seconds=seconds,
-            memory=None if tried is None else peak_memory() + READING,
             disk=self._disk(to_ask),
-            tried=trial.asked,
-            how=(*how_in, *how_out, how_long, *_sized(tried)),
+            how=(*how_in, *how_out, how_long, "Disk: by the size of a sample of the queries."),
         )
 
     def _disk(self, to_ask: int) -> int:
-        """Answers by the bytes of a sample; the trials beside them hold the same once more, packed."""
-        each = stored_bytes(self._player, self.sample, Answer("a short reply"))
-        there = size_of(self._run) if self._run.is_dir() else 0
-        return there + round(to_ask * each * (1 + PACKED)) + REPORT
+        """Answers by the bytes of a sample, written to a store; the trials beside them hold the same again, packed."""
+        answered = [(key, query, Answer("a short reply")) for key, query in self._sample.items()]
+        sizes = []
+        with tempfile.TemporaryDirectory() as place:
+            for some in ([], answered):
+                with AnswerStore(Path(place) / "answers.sqlite") as store:
+                    store.add(self._asker.fingerprint, some)
+                sizes.append(size_of(Path(place)))
+        each = (sizes[1] - sizes[0]) / max(1, len(answered))
+        return size_of(self._run) + round(to_ask * each * (1 + PACKED)) + REPORT
 
 
 class _Tokens:
@@ -285,24 +256,29 @@ def _output(queries: int, terms: Terms, seen: Typical) -> tuple[int | None, list
     return None, []
 
 
-def _timed(queries: int, seen: Typical, terms: Terms, trial: Trial, making: float) -> tuple[float | None, str]:
-    if trial.seconds is not None:
-        return queries * trial.seconds + making, (
-            f"Time: {trial.seconds * 1000:,.1f} ms a query, the mean of {trial.asked} trial queries, whose answers "
-            f"are kept, and {making:.1f} s to make the queries. A search also takes the time of its adversary."
-        )
-    seconds = None if seen.seconds is None else queries * seen.seconds / terms.at_once
-    if trial.problem:
-        return seconds, f"Time: unknown, because the trial queries failed. {trial.problem}"
+def _timed(queries: int, seen: Typical, terms: Terms, making: float) -> tuple[float | None, str]:
     if seen.seconds is None:
-        return None, "Time: unknown until some replies are stored; `pfungst plan` asks a few."
-    return seconds, f"Time: {seen.seconds:.2f} s a reply, the mean of those stored, {terms.at_once} at once."
+        return None, "Time: unknown until some replies are stored; run the exam with --limit 10 first."
+    how = f"Time: {seen.seconds:.2f} s a reply, the mean of those stored, {terms.at_once} at once"
+    return queries * seen.seconds / terms.at_once + making, f"{how}, and {making:.1f} s to make the queries."
 
 
-def _sized(tried: Trial | None) -> list[str]:
-    if tried is None:
-        return ["Memory: unknown, because nothing was asked. Disk: by the size of a sample of the queries."]
-    return [
-        "Memory: what this process has needed so far, with the data, the player and all queries made, and what the "
-        "report needs; larger batches than the trial's need more. Disk: by the size of a sample of the queries."
-    ]
+def size_of(folder: Path) -> int:
+    """Bytes of all files in a folder; 0 where there is none."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def shown_bytes(count: float) -> str:
+    """`1.2 GB`"""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if count >= 100 or unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:,.1f} TB"
+
+
+def shown_seconds(seconds: float | None) -> str:
+    """`0:02:10`; with tenths below ten seconds."""
+    if seconds is None:
+        return "unknown"
+    return f"{seconds:.1f} s" if seconds < 10 else str(timedelta(seconds=round(seconds)))
