@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pfungst.core import BytesImage, DataError, FileImage, Image, ZipImage
-from pfungst.data.fields import Bad, shown
-from pfungst.data.files import Listing, list_folder
+from pfungst.rows.fields import Bad, shown
+from pfungst.rows.files import Listing, list_folder
 
 if TYPE_CHECKING:
     import PIL.Image

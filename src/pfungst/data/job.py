@@ -10,10 +10,10 @@ from string import ascii_uppercase
 from typing import Any, TypeVar
 
 from pfungst.core import DataError, Example
-from pfungst.data.fields import Bad
-from pfungst.data.files import File
 from pfungst.data.images import ImageFinder
-from pfungst.data.json_records import JsonRecords
+from pfungst.rows.fields import Bad
+from pfungst.rows.files import File
+from pfungst.rows.json_records import JsonRecords
 
 T = TypeVar("T")
 Found = tuple[Example, File | None, int]
@@ -38,7 +38,7 @@ class BadRecord:
 
     file: str
     where: str
-    """Record, row or line number; with the byte, where that is known."""
+    """Record, row or line number."""
     problem: str
 
     def __str__(self) -> str:

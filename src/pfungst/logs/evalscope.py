@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import DataError
-from pfungst.logs import cells
 from pfungst.logs.inspect_ai import said
 from pfungst.logs.records import About, LogFormat, Record
-from pfungst.logs.source import Source, open_source
+from pfungst.rows import cells, options
+from pfungst.rows.source import Source, open_source
 
 
 class EvalScope(LogFormat):
@@ -47,8 +47,8 @@ class EvalScope(LogFormat):
         reply = reply if output else score.get("prediction")
         target = cells.optional(review.get("target"), "target")
         prompt = _prompt(row) or _prompt(review)
-        choices = cells.options_in(prompt) if len(target.strip()) == 1 else ()
-        right = cells.target_of(target, choices, "target", lettered=True) if target else None
+        choices = options.options_in(prompt) if len(target.strip()) == 1 else ()
+        right = options.target_of(target, choices, "target", lettered=True) if target else None
         return Record(
             key,
             reply if isinstance(reply, str) else None,

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pfungst.core import DataError, Dataset, Example, UsageError
-from pfungst.data.files import File
 from pfungst.logs.pairing import pair
 from pfungst.logs.reading import parse, read_log
 from pfungst.logs.records import Log, Record, condition_of, take_name
 from pfungst.logs.table import SECOND_ANSWER
+from pfungst.rows.files import File
 from pfungst.scores import same_answer
 
 RULES = ("file", "folder", "circular", "epoch", "variant")

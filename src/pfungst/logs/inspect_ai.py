@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pfungst.logs import cells
 from pfungst.logs.records import About, LogFormat, Record
-from pfungst.logs.source import Source
+from pfungst.rows import cells, options
+from pfungst.rows.source import Source
 
 _ATTACHED = "attachment://"
 
@@ -38,7 +38,7 @@ class Inspect(LogFormat):
         output = cells.mapping(row.get("output"))
         choices = cells.listed(row.get("choices"), "choices") if row.get("choices") else ()
         answers = cells.listed(row.get("target"), "target") if cells.known(row.get("target")) else ()
-        answers = tuple(cells.right_answer(answer, choices, "target") for answer in answers if answer != "")
+        answers = tuple(options.right_answer(answer, choices, "target") for answer in answers if answer != "")
         if choices and len(set(answers)) > 1:
             answers = ()  # all of them must be named, which no matcher reads
         reply, told = said(output)

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from pfungst.logs import cells
 from pfungst.logs.records import About, LogFormat, Record
-from pfungst.logs.source import Source
+from pfungst.rows import cells
+from pfungst.rows.source import Source
 
 
 class Llava(LogFormat):

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import Any
 
-from pfungst.data.fields import Bad
-from pfungst.logs import cells
 from pfungst.logs.records import LogFormat, Record
-from pfungst.logs.source import Source
+from pfungst.rows import cells, options
+from pfungst.rows.fields import Bad
+from pfungst.rows.source import Source
 
 IDS = ("question_id", "id", "index", "qid", "questionId", "Index")
 _OWN = frozenset(
@@ -72,7 +72,7 @@ def sample(row: Mapping[str, Any], where: str, own_ids: bool = True, losses: boo
     target = row.get("target")
     choices = _choices(doc)
     if not choices and isinstance(target, str) and len(target.strip()) == 1:
-        choices = cells.options_in(prompt)
+        choices = options.options_in(prompt)
     replies = _flat(row.get("resps", row.get("filtered_resps")))
     likely = bool(replies) and all(isinstance(one, Sequence) and not isinstance(one, str) for one in replies)
     if likely:
@@ -123,7 +123,7 @@ def _choices(doc: Mapping[str, Any]) -> tuple[str, ...]:
     value = cells.first(doc, ("choices", "options"))
     if isinstance(value, Mapping):  # {"text": [...], "label": [...]}
         value = value.get("text")
-    return cells.listed(value, "the choices") if value is not None else cells.option_columns(doc)
+    return cells.listed(value, "the choices") if value is not None else options.option_columns(doc)
 
 
 def _truth(target: Any, choices: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
@@ -136,7 +136,7 @@ def _truth(target: Any, choices: Sequence[str]) -> tuple[tuple[str, ...], str | 
             return (choices[place],), choices[place]
     answers = cells.listed(target, "the target")
     if len(answers) == 1:
-        right = cells.right_answer(answers[0], choices, "the target")
+        right = options.right_answer(answers[0], choices, "the target")
         return (right,), right
     return answers, None
 

@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pfungst.logs import cells
 from pfungst.logs.lm_eval import own_ids, sample
 from pfungst.logs.records import About, LogFormat, Record
-from pfungst.logs.source import Source
 from pfungst.logs.vlmevalkit import rotations
+from pfungst.rows import cells
+from pfungst.rows.source import Source
 
 _NAME = re.compile(r"(?P<run>.+)_samples_(?P<task>.+)")
 

@@ -13,11 +13,11 @@ from pfungst.core import DataError
 from pfungst.core.files import exists
 from pfungst.core.registry import Registry
 from pfungst.core.settings import read_query, read_settings
-from pfungst.data.fields import Bad
-from pfungst.logs import cells
 from pfungst.logs.records import Log, LogFormat, Record
-from pfungst.logs.source import Source, open_source
 from pfungst.logs.table import COLUMNS, SECOND_ANSWER, UNIQUE
+from pfungst.rows import cells
+from pfungst.rows.fields import Bad
+from pfungst.rows.source import Source, open_source
 
 LOGS = Registry(
     "log format",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from pfungst.core import Answer
-from pfungst.logs.source import Source
+from pfungst.rows.source import Source
 
 _TAKE = re.compile(r", epoch [0-9]+$")
 
@@ -139,7 +139,7 @@ class LogFormat:
 
     def record(self, row: Mapping[str, Any], where: str, source: Source) -> Record | Sequence[Record] | None:
         """The record of a row, or several where it holds several replies to a question; None for a row that is not a
-        reply. Raises `pfungst.data.fields.Bad`."""
+        reply. Raises `pfungst.rows.fields.Bad`."""
         raise NotImplementedError
 
     def about(self, source: Source) -> About:

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pfungst.data.fields import Bad
-from pfungst.logs import cells
 from pfungst.logs.records import LogFormat, Record
-from pfungst.logs.source import Source
 from pfungst.logs.table import REPLIES, TRUTHS
+from pfungst.rows import cells
+from pfungst.rows.fields import Bad
+from pfungst.rows.source import Source
 
 IDS = ("question_id", "id", "questionId")
 

@@ -13,7 +13,7 @@ from sqlalchemy import func, insert, select, text
 
 from pfungst.core import DataError, PfungstError
 from pfungst.core.files import publish
-from pfungst.data.files import check_unpacked
+from pfungst.rows.files import check_unpacked
 from pfungst.study.database import Database
 from pfungst.study.folder import IMAGES, KEYS, Study, open_study
 from pfungst.study.schema import TABLES

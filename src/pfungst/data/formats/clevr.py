@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import DataError, Example, Image
-from pfungst.data.fields import Bad, answer_text, answer_type, checked, items, kind, name, optional_text, record, text
-from pfungst.data.files import File, Listing, list_place
 from pfungst.data.images import ImageFinder
 from pfungst.data.job import Format, Found, Job, canonical
-from pfungst.data.json_records import JsonRecords
+from pfungst.rows.fields import Bad, answer_text, answer_type, checked, items, kind, name, optional_text, record, text
+from pfungst.rows.files import File, Listing, list_place
+from pfungst.rows.json_records import JsonRecords
 
 Scene = Mapping[str, Any]
 

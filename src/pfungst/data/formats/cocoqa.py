@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 
 from pfungst.core import DataError, Example
-from pfungst.data.fields import Bad, answer_type, checked, whole
-from pfungst.data.files import File
 from pfungst.data.job import Format, Found, Job, split_of
-from pfungst.data.lines import lines
+from pfungst.rows.fields import Bad, answer_type, checked, whole
+from pfungst.rows.files import File
+from pfungst.rows.json_records import lines
 
 TYPES = ("object", "number", "color", "location")
 _SUBTYPES = {"train": "train2014", "test": "val2014"}

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from pfungst.core import Example
-from pfungst.data.fields import Bad, answer_text, items, name, record, text
-from pfungst.data.files import File
 from pfungst.data.job import Format, Found, Job, canonical, split_of
-from pfungst.data.json_records import JsonRecords
+from pfungst.rows.fields import Bad, answer_text, items, name, record, text
+from pfungst.rows.files import File
+from pfungst.rows.json_records import JsonRecords
 
 _NAME = re.compile(r"qas_(\w+)", re.IGNORECASE)
 _SETS = r"\[\s*(?:\[\s*\]\s*,\s*)*\[\s*\{\s*\"(?:question|answer)\"\s*:"

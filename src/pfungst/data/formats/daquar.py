@@ -15,10 +15,11 @@ from itertools import islice
 from typing import Literal
 
 from pfungst.core import DataError, Example
-from pfungst.data.fields import Bad, answer_type, checked
-from pfungst.data.files import File
 from pfungst.data.job import Format, Found, Job, split_of
-from pfungst.data.lines import lines, table
+from pfungst.rows.fields import Bad, answer_type, checked
+from pfungst.rows.files import File
+from pfungst.rows.json_records import lines
+from pfungst.rows.tables import csv_rows
 
 _RELEASE = re.compile(r"qa\.(\d+)\.raw(?:\.(train|test))?", re.IGNORECASE)
 _IMAGE = re.compile(r"image\d{1,6}", re.IGNORECASE)
@@ -109,7 +110,7 @@ def without_image(question: str) -> tuple[str, str]:
 
 
 def _table(job: Job, file: File) -> Iterator[tuple[int, str, str, str]]:
-    for number, row, _ in table(file):
+    for number, row, _ in csv_rows(file):
         if isinstance(row, Bad):
             job.bad(file, number, row)
             continue

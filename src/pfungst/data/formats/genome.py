@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pfungst.core import Example
-from pfungst.data.fields import identifier, name, text
-from pfungst.data.files import File
 from pfungst.data.formats.nested import find_file, read_pairs
 from pfungst.data.job import Format, Found, Job
-from pfungst.data.json_records import JsonRecords
+from pfungst.rows.fields import identifier, name, text
+from pfungst.rows.files import File
+from pfungst.rows.json_records import JsonRecords
 
 
 class VisualGenome(Format):

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pfungst.core import Example
-from pfungst.data.fields import identifier, name, optional_text, record, text
-from pfungst.data.files import File
 from pfungst.data.formats.layouts import Linked
 from pfungst.data.job import Format, Found, Job
-from pfungst.data.json_records import JsonRecords
+from pfungst.rows.fields import identifier, name, optional_text, record, text
+from pfungst.rows.files import File
+from pfungst.rows.json_records import JsonRecords
 
 _NAME = re.compile(r"(train|val|testdev|test|challenge|submission)_(balanced|all)_questions(?:_(\d+))?", re.IGNORECASE)
 

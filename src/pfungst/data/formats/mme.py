@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator
 
 from pfungst.core import Example
-from pfungst.data.fields import Bad, checked
-from pfungst.data.files import File
 from pfungst.data.job import Format, Found, Job
-from pfungst.data.lines import lines
+from pfungst.rows.fields import Bad, checked
+from pfungst.rows.files import File
+from pfungst.rows.json_records import lines
 
 _APART = re.compile(r"questions_answers_YN(_\w+)?", re.IGNORECASE)
 

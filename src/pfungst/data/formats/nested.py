@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pfungst.core import Example
-from pfungst.data.fields import items, record
-from pfungst.data.files import File
 from pfungst.data.job import Format, Found, Job
-from pfungst.data.json_records import JsonRecords
+from pfungst.rows.fields import items, record
+from pfungst.rows.files import File
+from pfungst.rows.json_records import JsonRecords
 
 Image = Mapping[str, Any]
 """The record of an image."""

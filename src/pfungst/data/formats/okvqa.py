@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pfungst.data.fields import Bad, checked, identifier, most_frequent, record
-from pfungst.data.files import File
 from pfungst.data.formats.vqa import Label, Labels, Vqa
 from pfungst.data.formats.vqa_files import Part, is_questions
 from pfungst.data.job import Job, canonical, split_of
-from pfungst.data.json_records import JsonRecords
+from pfungst.rows.fields import Bad, checked, identifier, most_frequent, record
+from pfungst.rows.files import File
+from pfungst.rows.json_records import JsonRecords
 
 HUMANS = 10
 """Answers to each question."""

@@ -7,9 +7,9 @@ are those of other questions; such a rephrasing is loaded with the id `ORIGINAL:
 
 from __future__ import annotations
 
-from pfungst.data.files import File
 from pfungst.data.formats.vqa import Vqa
 from pfungst.data.formats.vqa_files import is_questions
+from pfungst.rows.files import File
 
 
 class Rephrasings(Vqa):

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pfungst.core import DataError, Example
-from pfungst.data.fields import identifier, name, optional_text, text, texts
-from pfungst.data.files import File
 from pfungst.data.formats.nested import find_file, read_pairs
 from pfungst.data.job import Format, Found, Job
-from pfungst.data.json_records import JsonRecords
+from pfungst.rows.fields import identifier, name, optional_text, text, texts
+from pfungst.rows.files import File
+from pfungst.rows.json_records import JsonRecords
 
 
 class Visual7W(Format):

@@ -20,13 +20,14 @@ from functools import cache, partial
 from pathlib import Path
 
 from pfungst.core import BytesImage, DataError, Example, Image
-from pfungst.data.fields import Bad, name, shown
-from pfungst.data.files import File
 from pfungst.data.formats.layouts import naturalbench
 from pfungst.data.formats.rows import SEVERAL, ColumnOptions, Rows
 from pfungst.data.images import StoredImage, from_base64, normal_path
 from pfungst.data.job import Format, Found, Job
-from pfungst.data.lines import MAX_LINE, table
+from pfungst.rows.fields import Bad, name, shown
+from pfungst.rows.files import File
+from pfungst.rows.json_records import MAX_RECORD
+from pfungst.rows.tables import csv_rows
 
 CIRCLE = 1_000_000
 """Rotation r of a question has the index of the original plus r times this."""
@@ -71,7 +72,7 @@ class VlmEvalKit(Format):
 def _circular(file: File) -> frozenset[int]:
     """The questions of a circular evaluation that stand there again with rotated options."""
     numbers = set()
-    for _, row, _ in table(file):
+    for _, row, _ in csv_rows(file):
         index = "" if isinstance(row, Bad) else _plain(row.get("index", ""))
         if not index.isdecimal() and not isinstance(row, Bad):
             return frozenset()
@@ -139,7 +140,7 @@ class _Table:
     def rows(
         self, named: Callable[[Sequence[str]], None] | None = None
     ) -> Iterator[tuple[int, Row | Bad, Cell | None]]:
-        for number, row, place in table(self.file, named):
+        for number, row, place in csv_rows(self.file, named):
             if isinstance(row, Bad):
                 yield number, row, None
                 continue
@@ -201,7 +202,7 @@ def _decoded(text: str) -> BytesImage:
 def _fetch(path: Path, start: int, end: int) -> bytes:
     try:
         with path.open("rb") as file:
-            header = next(csv.reader([file.readline(MAX_LINE).decode("utf-8-sig")], delimiter="\t"))
+            header = next(csv.reader([file.readline(MAX_RECORD).decode("utf-8-sig")], delimiter="\t"))
             file.seek(start)
             text = file.read(end - start).decode("utf-8", "surrogateescape")
         row = next(csv.reader((line + "\n" for line in text.split("\n")), delimiter="\t"))

@@ -16,7 +16,9 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from pfungst.core import Example, Image
-from pfungst.data.fields import (
+from pfungst.data.formats.vqa_files import Part, VqaOptions, find_parts, is_published_name, is_questions, only
+from pfungst.data.job import FEW, Format, Found, Job, canonical, split_of
+from pfungst.rows.fields import (
     Bad,
     checked,
     identifier,
@@ -29,10 +31,8 @@ from pfungst.data.fields import (
     texts,
     whole,
 )
-from pfungst.data.files import File
-from pfungst.data.formats.vqa_files import Part, VqaOptions, find_parts, is_published_name, is_questions, only
-from pfungst.data.job import FEW, Format, Found, Job, canonical, split_of
-from pfungst.data.json_records import JsonRecords
+from pfungst.rows.files import File
+from pfungst.rows.json_records import JsonRecords
 
 
 class Asked(NamedTuple):

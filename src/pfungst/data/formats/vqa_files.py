@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from pfungst.core import DataError
-from pfungst.data.files import File
 from pfungst.data.job import Job, split_of
+from pfungst.rows.files import File
 
 _QUESTIONS = re.compile(r"(v2_)?(?:(openended|multiplechoice)_)?(?:(.*?)[-_.])?questions", re.IGNORECASE)
 _ANNOTATIONS = re.compile(r"(v2_)?(?:(.*?)[-_.])?annotations", re.IGNORECASE)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import DataError
-from pfungst.data.fields import Bad
-from pfungst.logs import cells
-from pfungst.logs.source import open_source
+from pfungst.rows import cells
+from pfungst.rows.fields import Bad
+from pfungst.rows.source import open_source
 
 COLUMNS = {
     "id": ("id", "example_id", "question_id"),

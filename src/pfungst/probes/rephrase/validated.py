@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import AnsweredTrial, DataError, Dataset, Finding, ProbeError, Table, Trial
-from pfungst.data.fields import Bad
-from pfungst.logs import cells
-from pfungst.logs.source import open_source
 from pfungst.probes import measure
 from pfungst.probes.rephrase.generators import plain
 from pfungst.probes.rephrase.wordings import compared
+from pfungst.rows import cells
+from pfungst.rows.fields import Bad
+from pfungst.rows.source import open_source
 
 FILE = "validated.jsonl"
 """In the folder that `pfungst study results --out` writes."""

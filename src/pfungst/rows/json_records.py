@@ -1,4 +1,4 @@
-"""JSON read record by record: the file is never in memory as a whole, and every record knows where it stands.
+"""JSON and lines of text, read piece by piece: the file is never in memory as a whole, and every record has its number.
 
 The published files are one object around one very long list. Each record is decoded by the standard library's C
 scanner from a sliding window of text, so that speed is that of `json.load` and memory that of one record.
@@ -13,19 +13,18 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NoReturn
 
 from pfungst.core import DataError
-from pfungst.data.files import File
+from pfungst.rows.fields import Bad
+from pfungst.rows.files import File
 
 CHUNK = 1 << 18
 MAX_RECORD = 64 << 20
-"""Characters of one record; more is taken for damage."""
+"""Characters of one record, or of one line; more is taken for damage."""
 
 _DECODER = json.JSONDecoder()
 _SCAN: Callable[[str, int], tuple[Any, int]] = _DECODER.scan_once  # type: ignore[attr-defined]
 _SPACE = re.compile(r"[ \t\n\r]*")
 _LONGEST_TOKEN = 16
 """Characters that may be missing at the end of a window before a literal or an escape can be judged."""
-
-
 _LONGEST_TAIL = 3
 """A number near the end of a window may go on behind it: of `1.5e+7` cut before the 7, `1.5` is read and `e+` left."""
 
@@ -48,6 +47,47 @@ class Utf8:
         return self._decoder.decode(data, final)
 
 
+def lines(file: File) -> Iterator[str]:
+    """The lines without their ends (`\\n` or `\\r\\n`), the byte order mark taken away."""
+    decode = Utf8(file.label)
+    number, pending, length = 0, [""], 0
+    with file.open() as stream:
+        while True:
+            data = stream.read(CHUNK)
+            *whole, rest = decode(data, final=not data).split("\n")
+            if whole:
+                whole[0] = "".join(pending) + whole[0]
+                pending, length = [], 0
+                for line in whole:
+                    number += 1
+                    yield line.removesuffix("\r")
+            pending.append(rest)
+            length += len(rest)
+            if length > MAX_RECORD:
+                raise DataError.at(file.label, f"line {number + 1}", f"it is longer than {MAX_RECORD:,} characters.")
+            if not data:
+                break
+    if last := "".join(pending):
+        yield last.removesuffix("\r")
+
+
+def json_line(line: str) -> Any:
+    """The value in a line; a `Bad` where the line is not JSON."""
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError as error:
+        return Bad(f"the line is not JSON: {error.msg} at character {error.pos + 1}.")
+    except RecursionError:
+        return Bad("lists or objects are nested too deeply.")
+    except ValueError as error:  # an integer of thousands of digits
+        return Bad(f"the line cannot be read: {error}.")
+
+
+def json_lines(file: File) -> Iterator[tuple[int, Any]]:
+    """(line number, value or `Bad`) of every line that is not blank."""
+    return ((number, json_line(line)) for number, line in enumerate(lines(file), 1) if line and not line.isspace())
+
+
 class JsonRecords:
     """The records of one JSON file.
 
@@ -65,8 +105,6 @@ class JsonRecords:
         """1-based number of the current record."""
         self._text = ""
         self._at = 0
-        self._start = 0
-        self._dropped = 0
         self._ended = False
         self._stream: BinaryIO | None = None
         self._decode = Utf8(file.label)
@@ -74,7 +112,7 @@ class JsonRecords:
     @property
     def where(self) -> str:
         """Position of the current record, for messages."""
-        return f"record {self.number} (byte {self._byte(self._start)})"
+        return f"record {self.number}"
 
     def list(self, key: str) -> Iterator[Any]:
         """The items of the list `key` of the outermost object; of the file itself, where that is a list."""
@@ -104,8 +142,6 @@ class JsonRecords:
                 self._broken("the file is empty." if not self._peek() else "expected an object here.")
             for name in self._names():
                 self.number += 1
-                self._peek()
-                self._start = self._at
                 yield name, self._value()
             self._nothing_left()
 
@@ -122,6 +158,7 @@ class JsonRecords:
             if self._peek() != ":":
                 self._broken("expected a colon here.")
             self._at += 1
+            self._peek()
             yield name
             if not self._comma("}"):
                 return
@@ -134,7 +171,6 @@ class JsonRecords:
             return
         while True:
             self.number += 1
-            self._start = self._at
             # the window nearly always holds the whole record and the beginning of the next one: one call of the C
             # scanner and no white space to look for; everything else takes the careful way
             text = self._text
@@ -192,8 +228,8 @@ class JsonRecords:
                 if (unfinished or error.pos >= len(self._text) - _LONGEST_TOKEN) and self._more():
                     continue
                 if self._ended and (unfinished or error.pos >= len(self._text)):
-                    self._broken("the file ends in the middle of this record.", error.pos)
-                self._broken(f"this is not JSON: {error.msg}.", error.pos)
+                    self._broken("the file ends in the middle of this record.")
+                self._broken(f"this is not JSON: {error.msg}.")
             except RecursionError:
                 self._broken("lists or objects are nested too deeply.")
             except ValueError as error:  # an integer of thousands of digits
@@ -215,23 +251,16 @@ class JsonRecords:
         text = self._decode(data, final=self._ended)
         if not text:
             return not self._ended
-        self._dropped = self._byte(self._at)
         self._text = self._text[self._at :] + text
-        self._start = max(self._start - self._at, 0)
         self._at = 0
         return True
-
-    def _byte(self, position: int) -> int:
-        before = self._text[:position]
-        return self._dropped + (position if before.isascii() else len(before.encode("utf-8", "surrogateescape")))
 
     def _nothing_left(self) -> None:
         if self._peek():
             self._broken("expected the end of the data here, but more text follows.")
 
-    def _broken(self, problem: str, position: int | None = None) -> NoReturn:
-        place = self._byte(self._at if position is None else position)
-        where = f"byte {place}" if not self.number else f"record {self.number}, byte {place}"
+    def _broken(self, problem: str) -> NoReturn:
+        where = self.where if self.number else ""
         raise DataError.at(
             self.file.label, where, problem, "The file is damaged or cut short; download it again or repair it."
         )

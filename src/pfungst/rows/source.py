@@ -3,26 +3,31 @@ suffix only tells CSV from TSV."""
 
 from __future__ import annotations
 
-import csv
-import gzip
 import hashlib
 import io
 import json
+import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from pfungst.core import DataError
-from pfungst.data.files import BOMB_FLOOR, BOMB_RATIO, File
-from pfungst.data.lines import delimiter
+from pfungst.core import DataError, MissingExtra
+from pfungst.rows.fields import Bad
+from pfungst.rows.files import File, check_unpacked
+from pfungst.rows.json_records import json_line
+from pfungst.rows.tables import csv_rows, parquet_rows, workbook_rows
 
 Row = tuple[str, Mapping[str, Any]]
 """Position in the file, and the row."""
 
-MAX_CELL = 64 << 20
+MAX_MEMBER = 256 << 20
+"""Bytes of one sample of an inspect log; more is taken for damage."""
+_ZSTD = 93
+"""Zip's number for zstandard, which inspect writes and Python's zipfile before 3.14 cannot read."""
+_BROKEN = (zipfile.BadZipFile, OSError, EOFError, ValueError, RuntimeError, NotImplementedError, zlib.error)
 _LOOKED_AT = 50
 """Rows whose columns decide which format a file has."""
 _ID = {"id", "question_id", "questionId", "index", "qid"}
@@ -59,9 +64,11 @@ class Source:
 
 def open_source(path: Path) -> Source:
     """Read a file into rows. Raises DataError where it cannot be read or has none."""
-    raw = _read(path)
-    fingerprint = hashlib.sha256(raw).hexdigest()
+    file = File(path)
+    with file.open() as stream:
+        raw = stream.read()
     header: Mapping[str, Any] = {}
+    rows: list[Row]
     if path.suffix.lower() in (".pkl", ".pickle") or raw[:1] == b"\x80":
         raise DataError.at(
             path,
@@ -70,35 +77,19 @@ def open_source(path: Path) -> Source:
             "Save the same records as xlsx, tsv or json (VLMEvalKit: PRED_FORMAT=tsv).",
         )
     if raw[:4] == b"PAR1":
-        rows = _parquet(path, raw)
+        rows = [(f"row {number}", row) for number, row, _ in parquet_rows(file)]
     elif raw[:4] == b"PK\x03\x04":
         header, rows = _zip(path, raw)
     else:
         text = _text(path, raw)
-        if File(path).suffix in (".csv", ".tsv") or text.lstrip()[:1] not in ("[", "{", ""):
-            rows = list(_cells(path, text))
+        if file.suffix in (".csv", ".tsv") or text.lstrip()[:1] not in ("[", "{", ""):
+            table = csv_rows(file, partial(_check_columns, path), text=text, empty=True)
+            rows = _table(path, "line", ((number, row) for number, row, _ in table))
         else:
             header, rows = _json(path, text)
     if not rows:
         raise DataError.at(path, "", "there are no answers in this file.")
-    return Source(path, rows, fingerprint, header)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise DataError.at(path, "", f"the recorded answers cannot be read ({error.strerror or error}).") from error
-    if raw[:2] != b"\x1f\x8b":
-        return raw
-    most = max(BOMB_FLOOR, BOMB_RATIO * len(raw))
-    try:
-        unpacked = gzip.GzipFile(fileobj=io.BytesIO(raw)).read(most + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError.at(path, "", f"the file is not complete gzip data ({error}).", "Copy it again.") from error
-    if len(unpacked) > most:
-        raise DataError.at(path, "", f"it unpacks to more than {most:,} bytes.", "If you trust it, unpack it yourself.")
-    return unpacked
+    return Source(path, rows, hashlib.sha256(raw).hexdigest(), header)
 
 
 def _text(path: Path, raw: bytes) -> str:
@@ -107,6 +98,24 @@ def _text(path: Path, raw: bytes) -> str:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise DataError.at(path, f"line {line}", "this is not UTF-8 text.", "Save the file as UTF-8.") from error
+
+
+def _check_columns(path: Path, columns: Sequence[str]) -> None:
+    if len(columns) < 2:
+        raise DataError.at(path, "line 1", f"this is not a table of answers: it begins with {columns[0]!r:.60}.")
+
+
+def _table(path: Path, unit: str, table: Iterable[tuple[int, Any]]) -> list[Row]:
+    """The rows of a table, each of which must be whole."""
+    rows = []
+    for number, row in table:
+        where = f"{unit} {number}"
+        if isinstance(row, Bad):
+            raise DataError.at(path, where, str(row))
+        if not isinstance(row, Mapping):
+            raise DataError.at(path, where, f"expected an object with an id and a reply, not {row!r:.60}.")
+        rows.append((where, row))
+    return rows
 
 
 # --- JSON -------------------------------------------------------------------------------------------------------------
@@ -119,7 +128,7 @@ def _json(path: Path, text: str) -> tuple[Mapping[str, Any], list[Row]]:
         return {}, lines
     value = _parse(path, "", text)
     if isinstance(value, list):
-        return {}, [_row(path, f"record {number}", one) for number, one in enumerate(value, 1)]
+        return {}, _table(path, "record", enumerate(value, 1))
     return _unfold(path, value)
 
 
@@ -138,7 +147,7 @@ def _lines(path: Path, text: str) -> list[Row] | None:
         and any(test(value) for test in (_inner, _by_id, _no_samples, _nested))
     ):
         return None
-    return [_row(path, f"line {number}", _parse(path, f"line {number}", line)) for number, line in lines]
+    return _table(path, "line", ((number, json_line(line)) for number, line in lines))
 
 
 def _is_json(line: str) -> bool:
@@ -151,7 +160,7 @@ def _is_json(line: str) -> bool:
 def _unfold(path: Path, value: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Row]]:
     """An object around records: a list of them, or answers by id."""
     if inner := _inner(value):
-        rows = [_row(path, f"record {number}", one) for number, one in enumerate(value[inner], 1)]
+        rows = _table(path, "record", enumerate(value[inner], 1))
         return {name: part for name, part in value.items() if name != inner}, rows
     if _by_id(value):
         return {}, [(f"record {number}", {"question_id": key, "answer": said}) for number, (key, said) in
@@ -205,82 +214,75 @@ def _parse(path: Path, where: str, text: str) -> Any:
         raise DataError.at(path, where, f"this is not JSON ({error}).") from error
 
 
-def _row(path: Path, where: str, value: Any) -> Row:
-    if not isinstance(value, Mapping):
-        raise DataError.at(path, where, f"expected an object with an id and a reply, not {value!r:.60}.")
-    return where, value
-
-
-# --- tables -----------------------------------------------------------------------------------------------------------
-
-
-def _cells(path: Path, text: str) -> Iterator[Row]:
-    between = delimiter(text.partition("\n")[0], File(path).suffix)
-    csv.field_size_limit(MAX_CELL)  # a prediction or a picture in base64 may be megabytes long
-    table = _read_cells(path, text, between, csv.QUOTE_MINIMAL)
-    if between == "\t" and any("\t" in cell and "\n" in cell for _, row in table for cell in row):
-        plain = _read_cells(path, text, between, csv.QUOTE_NONE)
-        if len({len(row) for _, row in plain}) == 1:
-            table = plain  # every line is a row: a quotation mark that is only text had swallowed those behind it
-    yield from named_rows(path, table)
-
-
-def _read_cells(path: Path, text: str, between: str, quoting: Literal[0, 3]) -> list[tuple[str, list[str]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=between, quoting=quoting)
-    try:
-        return [(f"line {reader.line_num}", cells) for cells in reader if any(cells)]
-    except csv.Error as error:
-        raise DataError.at(path, f"line {reader.line_num}", f"the row cannot be read ({error}).") from error
-
-
-def named_rows(path: Path, table: Sequence[tuple[str, Sequence[Any]]]) -> Iterator[Row]:
-    """Rows, each with its place, under the names in the first one."""
-    if len(table) < 2:
-        return
-    (first, head), *rows = table
-    names = [str(cell).strip() for cell in head]
-    twice = next((one for one in names if one and names.count(one) > 1), None)
-    if twice is not None:
-        raise DataError.at(path, first, f"the column {twice!r} appears twice.")
-    if len(names) < 2:
-        raise DataError.at(path, first, f"this is not a table of answers: it begins with {head[0]!r:.60}.")
-    for where, cells in rows:
-        if len(cells) != len(names):
-            raise DataError.at(path, where, f"the row has {len(cells)} cells, but there are {len(names)} columns.")
-        yield where, {name: cell for name, cell in zip(names, cells, strict=True) if name}
-
-
-def _parquet(path: Path, raw: bytes) -> list[Row]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        schema = pq.read_schema(io.BytesIO(raw))
-        # Pictures stay where they are: no answer is read from bytes.
-        columns = [one.name for one in schema if not _has_bytes(one.type)]
-        rows = pq.read_table(io.BytesIO(raw), columns=columns).to_pylist()
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise DataError.at(path, "", f"this is not readable Parquet ({error}).", "Write it again.") from error
-    return [(f"row {number}", row) for number, row in enumerate(rows, 1)]
-
-
-def _has_bytes(kind: Any) -> bool:
-    import pyarrow as pa
-
-    if pa.types.is_struct(kind):
-        return any(_has_bytes(one.type) for one in kind)
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+# --- archives ---------------------------------------------------------------------------------------------------------
 
 
 def _zip(path: Path, raw: bytes) -> tuple[Mapping[str, Any], list[Row]]:
     """A zip is a workbook or an inspect log."""
-    from pfungst.logs.archives import member_names, read_eval, read_workbook
-
-    names = member_names(path, raw)
+    try:
+        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+            names = archive.namelist()
+    except _BROKEN as error:
+        raise DataError.at(path, "", f"this is not a readable zip archive ({error}).", "Copy it again.") from error
     if any(name.startswith("xl/") for name in names):
-        return {}, read_workbook(path, raw)
+        return {}, _table(path, "row", workbook_rows(path, raw))
     if "header.json" in names or "_journal/start.json" in names:
-        return read_eval(path, raw)
+        return _inspect_log(path, raw)
     raise DataError.at(
         path, "", "this zip is neither an xlsx workbook nor an inspect log.", "Unpack it and name a file in it."
     )
+
+
+def _inspect_log(path: Path, raw: bytes) -> tuple[Mapping[str, Any], list[Row]]:
+    """Header and samples of an inspect log; of a run that did not end what there is."""
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        check_unpacked(path, archive, len(raw))
+        # A name may stand there twice: the last one counts.
+        members = {info.filename: info for info in archive.infolist()}
+        head = members.get("header.json") or members["_journal/start.json"]
+        header = _member(path, raw, archive, head)
+        rows: list[Row] = []
+        for name, info in members.items():
+            folder, _, rest = name.partition("/")
+            if folder != "samples" or not rest.endswith(".json"):
+                continue
+            if "/" in rest and not rest.endswith("/sample.json"):
+                continue  # pieces of a large sample: metadata, events, attachments
+            sample = _member(path, raw, archive, info)
+            if not isinstance(sample, Mapping):
+                raise DataError.at(path, name, "this sample is not an object.")
+            if (beside := name.removesuffix("sample.json") + "metadata.json") in members and "/" in rest:
+                sample = {**sample, "metadata": _member(path, raw, archive, members[beside])}
+            rows.append((name, sample))
+    return (header if isinstance(header, Mapping) else {}), rows
+
+
+def _member(path: Path, raw: bytes, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Any:
+    try:
+        if info.file_size > MAX_MEMBER:
+            raise ValueError(f"it is larger than {MAX_MEMBER:,} bytes")
+        data = _zstd(path, raw, info) if info.compress_type == _ZSTD else archive.read(info)
+        return json.loads(data)
+    except (*_BROKEN, RecursionError) as error:
+        raise DataError.at(
+            path, info.filename, f"this part cannot be read ({error}).", "Copy the log again."
+        ) from error
+
+
+def _zstd(path: Path, raw: bytes, info: zipfile.ZipInfo) -> bytes:
+    try:
+        import zstandard
+    except ImportError as error:
+        raise MissingExtra(f"Reading {path.name}", "zstd") from error
+    # The local header: 30 bytes, then the name and an extra field, whose lengths stand at 26 and 28.
+    start = info.header_offset
+    name, extra = (int.from_bytes(raw[start + at : start + at + 2], "little") for at in (26, 28))
+    begin = start + 30 + name + extra
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(raw[begin : begin + info.compress_size]) as stream:
+            data: bytes = stream.read(MAX_MEMBER + 1)
+    except zstandard.ZstdError as error:
+        raise ValueError(str(error)) from error
+    if len(data) != info.file_size or zlib.crc32(data) != info.CRC:
+        raise ValueError("its checksum is wrong")
+    return data
