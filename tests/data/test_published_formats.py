@@ -11,8 +11,8 @@ import pytest
 
 from pfungst.core import DataError, UsageError
 from pfungst.data import load, scenes
-from pfungst.data.formats.daquar import without_image
-from pfungst.data.formats.okvqa import answers_of
+from pfungst.data.formats.text_files import without_image
+from pfungst.data.formats.vqa import answers_of
 from pfungst.data.loading import detect
 from pfungst.rows.files import list_folder
 from tests.data import published_formats as make

@@ -84,14 +84,17 @@ class _Guarded(io.RawIOBase):
         super().close()
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class File:
-    """One file of a data set."""
+    """One file of a data set. Sorted, plain files come before the same packed."""
 
     path: Path
     """The file on disk; the archive, for a member of one."""
     member: str = ""
     """Name inside the archive, empty for a file of its own."""
+
+    def __lt__(self, other: File) -> bool:
+        return (self.preference, self.path, self.member) < (other.preference, other.path, other.member)
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""The published formats, one file each. A new one is one new file and one line here."""
+"""The published formats. A new one is one new file, or a class in the file of its kin, and one line here."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ FORMATS = Registry(
     group="pfungst.datasets",
     builtin={
         "vqa": "pfungst.data.formats.vqa:Vqa",
-        "rephrasings": "pfungst.data.formats.rephrasings:Rephrasings",
-        "okvqa": "pfungst.data.formats.okvqa:OkVqa",
-        "visual7w": "pfungst.data.formats.visual7w:Visual7W",
+        "rephrasings": "pfungst.data.formats.vqa:Rephrasings",
+        "okvqa": "pfungst.data.formats.vqa:OkVqa",
+        "visual7w": "pfungst.data.formats.genome:Visual7W",
         "genome": "pfungst.data.formats.genome:VisualGenome",
-        "cocoqa": "pfungst.data.formats.cocoqa:CocoQa",
-        "daquar": "pfungst.data.formats.daquar:Daquar",
-        "gqa": "pfungst.data.formats.gqa:Gqa",
-        "convqa": "pfungst.data.formats.convqa:ConVqa",
-        "mme": "pfungst.data.formats.mme:Mme",
+        "cocoqa": "pfungst.data.formats.text_files:CocoQa",
+        "daquar": "pfungst.data.formats.text_files:Daquar",
+        "gqa": "pfungst.data.formats.genome:Gqa",
+        "convqa": "pfungst.data.formats.genome:ConVqa",
+        "mme": "pfungst.data.formats.text_files:Mme",
         "clevr": "pfungst.data.formats.clevr:Clevr",
         "vlmevalkit": "pfungst.data.formats.vlmevalkit:VlmEvalKit",
         "table": "pfungst.data.formats.table:TableFiles",

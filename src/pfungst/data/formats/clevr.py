@@ -187,7 +187,7 @@ def read_scenes(job: Job, file: File) -> Iterator[tuple[str, Scene]]:
 
 def _by_split(files: Sequence[File], pattern: re.Pattern[str]) -> dict[str, File]:
     found: dict[str, File] = {}
-    for file in sorted(files, key=lambda file: (file.preference, file)):
+    for file in sorted(files):
         named = pattern.fullmatch(file.stem) if file.suffix == ".json" else None
         if named:
             found.setdefault(canonical(named[1] or ""), file)

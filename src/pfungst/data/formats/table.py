@@ -133,7 +133,7 @@ def _holds_images(file: File) -> bool:
 def _splits(job: Job, tables: Sequence[File]) -> Mapping[str, list[File]]:
     splits: dict[str, dict[str, File]] = {}
     names = Counter((file.name, file.preference) for file in tables)
-    for file in sorted(tables, key=lambda file: (file.preference, file)):
+    for file in sorted(tables):
         if file.suffix in _SUFFIXES or (len(job.files) == 1 and holds_lines(file.head())):
             split = _SHARD.sub("", file.stem)
             if names[file.name, file.preference] > 1:
