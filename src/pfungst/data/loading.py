@@ -17,7 +17,7 @@ from pfungst.core.words import fit
 from pfungst.data.formats import FORMATS, get_format
 from pfungst.data.images import ImageFinder, NoImages
 from pfungst.data.job import ALONE, LETTERS, BadRecord, Format, Found, Job, letters_of_others
-from pfungst.data.repeats import NOTE, joined
+from pfungst.data.selection import NOTE, joined
 from pfungst.rows.files import Listing, list_around, list_place
 
 log = logging.getLogger("pfungst.data")
