@@ -13,10 +13,10 @@ from typing import Any
 from pfungst.logs.records import About, LogFormat, Record
 from pfungst.rows import cells, options
 from pfungst.rows.source import Source
+from pfungst.rows.vlmevalkit import CIRCLE
 
 FAILED = "Failed to obtain answer"
 """Stands in a prediction where the request failed."""
-CIRCLE = 1_000_000
 _JUDGED = ("hit", "score", "extracted", "match", "eval_score")
 
 

@@ -29,46 +29,34 @@ _LONGEST_TAIL = 3
 """A number near the end of a window may go on behind it: of `1.5e+7` cut before the 7, `1.5` is read and `e+` left."""
 
 
-class Utf8:
-    """Decodes UTF-8 piece by piece. Bytes that are not UTF-8 become lone surrogates, which a text field then refuses:
-    one bad byte spoils one record, not the file."""
+def _not_utf16(data: bytes, label: str) -> bytes:
+    """The beginning of a file; refused where it is UTF-16."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise DataError.at(label, "", "the file is UTF-16, not UTF-8.", "Save it as UTF-8.")
+    return data
 
-    def __init__(self, label: str) -> None:
-        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="surrogateescape")
-        self._label = label
-        self._fresh = True
 
-    def __call__(self, data: bytes, final: bool = False) -> str:
-        if self._fresh and data:
-            self._fresh = False
-            if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-                raise DataError.at(self._label, "", "the file is UTF-16, not UTF-8.", "Save it as UTF-8.")
-            data = data.removeprefix(codecs.BOM_UTF8)
-        return self._decoder.decode(data, final)
+# Bytes that are not UTF-8 become lone surrogates, which a text field then refuses: one bad byte spoils one record, not
+# the file.
+
+
+def lines_and_ends(file: File) -> Iterator[tuple[str, int]]:
+    """The lines without their ends and without a byte order mark, each with the byte behind it."""
+    number = end = 0
+    with file.open() as stream:
+        while data := stream.readline(MAX_RECORD + 1):
+            number += 1
+            if len(data) > MAX_RECORD:
+                raise DataError.at(file.label, f"line {number}", f"it is longer than {MAX_RECORD:,} characters.")
+            end += len(data)
+            if number == 1:
+                data = _not_utf16(data, file.label).removeprefix(codecs.BOM_UTF8)
+            yield data.decode("utf-8", "surrogateescape").removesuffix("\n").removesuffix("\r"), end
 
 
 def lines(file: File) -> Iterator[str]:
-    """The lines without their ends (`\\n` or `\\r\\n`), the byte order mark taken away."""
-    decode = Utf8(file.label)
-    number, pending, length = 0, [""], 0
-    with file.open() as stream:
-        while True:
-            data = stream.read(CHUNK)
-            *whole, rest = decode(data, final=not data).split("\n")
-            if whole:
-                whole[0] = "".join(pending) + whole[0]
-                pending, length = [], 0
-                for line in whole:
-                    number += 1
-                    yield line.removesuffix("\r")
-            pending.append(rest)
-            length += len(rest)
-            if length > MAX_RECORD:
-                raise DataError.at(file.label, f"line {number + 1}", f"it is longer than {MAX_RECORD:,} characters.")
-            if not data:
-                break
-    if last := "".join(pending):
-        yield last.removesuffix("\r")
+    """The lines of a text file."""
+    return (line for line, _ in lines_and_ends(file))
 
 
 def json_line(line: str) -> Any:
@@ -107,7 +95,7 @@ class JsonRecords:
         self._at = 0
         self._ended = False
         self._stream: BinaryIO | None = None
-        self._decode = Utf8(file.label)
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape")
 
     @property
     def where(self) -> str:
@@ -248,7 +236,7 @@ class JsonRecords:
             self._broken(f"a record is longer than {MAX_RECORD:,} characters.")
         data = self._stream.read(max(CHUNK, pending))
         self._ended = not data
-        text = self._decode(data, final=self._ended)
+        text = self._decoder.decode(data if self.number else _not_utf16(data, self.file.label), self._ended)
         if not text:
             return not self._ended
         self._text = self._text[self._at :] + text

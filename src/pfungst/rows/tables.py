@@ -17,7 +17,7 @@ from pfungst.core import DataError, MissingExtra
 from pfungst.core.parquet import READING
 from pfungst.rows.fields import Bad, shown
 from pfungst.rows.files import File, check_unpacked
-from pfungst.rows.json_records import MAX_RECORD, Utf8
+from pfungst.rows.json_records import MAX_RECORD, lines_and_ends
 
 Row = dict[str, Any] | Bad
 """A row under the names of its columns, or what is wrong with it."""
@@ -72,7 +72,10 @@ def csv_rows(
     taken: list[tuple[str, int]] = []
     head = file.head() if text is None else text
     between = delimiter(head.partition("\n")[0], file.suffix)
-    source = _lines(file) if text is None else ((line, 0) for line in io.StringIO(text, newline=""))
+    # csv needs the ends of lines to join quoted cells
+    source = ((f"{line}\n", end) for line, end in lines_and_ends(file))
+    if text is not None:
+        source = ((line, 0) for line in io.StringIO(text, newline=""))
     reader = csv.reader(_noted(source, taken), delimiter=between)
     columns: list[str] | None = None
     end, only_text = 0, False
@@ -110,19 +113,6 @@ def csv_rows(
                 start = behind
             continue
         yield reader.line_num, _row(columns, cells, empty), (start, end)
-
-
-def _lines(file: File) -> Iterator[tuple[str, int]]:
-    """The lines with their ends, which csv needs to join quoted cells, each with the byte behind it."""
-    decode = Utf8(file.label)
-    number = end = 0
-    with file.open() as stream:
-        while line := stream.readline(MAX_RECORD + 1):
-            number += 1
-            if len(line) > MAX_RECORD:
-                raise DataError.at(file.label, f"line {number}", f"it is longer than {MAX_RECORD:,} characters.")
-            end += len(line)
-            yield decode(line).removesuffix("\n").removesuffix("\r") + "\n", end
 
 
 def _noted(lines: Iterator[tuple[str, int]], taken: list[tuple[str, int]]) -> Iterator[str]:
