@@ -18,8 +18,8 @@ from inspect_ai.solver import TaskState, generate
 
 import pfungst
 from pfungst.core import Answer, Variant
-from pfungst.players.letters import LETTERS_PROMPT, SHORT_PROMPT, in_words
-from pfungst.players.png import DataURLs
+from pfungst.players.chat_api import DataURLs
+from pfungst.players.options import LETTERS_PROMPT, SHORT_PROMPT, in_words
 from pfungst.probes import get_probe
 from pfungst.scores import get_metric
 from pfungst.scores.matchers import get_matcher

@@ -113,7 +113,7 @@ def examine(
         there; `auto` for one a GPU or core. Needs a spec. See `pfungst.players.replicate.ReplicaSettings`.
     """
     from pfungst.compute import working
-    from pfungst.players.replicas import closing
+    from pfungst.players.replicate import closing
     from pfungst.report import add_looks, add_prompts, write_report
     from pfungst.scores import get_metric
     from pfungst.scores.matchers import get_matcher

@@ -10,7 +10,7 @@ import pytest
 
 from pfungst.compute import Shard, make_shards, place_of_work, run_shards, working
 from pfungst.compute.devices import check_device, environment, own_name, read_devices, visible_gpus
-from pfungst.compute.packing import pack
+from pfungst.compute.processes import pack
 from pfungst.core import Place, UsageError
 from pfungst.data import load
 from tests.compute import compute_jobs as jobs

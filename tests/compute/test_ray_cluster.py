@@ -131,7 +131,7 @@ def test_decoys(nodes, tmp_path, monkeypatch):
 
 
 def test_play(nodes, tmp_path):
-    from pfungst.players.recipe import Recipe
+    from pfungst.players.resolving import Recipe
     from pfungst.probes.game.probe import Game
 
     game = Game("rsg", 2, 6, budget=8)

@@ -82,7 +82,7 @@ def test_one_set_of_workers_plays_the_same_games_or_none_is_printed(config: Game
     config = replace(config, on="processes", workers=2)
     first = read_round(Path("one/mine.py-Weak-rsg-2/game/rounds/round-00000.parquet")).boards[0]
     Path("deadly").write_text({example.id: example.question for example in load(config.data)}[first.example_id])
-    with pytest.raises(PfungstError, match=r"(?s)2 of 4 shards failed.*its worker process died .*\(tried 3 times\)"):
+    with pytest.raises(PfungstError, match=r"(?s)2 of 4 shards failed.*its worker died .*\(tried 3 times\)"):
         perform(EXPERIMENT, config, "many")
     assert not Path("many/result.json").exists() and not Path("many/tables.md").exists()
     assert len(list(Path("many").glob("mine*/game/rounds/*.parquet"))) == 4  # those that could be played

@@ -26,7 +26,7 @@ from tests.faults import kills
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 STRUCK = Path(__file__).parent / "struck"
-DEATH = r"its (worker process died|Ray task was lost).* \(tried 3 times\)"
+DEATH = r"its worker died.* \(tried 3 times\)"
 
 
 @dataclass(frozen=True)

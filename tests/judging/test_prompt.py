@@ -7,8 +7,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pfungst.core import Answer, Example
-from pfungst.players.judging.prompt import JUDGE, LONGEST, answer_of, fenced, filled, judge_data, read_data
-from pfungst.players.judging.verdict import BOTH, NEITHER, verdict
+from pfungst.players.judging.prompt import (
+    BOTH,
+    JUDGE,
+    LONGEST,
+    NEITHER,
+    answer_of,
+    fenced,
+    filled,
+    judge_data,
+    read_data,
+    verdict,
+)
 from tests.judging.court import FENCED, data_in
 
 INJECTION = (

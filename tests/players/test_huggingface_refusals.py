@@ -15,7 +15,7 @@ transformers = pytest.importorskip("transformers", reason="needs pip install 'pf
 
 from pfungst.core import BytesImage, PlayerError, Query, UsageError  # noqa: E402
 from pfungst.players import HuggingFaceOptions, HuggingFacePlayer  # noqa: E402
-from pfungst.players.huggingface.refusals import check_dtype  # noqa: E402
+from pfungst.players.huggingface.loading import check_dtype  # noqa: E402
 from tests.players import tiny_models  # noqa: E402
 
 transformers.utils.logging.disable_progress_bar()

@@ -1,6 +1,6 @@
 import pytest
 
-from pfungst.players.letters import fill, label, lettered
+from pfungst.players.options import fill, label, lettered
 
 
 def test_question_and_options_stand_one_per_line() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from pfungst.core import Dataset, PfungstError, Query
 from pfungst.players import available, check_player, resolve
-from pfungst.players.registry import _MAKERS
+from pfungst.players.resolving import _MAKERS
 from pfungst.probes.measure import clean_query
 from pfungst.world import embedded
 

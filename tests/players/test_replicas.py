@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from pfungst import examine
+from pfungst.compute import pool
 from pfungst.core import Asker, BytesImage, PlayerDied, PlayerError, Query, UsageError
 from pfungst.core.types import StreamingPlayer, may_sample, reads_scenes
-from pfungst.players import replicas, resolve
+from pfungst.players import resolve
 from pfungst.players.replicate import ReplicaSettings, needs_of, replicate
 from tests.conftest import png, squares
 
@@ -98,7 +99,7 @@ def test_what_a_copy_forks_neither_answers_nor_keeps_anybody_waiting(tmp_path):
 
 
 def test_a_player_that_cannot_be_made_is_told_in_its_own_words(monkeypatch):
-    monkeypatch.setattr(replicas, "STILLBORN", 1)
+    monkeypatch.setattr(pool, "STILLBORN", 1)
     with pytest.raises(PlayerError, match="no weights here"):
         replicate(BATCHED, None, {"start": "fail"}, ReplicaSettings(1))
     with pytest.raises(PlayerDied, match=r"die before they are ready \(signal 9"):

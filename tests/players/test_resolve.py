@@ -13,7 +13,7 @@ import pytest
 
 from pfungst.core import Answer, BytesImage, Dataset, PfungstError, Player, PlayerError, Query, UsageError
 from pfungst.core.types import BatchedPlayer, MeteredPlayer, NotingPlayer, StreamingPlayer
-from pfungst.players import FunctionPlayer, available, check_player, register, registry, resolve
+from pfungst.players import FunctionPlayer, available, check_player, register, resolve, resolving
 from tests.conftest import png, squares
 
 
@@ -322,7 +322,7 @@ def test_a_module_without_function_says_which_to_name(tmp_path: Path, monkeypatc
 
 
 def test_a_registered_name_takes_argument_data_and_typed_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry._MAKERS, "parrot", None)  # taken back at the end
+    monkeypatch.setitem(resolving._MAKERS, "parrot", None)  # taken back at the end
 
     @register("parrot")
     def parrot(argument: str, *, data: Dataset | None = None, loud: bool = False) -> Player:
@@ -350,7 +350,7 @@ def test_other_packages_bring_players_by_entry_points(tmp_path: Path, monkeypatc
     assert {"third", "broken"} <= set(available())
     with pytest.raises(PfungstError, match="no_such_package_z"):
         resolve("broken")
-    assert isinstance(registry.PLAYERS.others()["third"], EntryPoint)
+    assert isinstance(resolving.PLAYERS.others()["third"], EntryPoint)
 
 
 def test_listing_players_imports_neither_torch_nor_httptools() -> None:

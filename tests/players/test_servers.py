@@ -15,9 +15,9 @@ import pytest
 from pfungst.core import BytesImage, PlayerError, Query
 from pfungst.core.types import notes_of
 from pfungst.players import OpenAIOptions, OpenAIPlayer, dispatch, resolve
-from pfungst.players.ordering import by_image
-from pfungst.players.patience import Limit
-from pfungst.players.png import DataURLs
+from pfungst.players.chat_api import DataURLs
+from pfungst.players.dispatch import by_image
+from pfungst.players.servers import Limit
 from tests.players.api_server import Exchange, serving
 from tests.players.test_openai import echo, picture, questions
 

@@ -332,7 +332,7 @@ def answered(tmp_path_factory: pytest.TempPathFactory, questions: Path) -> Path:
 
 
 def test_labels_of_people_are_read_by_judges(make: Make, answered: Path, tmp_path: Path) -> None:
-    from pfungst.players.judging.labels import read_labels
+    from pfungst.players.judging.judge import read_labels
 
     study = make("judge:items=8", data=str(answered), wanted=1, check_every=0)
     assert len(study.book.items()) == 8

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import torch
 
-from pfungst.compute.shards import ComputeError
+from pfungst.compute import ComputeError
 from pfungst.models import load_tensors
 from pfungst.training.parallel import Team, launch
 from tests.training.parallel_fit import failing, trained, waiting

@@ -148,8 +148,7 @@ def _mined(
     """What the player says wrongly, where that is asked for. Its answers are kept beside the finished decoys."""
 
     from pfungst.players import resolve
-    from pfungst.players.replicas import closing
-    from pfungst.players.replicate import ReplicaSettings, replicate
+    from pfungst.players.replicate import ReplicaSettings, closing, replicate
     from pfungst.probes.decoys.mined import mine
 
     player, spec, options = asked

@@ -131,7 +131,7 @@ def settings(kind: str, name: str) -> list[Setting]:
 
         return describe_settings(JudgeSettings if kind == "metrics" else ReaderSettings)
     if kind == "players":
-        from pfungst.players.registry import options_of
+        from pfungst.players.resolving import options_of
 
         return options_of(name)
     if kind == "data":

@@ -80,7 +80,7 @@ def play(
     This is `pfungst examine` with only the probe `game`, plus the paper's tables and images. Run the
     same command again to resume a run that was stopped; nothing is asked twice.
     """
-    from pfungst.players.recipe import Recipe
+    from pfungst.players.resolving import Recipe
     from pfungst.probes.game.extras import add_extras
     from pfungst.probes.game.probe import Game
     from pfungst.probes.game.transfer import check_answered
@@ -124,7 +124,7 @@ def play(
 
 def _print(folder: Path, as_json: bool) -> None:
     from pfungst.probes.game import read_result, table_2, table_4, table_b1
-    from pfungst.report.findings import read_extras, read_findings
+    from pfungst.report.card import read_extras, read_findings
 
     result = read_result(folder)
     tables = [table_2([result]), table_4([result], result.adversary), table_b1([result])]
@@ -178,7 +178,7 @@ def games(
 
 def _tried(runs: list[Path]) -> list[Tried]:
     """Scenes found against the player of each run, tried on the players of all runs."""
-    from pfungst.players.recipe import Recipe
+    from pfungst.players.resolving import Recipe
     from pfungst.probes.game import fooled_rows, read_moves, read_result
     from pfungst.probes.game.rules import GameRules
     from pfungst.probes.game.transfer import Tried

@@ -7,8 +7,18 @@
 What is finished is never done again, and the bytes are the same wherever they were made.
 """
 
-from pfungst.compute.runner import place_of_work, run_shards, working
-from pfungst.compute.shards import ComputeError, Shard, ShardFailure, ShardsFailed, Work, make_shards, split_range
+from pfungst.compute.pool import ComputeError
+from pfungst.compute.shards import (
+    Shard,
+    ShardFailure,
+    ShardsFailed,
+    Work,
+    make_shards,
+    place_of_work,
+    run_shards,
+    split_range,
+    working,
+)
 
 __all__ = [
     "ComputeError",

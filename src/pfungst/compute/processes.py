@@ -1,120 +1,160 @@
-"""Work in processes of this machine.
-
-Each worker has a pipe of its own and one shard at a time, so a worker that dies (killed, out of memory, a crash in
-native code) costs exactly one known shard. Workers are spawned, not forked: a fork copies locks
-that threads of numerical libraries hold.
-"""
+"""Workers in processes of this machine. They are spawned, not forked: a fork copies locks that threads of numerical
+libraries hold. Large arrays in what they hold lie in one file that all of them map."""
 
 from __future__ import annotations
 
 import contextlib
+import io
 import multiprocessing
 import os
 import signal
+import tempfile
 import threading
-from collections import deque
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
-from typing import TYPE_CHECKING
+from pickle import PicklingError
+from queue import SimpleQueue
+from typing import Any, Literal
 
-from pfungst.compute.devices import environment
-from pfungst.compute.packing import pack
-from pfungst.compute.shards import ComputeError, Shard, ShardFailure, Work, attempt
-from pfungst.core.threads import available_cores
+import numpy as np
+import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from pfungst.compute.runner import Job, Outcomes
+from pfungst.compute.pool import LOOK_SECONDS, ComputeError, Held, begin
 
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 """Parallelism comes from the processes; and the order of a threaded sum would depend on the number of threads."""
+LARGE = 1 << 16
+"""Bytes from which on an array is shared instead of copied to every worker."""
 
 
-LOOK_SECONDS = 2.0
-"""How often workers are looked after that say nothing."""
-STARTS = 2
-"""Workers that may exit, one after the other, before they start."""
-STILLBORN = (
-    "The worker processes exit before they start; see their error above. If the work is started from a "
-    'script, the script needs `if __name__ == "__main__":`, and the work must be importable by name.'
-)
+class ProcessWorkers:
+    """Starts processes and waits for any of them.
+
+    folder : where large arrays lie; None: a temporary folder
+    devices : environments of the workers, in turns
+    """
+
+    files = True
+
+    def __init__(
+        self,
+        make: Callable[[], Held],
+        *,
+        threads: int = 1,
+        devices: Sequence[Mapping[str, str]] = (),
+        folder: Path | None = None,
+    ) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="pfungst-workers-", dir=folder)
+        self._make = pack(make, Path(self._folder.name) / "arrays")
+        self._threads = dict.fromkeys(THREADS, str(threads))
+        self._devices = devices or [{}]
+
+    def start(self, number: int) -> ProcessWorker:
+        return ProcessWorker(self._make, {**self._threads, **self._devices[number % len(self._devices)]})
+
+    def wait(self, workers: Sequence[ProcessWorker]) -> None:
+        # With a limit: a process that a worker forked may outlive it and hold its pipe open.
+        wait([worker.pipe for worker in workers], LOOK_SECONDS)
+
+    def close(self) -> None:
+        self._folder.cleanup()
 
 
-@dataclass(eq=False)
-class _Worker:
-    process: SpawnProcess
-    pipe: Connection
-    environment: Mapping[str, str]
-    informed: bool = False
-    """It was sent the work."""
-    ready: bool = False
-    shard: Shard | None = None
-    path: Path | None = None
+class ProcessWorker:
+    """One process."""
+
+    def __init__(self, make: bytes, environment: Mapping[str, str]) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe: Connection
+        self.pipe, theirs = context.Pipe()
+        self._process: SpawnProcess = context.Process(target=_serve, args=(theirs,), daemon=True)
+        self._make = make
+        with told(environment):
+            self._process.start()
+        theirs.close()
+
+    def send(self, content: Sequence[Any]) -> None:
+        # A worker that is dead is noticed when it is listened to.
+        with contextlib.suppress(OSError):
+            self.pipe.send(tuple(content))
+
+    def hear(self) -> tuple[str, Any] | None:
+        try:
+            if self.pipe.poll():
+                what, content = self.pipe.recv()
+                if what != "born":
+                    return what, content
+                self.pipe.send_bytes(self._make)
+                return None
+            if self._process.is_alive():
+                return None
+        except (EOFError, OSError):
+            pass
+        self._process.join(LOOK_SECONDS)
+        return "dead", _how(self._process.exitcode)
+
+    def stop(self) -> None:
+        """End it, and whatever it has started."""
+        self.pipe.close()
+        with contextlib.suppress(OSError, TypeError, AttributeError):  # Windows has no groups
+            os.killpg(self._process.pid, signal.SIGKILL)  # type: ignore[arg-type]
+        self._process.kill()
+        self._process.join()
 
 
-def run_processes(job: Job) -> Outcomes:
-    arrays = job.temporary(Shard(0, "arrays"))
-    work = pack(job.work, arrays)
-    queue = deque(job.shards)
-    open_shards = len(queue)
-    stillborn = 0
-    count = job.workers or len(job.devices) or available_cores()
-    seen = [environment(job.devices[i % len(job.devices)]) if job.devices else {} for i in range(count)]
-    workers = [_start(one) for one in seen[:open_shards]]
+def _how(code: int | None) -> str:
+    if code is None:
+        return "it closed its pipe"
+    if code == -signal.SIGKILL:
+        return "signal 9; out of memory is the usual reason"
+    return f"signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def _serve(pipe: Connection) -> None:
+    """The life of a worker."""
+    # A group of its own: Ctrl-C at the terminal is for the parent, and what the work starts ends with the worker.
+    with contextlib.suppress(OSError, AttributeError):
+        os.setpgid(0, 0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=leave_with_parent, args=(True,), daemon=True).start()
+    here = os.getpid()
+    with contextlib.suppress(EOFError, OSError):
+        pipe.send(("born", None))
+        held, said = begin(pipe.recv())
+        pipe.send(said)
+        if held is None:
+            return
+        # Read by a thread, so that whoever sends the next task need not wait until this one is done.
+        inbox: SimpleQueue[Any] = SimpleQueue()
+        threading.Thread(target=_receive, args=(pipe, inbox), daemon=True).start()
+        while (content := inbox.get()) is not None:
+            outcome = held.do(*content)
+            if os.getpid() != here:
+                os._exit(0)  # the work forked, and this is the copy of the worker: it has no business here
+            pipe.send(("done", outcome))
+
+
+def _receive(pipe: Connection, inbox: SimpleQueue[Any]) -> None:
     try:
-        while open_shards:
-            heard = wait([worker.pipe for worker in workers], LOOK_SECONDS)
-            # A process that the work forked may hold the pipe of a worker that is dead.
-            for worker in [one for one in workers if one.pipe in heard or not one.process.is_alive()]:
-                try:
-                    if not worker.pipe.poll():
-                        raise EOFError
-                    message = worker.pipe.recv()
-                except (EOFError, OSError):
-                    shard = worker.shard
-                    _stop(worker)
-                    stillborn = 0 if worker.ready else stillborn + 1
-                    if stillborn > STARTS:
-                        raise ComputeError(STILLBORN) from None
-                    workers[workers.index(worker)] = _start(worker.environment)
-                    if shard is not None:
-                        open_shards -= 1
-                        yield shard, _death(shard, worker)
-                    continue
-                if not worker.informed:
-                    worker.informed = True
-                    with contextlib.suppress(OSError):
-                        worker.pipe.send_bytes(work)
-                    continue
-                if worker.ready and worker.shard is not None and worker.path is not None:
-                    open_shards -= 1
-                    finished, path = worker.shard, worker.path
-                    worker.shard = None
-                    yield finished, message or path
-                worker.ready = True
-            for worker in workers:
-                if queue and worker.ready and worker.shard is None:
-                    worker.shard = queue.popleft()
-                    worker.path = job.temporary(worker.shard)
-                    # A worker that died since is noticed by its closed pipe in the next round.
-                    with contextlib.suppress(OSError):
-                        worker.pipe.send((worker.shard, worker.path))
+        with contextlib.suppress(EOFError, OSError):
+            while True:
+                inbox.put(pipe.recv())
     finally:
-        for worker in workers:
-            _stop(worker)
-        arrays.unlink(missing_ok=True)
+        inbox.put(None)
 
 
-def _start(environment: Mapping[str, str]) -> _Worker:
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs,), daemon=True)
-    with told({**ONE_THREAD, **environment}):
-        process.start()
-    theirs.close()
-    return _Worker(process, ours, environment)
+def leave_with_parent(group: bool = False) -> None:
+    """Wait for the parent's end, and end too; group: with all that this process started."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        with contextlib.suppress(OSError, AttributeError):  # Windows has no groups
+            if group:
+                os.killpg(os.getpid(), signal.SIGKILL)
+        os._exit(1)
 
 
 @contextlib.contextmanager
@@ -133,39 +173,36 @@ def told(environment: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _stop(worker: _Worker) -> None:
-    worker.pipe.close()
-    worker.process.kill()
-    worker.process.join()
+class _Packer(ForkingPickler):
+    def __init__(self, buffer: io.BytesIO, path: Path) -> None:
+        super().__init__(buffer)
+        self._path = path
+        self._end = 0
+
+    def reducer_override(self, thing: Any) -> Any:
+        if type(thing) is not np.ndarray or thing.dtype.hasobject or thing.nbytes < LARGE:
+            return NotImplemented
+        order: Literal["C", "F"] = "F" if thing.flags.f_contiguous and not thing.flags.c_contiguous else "C"
+        with open(self._path, "ab") as file:
+            begin = -(-self._end // 64) * 64  # where vector instructions like it
+            file.write(bytes(begin - self._end))
+            file.write(thing.tobytes(order))
+            self._end = file.tell()
+        return _mapped, (self._path, begin, thing.dtype.str, thing.shape, order)
 
 
-def _death(shard: Shard, worker: _Worker) -> ShardFailure:
-    code = worker.process.exitcode
-    how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
-    hint = " Out of memory is the usual reason: use fewer workers." if code == -signal.SIGKILL else ""
-    return ShardFailure(shard.name, f"its worker process died ({how}).{hint}")
+def pack(work: Any, path: Path) -> bytes:
+    """What a worker's pipe carries; `path` is a new file for the arrays, written only where there are large ones."""
+    buffer = io.BytesIO()
+    try:
+        _Packer(buffer, path).dump(work)
+    except (PicklingError, AttributeError, TypeError) as error:
+        raise ComputeError(
+            f"The work cannot be sent to another process ({error}). Use a function at the top of a module."
+        ) from error
+    return buffer.getvalue()
 
 
-def _serve(pipe: Connection) -> None:
-    """The life of a worker process."""
-    # Ctrl-C reaches every process of the terminal; the parent decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=leave_with_parent, daemon=True).start()
-    with contextlib.suppress(EOFError, OSError):
-        pipe.send(None)
-        work: Work = pipe.recv()
-        pipe.send(None)
-        while True:
-            shard, path = pipe.recv()
-            pipe.send(attempt(work, shard, path))
-
-
-def leave_with_parent(group: bool = False) -> None:
-    """Wait for the parent's end, and end too; group: with all that this process started."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        with contextlib.suppress(OSError, AttributeError):  # Windows has no groups
-            if group:
-                os.killpg(os.getpid(), signal.SIGKILL)
-        os._exit(1)
+def _mapped(path: Path, begin: int, dtype: str, shape: tuple[int, ...], order: Any) -> npt.NDArray[Any]:
+    """The array in a worker. Its pages are shared until somebody writes on one."""
+    return np.asarray(np.memmap(path, dtype=dtype, mode="c", offset=begin, shape=shape, order=order))

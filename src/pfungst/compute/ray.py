@@ -1,28 +1,20 @@
-"""Work on a Ray cluster: outputs come back as bytes, and this process alone writes files."""
+"""Workers as actors of a Ray cluster: what they hold goes through its object store, once to every node."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import socket
-import tempfile
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pfungst import __version__
-from pfungst.compute.devices import kind
-from pfungst.compute.shards import ComputeError, Shard, ShardFailure, Work, attempt
-from pfungst.core import MissingExtra
+from pfungst.compute.pool import LOOK_SECONDS, ComputeError, Held, begin
+from pfungst.core import MissingExtra, Needs
 from pfungst.core.threads import available_cores
-
-if TYPE_CHECKING:
-    from pfungst.compute.runner import Job, Outcomes
-
-READY_AHEAD = 2
-"""Tasks handed to Ray for each of its cores: enough to keep it busy, few enough to bound memory."""
 
 KNOCK_SECONDS = 10.0
 RETURN_SECONDS = 120.0
@@ -31,30 +23,152 @@ LOSSES = 3
 """Times that a cluster may be lost one after the other without having finished anything."""
 
 
-def run_ray(job: Job, on: str) -> Outcomes:
-    queue = deque(job.shards)
-    running: dict[Any, Shard] = {}
-    patient, losses = False, 0
-    while queue or running:
-        with connected(on, job.workers, patient=patient) as ray:
+class RayWorkers:
+    """Starts actors and waits for any of them. A cluster that is lost is waited for, and all begins anew there."""
+
+    files = False
+
+    def __init__(self, make: Callable[[], Held], on: str, count: int | None, needs: Needs) -> None:
+        self._make, self._on, self._count, self._needs = make, on, count, needs
+        self.losses: int = 0
+        """In a row, without anything done in between."""
+        self.connections: int = 0
+        self._connect()
+
+    def room(self) -> int:
+        """Workers that the cluster has room for now."""
+        wanted = {"CPU": 1.0, "GPU": self._needs.gpus, "memory": (self._needs.memory or 0.0) * 2**30}
+        nodes = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
+        return sum(
+            int(min(node.get(name, 0.0) / amount for name, amount in wanted.items() if amount)) for node in nodes
+        )
+
+    def start(self, number: int) -> RayWorker:
+        while True:
             try:
-                with contextlib.closing(_run(ray, job, queue, running)) as outcomes:
-                    for outcome in outcomes:
-                        losses = 0
-                        yield outcome
+                return self._actor()
             except Exception as error:
-                if not lost(ray, error):
-                    raise
-                losses += 1
-                if losses > LOSSES:
-                    raise ComputeError(
-                        f"The Ray cluster at {on} was lost {losses} times in a row before it had finished anything "
-                        f"({error}). What was finished before is kept."
-                    ) from error
-                # The cluster is gone, and with it what it was doing. What is finished lies here.
-                queue.extendleft(reversed(running.values()))
-                running.clear()
-                patient = True
+                self.reconnect(error)
+
+    def wait(self, workers: Sequence[RayWorker]) -> None:
+        pending = [worker.pending[0] for worker in workers if worker.pending and not worker.lost]
+        if not pending:
+            time.sleep(0.01)
+            return
+        try:
+            self.ray.wait(pending, num_returns=1, timeout=LOOK_SECONDS)
+        except Exception as error:
+            self.reconnect(error)
+
+    def reconnect(self, error: Exception) -> None:
+        """After an error that says that the cluster is gone; any other is raised again. What its workers were doing is
+        done again once it is back."""
+        while True:
+            if not lost(self.ray, error):
+                raise error
+            self.losses += 1
+            if self.losses > LOSSES:
+                raise ComputeError(
+                    f"The Ray cluster at {self._on} was lost {self.losses} times in a row before it had finished "
+                    f"anything ({error}). What was finished before is kept."
+                ) from error
+            try:
+                self._connect(patient=True)
+                return
+            except ComputeError:
+                raise
+            except Exception as again:
+                error = again
+
+    def _connect(self, patient: bool = False) -> None:
+        self._connection = connected(self._on, self._count, patient)
+        self.ray: Any = self._connection.__enter__()
+        wanted: dict[str, Any] = {"num_cpus": 1, "num_gpus": self._needs.gpus, "max_restarts": 0}
+        if self._needs.memory is not None:
+            wanted["memory"] = int(self._needs.memory * 2**30)
+        self._actors = self.ray.remote(**wanted)(Actor)
+        self._reference = self.ray.put(self._make)
+        self.connections += 1
+
+    def _actor(self) -> RayWorker:
+        return RayWorker(self, self._actors.remote(__version__, Path.cwd()), self._reference)
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):
+            self._connection.__exit__(None, None, None)
+
+
+class RayWorker:
+    """One actor, seen from outside."""
+
+    def __init__(self, home: RayWorkers, actor: Any, make: Any) -> None:
+        self._home, self._actor, self._connection = home, actor, home.connections
+        self.pending: deque[Any] = deque([actor.begin.remote(make)])
+
+    @property
+    def lost(self) -> bool:
+        """It ran on a cluster that is gone."""
+        return self._connection != self._home.connections
+
+    def send(self, content: Sequence[Any]) -> None:
+        if self.lost:
+            return
+        try:
+            self.pending.append(self._actor.do.remote(*content))
+        except Exception as error:
+            self._home.reconnect(error)
+
+    def hear(self) -> tuple[str, Any] | None:
+        if self.lost:
+            return "lost", None
+        if not self.pending:
+            return None
+        ray = self._home.ray
+        try:
+            if not ray.wait([self.pending[0]], timeout=0)[0]:
+                return None
+            said: tuple[str, Any] = ray.get(self.pending[0])
+        except Exception as error:
+            if "ModuleNotFoundError" in str(error):
+                return "unmade", f"A node of the Ray cluster cannot import the work ({error}). Install it there."
+            if isinstance(error, ray.exceptions.RayError) and not lost(ray, error):
+                lines = str(error).strip().splitlines() or [type(error).__name__]
+                return "dead", lines[0]
+            self._home.reconnect(error)
+            return "lost", None
+        self.pending.popleft()
+        if said[0] == "done":
+            self._home.losses = 0
+        return said
+
+    def stop(self) -> None:
+        if not self.lost:
+            with contextlib.suppress(Exception):  # the cluster may be gone
+                self._home.ray.kill(self._actor)
+
+
+class Actor:
+    """What runs on a node."""
+
+    def __init__(self, version: str, home: Path) -> None:
+        # Work in the folder of the command where this node has it: names of files and modules are meant from there.
+        with contextlib.suppress(OSError):
+            os.chdir(home)
+        self._version = version
+        self._held: Held | None = None
+
+    def begin(self, make: Callable[[], Held]) -> tuple[str, Any]:
+        if self._version != __version__:
+            return "unmade", (
+                f"A node of the cluster has pfungst {__version__}, this machine {self._version}; install the same "
+                "version on both."
+            )
+        self._held, said = begin(make)
+        return said
+
+    def do(self, *content: Any) -> tuple[str, Any]:
+        assert self._held is not None
+        return "done", self._held.do(*content)
 
 
 @contextlib.contextmanager
@@ -87,12 +201,6 @@ def connected(on: str, workers: int | None, patient: bool = False) -> Iterator[A
             ray.shutdown()
 
 
-def go_home(folder: Path) -> None:
-    """Work in the folder of the command where this node has it: names of files and modules are meant from there."""
-    with contextlib.suppress(OSError):
-        os.chdir(folder)
-
-
 def lost(ray: Any, error: Exception) -> bool:
     """Whether an error says that the cluster cannot be reached any more, rather than that a task failed."""
     kinds = ray.exceptions
@@ -101,8 +209,8 @@ def lost(ray: Any, error: Exception) -> bool:
     if isinstance(error, gone):
         return True
     # Ray Client says it in words of its own, or lets an error of gRPC through.
-    told = type(error).__module__.startswith("grpc") or "client is not connected" in str(error).lower()
-    return told or not ray.is_initialized()
+    said = type(error).__module__.startswith("grpc") or "client is not connected" in str(error).lower()
+    return said or not ray.is_initialized()
 
 
 def _connect(ray: Any, on: str, workers: int | None) -> None:
@@ -125,56 +233,3 @@ def _connect(ray: Any, on: str, workers: int | None) -> None:
                 ray.init(address=address, **quiet)
     except (ConnectionError, RuntimeError, ValueError, OSError, ImportError) as error:
         raise ComputeError(f"No Ray cluster could be reached with {on!r}: {error}") from error
-
-
-def _run(ray: Any, job: Job, queue: deque[Shard], running: dict[Any, Shard]) -> Outcomes:
-    gpus = 1 if any(kind(device) == "cuda" for device in job.devices) else 0
-    remote = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=0)(_task)
-    # Once into the object store: large arrays travel once to every node, and its workers share them.
-    work = ray.put(job.work)
-    limit = job.workers or READY_AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
-    try:
-        while queue or running:
-            while len(running) < limit and queue:
-                running[remote.remote(work, queue[0], __version__, Path.cwd())] = queue[0]
-                queue.popleft()
-            for done in ray.wait(list(running), num_returns=1)[0]:
-                outcome = _collect(ray, job, running[done], done)
-                yield running.pop(done), outcome
-    except GeneratorExit:
-        for left in running:
-            ray.cancel(left, force=True)
-        raise
-
-
-def _collect(ray: Any, job: Job, shard: Shard, done: Any) -> Path | ShardFailure:
-    try:
-        data, failure = ray.get(done)
-    except ray.exceptions.RayError as error:
-        if lost(ray, error):
-            raise
-        if "ModuleNotFoundError" in str(error):
-            raise ComputeError(
-                f"A node of the Ray cluster cannot import the work ({error}). Install pfungst {__version__} there."
-            ) from error
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        return ShardFailure(shard.name, f"its Ray task was lost: {lines[0]}", str(error))
-    if failure is not None:
-        return ShardFailure(*failure)
-    path = job.temporary(shard)
-    path.write_bytes(data)
-    return path
-
-
-def _task(work: Work, shard: Shard, version: str, home: Path) -> tuple[bytes, tuple[str, str, str, bool] | None]:
-    """What runs on a node."""
-    go_home(home)
-    if version != __version__:
-        reason = f"the node has pfungst {__version__}, this machine {version}; install the same version on both"
-        return b"", (shard.name, reason, "", True)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / shard.name
-        failure = attempt(work, shard, path)
-        if failure is not None:
-            return b"", (failure.name, failure.reason, failure.details, failure.final)
-        return path.read_bytes(), None

@@ -22,7 +22,7 @@ from pfungst.experiments.base import Experiment, argument, claim, option
 
 if TYPE_CHECKING:
     from pfungst.compute import Shard
-    from pfungst.players.recipe import Recipe
+    from pfungst.players.resolving import Recipe
     from pfungst.probes.game.playing import GameJob
     from pfungst.probes.game.results import Result
     from pfungst.probes.game.settings import GameSettings
@@ -69,7 +69,7 @@ class GamesConfig:
         return GameSettings(adversary, self.size, self.seeds, options=options, budget=self.budget, preset=self.preset)
 
     def recipe(self, player: str) -> Recipe:
-        from pfungst.players.recipe import Recipe
+        from pfungst.players.resolving import Recipe
 
         options = {} if self.device == "cpu" else {"device": self.device}
         return Recipe.of(player, self.data, options, {}, open_questions=self.open_questions)
@@ -130,7 +130,7 @@ def _examine_all(jobs: Sequence[GameJob], place: Place, staging: Path, progress:
 
 def _examine(shard: Shard, *, jobs: Mapping[str, GameJob]) -> bytes:
     """One exam from what is stored: the player is not needed."""
-    from pfungst.players.recipe import Recipe
+    from pfungst.players.resolving import Recipe
     from pfungst.probes.game.playing import play
 
     job = jobs[shard.name.removesuffix(".txt")]

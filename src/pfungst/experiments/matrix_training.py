@@ -26,7 +26,7 @@ from pfungst.experiments.harden import _named, found_examples
 from pfungst.experiments.matrix import BEFORE, BLOCKS_FILE, MatrixConfig, kit
 from pfungst.experiments.matrix_table import MEASURES, measured
 from pfungst.models import Model, Trained, load_shipped, shipped
-from pfungst.players.recipe import Recipe
+from pfungst.players.resolving import Recipe
 from pfungst.players.zoo import ZooPlayer
 from pfungst.probes import get_probe
 from pfungst.probes.game import Game, GameSettings, play

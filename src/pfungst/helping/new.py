@@ -95,7 +95,7 @@ def _taken(kind: str) -> Collection[str]:
     """The names of our own parts."""
     from pfungst.data import FORMATS
     from pfungst.models.names import TABLE
-    from pfungst.players.registry import PLAYERS
+    from pfungst.players.resolving import PLAYERS
     from pfungst.probes import PROBES
     from pfungst.scores import METRICS
     from pfungst.scores.metrics import JUDGES

@@ -74,10 +74,9 @@ class Llava(LogFormat):
 
     name = "llava"
     title = "LLaVA answers"
-
-    def claims(self, source: Source) -> float:
-        columns = set(source.columns)
-        return 0.9 if {"question_id", "text"} <= columns and columns & {"prompt", "answer_id", "model_id"} else 0.0
+    has = frozenset({"question_id", "text"})
+    either = frozenset({"prompt", "answer_id", "model_id"})
+    sure = 0.9
 
     def record(self, row: Mapping[str, Any], where: str, source: Source) -> Record:
         return Record(
@@ -99,10 +98,9 @@ class Batch(LogFormat):
 
     name = "batch"
     title = "batch results"
-
-    def claims(self, source: Source) -> float:
-        columns = set(source.columns)
-        return 0.9 if "custom_id" in columns and columns & {"response", "result"} else 0.0
+    has = frozenset({"custom_id"})
+    either = frozenset({"response", "result"})
+    sure = 0.9
 
     def record(self, row: Mapping[str, Any], where: str, source: Source) -> Record:
         body = _body(row)

@@ -129,16 +129,15 @@ class EvalScope(LogFormat):
 
     name = "evalscope"
     title = "evalscope predictions"
+    has = frozenset({"index"})
+    either = frozenset({"model_output", "sample_score"})
+    sure = 0.9
     repeats = "last"
     _found: Mapping[str, Mapping[str, Any]] | None = None
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._takes: dict[int, dict[str, int]] = {}
-
-    def claims(self, source: Source) -> float:
-        columns = set(source.columns)
-        return 0.9 if "index" in columns and columns & {"model_output", "sample_score"} else 0.0
 
     def record(self, row: Mapping[str, Any], where: str, source: Source) -> Record:
         key = cells.identifier(row.get("index"), "index")

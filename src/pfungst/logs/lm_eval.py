@@ -48,11 +48,10 @@ class LmEval(LogFormat):
     name = "lm-eval"
     title = "lm-evaluation-harness samples"
     options = LmEvalOptions
+    has = frozenset({"doc_id", "resps"})
+    either = frozenset({"filter", "prompt_hash"})
+    sure = 0.9
     _own_ids: bool | None = None
-
-    def claims(self, source: Source) -> float:
-        columns = set(source.columns)
-        return 0.9 if {"doc_id", "resps"} <= columns and columns & {"filter", "prompt_hash"} else 0.0
 
     def record(self, row: Mapping[str, Any], where: str, source: Source) -> Sequence[Record] | None:
         wanted = self.set.get("filter") or source.rows[0][1].get("filter")
@@ -71,12 +70,11 @@ class LmmsEval(LogFormat):
 
     name = "lmms-eval"
     title = "lmms-eval samples"
+    has = frozenset({"doc_id"})
+    either = frozenset({"filtered_resps", "resps"})
+    sure = 0.8
     repeats = "last"
     _own_ids: bool | None = None
-
-    def claims(self, source: Source) -> float:
-        columns = set(source.columns)
-        return 0.8 if "doc_id" in columns and columns & {"filtered_resps", "resps"} else 0.0
 
     def record(self, row: Mapping[str, Any], where: str, source: Source) -> Sequence[Record]:
         if self._own_ids is None:

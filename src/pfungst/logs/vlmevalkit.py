@@ -25,9 +25,8 @@ class VlmEvalKit(LogFormat):
 
     name = "vlmevalkit"
     title = "VLMEvalKit predictions"
-
-    def claims(self, source: Source) -> float:
-        return 0.7 if {"index", "prediction"} <= set(source.columns) else 0.0
+    has = frozenset({"index", "prediction"})
+    sure = 0.7
 
     def record(self, row: Mapping[str, Any], where: str, source: Source) -> Record:
         choices = options.option_columns(row, row.get("answer"))

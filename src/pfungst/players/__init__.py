@@ -14,14 +14,13 @@ from pfungst.players.check import check_player
 from pfungst.players.function import FunctionPlayer, ObjectPlayer
 from pfungst.players.huggingface import HuggingFacePlayer
 from pfungst.players.options import HuggingFaceOptions, OpenAIOptions
-from pfungst.players.patience import PartialAnswers, Usage
 from pfungst.players.recorded import RecordedPlayer
 from pfungst.players.reference import FlakyPlayer, OraclePlayer, PriorPlayer, RandomPlayer
-from pfungst.players.registry import available, register
-from pfungst.players.resolving import resolve
+from pfungst.players.resolving import available, register, resolve
 
 if TYPE_CHECKING:
-    from pfungst.players.openai import OpenAIPlayer
+    from pfungst.players.openai import OpenAIPlayer, PartialAnswers
+    from pfungst.players.servers import Usage
 
 __all__ = [
     "FlakyPlayer",
@@ -43,5 +42,5 @@ __all__ = [
     "resolve",
 ]
 
-# It needs a package and the machinery of connections, and not every exam asks a server.
-__getattr__, __dir__ = lazy(__name__, {"OpenAIPlayer": "openai"})
+# They need a package and the machinery of connections, and not every exam asks a server.
+__getattr__, __dir__ = lazy(__name__, {"OpenAIPlayer": "openai", "PartialAnswers": "openai", "Usage": "servers"})

@@ -16,8 +16,7 @@ from pfungst.players.lmms_model import LmmsPlayer
 from pfungst.players.options import HuggingFaceOptions, InspectOptions, LmmsOptions, OpenAIOptions
 from pfungst.players.recorded import RecordedPlayer
 from pfungst.players.reference import FlakyPlayer, OraclePlayer, PriorPlayer, RandomPlayer
-from pfungst.players.registry import options_of, register
-from pfungst.players.resolving import resolve
+from pfungst.players.resolving import options_of, register, resolve
 from pfungst.probes.noise.vqabq import THRESHOLDS
 from pfungst.probes.rephrase.generators import REPHRASERS
 from pfungst.scores import matchers, metrics

@@ -1,18 +1,24 @@
-"""The chat completions protocol: what is sent for a query, and how a reply or refusal is read."""
+"""The chat completions protocol: what is sent for a query, images included, and how a reply or refusal is read."""
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import math
+import threading
+import time
 import uuid
+from collections import OrderedDict
 from collections.abc import Mapping
+from concurrent.futures import Future
+from email.utils import parsedate_to_datetime
 from typing import Any
 
-from pfungst.core import Answer, BudgetSpent, PlayerDied, PlayerError, Query
+from pfungst.core import Answer, BudgetSpent, Image, PlayerDied, PlayerError, Query
 from pfungst.core.asker import LONGEST_ANSWER
+from pfungst.core.images import as_rgb, shines_through, upright
 from pfungst.players.options import OpenAIOptions
-from pfungst.players.patience import retry_after
-from pfungst.players.png import DataURLs
 
 _PASSING = frozenset({408, 409, 425, 429})
 _LASTING_5XX = frozenset({501, 505})
@@ -243,3 +249,109 @@ def _confidence(logprobs: Any) -> float | None:
     if not all(isinstance(v, int | float) and (-1e300 < v < 1e300 or v == -math.inf) for v in values):
         return None
     return min(1.0, math.exp(min(0.0, math.fsum(v for v in values if v is not None))))
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds the server asks to wait, from `Retry-After` (seconds or an HTTP date) or `retry-after-ms`."""
+    milliseconds = _number(headers.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after", "").strip()
+    seconds = _number(value)
+    if seconds is not None or not value:
+        return seconds
+    try:
+        then = parsedate_to_datetime(value).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return None
+    try:
+        # The server's own clock, where it tells the time: ours may be wrong.
+        now = parsedate_to_datetime(headers.get("date", "")).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        now = time.time()
+    return max(0.0, then - now)
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and value >= 0 else None
+
+
+_JPEG = b"\xff\xd8\xff"
+_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+# What PNG can hold as it is; others (CMYK, YCbCr, float) become RGB. Servers clip grey of 16 bits to white.
+_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA"})
+_DEEP_GREY = b"\x10\x00"
+"""Bit depth 16, colour type grey, as the header of a PNG says them."""
+_WITH_ALPHA = (b"\x04", b"\x06")
+"""Colour types of PNG; a transparent colour of the others is in a chunk tRNS."""
+
+
+def png_bytes(image: Image) -> bytes:
+    """The image as PNG: the very bytes where it is one already, else decoded and encoded without loss.
+
+    Never JPEG: a second lossy encoding would disturb the image behind the probe's back. Servers see what a person sees
+    and what players on this machine see: EXIF orientation is applied, grey of 16 bits is scaled to 8, transparent
+    pixels lie on white. No other metadata travels with an image that is encoded here.
+    """
+    data = image.read()
+    as_it_is = data.startswith(_SIGNATURE) and data[24:26] != _DEEP_GREY and b"eXIf" not in data
+    if as_it_is and data[25:26] not in _WITH_ALPHA and b"tRNS" not in data:
+        return data
+    pixels = upright(image.pil())
+    if pixels.mode not in _MODES or shines_through(pixels):
+        pixels = as_rgb(pixels)
+    elif as_it_is:
+        return data
+    pixels.info = {key: value for key, value in pixels.info.items() if key == "transparency"}
+    buffer = io.BytesIO()
+    pixels.save(buffer, format="PNG", compress_level=1)
+    return buffer.getvalue()
+
+
+class DataURLs:
+    """`data:` URLs of images, the latest kept. However many threads ask for one, it is encoded once."""
+
+    def __init__(self, limit_bytes: int = 64 << 20) -> None:
+        self._limit = limit_bytes
+        self._kept: OrderedDict[str, Future[bytes]] = OrderedDict()
+        self._size = 0
+        self._lock = threading.Lock()
+
+    def of(self, image: Image, digest: str | None = None, as_is: bool = False) -> bytes:
+        """The URL, in ASCII; whoever comes while it is being made waits for it.
+
+        as_is: the image's own bytes where they are a JPEG, which otherwise travels as a PNG of the same pixels.
+        """
+        name = f"{digest or image.digest}{' as is' if as_is else ''}"
+        with self._lock:
+            known = self._kept.get(name)
+            if known is not None:
+                self._kept.move_to_end(name)
+            else:
+                made: Future[bytes] = Future()
+                self._kept[name] = made
+        if known is not None:
+            return known.result()
+        try:
+            own = image.read() if as_is else b""
+            kind, data = (b"jpeg", own) if own.startswith(_JPEG) else (b"png", png_bytes(image))
+            url = b"data:image/" + kind + b";base64," + base64.b64encode(data)
+        except BaseException as error:
+            with self._lock:
+                del self._kept[name]
+            made.set_exception(error)
+            raise
+        with self._lock:
+            made.set_result(url)
+            self._size += len(url)
+            while self._size > self._limit and (oldest := self._oldest()) != name:
+                self._size -= len(self._kept.pop(oldest).result())
+        return url
+
+    def _oldest(self) -> str:
+        """Of those that are finished."""
+        return next(name for name, made in self._kept.items() if made.done())

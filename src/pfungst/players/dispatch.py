@@ -6,11 +6,14 @@ import asyncio
 import heapq
 import os
 import queue
+import random
+import threading
 import time
+import weakref
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -18,13 +21,13 @@ from typing import TypeAlias
 
 from pfungst.core import Answer, PfungstError, PlayerError, Query
 from pfungst.core.errors import BrokenImage, QueriesFailed
-from pfungst.players.background import Background
 from pfungst.players.chat_api import AllFailing, Body, Chat, Fatal, Passing, Refused, Unfit
 from pfungst.players.options import OpenAIOptions
-from pfungst.players.ordering import by_image
-from pfungst.players.patience import backoff
 from pfungst.players.servers import Meter, Server, Servers
 
+LONGEST = 30.0
+"""Seconds before a request is sent again, at most."""
+_CHANCE = random.Random()
 _TOGETHER = 16
 """Questions that one thread prepares before it hands them over."""
 _OTHERS = 3
@@ -384,3 +387,84 @@ class _Call:
             elif not self._stopping:
                 self._ready.append(one)
         self._go_on()
+
+
+def backoff(first: float, attempt: int) -> float:
+    """Seconds to wait: they double with each attempt from `first` up to `LONGEST`, and are between half and all of
+    that, by chance.
+
+    The chance keeps many askers from coming back at the same moment; it never touches an answer.
+    """
+    return min(LONGEST, first * 2.0 ** min(attempt, 30)) * (0.5 + 0.5 * _CHANCE.random())
+
+
+def by_image(queries: Sequence[Query], digests: dict[int, str]) -> list[int]:
+    """Positions with those of one image together: it is encoded once, and servers that keep the beginning of a prompt
+    read it once. `digests` takes what was found out on the way, by the id of the image object."""
+    groups: dict[str, list[int]] = {}
+    for index, query in enumerate(queries):
+        image, name = query.image, ""
+        if image is not None and id(image) in digests:
+            name = digests[id(image)]
+        elif image is not None:
+            with suppress(PfungstError):  # told when the image is needed
+                name = digests[id(image)] = image.digest
+        groups.setdefault(name, []).append(index)
+    return [index for group in groups.values() for index in group]
+
+
+Closing = Callable[[], Awaitable[object]]
+
+
+class Background:
+    """Runs functions and coroutines in the background. The thread starts when it is first needed, again in a forked
+    process, and ends with this object or with the program."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._process = 0
+        self._started: asyncio.AbstractEventLoop | None = None
+        self._closing: list[Closing] = []
+        self._lock = threading.Lock()
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._started is None or self._process != os.getpid():
+                loop, self._closing = asyncio.new_event_loop(), []
+                # A daemon: whoever leaves (Ctrl-C) need not wait for replies that nobody will read.
+                thread = threading.Thread(target=_run, args=(loop, self._closing), name=self._name, daemon=True)
+                thread.start()
+                self._started, self._process = loop, os.getpid()
+                weakref.finalize(self, _stop, loop, thread, os.getpid())
+            return self._started
+
+    def call(self, function: Callable[..., object], *arguments: object) -> None:
+        """Have a function called there, soon."""
+        self.loop.call_soon_threadsafe(function, *arguments)
+
+    def at_the_end(self, close: Closing) -> None:
+        """Have this awaited there before the loop closes."""
+        if close not in self._closing:
+            self._closing.append(close)
+
+
+def _run(loop: asyncio.AbstractEventLoop, closing: list[Closing]) -> None:
+    asyncio.set_event_loop(loop)
+    loop.run_forever()
+    loop.run_until_complete(_tidy(closing))
+    loop.close()
+
+
+async def _tidy(closing: list[Closing]) -> None:
+    pending = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in pending:
+        task.cancel()
+    await asyncio.gather(*pending, *(close() for close in closing), return_exceptions=True)
+
+
+def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread, process: int) -> None:
+    if process == os.getpid() and not loop.is_closed():
+        loop.call_soon_threadsafe(loop.stop)
+        if thread is not threading.current_thread():
+            thread.join(2.0)

@@ -13,11 +13,10 @@ from typing import Any
 
 from pfungst.core import Answer, Framing, MissingExtra, PlayerDied, PlayerError, Query
 from pfungst.core.types import Terms
-from pfungst.players.background import Background
+from pfungst.players.chat_api import DataURLs
+from pfungst.players.dispatch import Background, by_image
 from pfungst.players.hashing import digest
 from pfungst.players.options import InspectOptions
-from pfungst.players.ordering import by_image
-from pfungst.players.png import DataURLs
 
 _FAILURES_IN_A_ROW = 10
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import urlsplit
 
 from pfungst.core import Answer, PfungstError, PlayerError, Query
 from pfungst.core.types import Terms
-from pfungst.players.chat_api import Chat
+from pfungst.players.chat_api import Chat, DataURLs
 from pfungst.players.dispatch import Dispatcher
 from pfungst.players.hashing import digest
 from pfungst.players.options import OpenAIOptions
-from pfungst.players.patience import PartialAnswers, Usage
-from pfungst.players.png import DataURLs
-from pfungst.players.servers import Server, Servers
+from pfungst.players.servers import Server, Servers, Usage
 
 OPENAI = "https://api.openai.com/v1"
 
@@ -31,6 +29,14 @@ def split_address(argument: str) -> tuple[str, str]:
     if not model:
         raise PlayerError("Say which model at which server: openai:MODEL@http://localhost:8000/v1.")
     return model, url
+
+
+class PartialAnswers(PlayerError):
+    """A batch that could not be finished. `answers` holds those that were received, by position in the batch."""
+
+    def __init__(self, message: str, answers: Mapping[int, Answer]) -> None:
+        super().__init__(message)
+        self.answers = dict(answers)
 
 
 class OpenAIPlayer:

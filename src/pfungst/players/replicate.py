@@ -1,24 +1,79 @@
-"""`replicate`: a player in several copies, from words."""
+"""One player in several copies, each in a process (or an actor of a Ray cluster) of its own.
+
+    player = replicate("film", data, {}, ReplicaSettings(4))
+
+A replicated player is simply a player: same name, same fingerprint, same answers. Its copies are fed from one queue.
+A copy that dies, hangs or grows too large is replaced and its queries are tried again elsewhere; a query that costs
+three copies their lives is given up, alone, with a sentence.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+import contextlib
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, overload
 
 from pfungst.compute.devices import environment, every_gpu
-from pfungst.core import Dataset, Needs, Player, PlayerError, UsageError
+from pfungst.compute.pool import ComputeError, Death, Pool, Stillborn, Unmade, Workers
+from pfungst.compute.processes import ProcessWorkers
+from pfungst.compute.ray import RayWorkers
+from pfungst.core import (
+    Answer,
+    Asker,
+    Dataset,
+    Example,
+    Image,
+    Needs,
+    PartialPlayer,
+    PfungstError,
+    Player,
+    PlayerDied,
+    PlayerError,
+    Query,
+    UsageError,
+)
+from pfungst.core.code import describe, own_modules
+from pfungst.core.errors import QueriesFailed
+from pfungst.core.images import BytesImage, FileImage, NamedImage, ZipImage
 from pfungst.core.settings import parse_settings, split_spec
 from pfungst.core.threads import available_cores, machine_memory
-from pfungst.players.registry import find
-from pfungst.players.replica_host import LateExamples, Made
-from pfungst.players.replica_processes import ProcessFleet
-from pfungst.players.replica_ray import RayFleet
-from pfungst.players.replicas import Fleet, ReplicatedPlayer
-from pfungst.players.resolving import load
+from pfungst.core.types import (
+    LookingPlayer,
+    PromptedPlayer,
+    StreamingPlayer,
+    batch_size,
+    matcher_of,
+    may_sample,
+    notes_of,
+    reads_ids,
+    reads_images,
+    reads_scenes,
+    takes,
+)
+from pfungst.data import load as load_data
+from pfungst.players.dispatch import by_image
+from pfungst.players.resolving import find, load, resolve
+from pfungst.world.images import RenderedImage
+
+if TYPE_CHECKING:
+    import PIL.Image
 
 SHARE = 0.9
 """Of the machine's memory that all copies together may hold."""
+AHEAD = 2
+"""Batches that a copy holds: while one is answered and stored, the next is there already."""
+DEATHS = 3
+"""Copies that a query may cost before it is given up."""
+PATIENCE = 5 * DEATHS
+"""Deaths in a row, without one answer in between, after which the player is considered down."""
+STREAMED = 8
+"""Queries that a copy of a player gets at once which answers one by one: what a death may cost."""
+UNDER_WAY = 4
+"""Queries it gets for each that it has under way at the same time."""
 
 
 @dataclass(frozen=True)
@@ -83,16 +138,30 @@ def replicate(
     make = Made(spec, dict(options), data)
     needs = needs_of(spec, options)
     needs = Needs(needs.gpus if settings.gpus is None else settings.gpus, settings.memory or needs.memory)
-    fleet: Fleet
+    workers: Workers
     if on in ("local", "processes"):
         gpus = every_gpu() if needs.gpus and ":" not in str(options.get("device", "")) else ()
         count = settings.count or (max(1, int(len(gpus) / needs.gpus)) if gpus else available_cores())
-        fleet = ProcessFleet(make, settings.threads, [environment(gpu) for gpu in gpus] or [{}])
+        devices = [environment(gpu) for gpu in gpus]
+        try:
+            workers = ProcessWorkers(make, threads=settings.threads, devices=devices)
+        except ComputeError as error:
+            raise PlayerError(
+                f"{spec} cannot be sent to another process: {error} Data that are given by name are read there."
+            ) from error
         memory = needs.memory or SHARE * machine_memory() / 2**30 / count
     else:
-        fleet = RayFleet(make, on, settings.count, needs)
-        count, memory = settings.count or fleet.most, needs.memory or 0.0
-    return ReplicatedPlayer(fleet, count, timeout=settings.timeout, memory=memory or None)
+        workers = cluster = RayWorkers(make, on, settings.count, needs)
+        room = cluster.room()
+        if not room:  # a copy that no node can take would be waited for forever
+            cluster.close()
+            memory_words = f" and {needs.memory:g} GiB of memory" if needs.memory else ""
+            raise ComputeError(
+                f"A copy of the player needs {needs.gpus:g} GPUs{memory_words}, and no node of the cluster at {on} has "
+                "that."
+            )
+        count, memory = settings.count or room, needs.memory or 0.0
+    return ReplicatedPlayer(workers, count, timeout=settings.timeout, memory=memory or None)
 
 
 def needs_of(spec: str, options: Mapping[str, Any]) -> Needs:
@@ -104,3 +173,355 @@ def needs_of(spec: str, options: Mapping[str, Any]) -> Needs:
         return said
     device = str(options.get("device", "auto" if name == "hf" else ""))
     return Needs(gpus=1.0 if device.startswith("cuda") or (device == "auto" and every_gpu()) else 0.0)
+
+
+@dataclass(eq=False)
+class _Chunk:
+    """Queries that are asked together."""
+
+    places: list[int]
+    deaths: int = 0
+    what: str = "answer"
+
+
+class _Same:
+    """All copies must be the same player."""
+
+    about: Described | None = None
+
+    def __call__(self, about: Described) -> None:
+        if self.about is not None and self.about.fingerprint != about.fingerprint:
+            raise PlayerError(
+                f"The copies of {about.name} are not the same player: one has the fingerprint "
+                f"{self.about.fingerprint:.40}, another {about.fingerprint:.40}. All machines need the same weights "
+                "and versions."
+            )
+        self.about = about
+
+
+class ReplicatedPlayer:
+    """Copies of one player that answer together."""
+
+    def __new__(cls, *arguments: Any, **options: Any) -> ReplicatedPlayer:
+        # A class of its own: which optional attributes there are is known only after a copy has told.
+        return object.__new__(type(cls.__name__, (cls,), {}))
+
+    def __init__(self, workers: Workers, count: int, *, timeout: float = math.inf, memory: float | None = None) -> None:
+        self._files = workers.files
+        self._same = _Same()
+        self._pool: Pool[_Chunk] = Pool(workers, count, ahead=AHEAD, timeout=timeout, welcome=self._same)
+        self._memory = None if memory is None else memory * 2**30
+        self._poison: set[str] = set()
+        self._renewed = 0
+        self._words: dict[int, tuple[str, ...]] = {}
+        """The notes of each copy."""
+        with self._in_words():
+            self._pool.start_one()
+        self.name: str = self._about.name
+        self.fingerprint: str = self._about.fingerprint
+        seen: dict[str, Any] = {name: property(_trait(name)) for name in self._about.traits}
+        if self._about.looks:
+            seen["look"] = _look
+        for name, value in seen.items():
+            setattr(type(self), name, value)
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the copies want to tell, and what became of them."""
+        said = dict.fromkeys(note for _, notes in sorted(self._words.items()) for note in notes)
+        if self._pool.deaths:
+            said[f"{self._pool.deaths} copies of the player died and were replaced."] = None
+        if self._renewed:
+            said[f"{self._renewed} copies of the player grew too large and were replaced."] = None
+        return tuple(said)
+
+    def answer(self, queries: Sequence[Query]) -> list[Answer]:
+        answers = dict(self.answer_iter(queries))
+        return [answers[place] for place in range(len(queries))]
+
+    def answer_iter(self, queries: Sequence[Query]) -> Iterator[tuple[int, Answer]]:
+        for burst in self.answer_bursts(queries):
+            yield from burst
+
+    def answer_bursts(self, queries: Sequence[Query]) -> Iterator[list[tuple[int, Answer]]]:
+        """Answers as they come; what failed is raised after the last of them."""
+        problems: dict[int, str] = {}
+        broken: set[str] = set()
+        with self._in_words():
+            for number, chunk, outcome in self._outcomes(self._chunks(queries, problems), queries):
+                if isinstance(outcome, Death):
+                    self._pool.waiting.extendleft(reversed(self._after_death(chunk, outcome.how, queries, problems)))
+                    continue
+                if outcome.died:
+                    raise PlayerDied(outcome.died)
+                broken |= outcome.broken
+                self._words[number] = outcome.notes
+                if self._memory is not None and outcome.memory > self._memory:
+                    self._renewed += 1
+                    self._pool.renew(number)
+                answers = list(zip(chunk.places, outcome.answers, strict=True))
+                problems |= zip((place for place, answer in answers if answer is None), outcome.problems, strict=True)
+                yield [(place, answer) for place, answer in answers if answer is not None]
+        if problems:
+            images = [place for place, sentence in problems.items() if sentence in broken]
+            raise QueriesFailed(dict(sorted(problems.items())), images)
+
+    def _outcomes(self, chunks: Sequence[_Chunk], queries: Sequence[Query]) -> Iterator[tuple[int, _Chunk, Any]]:
+        def message(chunk: _Chunk) -> tuple[str, list[Query]]:
+            return chunk.what, carried([queries[place] for place in chunk.places], self._files)
+
+        return self._pool.run(chunks, message)
+
+    def _chunks(self, queries: Sequence[Query], problems: dict[int, str]) -> list[_Chunk]:
+        """The queue. Queries about one image stand together, where the player does not care how they are batched."""
+        # A batch decides the last bits of what a network computes: those that go in batches keep the batches that a
+        # single copy would get.
+        order = range(len(queries)) if self._about.in_order else by_image(queries, {})
+        if self._poison:
+            known = {place: queries[place].key(self.fingerprint) in self._poison for place in order}
+            problems |= {place: _poisonous(self.name, queries[place]) for place in order if known[place]}
+            order = [place for place in order if not known[place]]
+        size = self._about.at_once
+        return [_Chunk(list(order[start : start + size])) for start in range(0, len(order), size)]
+
+    def _after_death(self, chunk: _Chunk, how: str, queries: Sequence[Query], problems: dict[int, str]) -> list[_Chunk]:
+        """What is tried again: first all of it, in case it was not the queries; then each alone; then nothing."""
+        if self._pool.deaths_in_a_row > PATIENCE:
+            raise PlayerDied(
+                f"{self.name} is considered down: {self._pool.deaths_in_a_row} of its copies died without an answer in "
+                f"between, the last because: {how}. Its earlier answers are kept; run the same command again to resume."
+            )
+        chunk.deaths += 1
+        if chunk.deaths == DEATHS - 1 and len(chunk.places) > 1:
+            return [_Chunk([place], chunk.deaths) for place in chunk.places]
+        if chunk.deaths < DEATHS:
+            return [chunk]
+        (place,) = chunk.places
+        self._poison.add(queries[place].key(self.fingerprint))
+        problems[place] = _poisonous(self.name, queries[place], how)
+        return []
+
+    @contextlib.contextmanager
+    def _in_words(self) -> Iterator[None]:
+        """What went wrong with the copies, as errors of a player."""
+        try:
+            yield
+        except Unmade as error:
+            raise PlayerError(str(error)) from None
+        except Stillborn as error:
+            name = getattr(self, "name", "The player")
+            raise PlayerDied(f"{name} cannot be started: its copies die before they are ready ({error}).") from None
+
+    @property
+    def _about(self) -> Described:
+        assert self._same.about is not None
+        return self._same.about
+
+    def close(self) -> None:
+        """End all copies. Whoever forgets it ends them with the program."""
+        self._pool.close()
+
+
+def _trait(name: str) -> Callable[[ReplicatedPlayer], Any]:
+    return lambda player: player._about.traits[name]
+
+
+def _look(player: ReplicatedPlayer, queries: Sequence[Query]) -> Mapping[str, Any]:
+    """Where the player looks, as one of the copies says."""
+    import torch
+
+    with player._in_words():
+        for _, _, outcome in player._outcomes([_Chunk(list(range(len(queries))), what="look")], queries):
+            if isinstance(outcome, dict):
+                return {name: torch.from_numpy(values) for name, values in outcome.items()}
+            raise PlayerError(f"{player.name} could not say where it looks: {outcome}.")
+    raise AssertionError("a pool gives an outcome for every task")
+
+
+def _poisonous(name: str, query: Query, how: str = "") -> str:
+    because = f"; the last: {how}" if how else ""
+    return (
+        f"{name} was asked {query.question!r:.80}, and {DEATHS} of its copies died on it{because}. "
+        "The question is given up."
+    )
+
+
+@contextlib.contextmanager
+def closing(player: object) -> Iterator[None]:
+    """End the copies of the player in the end, if it has any."""
+    try:
+        yield
+    finally:
+        if isinstance(player, ReplicatedPlayer):
+            player.close()
+
+
+@dataclass(frozen=True)
+class Made:
+    """Makes the player of a spec, in whichever process it is called."""
+
+    spec: str
+    options: Mapping[str, Any]
+    data: Dataset | None = None
+
+    def __call__(self) -> Host:
+        own_modules()
+        try:
+            player = resolve(self.spec, data=self.data, **self.options)
+        except PfungstError:
+            raise
+        except Exception as error:
+            raise PlayerError(f"The player could not be made: {describe(error)}") from error
+        if isinstance(player, PartialPlayer):
+            raise PlayerError(f"{player.name} has recorded answers: there is nothing to gain from copies of it.")
+        return Host(player)
+
+
+@dataclass(frozen=True, eq=False)
+class LateExamples(Sequence[Example]):
+    """The examples of a data set, loaded when the first of them is wanted: most players never look at them."""
+
+    spec: str
+    options: Mapping[str, Any]
+
+    @cached_property
+    def _examples(self) -> Sequence[Example]:
+        return load_data(self.spec, **self.options).examples
+
+    def __len__(self) -> int:
+        return len(self._examples)
+
+    @overload
+    def __getitem__(self, index: int) -> Example: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Example]: ...
+    def __getitem__(self, index: int | slice) -> Example | Sequence[Example]:
+        return self._examples[index]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LateExamples, (self.spec, self.options)
+
+
+@dataclass(frozen=True)
+class Described:
+    """What a copy says about its player: all that must be known to ask it."""
+
+    name: str
+    fingerprint: str
+    at_once: int
+    """Queries it is given together."""
+    in_order: bool
+    """Its batches are those that a single player would get: the same numbers come out, to the last bit."""
+    traits: Mapping[str, Any]
+    """Optional attributes of players that it has, with their values."""
+    looks: bool
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came of some queries."""
+
+    answers: tuple[Answer | None, ...]
+    """None where the player failed."""
+    problems: tuple[str, ...] = ()
+    """What went wrong, a sentence for each None."""
+    broken: frozenset[str] = frozenset()
+    """Those of these sentences that are about broken images."""
+    died: str = ""
+    """Not empty: the player fails on everything, in its own words."""
+    memory: int = 0
+    """Bytes that the copy holds."""
+    notes: tuple[str, ...] = ()
+
+
+class Host:
+    """One copy of a player: what a worker holds."""
+
+    def __init__(self, player: Player) -> None:
+        self.player = player
+
+    def do(self, what: str, queries: Sequence[Query]) -> Reply | dict[str, Any]:
+        """`answer` or `look`."""
+        return self.look(queries) if what == "look" else self.answer(queries)
+
+    def about(self) -> Described:
+        player = self.player
+        streams = isinstance(player, StreamingPlayer)
+        at_once = batch_size(player)
+        if streams:
+            under_way = player.terms.at_once if isinstance(player, PromptedPlayer) else 1
+            at_once = UNDER_WAY * under_way if under_way > 1 else STREAMED
+        traits = {
+            "reads_scenes": reads_scenes(player),
+            "reads_ids": reads_ids(player),
+            "reads_images": reads_images(player),
+            "samples": may_sample(player),
+            "takes": takes(player),
+        }
+        if matcher_of(player):
+            traits["matcher"] = matcher_of(player)
+        looks = isinstance(player, LookingPlayer)
+        return Described(player.name, str(player.fingerprint), at_once, not streams, traits, looks)
+
+    def answer(self, queries: Sequence[Query]) -> Reply:
+        """Ask; a query that fails alone has no answer and a sentence that says why."""
+        asker = Asker(self.player, patience=len(queries) + 1)
+        try:
+            answers = asker.ask(queries)
+        except PlayerError as error:  # raised only where the player says that it is down for good
+            return Reply((None,) * len(queries), died=str(error), memory=memory_held())
+        problems = tuple(sentence for _, sentence in asker.failures)
+        return Reply(
+            tuple(answers), problems, frozenset(asker.broken), memory=memory_held(), notes=notes_of(self.player)
+        )
+
+    def look(self, queries: Sequence[Query]) -> dict[str, Any]:
+        """Where the player looks, as NumPy arrays."""
+        assert isinstance(self.player, LookingPlayer)
+        return {name: values.cpu().numpy() for name, values in self.player.look(queries).items()}
+
+
+def memory_held() -> int:
+    """Bytes of main memory that this process holds now; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedImage:
+    """An image on its way to another process: its bytes under the name that it has at home."""
+
+    digest: str
+    data: bytes
+
+    def read(self) -> bytes:
+        return self.data
+
+    def pil(self) -> PIL.Image.Image:
+        return BytesImage(self.data).pil()
+
+
+def carried(queries: Sequence[Query], files: bool) -> list[Query]:
+    """The queries as another process can have them. files: it sees the files of this machine."""
+    images: dict[int, Image | None] = {}
+    ready = []
+    for query in queries:
+        image = query.image
+        if image is not None and id(image) not in images:
+            images[id(image)] = _carried(image, files)
+        ready.append(query if image is None else replace(query, image=images[id(image)]))
+    return ready
+
+
+def _carried(image: Image, files: bool) -> Image:
+    if isinstance(image, BytesImage | NamedImage | RenderedImage) or (
+        files and isinstance(image, FileImage | ZipImage)
+    ):
+        return image
+    try:
+        return CarriedImage(image.digest, image.read())
+    except PfungstError:
+        return image  # the copy will say that it cannot be read

@@ -1,21 +1,93 @@
-"""One way to turn a word into a player."""
+"""From words to players: the registered names, one way to turn a word into a player, and a run's player and data."""
 
 from __future__ import annotations
 
 import importlib.util
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pfungst.core import Dataset, Player, PlayerError, UsageError
-from pfungst.core.code import describe, load_code, split_code
+from pfungst.core import Dataset, PfungstError, Player, PlayerError, UsageError, read_config
+from pfungst.core.code import describe, load_code, own_modules, split_code
 from pfungst.core.files import exists
-from pfungst.players import registry
+from pfungst.core.registry import Registry
+from pfungst.core.settings import Setting, describe_settings, parse_settings, read_settings
+from pfungst.data import load as load_data
+from pfungst.data.selection import select
 from pfungst.players.function import FunctionPlayer, ObjectPlayer, is_answer_function
-from pfungst.players.registry import read_options
+
+Maker = Callable[..., Player]
+"""`make(argument, *, data, **options)`: argument is what follows the colon in `name:argument`, empty if nothing."""
+
+_MAKERS: dict[str, Maker] = {}
+_OPTIONS: dict[str, type] = {}
+_HIDDEN = ("argument", "data", "options")
+PLAYERS = Registry("player", "pfungst.players", _MAKERS, PlayerError)
+"""Third parties declare an entry point: `my_name = "my_package:make"`."""
+
+
+def register(name: str, maker: Maker | None = None, *, options: type | None = None) -> Callable[[Maker], Maker]:
+    """Make `name` and `name:argument` a player for `resolve` and the command line.
+
+    `maker(argument, *, data, **options)` returns the player; the types of its keyword parameters are those of the
+    options. With a dataclass as `options` it is called as `maker(argument, data=data, options=...)` instead. Use it as
+    a function or as a decorator. Other packages declare an entry point in the group `pfungst.players` instead, and need
+    no import. A second registration of a name replaces the first.
+    """
+
+    def remember(made: Maker) -> Maker:
+        if not name or not name.replace("-", "_").isidentifier():
+            raise PlayerError(f"A player cannot be called '{name}': use letters, digits, - and _.")
+        _MAKERS[name] = made
+        _OPTIONS.pop(name, None)
+        if options is not None:
+            _OPTIONS[name] = options
+        return made
+
+    if maker is not None:
+        remember(maker)
+    return remember
+
+
+def find(name: str) -> Maker | None:
+    """The maker of that name, None if nobody has registered it."""
+    # A path such as C:\player.py or ./oracle.py is never a registered name.
+    path = name.endswith(".py") or "/" in name
+    return PLAYERS.get(name) if not path and name in PLAYERS.names() else None
+
+
+def _registered(maker: Maker, name: str, argument: str, data: Dataset | None, options: dict[str, Any]) -> Player:
+    if name in _OPTIONS and maker is _MAKERS.get(name):
+        given: Any = parse_settings(_OPTIONS[name], options, what=f"player '{name}'", noun="option")
+        return maker(argument, data=data, options=given)
+    return maker(argument, data=data, **read_options(maker, options, name))
+
+
+def read_options(maker: Callable[..., Any], options: Mapping[str, Any], player: str) -> dict[str, Any]:
+    """The options with the types of the maker's signature."""
+    return read_settings(maker, options, what=f"player '{player}'", hidden=_HIDDEN, noun="option")
+
+
+def options_of(name: str) -> list[Setting]:
+    """What can be set of a player, with a line about each."""
+    return describe_settings(_OPTIONS.get(name) or PLAYERS.get(name), _HIDDEN)
+
+
+def available() -> dict[str, str]:
+    """Every registered name and the first line of its description; other packages are not imported for it."""
+    own = {name: (maker.__doc__ or "").strip().split("\n")[0] for name, maker in _MAKERS.items()}
+    others = {name: f"from {entry.value}" for name, entry in PLAYERS.others().items() if name not in own}
+    return {**own, **dict(sorted(others.items()))}
+
+
+def _unknown(spec: str) -> PfungstError:
+    known = PLAYERS.unknown(spec.partition(":")[0], spec)
+    return type(known)(f"{known} For your own code give module:function or path/to/file.py:function.")
 
 
 class UnknownModule(UsageError, PlayerError):
@@ -38,16 +110,16 @@ def resolve(spec: str | object, *, data: Dataset | None = None, **options: Any) 
     if not isinstance(spec, str):
         return _wrap(spec, str(getattr(spec, "name", "") or ""), data, options)
     name, _, argument = spec.partition(":")
-    maker = registry.find(name)
+    maker = find(name)
     if maker is not None:
-        return registry.make(maker, name, argument, data, options)
+        return _registered(maker, name, argument, data, options)
     place, _ = split_code(spec, "answer")
     if not place.endswith(".py") and (":" not in spec or not all(part.isidentifier() for part in place.split("."))):
         if exists(f"{spec}.py"):
             raise PlayerError(f"Say which function of {spec}.py answers: {spec}:answer, for example.")
-        raise registry.unknown(spec)
+        raise _unknown(spec)
     if ":" in spec and not place.endswith(".py") and not _importable(place):
-        near = get_close_matches(name, [*registry.available(), *(file.stem for file in Path().glob("*.py"))], n=3)
+        near = get_close_matches(name, [*available(), *(file.stem for file in Path().glob("*.py"))], n=3)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
         raise UnknownModule(
             f"There is no player called {name!r}, and no module {place} in this folder or among the installed packages."
@@ -138,3 +210,65 @@ def _importable(place: str) -> bool:
         return importlib.util.find_spec(top) is not None
     except (ImportError, ValueError):
         return False
+
+
+@lru_cache(maxsize=2)
+def _data(data: str, options: tuple[tuple[str, Any], ...], limit: int | None, open_questions: bool) -> Dataset:
+    """Players that are asked the same share the data."""
+    return select(load_data(data, **dict(options)), limit, (), open_questions)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Makes the player and the examples of a run, wherever the work runs."""
+
+    player: str
+    data: str
+    player_options: tuple[tuple[str, Any], ...] = ()
+    data_options: tuple[tuple[str, Any], ...] = ()
+    limit: int | None = None
+    open_questions: bool = False
+
+    def __call__(self) -> tuple[Player, Dataset]:
+        own_modules()
+        part = self.examples()
+        return resolve(self.player, data=part.whole, **dict(self.player_options)), part
+
+    def examples(self) -> Dataset:
+        """The data alone."""
+        return _data(self.data, self.data_options, self.limit, self.open_questions)
+
+    @classmethod
+    def of(
+        cls,
+        player: str,
+        data: str,
+        player_options: Mapping[str, Any],
+        data_options: Mapping[str, Any],
+        limit: int | None = None,
+        open_questions: bool = False,
+    ) -> Recipe:
+        about_player, about_data = tuple(sorted(player_options.items())), tuple(sorted(data_options.items()))
+        return cls(player, data, about_player, about_data, limit, open_questions)
+
+    def config(self) -> dict[str, Any]:
+        """The same for exam.json; `of_run` reads it again."""
+        return {
+            "player": {"spec": self.player, "options": dict(self.player_options)},
+            "data": {
+                "spec": self.data,
+                "options": dict(self.data_options),
+                "limit": self.limit,
+                "open": self.open_questions,
+            },
+        }
+
+    @classmethod
+    def of_run(cls, run: Path) -> Recipe:
+        """What made the player and data of a run."""
+        config = read_config(run)
+        player, data = config["player"], config["data"]
+        if player.get("spec") is None or data.get("spec") is None:
+            raise PfungstError(f"{run} does not say how its player or data was made: it was run with Python objects.")
+        options = (player.get("options") or {}, data.get("options") or {})
+        return cls.of(player["spec"], data["spec"], *options, data.get("limit"), bool(data.get("open", False)))

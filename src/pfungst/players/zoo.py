@@ -22,7 +22,7 @@ from pfungst.models.features.regions import RegionFeatures
 from pfungst.models.programs import decode_program
 from pfungst.models.quick import full_precision, quick
 from pfungst.models.vocabulary import is_cut, plain_answer
-from pfungst.players.letters import best_choice
+from pfungst.players.options import best_choice
 
 ON_CPU, ON_GPU = 64, 512
 """Questions asked at once."""

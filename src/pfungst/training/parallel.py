@@ -35,8 +35,8 @@ import torch.distributed.nn.functional
 from numpy.typing import NDArray
 from torch import Tensor, distributed, nn
 
+from pfungst.compute import ComputeError
 from pfungst.compute.processes import leave_with_parent, told
-from pfungst.compute.shards import ComputeError
 from pfungst.training.interrupt import deferred
 
 PATIENCE = timedelta(hours=2)

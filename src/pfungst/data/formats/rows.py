@@ -400,8 +400,6 @@ class Rows:
             return BytesImage(value), ""
         if not isinstance(value, str) or not value:
             raise Bad(f'"image" is {kind(value)}, not a path.')
-        if value.startswith("data:"):
-            return self._job.images.at(value), ""
         if is_base64(value):
             return from_base64(value), ""
         return self._job.images.at(checked(value, '"image"')), normal_path(value)

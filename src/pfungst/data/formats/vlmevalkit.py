@@ -147,7 +147,7 @@ class _Table:
         """The image in a cell, or the one in the row that the cell names."""
         cell = first_of(cell, self._job)
         if len(cell) > _LONGEST_INDEX:
-            return self._kept(_decoded(cell), place)
+            return self._kept(from_base64(cell), place)
         index = _plain(cell)
         try:
             place = self._places[index]
@@ -168,10 +168,6 @@ class _Table:
         return self.file.random_access()
 
 
-def _decoded(text: str) -> BytesImage:
-    return from_base64(text.partition(",")[2] if text.startswith("data:") else text)
-
-
 def _fetch(source: Path | io.BytesIO, start: int, end: int) -> bytes:
     """The image of the row between two bytes of a file."""
     try:
@@ -184,7 +180,7 @@ def _fetch(source: Path | io.BytesIO, start: int, end: int) -> bytes:
             row = text.rstrip("\r\n").split("\t")
         cell = row[[column.strip() for column in header].index("image")]
         items = ast.literal_eval(cell.strip()) if cell.lstrip().startswith("[") else [cell]
-        return _decoded(items[0]).data
+        return from_base64(items[0]).data
     except (OSError, ValueError, IndexError, SyntaxError, StopIteration, Bad) as error:
         name = source if isinstance(source, Path) else "packed table"
         raise DataError.at(name, f"byte {start}", "the image cannot be read again.", "Was the file changed?") from error

@@ -50,14 +50,14 @@ class HuggingFacePlayer:
                 raise MissingExtra("A Hugging Face player", "hf")
         import transformers
 
-        from pfungst.players.huggingface import chat, classify, generate, loading
+        from pfungst.players.huggingface import loading, models
 
         folder = at_home(source)
         loaded = loading.load_model(source, options)
         makers: dict[str, Any] = {
-            "classify": classify.Classifier,
-            "generate": generate.Generator,
-            "chat": chat.Writer,
+            "classify": models.Classifier,
+            "generate": models.Generator,
+            "chat": models.Writer,
         }
         self._backend: _Backend = makers[loaded.kind](loaded, options)
         self._loaded = loaded

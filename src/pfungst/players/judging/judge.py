@@ -1,20 +1,106 @@
-"""A judge as metric: `judge:PLAYER`. A player reads question, reference answers and reply, and says right or wrong."""
+"""A judge as metric and as matcher: `judge:PLAYER,key=value,...`. A player reads question, reference answers and reply,
+and says right or wrong; or it reads question, options and reply, and says which answer was given."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
-from pfungst.core import Answer, AnsweredTrial, Asker, BudgetSpent, Example, Findings, Player, PlayerDied, PlayerError
+from pfungst.core import (
+    Answer,
+    AnsweredTrial,
+    Asker,
+    BudgetSpent,
+    DataError,
+    Example,
+    Findings,
+    Player,
+    PlayerDied,
+    PlayerError,
+    Query,
+    UsageError,
+)
+from pfungst.core.settings import parse_settings, settings_of, split_settings, split_spec
 from pfungst.core.store import AnswerStore
-from pfungst.core.types import Progress, Query, Variant
+from pfungst.core.types import Progress, Variant
 from pfungst.players.hashing import digest, unit
 from pfungst.players.judging import section
-from pfungst.players.judging.labels import read_labels
-from pfungst.players.judging.prompt import JUDGE, SEEING, answer_of, filled, judge_data, read_template, references
-from pfungst.players.judging.settings import JudgeSettings, parse
-from pfungst.players.judging.verdict import verdict
+from pfungst.players.judging.prompt import (
+    JUDGE,
+    READ,
+    SEEING,
+    answer_of,
+    filled,
+    judge_data,
+    read_data,
+    read_template,
+    references,
+    verdict,
+)
+from pfungst.players.resolving import writer
+from pfungst.rows import cells
+from pfungst.rows.fields import Bad
+from pfungst.rows.source import open_source
+from pfungst.scores.matchers import get_matcher, kind_of, read
+from pfungst.scores.matchers.numbers import numbers_in, value_of
+from pfungst.scores.matchers.reply import said as spoken
+from pfungst.scores.matchers.words import words
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeSettings:
+    """How a judge scores answers."""
+
+    labels: Path | None = None
+    """A table of what people say about the same answers: id and right, and if known probe, condition, reply."""
+    repeat: float = 1.0
+    """Share of the judgements that are asked for twice."""
+    prompt: Path | None = None
+    """A text file with the judge's prompt; {data} stands for question, reference answers and reply."""
+    image: bool = False
+    """Show the judge the image too."""
+    max_errors: int | None = None
+    """How many judgements may fail before the run stops; none: 10, or 1% if that is more."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.repeat <= 1:
+            raise UsageError(f"The judge's setting repeat is a share from 0 to 1, not {self.repeat:g}.")
+        if self.max_errors is not None and self.max_errors < 0:
+            raise UsageError(f"The judge's setting max_errors must be 0 or more, not {self.max_errors}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderSettings:
+    """How a judge reads replies."""
+
+    first: str | None = "lenient"
+    """The matcher that reads what it can; the judge is asked about the rest. none: about everything."""
+
+
+def parse(argument: str, kind: type[T], what: str) -> tuple[Player, T]:
+    """The player and the settings in what follows `judge:`; options that are not the judge's are the player's."""
+    words = split_spec(f"judge:{argument}")[1]
+    spec = words[0].strip() if words else ""
+    if not spec or not argument.strip() or "=" in spec.partition(":")[0]:
+        raise UsageError(f"Say who judges: --{what} judge:openai:MODEL@http://localhost:8000/v1.")
+    own = {setting.name for setting in settings_of(kind)}
+    given = split_settings(words[1:], what="judge")
+    settings = parse_settings(kind, {key: word for key, word in given.items() if key in own}, what="judge")
+    options = {key: word for key, word in given.items() if key not in own}
+    try:
+        player = writer(spec, **options)
+    except UsageError as error:
+        if not options:
+            raise
+        raise UsageError(f"{error} The judge's own settings are: {', '.join(sorted(own))}.") from error
+    return player, settings
+
 
 STORE = "judgements.sqlite"
 """In the run folder: every judgement and reading that was asked for. What is in it is not asked again."""
@@ -143,3 +229,168 @@ class Judge:
         if unit(0, "judged twice", query) >= self.settings.repeat:
             return (query,)
         return query, Query(query.question, query.image, take=1)
+
+
+_WANTED = {
+    "choice": "Which option does the reply choose? Answer with the letter of that option.",
+    "yes/no": "Does the reply answer the question with yes or with no? Answer with YES or NO.",
+    "number": "Which number does the reply give? Answer with that number, in digits.",
+    "": "Which answer does the reply give? Answer with the shortest words of the reply that hold it.",
+}
+NONE = "none"
+_NOTHING = frozenset(("no", "none", "zero", "nothing", "any", "not", "neither"))
+"""Words by which a reply says 0."""
+
+
+class ReplyReader:
+    """judge:PLAYER, a player that finds the answer in a reply, such as judge:openai:MODEL@URL."""
+
+    def __init__(self, player: Player, settings: ReaderSettings | None = None) -> None:
+        self.player = player
+        self.settings = settings or ReaderSettings()
+        self._first = get_matcher(self.settings.first) if self.settings.first else None
+        self._said: dict[str, str] = {}
+
+    @classmethod
+    def of(cls, argument: str) -> ReplyReader:
+        """The matcher that `judge:ARGUMENT` names."""
+        return cls(*parse(argument, ReaderSettings, "matcher"))
+
+    @property
+    def label(self) -> str:
+        """Names a second reading by this matcher."""
+        return f"reader-{self.player.name}"
+
+    def prepare(self, answers: Sequence[tuple[Example, Answer]], folder: Path, progress: Progress) -> None:
+        """Ask about every reply that the run folder does not know yet. A player that fails stops the run: a reply must
+        not count as unread because a server was busy."""
+        queries = {}
+        for example, answer in answers:
+            query = self._query(example, answer)
+            if query is not None:
+                queries[query.key(self.player.fingerprint)] = query
+        with AnswerStore(folder / STORE) as store:
+            said = Asker(self.player, store, progress=progress).fill(queries, f"{self.player.name} reads replies")
+        self._said.update((key, one.text) for key, one in said.items())
+
+    def read(self, example: Example, answer: Answer) -> str | None:
+        """The answer in a reply to this question; None where there is none."""
+        sure = self._sure(example, answer)
+        if sure is not None:
+            return sure
+        query = self._query(example, answer)
+        if query is None:
+            return None
+        key = query.key(self.player.fingerprint)
+        if key not in self._said:
+            self._said[key] = Asker(self.player).answers([query], "reading")[0].text
+        return _answer(self._said[key], example.choices, kind_of(example.answer_type), answer_of(answer))
+
+    def __call__(self, reply: str, choices: Sequence[str], kind: str) -> str | None:
+        return self.read(Example("", "(not known)", choices=tuple(choices), answer_type=kind), Answer(reply))
+
+    def _sure(self, example: Example, answer: Answer) -> str | None:
+        if self._first is None:
+            return None
+        return self._first(answer.reply, example.choices, kind_of(example.answer_type))
+
+    def _query(self, example: Example, answer: Answer) -> Query | None:
+        """What is asked about a reply; None where there is nothing to ask."""
+        reply = answer_of(answer)
+        if not reply or answer.scores is not None or self._sure(example, answer) is not None:
+            return None
+        kind = "choice" if example.choices else kind_of(example.answer_type)
+        wanted = _WANTED.get(kind, _WANTED[""])
+        return Query(filled(READ, read_data(example, reply), wanted=wanted))
+
+
+def _answer(said: str, choices: Sequence[str], kind: str, reply: str) -> str | None:
+    """What the judge read, held against the reply: a judge may pick an answer out of it, not bring one along."""
+    if (spoken(said) or "").strip(" .\"'*`").casefold() == NONE:
+        return None
+    found = read(said, choices, kind)
+    if found is None or choices or kind == "yes/no":
+        return found
+    told = words(reply)
+    if kind == "number":
+        given = {value_of(number) for number, *_ in numbers_in(reply, told)}
+        given |= {0.0} if any(word.key in _NOTHING for word in told) else set()
+        value = value_of(found)
+        return found if value is not None and value in given else None
+    wanted = [word.key for word in words(found)]
+    return found if wanted and {word.key for word in told}.issuperset(wanted) else None
+
+
+COLUMNS = {
+    "id": ("id", "example_id", "question_id"),
+    "probe": ("probe",),
+    "condition": ("condition", "variant"),
+    "right": ("right", "human", "label", "correct"),
+    "reply": ("reply", "raw"),
+}
+"""What is read, and the columns it is read from: also those that `pfungst export --to csv` writes."""
+_RIGHT = frozenset(("1", "1.0", "true", "yes", "right", "correct", "y", "t"))
+_WRONG = frozenset(("0", "0.0", "false", "no", "wrong", "incorrect", "n", "f"))
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """One answer, labelled by a person."""
+
+    id: str
+    right: bool
+    probe: str = ""
+    """Empty: any probe."""
+    condition: str = ""
+    """Empty: the clean one."""
+    reply: str | None = None
+    """The reply that the person saw, where the file says."""
+
+    def fits(self, reply: str) -> bool:
+        """Whether the person saw this reply. A spreadsheet may have changed its signs, not its words."""
+        return self.reply is None or _bare(self.reply) == _bare(reply)
+
+
+def read_labels(path: Path) -> dict[str, list[Label]]:
+    """The labels by id. Rows without a label are left out: a person may have labelled some rows of a table."""
+    if not path.is_file():
+        raise DataError.at(path, "", "there is no such label file.")
+    source = open_source(path)
+    for wanted in ("id", "right"):
+        if not set(COLUMNS[wanted]) & set(source.columns):
+            raise DataError.at(
+                path, "", f"there is no column {' or '.join(COLUMNS[wanted])}; the columns are "
+                f"{', '.join(source.columns[:30])}.", "Labels need an id and right or wrong."
+            )  # fmt: skip
+    found: dict[str, list[Label]] = {}
+    for label in _labels(path, source.rows):
+        found.setdefault(label.id, []).append(label)
+    if not found:
+        raise DataError.at(path, "", f"no row has a label in the column {COLUMNS['right'][0]}.")
+    return found
+
+
+def _labels(path: Path, rows: Any) -> Iterator[Label]:
+    for where, row in rows:
+        value = cells.first(row, COLUMNS["right"])
+        try:
+            word = cells.optional(value, "the label").strip().casefold()
+            if not word:
+                continue
+            if word not in _RIGHT | _WRONG:
+                raise Bad(f"the label {word!r} is neither right nor wrong (1 and 0 will do).")
+            # In an exported table a text that a spreadsheet would run has an apostrophe in front.
+            id_ = re.sub(r"^'(?=[=+@-])", "", cells.identifier(cells.first(row, COLUMNS["id"]), "id"))
+            texts = {name: _text(row, name) for name in ("probe", "condition", "reply")}
+        except Bad as problem:
+            raise DataError.at(path, where, str(problem)) from None
+        yield Label(id_, word in _RIGHT, texts["probe"] or "", texts["condition"] or "", texts["reply"])
+
+
+def _text(row: Mapping[str, Any], name: str) -> str | None:
+    value = cells.first(row, COLUMNS[name])
+    return None if value is None else cells.text(value, name)
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"[\W_]+", "", text).casefold()

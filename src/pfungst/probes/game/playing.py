@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.compute import Shard, ShardsFailed, run_shards
-from pfungst.compute.store import Store
+from pfungst.compute.shards import Store
 from pfungst.core import Asker, Dataset, Example, PfungstError, Place, Player, ProbeError, Source
 from pfungst.core.files import jsonable, write_atomic
 from pfungst.core.store import AnswerStore
