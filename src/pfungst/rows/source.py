@@ -122,54 +122,36 @@ def _table(path: Path, unit: str, table: Iterable[tuple[int, Any]]) -> list[Row]
 
 
 def _json(path: Path, text: str) -> tuple[Mapping[str, Any], list[Row]]:
-    if not text.strip():
-        return {}, []
-    if text.lstrip()[0] == "{" and (lines := _lines(path, text)) is not None:
-        return {}, lines
-    value = _parse(path, "", text)
-    if isinstance(value, list):
-        return {}, _table(path, "record", enumerate(value, 1))
-    return _unfold(path, value)
-
-
-def _lines(path: Path, text: str) -> list[Row] | None:
-    """JSON lines; None where the first line is not a whole object, or the only one holds a list of records."""
+    """JSON lines, a list of records, or an object around them."""
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    if not lines:
+        return {}, []
+    if lines[0][1].lstrip()[0] == "{":
+        first, several = json_line(lines[0][1]), len(lines) > 1
+        if isinstance(first, Bad):  # a broken line before others, or the beginning of an object on many lines
+            by_line = several and isinstance(json_line(lines[1][1]), dict)
+        else:
+            by_line = several or not any(test(first) for test in (_inner, _by_id, _no_samples, _nested))
+        if by_line:
+            return {}, _table(path, "line", ((number, json_line(line)) for number, line in lines))
     try:
-        value = json.loads(lines[0][1])
-    except (ValueError, RecursionError):
-        if len(lines) > 1 and _is_json(lines[1][1]):
-            _parse(path, f"line {lines[0][0]}", lines[0][1])
-        return None
-    if (
-        len(lines) == 1
-        and isinstance(value, dict)
-        and any(test(value) for test in (_inner, _by_id, _no_samples, _nested))
-    ):
-        return None
-    return _table(path, "line", ((number, json_line(line)) for number, line in lines))
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError.at(path, "", f"this is not JSON ({error}).") from error
+    header, records = ({}, value) if isinstance(value, list) else _unfold(value)
+    return header, _table(path, "record", enumerate(records, 1))
 
 
-def _is_json(line: str) -> bool:
-    try:
-        return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _unfold(path: Path, value: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Row]]:
-    """An object around records: a list of them, or answers by id."""
+def _unfold(value: Mapping[str, Any]) -> tuple[Mapping[str, Any], Sequence[Any]]:
+    """An object around records: a list of them, answers by id, rows by id, columns, or one record."""
     if inner := _inner(value):
-        rows = _table(path, "record", enumerate(value[inner], 1))
-        return {name: part for name, part in value.items() if name != inner}, rows
+        return {name: part for name, part in value.items() if name != inner}, value[inner]
     if _by_id(value):
-        return {}, [(f"record {number}", {"question_id": key, "answer": said}) for number, (key, said) in
-                    enumerate(value.items(), 1)]  # fmt: skip
+        return {}, [{"question_id": key, "answer": answer} for key, answer in value.items()]
     if _nested(value):
-        by_key = _turned(value) if all(_is_rows(one) for one in value.values()) else value
-        named = [row if _ID & set(row) else {"id": key, **row} for key, row in by_key.items()]
-        return {}, [(f"record {number}", row) for number, row in enumerate(named, 1)]
-    return {}, [("record 1", value)] if value and not _no_samples(value) else []
+        by_key = _turned(value) if all(_is_rows(column) for column in value.values()) else value
+        return {}, [row if _ID & set(row) else {"id": key, **row} for key, row in by_key.items()]
+    return {}, [value] if value and not _no_samples(value) else []
 
 
 def _no_samples(value: Mapping[str, Any]) -> bool:
@@ -193,25 +175,18 @@ def _turned(columns: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[st
 
 
 def _inner(value: Mapping[str, Any]) -> str:
-    def records(name: str) -> bool:
+    """The list of records in an object."""
+    for name in _LISTS:
         part = value.get(name)
-        return isinstance(part, list) and bool(part) and all(isinstance(one, dict) for one in part)
-
-    found = [name for name in value if records(name)]
-    return next((name for name in _LISTS if name in found), "")
+        if isinstance(part, list) and part and all(isinstance(one, dict) for one in part):
+            return name
+    return ""
 
 
 def _by_id(value: Mapping[str, Any]) -> bool:
     """`{"262148000": "red", ...}`: every name is an id, every value an answer."""
     numbers = all(name.replace("_", "").replace("-", "").lstrip("vq").isdigit() for name in value)
     return bool(value) and numbers and all(isinstance(one, str | int | float) for one in value.values())
-
-
-def _parse(path: Path, where: str, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError.at(path, where, f"this is not JSON ({error}).") from error
 
 
 # --- archives ---------------------------------------------------------------------------------------------------------
