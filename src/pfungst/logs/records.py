@@ -118,8 +118,8 @@ class Log:
 
 
 class LogFormat:
-    """Reads one tool's answer files. A new format is one new file and one line in `pfungst.logs.LOGS`; third parties
-    declare an entry point in the group `pfungst.logs`."""
+    """Reads one tool's answer files. A new format is one new class and one line in `pfungst.logs.LOGS`; third parties
+    declare an entry point in the group `pfungst.logs`. Where columns do not tell the format, `claims` is written."""
 
     name: ClassVar[str] = ""
     title: ClassVar[str] = ""

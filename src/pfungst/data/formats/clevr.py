@@ -64,7 +64,7 @@ class Clevr(Format):
 
     def read(self, job: Job) -> Iterator[Found]:
         splits = _by_split(job.files, _QUESTIONS)
-        jsons = [file for file in job.files if file.suffix == ".json"]
+        jsons = job.sorted(".json")
         if not splits and len(jsons) == 1 and not _SCENES.fullmatch(jsons[0].stem):
             splits = {"": jsons[0]}
         if not splits:

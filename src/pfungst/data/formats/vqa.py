@@ -83,18 +83,10 @@ def is_questions(file: File) -> bool:
     return file.suffix == ".json" and _QUESTIONS.fullmatch(file.stem) is not None
 
 
-def is_published_name(file: File) -> bool:
-    """`v2_OpenEnded_mscoco_val2014_questions.json` and its kin."""
-    name = _QUESTIONS.fullmatch(file.stem)
-    return file.suffix == ".json" and name is not None and name[2] is not None
-
-
 def find_parts(job: Job) -> list[Part]:
     """The splits that are there, with their annotations, narrowed by the options `task` and `version`."""
-    files = [file for file in job.files if file.suffix == ".json"]
-    named = [file for file in files if is_questions(file)]
-    if not named and len(files) == 1:
-        named = files
+    files = job.sorted(".json")
+    named = [file for file in files if is_questions(file)] or (files if len(files) == 1 else [])
     if not named:
         return []
     beside = [file for file in job.companions if file.suffix == ".json"]
@@ -106,7 +98,7 @@ def find_parts(job: Job) -> list[Part]:
     parts = [part for part in parts if part.task == task]
     if not parts:
         raise DataError.at(job.place, "", f"there are no {task} questions of that version in it.")
-    return sorted(parts, key=lambda part: (part.split, part.questions.preference, part.questions))
+    return sorted(parts, key=lambda part: (part.split, part.questions))
 
 
 def only(parts: list[Part], job: Job) -> Part:
@@ -145,7 +137,7 @@ def _partner(
     file: File, version: str, rest: str, split: str, beside: list[File], pattern: re.Pattern[str]
 ) -> File | None:
     """The annotations (or pairs) that belong to a file of questions, by name; never those of another split."""
-    ranked: list[tuple[int, int, File]] = []
+    ranked: list[tuple[int, File]] = []
     partners = [(other, name) for other in beside if (name := pattern.fullmatch(other.stem))]
     for other, name in partners:
         if (name[1] or "").lower() != version.lower():
@@ -153,10 +145,10 @@ def _partner(
         other_split = split_of(name[2] or "") or split_of(other.folder.rpartition("/")[2])
         same_folder = other.folder == file.folder
         if (name[2] or "").lower() == rest.lower() and split == other_split:
-            ranked.append((0 if same_folder else 1, other.preference, other))
+            ranked.append((0 if same_folder else 1, other))
         elif same_folder and len(partners) == 1 and (not split or not other_split):
-            ranked.append((2, other.preference, other))
-    return min(ranked)[2] if ranked else None
+            ranked.append((2, other))
+    return min(ranked)[1] if ranked else None
 
 
 def _given(path: str, job: Job) -> File:
@@ -208,9 +200,12 @@ class Vqa(Format):
     options = VqaOptions
 
     def claims(self, file: File, head: str) -> float:
-        if is_published_name(file):
+        published = _QUESTIONS.fullmatch(file.stem) if file.suffix == ".json" else None
+        if published is None:
+            return 0.0
+        if published[2]:  # `v2_OpenEnded_mscoco_val2014_questions.json` and its kin
             return 0.9
-        return 0.7 if is_questions(file) and '"question_id"' in head and '"question"' in head else 0.0
+        return 0.7 if '"question_id"' in head and '"question"' in head else 0.0
 
     def read(self, job: Job) -> Iterator[Found]:
         splits: dict[str, list[Part]] = {}
