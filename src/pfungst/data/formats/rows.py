@@ -74,6 +74,8 @@ class _Shape:
     """Field -> columns of the row that may hold it; the first possible name if there is none."""
     options: tuple[str, ...]
     """The columns that hold one option each."""
+    present: frozenset[str]
+    """The fields that have a column."""
 
     @classmethod
     def of(cls, names: Sequence[str], given: Mapping[str, Any]) -> _Shape:
@@ -83,7 +85,8 @@ class _Shape:
             possible = (given[field_],) if field_ in given else layout.columns.get(field_, usual)
             columns[field_] = tuple(column for column in possible if column in names) or possible[:1]
         options = (series for series in OPTION_COLUMNS if sum(column in names for column in series) > 1)
-        return cls(layout, columns, next(options, ()))
+        present = frozenset(field_ for field_, own in columns.items() if own[0] in names)
+        return cls(layout, columns, next(options, ()), present)
 
     def column(self, row: Mapping[str, Any], field: str) -> str:
         candidates = self.columns[field]
@@ -187,6 +190,8 @@ class Rows:
         layout = shape.layout
 
         def get(field: str) -> Any:
+            if field not in shape.present:
+                return None
             value = row.get(shape.column(row, field))
             return value if cells.known(value) else None
 
