@@ -86,7 +86,6 @@ def parts() -> dict[str, list[tuple[str, ...]]]:
     from pfungst.scores import METRICS
     from pfungst.scores.matchers import MATCHERS
     from pfungst.text.encoders import list_encoders
-    from pfungst.world.renderers.registry import renderer_names
 
     known = _registries()
     return {
@@ -102,7 +101,6 @@ def parts() -> dict[str, list[tuple[str, ...]]]:
         "rephrasers": _told(known["rephrasers"].names()),
         "adversaries": _told(known["adversaries"].names()),
         "encoders": _told(list_encoders()),
-        "renderers": _told(renderer_names()),
         "studies": _of(known["studies"]),
         "experiments": [(name, _line(EXPERIMENTS.get(name).config)) for name in EXPERIMENTS.names()],
     }
@@ -193,14 +191,11 @@ _LINES = {
     "cross-entropy": "one distribution per object, sharpened towards what did best",
     "greedy": "one object at a time, to all its legal places",
     "rsg": "random legal scenes",
-    "universal": "one network for all questions, trained on others",
     "skip-thoughts": "the default: our own compact model, 512-d; :FOLDER for the published one, :FILE for yours",
     "minilm": "all-MiniLM-L6-v2, 384-d",
     "sentence-transformers": "sentence-transformers:NAME, any model of that library",
     "words": "words:FILE, averaged word vectors",
     "tfidf": "TF-IDF over words and word pairs, 2048-d",
-    "raycast": "the built-in ray caster, on CPU or GPU",
-    "blender": "Blender, as the published images were made",
 }
 
 
