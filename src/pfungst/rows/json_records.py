@@ -64,7 +64,7 @@ def json_line(line: str) -> Any:
     try:
         return json.loads(line)
     except json.JSONDecodeError as error:
-        return Bad(f"the line is not JSON: {error.msg} at character {error.pos + 1}.")
+        return Bad(f"this is not JSON: {error.msg} at character {error.pos + 1}.")
     except RecursionError:
         return Bad("lists or objects are nested too deeply.")
     except ValueError as error:  # an integer of thousands of digits
