@@ -219,7 +219,7 @@ def rescore(
 
 def repeated(data: Dataset) -> tuple[str, ...]:
     """That questions stand in the data several times, where many do."""
-    from pfungst.data.repeats import NOTE
+    from pfungst.data.selection import NOTE
 
     return (data.notes[NOTE],) if NOTE in data.notes else ()
 
@@ -297,7 +297,7 @@ def _load(data: Dataset | Sequence[Example] | str | Path, options: Mapping[str, 
 
         found = load(data, **options)
     else:
-        from pfungst.data.repeats import NOTE, joined
+        from pfungst.data.selection import NOTE, joined
 
         examples, told = joined(list(data))
         notes = {NOTE: told} if told else {}

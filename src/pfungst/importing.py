@@ -15,7 +15,6 @@ from pfungst.core import Answer, DataError, Dataset, Exam, Example, ExamSpec, Pf
 from pfungst.core.files import write_atomic
 from pfungst.core.types import no_progress
 from pfungst.data import load
-from pfungst.data.files import File
 from pfungst.data.images import normal_path
 from pfungst.logs.grouping import PARTS, Grouped, check_shared, contrasts, group
 from pfungst.logs.records import Record
@@ -24,6 +23,7 @@ from pfungst.players.recorded import LoggedPlayer
 from pfungst.probes.conditions import Conditions, member_id
 from pfungst.probes.contrast import Contrast
 from pfungst.report import write_report
+from pfungst.rows.files import File
 from pfungst.scores import get_metric
 from pfungst.scores.matchers import get_matcher
 

@@ -148,8 +148,8 @@ def test_a_log_that_is_a_bomb_is_refused_before_it_is_read(
 ) -> None:
     import tracemalloc
 
-    from pfungst.data import files
     from pfungst.logs import read_log
+    from pfungst.rows import files
 
     monkeypatch.setattr(files, "BOMB_FLOOR", 8 << 20)
     parts = (
@@ -168,8 +168,8 @@ def test_a_log_that_is_a_bomb_is_refused_before_it_is_read(
 def test_a_list_of_questions_that_is_a_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import gzip
 
-    from pfungst.data import files
     from pfungst.probes.noise.bqd import read_lines
+    from pfungst.rows import files
 
     monkeypatch.setattr(files, "BOMB_FLOOR", 1 << 20)
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b" " * (16 << 20)))

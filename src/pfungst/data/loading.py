@@ -13,11 +13,11 @@ from pfungst.core import DataError, Dataset, Example, PfungstError
 from pfungst.core.files import exists
 from pfungst.core.fingerprint import Fingerprint
 from pfungst.core.settings import fit, read_query, read_settings
-from pfungst.data.files import Listing, list_around, list_place
 from pfungst.data.formats import FORMATS, get_format
 from pfungst.data.images import ImageFinder, NoImages
 from pfungst.data.job import ALONE, LETTERS, BadRecord, Format, Found, Job, letters_of_others
-from pfungst.data.repeats import NOTE, joined
+from pfungst.data.selection import NOTE, joined
+from pfungst.rows.files import Listing, list_around, list_place
 
 log = logging.getLogger("pfungst.data")
 

@@ -20,11 +20,11 @@ import numpy as np
 from pfungst.core import AnsweredTrial, DataError, Dataset, Finding, ProbeError, Table, Trial
 from pfungst.core.flips import alike
 from pfungst.core.stats import Floats, Labels, resampled
-from pfungst.data.fields import Bad
-from pfungst.logs import cells
-from pfungst.logs.source import open_source
 from pfungst.probes import measure
 from pfungst.probes.rephrase.generators import plain
+from pfungst.rows import cells
+from pfungst.rows.fields import Bad
+from pfungst.rows.source import open_source
 from pfungst.scores import risk_coverage
 from pfungst.scores.selective import RISKS
 

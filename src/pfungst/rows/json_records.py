@@ -1,4 +1,4 @@
-"""JSON read record by record: the file is never in memory as a whole, and every record knows where it stands.
+"""JSON and lines of text, read piece by piece: the file is never in memory as a whole, and every record has its number.
 
 The published files are one object around one very long list. Each record is decoded by the standard library's C
 scanner from a sliding window of text, so that speed is that of `json.load` and memory that of one record.
@@ -13,39 +13,67 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NoReturn
 
 from pfungst.core import DataError
-from pfungst.data.files import File
+from pfungst.rows.fields import Bad
+from pfungst.rows.files import File
 
 CHUNK = 1 << 18
 MAX_RECORD = 64 << 20
-"""Characters of one record; more is taken for damage."""
+"""Characters of one record, or of one line; more is taken for damage."""
 
 _DECODER = json.JSONDecoder()
 _SCAN: Callable[[str, int], tuple[Any, int]] = _DECODER.scan_once  # type: ignore[attr-defined]
 _SPACE = re.compile(r"[ \t\n\r]*")
 _LONGEST_TOKEN = 16
 """Characters that may be missing at the end of a window before a literal or an escape can be judged."""
-
-
 _LONGEST_TAIL = 3
 """A number near the end of a window may go on behind it: of `1.5e+7` cut before the 7, `1.5` is read and `e+` left."""
 
 
-class Utf8:
-    """Decodes UTF-8 piece by piece. Bytes that are not UTF-8 become lone surrogates, which a text field then refuses:
-    one bad byte spoils one record, not the file."""
+def _not_utf16(data: bytes, label: str) -> bytes:
+    """The beginning of a file; refused where it is UTF-16."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise DataError.at(label, "", "the file is UTF-16, not UTF-8.", "Save it as UTF-8.")
+    return data
 
-    def __init__(self, label: str) -> None:
-        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="surrogateescape")
-        self._label = label
-        self._fresh = True
 
-    def __call__(self, data: bytes, final: bool = False) -> str:
-        if self._fresh and data:
-            self._fresh = False
-            if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-                raise DataError.at(self._label, "", "the file is UTF-16, not UTF-8.", "Save it as UTF-8.")
-            data = data.removeprefix(codecs.BOM_UTF8)
-        return self._decoder.decode(data, final)
+# Bytes that are not UTF-8 become lone surrogates, which a text field then refuses: one bad byte spoils one record, not
+# the file.
+
+
+def lines_and_ends(file: File) -> Iterator[tuple[str, int]]:
+    """The lines without their ends and without a byte order mark, each with the byte behind it."""
+    number = end = 0
+    with file.open() as stream:
+        while data := stream.readline(MAX_RECORD + 1):
+            number += 1
+            if len(data) > MAX_RECORD:
+                raise DataError.at(file.label, f"line {number}", f"it is longer than {MAX_RECORD:,} characters.")
+            end += len(data)
+            if number == 1:
+                data = _not_utf16(data, file.label).removeprefix(codecs.BOM_UTF8)
+            yield data.decode("utf-8", "surrogateescape").removesuffix("\n").removesuffix("\r"), end
+
+
+def lines(file: File) -> Iterator[str]:
+    """The lines of a text file."""
+    return (line for line, _ in lines_and_ends(file))
+
+
+def json_line(line: str) -> Any:
+    """The value in a line; a `Bad` where the line is not JSON."""
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError as error:
+        return Bad(f"this is not JSON: {error.msg} at character {error.pos + 1}.")
+    except RecursionError:
+        return Bad("lists or objects are nested too deeply.")
+    except ValueError as error:  # an integer of thousands of digits
+        return Bad(f"the line cannot be read: {error}.")
+
+
+def json_lines(file: File) -> Iterator[tuple[int, Any]]:
+    """(line number, value or `Bad`) of every line that is not blank."""
+    return ((number, json_line(line)) for number, line in enumerate(lines(file), 1) if line and not line.isspace())
 
 
 class JsonRecords:
@@ -65,16 +93,14 @@ class JsonRecords:
         """1-based number of the current record."""
         self._text = ""
         self._at = 0
-        self._start = 0
-        self._dropped = 0
         self._ended = False
         self._stream: BinaryIO | None = None
-        self._decode = Utf8(file.label)
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape")
 
     @property
     def where(self) -> str:
         """Position of the current record, for messages."""
-        return f"record {self.number} (byte {self._byte(self._start)})"
+        return f"record {self.number}"
 
     def list(self, key: str) -> Iterator[Any]:
         """The items of the list `key` of the outermost object; of the file itself, where that is a list."""
@@ -104,8 +130,6 @@ class JsonRecords:
                 self._broken("the file is empty." if not self._peek() else "expected an object here.")
             for name in self._names():
                 self.number += 1
-                self._peek()
-                self._start = self._at
                 yield name, self._value()
             self._nothing_left()
 
@@ -122,6 +146,7 @@ class JsonRecords:
             if self._peek() != ":":
                 self._broken("expected a colon here.")
             self._at += 1
+            self._peek()
             yield name
             if not self._comma("}"):
                 return
@@ -134,7 +159,6 @@ class JsonRecords:
             return
         while True:
             self.number += 1
-            self._start = self._at
             # the window nearly always holds the whole record and the beginning of the next one: one call of the C
             # scanner and no white space to look for; everything else takes the careful way
             text = self._text
@@ -192,8 +216,8 @@ class JsonRecords:
                 if (unfinished or error.pos >= len(self._text) - _LONGEST_TOKEN) and self._more():
                     continue
                 if self._ended and (unfinished or error.pos >= len(self._text)):
-                    self._broken("the file ends in the middle of this record.", error.pos)
-                self._broken(f"this is not JSON: {error.msg}.", error.pos)
+                    self._broken("the file ends in the middle of this record.")
+                self._broken(f"this is not JSON: {error.msg}.")
             except RecursionError:
                 self._broken("lists or objects are nested too deeply.")
             except ValueError as error:  # an integer of thousands of digits
@@ -212,26 +236,19 @@ class JsonRecords:
             self._broken(f"a record is longer than {MAX_RECORD:,} characters.")
         data = self._stream.read(max(CHUNK, pending))
         self._ended = not data
-        text = self._decode(data, final=self._ended)
+        text = self._decoder.decode(data if self.number else _not_utf16(data, self.file.label), self._ended)
         if not text:
             return not self._ended
-        self._dropped = self._byte(self._at)
         self._text = self._text[self._at :] + text
-        self._start = max(self._start - self._at, 0)
         self._at = 0
         return True
-
-    def _byte(self, position: int) -> int:
-        before = self._text[:position]
-        return self._dropped + (position if before.isascii() else len(before.encode("utf-8", "surrogateescape")))
 
     def _nothing_left(self) -> None:
         if self._peek():
             self._broken("expected the end of the data here, but more text follows.")
 
-    def _broken(self, problem: str, position: int | None = None) -> NoReturn:
-        place = self._byte(self._at if position is None else position)
-        where = f"byte {place}" if not self.number else f"record {self.number}, byte {place}"
+    def _broken(self, problem: str) -> NoReturn:
+        where = self.where if self.number else ""
         raise DataError.at(
             self.file.label, where, problem, "The file is damaged or cut short; download it again or repair it."
         )

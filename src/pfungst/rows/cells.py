@@ -8,17 +8,12 @@ import math
 import re
 import tokenize
 from collections.abc import Iterable, Mapping, Sequence
-from string import ascii_uppercase
 from typing import Any
 
-from pfungst.data.fields import Bad, name, shown
+from pfungst.rows.fields import Bad, name, shown
 
-_LETTER = re.compile(r"\s*\(?([A-Za-z])\)?[.:]?\s*")
 _WHOLE = re.compile(r"(\d+)\.0")
-_EMPTY_AT_END = 2
-"""Empty options behind the last filled one that an answer may name; a letter further away is none."""
 _NO_COMMA = re.compile(r"""['"\]}]\s+['"\[{]""")
-_OPTION = re.compile(r"^\s*\(?([A-Z])[.):]\s*(\S.*?)\s*$", re.MULTILINE)
 
 
 def identifier(value: Any, what: str) -> str:
@@ -98,68 +93,6 @@ def _with_commas(text: str) -> str:
         ended = token.type == tokenize.STRING or token.string in ("]", "}")
         parts.append(token.string)
     return " ".join(parts).strip()
-
-
-def option_columns(row: Mapping[str, Any], answer: Any = None) -> tuple[str, ...]:
-    """The options in columns A, B, C ... up to the last that is filled, or that the answer names.
-
-    A spreadsheet keeps an option that reads `None` as an empty cell. It must not move the letters behind it, so it
-    stands here as `(empty option A)`.
-    """
-    filled = [letter for letter in ascii_uppercase if known(row.get(letter)) and row[letter] != ""]
-    if not filled:
-        return ()
-    last = filled[-1]
-    letter = _LETTER.fullmatch(answer) if isinstance(answer, str) else None
-    if letter and ascii_uppercase.index(letter[1].upper()) <= ascii_uppercase.index(last) + _EMPTY_AT_END:
-        last = max(last, letter[1].upper())
-    options = [
-        text(row[one], f"the option {one}") if one in filled else f"(empty option {one})"
-        for one in ascii_uppercase[: ascii_uppercase.index(last) + 1]
-    ]
-    return tuple(options) if len(options) > 1 else ()
-
-
-def options_in(prompt: str) -> tuple[str, ...]:
-    """The options that a prompt lists, `A. red`, `B. blue` ...: lines from A on, without a gap; empty if not clear."""
-    lines = _OPTION.findall(prompt)
-    starts = [place for place, (letter, _) in enumerate(lines) if letter == "A"]
-    if len(starts) != 1:
-        return ()
-    listed_options = lines[starts[0] :]
-    letters = "".join(letter for letter, _ in listed_options)
-    return (
-        tuple(option for _, option in listed_options)
-        if ascii_uppercase.startswith(letters) and len(letters) > 1
-        else ()
-    )
-
-
-def target_of(value: Any, choices: Sequence[str], what: str, lettered: bool = False) -> str:
-    """The right answer in words: of a multiple choice a letter, `(b)`, or the text of an option.
-
-    lettered: the tool always writes letters, so that A is the first option even where another one reads `A`.
-    """
-    said = text(value, what)
-    if not choices or (said in choices and not lettered):
-        return said
-    letter = _LETTER.fullmatch(said)
-    if letter:
-        place = ascii_uppercase.index(letter[1].upper())
-        if place < len(choices):
-            return choices[place]
-    alike = [choice for choice in choices if choice.strip().casefold() == said.strip().casefold()]
-    if len(alike) == 1:
-        return alike[0]
-    raise Bad(f"{what} {shown(said)} is neither a letter nor the text of one of {len(choices)} options.")
-
-
-def right_answer(value: Any, choices: Sequence[str], what: str, lettered: bool = True) -> str:
-    """As `target_of`; what names none of the options stays as it is."""
-    try:
-        return target_of(value, choices, what, lettered)
-    except Bad:
-        return text(value, what)
 
 
 def number(value: Any) -> float | None:

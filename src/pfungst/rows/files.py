@@ -11,6 +11,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -83,14 +84,17 @@ class _Guarded(io.RawIOBase):
         super().close()
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class File:
-    """One file of a data set."""
+    """One file of a data set. Sorted, plain files come before the same packed."""
 
     path: Path
     """The file on disk; the archive, for a member of one."""
     member: str = ""
     """Name inside the archive, empty for a file of its own."""
+
+    def __lt__(self, other: File) -> bool:
+        return (self.preference, self.path, self.member) < (other.preference, other.path, other.member)
 
     @property
     def name(self) -> str:
@@ -132,19 +136,20 @@ class File:
     def open(self) -> BinaryIO:
         """A buffered stream of the decompressed bytes, bounded in size; never touches the disk."""
         limit: int | None = None
-        stream: BinaryIO
+        stream: BufferedReader
         try:
             if self.member:
                 stream, size = _open_member(self.path, self.member)
                 limit = max(BOMB_FLOOR, BOMB_RATIO * size)
             else:
                 stream = open(self.path, "rb")  # noqa: SIM115 - closed by the stream around it
-            if (self.member or self.path.name).lower().endswith(".gz"):
+            if stream.peek(2)[:2] == b"\x1f\x8b":  # whatever it is called
                 limit = limit or max(BOMB_FLOOR, BOMB_RATIO * self.path.stat().st_size)
-                stream = cast(BinaryIO, gzip.GzipFile(fileobj=stream))
+                stream = cast(BufferedReader, gzip.GzipFile(fileobj=stream))
         except (*_READ_ERRORS, KeyError) as error:
-            raise DataError.at(self.label, "", f"the file cannot be opened ({error}).") from error
-        return cast(BinaryIO, io.BufferedReader(_Guarded(stream, self.label, limit), 1 << 16))
+            reason = (isinstance(error, OSError) and error.strerror) or error
+            raise DataError.at(self.label, "", f"the file cannot be opened ({reason}).") from error
+        return cast(BinaryIO, BufferedReader(_Guarded(stream, self.label, limit), 1 << 16))
 
     def head(self) -> str:
         """The beginning as text, for recognising the format."""
@@ -162,7 +167,7 @@ class File:
         return io.BytesIO(data)
 
 
-def _open_member(path: Path, member: str) -> tuple[BinaryIO, int]:
+def _open_member(path: Path, member: str) -> tuple[BufferedReader, int]:
     archive = zipfile.ZipFile(path)
     try:
         info = archive.getinfo(member)
@@ -170,7 +175,7 @@ def _open_member(path: Path, member: str) -> tuple[BinaryIO, int]:
     finally:
         # the open member keeps the file alive; the archive object itself is no longer needed
         archive.close()
-    return cast(BinaryIO, stream), info.compress_size
+    return cast(BufferedReader, stream), info.compress_size
 
 
 def check_unpacked(path: Path, archive: zipfile.ZipFile, size: int) -> None:
