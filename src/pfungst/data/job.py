@@ -190,6 +190,8 @@ class Format(ABC):
     expects: str
     """The files it reads, for messages and documentation."""
     metric: str = "exact"
+    endings: frozenset[str] | None = None
+    """The endings of the files it may claim (`.json`); None where a file may be called anything."""
     reads_files: bool = True
     """False where the specification names something other than a path."""
 

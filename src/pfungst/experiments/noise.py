@@ -139,7 +139,7 @@ def chosen(config: NoiseStudy) -> Dataset:
     import numpy as np
 
     from pfungst.data import load
-    from pfungst.data.selection import select
+    from pfungst.data.loading import select
 
     data = select(load(config.data), open_questions=True).originals
     if config.limit is not None:
