@@ -28,8 +28,7 @@ from pfungst.core.registry import Registry
 from pfungst.core.types import PreparingProbe, SearchingProbe, asked_by
 from pfungst.probes import probe_again
 from pfungst.probes.rephrase.results import VALIDATED
-from pfungst.report.page import environment
-from pfungst.report.pictures import Thumbnail, Thumbnails
+from pfungst.report.page import Thumbnail, Thumbnails, environment
 from pfungst.world import render
 from pfungst.world.renderers.plan import STILL, plan_view
 
@@ -372,4 +371,4 @@ def _rendered(tools: Tools, key: str, scene: Mapping[str, Any]) -> Any:
 
 
 def _macros() -> Any:
-    return environment().get_template("drawings.html").module
+    return environment().get_template("parts.html").module
