@@ -58,7 +58,7 @@ class Look:
 
 def looks(player: ZooPlayer, examples: Sequence[Example]) -> list[Look]:
     """Ask a zoo player every wording, and note where it looks."""
-    from pfungst.models.vocabulary import plain_answer, split_words
+    from pfungst.models.trained import plain_answer, split_words
 
     queries = [Query(one.question, one.image, (), one.scene) for one in examples]
     answers, maps = Asker(player).answers(queries), player.look(queries)

@@ -26,6 +26,9 @@ from pfungst.report.attention import overlay, picture_weights
 from pfungst.report.card import (
     CARD_COLUMNS,
     P_NOTE,
+    SUMMARY_COLUMNS,
+    SUMMARY_TITLE,
+    Row,
     card_rows,
     clean_sides,
     dashed,
@@ -34,11 +37,14 @@ from pfungst.report.card import (
     read_findings,
     read_judge,
     read_kept,
+    summary_rows,
+    table_rows,
     too_few,
+    verdict,
 )
 from pfungst.report.cases import MOST_WORDS, PER_KIND, Case, Sample, Tools, draw_case, sample_of
 from pfungst.report.page import Thumbnail, data_url, drawn_block, figure_block, render, table_block, webp
-from pfungst.report.summary import COLUMNS, TITLE, Row, draw_narrow, draw_wide, summary_rows, table_rows, verdict
+from pfungst.report.plots import draw_narrow, draw_wide
 
 MOST_OPTIONS = 200
 """Choices of a filter; beyond it the words of the question find more."""
@@ -80,7 +86,9 @@ def _page(read: Run, findings: Sequence[Mapping[str, Any]], data: Dataset | None
     summary = None
     if rows:
         drawings = (draw_wide(rows), draw_narrow(rows))
-        summary = drawn_block(TITLE, drawings, COLUMNS, table_rows(rows), stem, _reading(rows, findings))
+        summary = drawn_block(
+            SUMMARY_TITLE, drawings, SUMMARY_COLUMNS, table_rows(rows), stem, _reading(rows, findings)
+        )
     looks, prompts = read_kept(run / LOOKS), read_kept(run / PROMPTS)
     said = stored(run, (row["key"] for case in sample.cases for row in case.rows))
     cases = [_case(case, tools, said, looks, prompts, sample.cases) for case in sample.cases]

@@ -204,7 +204,7 @@ def _by_split(files: Sequence[File], pattern: re.Pattern[str]) -> dict[str, File
 
 def _rendered(scene: Scene) -> Image:
     from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH
-    from pfungst.world.images import SceneImage
+    from pfungst.world.renderers.raycast import SceneImage
 
     width, height = scene.get("image_size") or (DEFAULT_WIDTH, DEFAULT_HEIGHT)
     return SceneImage(scene, int(width), int(height))

@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from operator import attrgetter, itemgetter
 from pathlib import Path
 
@@ -62,10 +62,13 @@ class Surface:
     name: str = "surface"
 
     def __post_init__(self) -> None:
-        if len(set(self.edits)) != len(self.edits) or not (self.edits or self.translations):
+        if len(self._edits) != len(self.edits) or not (self.edits or self.translations):
             raise UsageError("The edits of the probe surface are different names, joined by +; name at least one.")
-        for one in self.edits:
-            EDITS.get(one)
+
+    @cached_property
+    def _edits(self) -> Mapping[str, Edit]:
+        """The edits by name."""
+        return {name: EDITS.get(name) for name in self.edits}
 
     def check_data(self, data: Dataset) -> None:
         """Whether the translations can be read and belong to the data."""
@@ -92,7 +95,7 @@ class Surface:
             )
 
     def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
-        about = {name: EDITS.get(name).about for name in self.edits}
+        about = {name: edit.about for name, edit in self._edits.items()}
         if self.translations:
             about[TRANSLATION] = "in another language; choices stay"
         return read(self.name, trials, about, seed)
@@ -112,8 +115,7 @@ class Surface:
         return Trial(example.id, tuple(variants), KEEPS, {TOUCHED: lengths})
 
     def _texts(self, example: Example, question: Question, seed: int) -> Iterator[tuple[str, float | None, str]]:
-        for name in self.edits:
-            edit: Edit = EDITS.get(name)
+        for name, edit in self._edits.items():
             for level in edit.levels:
                 text = edit(question, Draws(f"{seed} {name} {level} {example.id}"), level)
                 if text is not None and text.strip():

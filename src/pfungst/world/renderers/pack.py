@@ -102,7 +102,7 @@ def _view(camera: Sequence[float] | Floats) -> Floats:
         raise DataError(
             f"The camera is at {[x, y, z]}; it must be three finite numbers, not straight above the origin."
         )
-    # As pfungst.world.camera.camera_basis, without the cost of small arrays: this runs once an image.
+    # As pfungst.world.scene.camera_basis, without the cost of small arrays: this runs once an image.
     far = sqrt(x * x + y * y + z * z)
     right, forward = (-y / level, x / level, 0.0), (-x / far, -y / far, -z / far)
     up = (right[1] * forward[2], -right[0] * forward[2], right[0] * forward[1] - right[1] * forward[0])

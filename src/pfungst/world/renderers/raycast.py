@@ -3,21 +3,34 @@
 An image holds what the published base scene holds: three area lamps and a sun with soft shadows, a curved backdrop,
 rubber with a soft rim, brushed metal that mirrors lamps, ground and neighbours, four samples a pixel, sRGB. For CPUs it
 is compiled by numba, for NVIDIA GPUs by NVRTC from the same source. `visible_pixels` counts what shows of each object.
+
+A `RenderedImage` is the image of a scene: nothing is rendered before somebody looks, and a player on a GPU renders it
+there.
 """
 
 from __future__ import annotations
 
+import hashlib
+import io
+import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.core import DataError, MissingExtra, PfungstError
+from pfungst.core import BytesImage, DataError, MissingExtra, PfungstError
 from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH
 from pfungst.world.renderers.look import SAMPLE_TURN
 from pfungst.world.renderers.pack import Ints, Packed, check_size, pack
 from pfungst.world.scene import Scene
+
+if TYPE_CHECKING:
+    import PIL.Image
+
 
 Picture = npt.NDArray[np.uint8]
 AnyScene = Scene | Mapping[str, Any]
@@ -149,3 +162,75 @@ def count_pixels(packed: Packed, width: int, height: int) -> Ints:
     counts = np.empty(len(packed.kinds), dtype=np.int64)
     id_buffer(lay_out(packed, lit=False)[0], width, height, 0.0, ids, depth, counts)
     return counts
+
+
+# --- images of scenes -------------------------------------------------------------------------------------------------
+
+
+class RenderedImage(ABC):
+    """An image that knows its scene. The built-in renderer makes the same pixels of it wherever it runs, so a player
+    may take `packed()` and `size` instead of the pixels."""
+
+    @property
+    @abstractmethod
+    def digest(self) -> str:
+        """Names what is rendered, by which version, in which size."""
+
+    @property
+    @abstractmethod
+    def size(self) -> tuple[int, int]:
+        """Width and height."""
+
+    @abstractmethod
+    def packed(self) -> Packed:
+        """The scene as the renderer's arrays."""
+
+    def pixels(self) -> npt.NDArray[np.uint8]:
+        """uint8 (height, width, 3)."""
+        return draw(self.packed(), *self.size)
+
+    def read(self, compress_level: int = 1) -> bytes:
+        """A PNG file."""
+        buffer = io.BytesIO()
+        self.pil().save(buffer, format="PNG", compress_level=compress_level)
+        return buffer.getvalue()
+
+    def pil(self) -> PIL.Image.Image:
+        import PIL.Image
+
+        return PIL.Image.fromarray(self.pixels())
+
+    def fixed(self) -> BytesImage:
+        """The same image as a file in memory, rendered now."""
+        return BytesImage(self.read())
+
+
+@dataclass(frozen=True)
+class SceneImage(RenderedImage):
+    """The image of one published scene."""
+
+    scene: Mapping[str, Any]
+    width: int = DEFAULT_WIDTH
+    height: int = DEFAULT_HEIGHT
+
+    @cached_property
+    def digest(self) -> str:
+        named = compact([renderer_version(), self.width, self.height, self.scene])
+        return hashlib.sha256(named.encode()).hexdigest()
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self.width, self.height
+
+    def packed(self) -> Packed:
+        return pack(self.scene)
+
+
+def renderer_version() -> str:
+    """What an image depends on besides its scene and size; goes into digests."""
+    return f"raycast {VERSION}"
+
+
+def compact(value: Any) -> str:
+    """JSON in one spelling: what is hashed, and what files of many records hold."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
