@@ -6,7 +6,6 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from string import ascii_uppercase
 from typing import Any, TypeVar
 
 from pfungst.core import DataError, Example, Image
@@ -165,15 +164,6 @@ class Job:
                 self.bad(reader.file, reader.where, problem)
             else:
                 yield made
-
-
-def letters_of_others(choices: Sequence[str]) -> bool:
-    """Whether an option reads like the letter of another one: `B` as the first of A, B and C."""
-    for at, choice in enumerate(choices):
-        letter = choice.strip(" .:()").upper() if len(choice) < 9 else ""
-        if len(letter) == 1 and ascii_uppercase[: len(choices)].find(letter) not in (-1, at):
-            return True
-    return False
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any
 
 from pfungst.core import DataError, Dataset, Example, PfungstError, UsageError
@@ -18,7 +19,7 @@ from pfungst.core.fingerprint import Fingerprint
 from pfungst.core.settings import fit, read_query, read_settings
 from pfungst.data.formats import FORMATS, get_format
 from pfungst.data.images import ImageFinder, NoImages
-from pfungst.data.job import ALONE, LETTERS, BadRecord, Format, Found, Job, letters_of_others
+from pfungst.data.job import ALONE, LETTERS, BadRecord, Format, Found, Job
 from pfungst.rows.files import Listing, list_around, list_place
 
 log = logging.getLogger("pfungst.data")
@@ -268,13 +269,22 @@ def collect(format_: Format, job: Job) -> Iterator[Found]:
             example = replace(example, id=id_, group=group, contrast=contrast)
         if job.text_only and example.image is not None:
             example = replace(example, image=None)
-        if letters_of_others(example.choices):
+        if _letters_of_others(example.choices):
             job.count(LETTERS)
         if len(example.choices) == 1:
             job.count(ALONE)
         yield example, file, number
         if len(ids) == job.stop_after:
             return
+
+
+def _letters_of_others(choices: Sequence[str]) -> bool:
+    """Whether an option reads like the letter of another one: `B` as the first of A, B and C."""
+    for at, choice in enumerate(choices):
+        letter = choice.strip(" .:()").upper() if len(choice) < 9 else ""
+        if len(letter) == 1 and ascii_uppercase[: len(choices)].find(letter) not in (-1, at):
+            return True
+    return False
 
 
 # --- which examples are asked about, and which are one question under several ids -------------------------------------

@@ -36,8 +36,7 @@ from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH, MIN_VISIBLE_P
 from pfungst.world.questions.generating import REPHRASINGS, RESET_EVERY, Question, check_phrasings, generate, report
 from pfungst.world.questions.loading import load_templates
 from pfungst.world.questions.template import MIXED, TRAIN, TemplateSet
-from pfungst.world.renderers.pack import check_size
-from pfungst.world.renderers.raycast import SceneImage, compact, renderer_version, visible_pixels
+from pfungst.world.renderers.raycast import SceneImage, check_size, compact, renderer_version, visible_pixels
 from pfungst.world.sampling import sample_scene
 from pfungst.world.scene import Scene
 

@@ -30,8 +30,7 @@ from pfungst.world.constants import (
 )
 from pfungst.world.legal import grid_places, step_places
 from pfungst.world.programs import MovedProgram, Program, Value, answer_text
-from pfungst.world.renderers.pack import Packed, pack
-from pfungst.world.renderers.raycast import RenderedImage
+from pfungst.world.renderers.raycast import Packed, RenderedImage, pack
 from pfungst.world.scene import Basis, Scene, camera_basis, camera_directions, estimate_camera, project, relationships
 
 Floats: TypeAlias = npt.NDArray[np.float64]

@@ -29,7 +29,16 @@ from pfungst.core import (
 from pfungst.core.registry import Registry
 from pfungst.core.types import POINTS
 from pfungst.probes import measure
-from pfungst.probes.measure import Cells, Effect, Sheet, bars, effects_of, failures, largest_drop, lost, mean_known
+from pfungst.probes.measure import (
+    Sheet,
+    bars,
+    effect_of,
+    effects_of,
+    failures,
+    largest_drop,
+    lost,
+    mean_known,
+)
 from pfungst.probes.surface.edits import Draws, Edit, Question, touched
 
 EDITS = Registry(
@@ -173,7 +182,11 @@ def read(name: str, trials: Sequence[AnsweredTrial], about: Mapping[str, str], s
         "Each edit is measured on the questions that it can change; clean: of the same questions. The headline is the "
         f"mean over edits{_joined(order)}.",
     )
-    lengths = [_length_effect(label, sheet.levels[label], seed) for label in map(_label, BINS) if label in sheet.levels]
+    lengths = [
+        effect_of(label, sheet.levels[label], seed, f"{label} character{'' if label == '1' else 's'}")
+        for label in map(_label, BINS)
+        if label in sheet.levels
+    ]
     by_characters = measure.table_of(
         "By characters touched",
         lengths,
@@ -193,19 +206,6 @@ def read(name: str, trials: Sequence[AnsweredTrial], about: Mapping[str, str], s
         name, rows, _verdict(clean, disturbed, drop, drops, changed, worst, order), clean, disturbed, drop,
         (by_edit, by_characters), (bars("Drop under every edit", drops), curve), failures(trials),
     )  # fmt: skip
-
-
-def _length_effect(label: str, cells: Cells, seed: int) -> Effect:
-    """Of edits that touch so many characters."""
-    condition = "1 character" if label == "1" else f"{label} characters"
-    return Effect(
-        label,
-        cells.before(label, seed),
-        cells.accuracy(condition, seed),
-        cells.drop(condition, seed),
-        cells.changes(condition, seed),
-        len(cells.scores),
-    )
 
 
 def edit_of(variant: str) -> str:
