@@ -16,7 +16,6 @@ from pfungst.core import (
     Dataset,
     Exam,
     Example,
-    PartialPlayer,
     PfungstError,
     Place,
     Player,
@@ -32,7 +31,7 @@ from pfungst.core.files import file_name, jsonable
 from pfungst.core.files import reading as reading_file
 from pfungst.core.finished import note
 from pfungst.core.progress import shown_in
-from pfungst.core.types import matcher_of, no_progress, notes_of
+from pfungst.core.types import no_progress
 
 DEFAULT_PROBES = ("control", "blind")
 
@@ -124,7 +123,7 @@ def examine(
         data_options=data_options, player_options=_with_money(player, player_options or {}, budget), replicas=replicas,
         on=place.on if place is not None else "local",
     )  # fmt: skip
-    reading = matcher or matcher_of(chosen)
+    reading = matcher or chosen.matcher
     about = {"options": dict(data_options or {}), "limit": limit, "only": list(only), "open": open_questions}
     config = run_config(reading, spec, **about)
     config["player"] = {"spec": player if isinstance(player, str) else None, "options": dict(player_options or {})}
@@ -147,7 +146,7 @@ def examine(
     if not examined.finished or not (path / "report.html").exists():
         write_report(path, part)
         note(path, told)
-    notes, problems = (*notes_of(chosen), *told, *taken()), examined.problems
+    notes, problems = (*chosen.last_words, *told, *taken()), examined.problems
     if max_errors is None:
         problems += unanswered(examined)
     else:
@@ -215,7 +214,7 @@ def named(
     path = Path(out) if out is not None else Path("runs") / f"{slug(chosen.name)}-{slug(whole.name)}"
     if probes is None:
         seen = any(example.image is not None for example in part)
-        probes = DEFAULT_PROBES if seen and not isinstance(chosen, PartialPlayer) else DEFAULT_PROBES[:1]
+        probes = DEFAULT_PROBES if seen and not chosen.has("knows") else DEFAULT_PROBES[:1]
     return chosen, part, [get_probe(probe) if isinstance(probe, str) else probe for probe in probes], path
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from pfungst.core import Answer, Asker, BudgetSpent, BytesImage, PlayerDied, PlayerError, Query
 from pfungst.core.store import AnswerStore
-from pfungst.core.types import batch_size, may_sample, notes_of, reads_images, reads_scenes
+from pfungst.core.types import as_player
 
 
 class Echo:
@@ -193,7 +193,7 @@ class Rich(Bare):
 
 
 def test_what_a_player_does_not_say_has_a_default() -> None:
-    bare, rich = Bare(), Rich()
-    assert (reads_scenes(bare), reads_images(bare), batch_size(bare), may_sample(bare)) == (False, True, 32, False)
-    assert (reads_scenes(rich), reads_images(rich), batch_size(rich), may_sample(rich)) == (True, False, 5, True)
-    assert notes_of(bare) == () and notes_of(rich) == ("half of the file was empty", "2 requests")
+    bare, rich = as_player(Bare()), as_player(Rich())
+    assert (bare.reads_scenes, bare.reads_images, bare.batch_size, bare.samples) == (False, True, 32, False)
+    assert (rich.reads_scenes, rich.reads_images, rich.batch_size, rich.samples) == (True, False, 5, True)
+    assert bare.last_words == () and rich.last_words == ("half of the file was empty", "2 requests")

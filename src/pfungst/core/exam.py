@@ -42,13 +42,10 @@ from pfungst.core.types import (
     Score,
     SearchingProbe,
     Trial,
+    as_player,
     asked_by,
     no_progress,
-    reads_ids,
-    reads_images,
-    reads_scenes,
     role_of,
-    takes,
 )
 
 if TYPE_CHECKING:
@@ -89,6 +86,9 @@ class Exam:
     the widest interval is asked next, until it is spent."""
     images: Mapping[str, int] = field(default_factory=dict)
     """Of a second reading of a run with a precision: the images that each probe asked about."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "player", as_player(self.player))
 
     def run(self) -> Examined:
         """Ask, score and write the run folder. Raises PfungstError where a part could not be finished: what could be
@@ -201,10 +201,10 @@ class Exam:
                 **self.config.get("player", {}),
                 "name": self.player.name,
                 "fingerprint": self.player.fingerprint,
-                "reads_scenes": reads_scenes(self.player),
-                "reads_ids": reads_ids(self.player),
-                **({} if reads_images(self.player) else {"reads_images": False}),
-                **({"takes": sorted(takes(self.player))} if takes(self.player) else {}),
+                "reads_scenes": bool(self.player.reads_scenes),
+                "reads_ids": bool(self.player.reads_ids),
+                **({} if self.player.reads_images else {"reads_images": False}),
+                **({"takes": sorted(self.player.takes)} if self.player.takes else {}),
             },
             "data": {
                 **self.config.get("data", {}),

@@ -14,7 +14,7 @@ from pfungst.core.scoring import Asked, Scoring
 from pfungst.core.store import AnswerStore
 from pfungst.core.stored import StoredPlayer
 from pfungst.core.trials import Row
-from pfungst.core.types import Answer, AnsweredTrial, Example, Query, Trial, reads_images
+from pfungst.core.types import Answer, AnsweredTrial, Example, Query, Trial
 
 PORTION = 1 << 16
 """Queries asked about together, of all probes: a player that takes many at once is kept busy, and the exam holds no
@@ -150,7 +150,7 @@ class Recorded:
         self.variants += sum(map(len, rows))
         self.unread += sum(answer.unread for trial in scored for answer in trial.answers)
         self.clean += [(trial.example, trial.answers[0]) for trial in scored[: HELD - len(self.clean)]]
-        if not reads_images(self._asker.player):
+        if not self._asker.player.reads_images:
             for trial, _ in portion.asked:
                 first, *others = (_without_image(variant.query) for variant in trial.variants)
                 self.disturbed += len(others)

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pfungst.core.errors import PfungstError, PlayerError
-from pfungst.core.types import Answer, Query
+from pfungst.core.types import Answer, Player, Query
 
 
 @dataclass(frozen=True)
-class StoredPlayer:
+class StoredPlayer(Player):
     """A player that is absent: only what it said before is known. `rescore` runs an exam with it."""
 
     name: str

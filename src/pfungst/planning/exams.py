@@ -23,12 +23,10 @@ from pfungst.core.types import (
     BoundedProbe,
     DataCheckingProbe,
     PreparingProbe,
-    PromptedPlayer,
     SearchingProbe,
     Terms,
     asked_by,
     no_progress,
-    reads_images,
 )
 from pfungst.planning.trying import Sample, Trial, ask_some, stored_bytes, trials_wanted
 
@@ -191,7 +189,7 @@ class _Counting:
         if max_queries is not None:
             to_ask = min(to_ask, max_queries)
         to_ask -= trial.asked
-        terms = self._player.terms if isinstance(self._player, PromptedPlayer) else Terms()
+        terms = self._player.terms
         seen = typical(self._run, self._asker.fingerprint)
         tokens_in, how_in = self._tokens.expected(to_ask, seen)
         tokens_out, how_out = _output(to_ask, terms, seen)
@@ -228,13 +226,13 @@ class _Tokens:
 
     def __init__(self, player: Player) -> None:
         self._player = player
-        self._looks = reads_images(player)
+        self._looks = player.reads_images
         self._sizes: dict[str, int | None] = {}
         self._count = self._text = self._images = self._measured = self._image = 0
 
     def add(self, query: Query) -> None:
         self._count += 1
-        text = self._player.prompt(query) if isinstance(self._player, PromptedPlayer) else _plain(query)
+        text = self._player.prompt(query)
         self._text += math.ceil(len(text.encode("utf-8", "surrogatepass")) / CHARACTERS_A_TOKEN)
         if query.image is not None and self._looks:
             self._images += 1
@@ -270,10 +268,6 @@ class _Tokens:
         square = f" or {PIXELS_A_TOKEN} x {PIXELS_A_TOKEN} pixels of an image" if self._images else ""
         unsure = ", for which models differ by a factor of two" if self._images else ""
         return round(queries * mean), [f"{how}{square}{unsure}."]
-
-
-def _plain(query: Query) -> str:
-    return "\n".join((query.question, *query.choices))
 
 
 def _output(queries: int, terms: Terms, seen: Typical) -> tuple[int | None, list[str]]:

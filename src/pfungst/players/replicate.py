@@ -28,7 +28,6 @@ from pfungst.core import (
     Example,
     Image,
     Needs,
-    PartialPlayer,
     PfungstError,
     Player,
     PlayerDied,
@@ -41,19 +40,6 @@ from pfungst.core.errors import QueriesFailed
 from pfungst.core.images import BytesImage, FileImage, NamedImage, ZipImage
 from pfungst.core.settings import parse_settings, split_spec
 from pfungst.core.threads import available_cores, machine_memory
-from pfungst.core.types import (
-    LookingPlayer,
-    PromptedPlayer,
-    StreamingPlayer,
-    batch_size,
-    matcher_of,
-    may_sample,
-    notes_of,
-    reads_ids,
-    reads_images,
-    reads_scenes,
-    takes,
-)
 from pfungst.data import load as load_data
 from pfungst.players.dispatch import by_image
 from pfungst.players.resolving import find, load, resolve
@@ -165,7 +151,7 @@ def replicate(
 
 
 def needs_of(spec: str, options: Mapping[str, Any]) -> Needs:
-    """What a copy needs: what the player's class or maker says (`core.NeedingPlayer`), else what its options tell."""
+    """What a copy needs: what the player's class or maker says (`Player.needs`), else what its options tell."""
     name = spec.partition(":")[0]
     maker = find(name)
     said = getattr(maker if maker is not None else load(spec), "needs", None)
@@ -199,7 +185,7 @@ class _Same:
         self.about = about
 
 
-class ReplicatedPlayer:
+class ReplicatedPlayer(Player):
     """Copies of one player that answer together."""
 
     def __new__(cls, *arguments: Any, **options: Any) -> ReplicatedPlayer:
@@ -226,7 +212,7 @@ class ReplicatedPlayer:
             setattr(type(self), name, value)
 
     @property
-    def notes(self) -> Sequence[str]:
+    def notes(self) -> Sequence[str]:  # type: ignore[override]
         """What the copies want to tell, and what became of them."""
         said = dict.fromkeys(note for _, notes in sorted(self._words.items()) for note in notes)
         if self._pool.deaths:
@@ -372,7 +358,7 @@ class Made:
             raise
         except Exception as error:
             raise PlayerError(f"The player could not be made: {describe(error)}") from error
-        if isinstance(player, PartialPlayer):
+        if player.has("knows"):
             raise PlayerError(f"{player.name} has recorded answers: there is nothing to gain from copies of it.")
         return Host(player)
 
@@ -446,22 +432,19 @@ class Host:
 
     def about(self) -> Described:
         player = self.player
-        streams = isinstance(player, StreamingPlayer)
-        at_once = batch_size(player)
+        streams, at_once = player.streams, player.batch_size
         if streams:
-            under_way = player.terms.at_once if isinstance(player, PromptedPlayer) else 1
+            under_way = player.terms.at_once
             at_once = UNDER_WAY * under_way if under_way > 1 else STREAMED
         traits = {
-            "reads_scenes": reads_scenes(player),
-            "reads_ids": reads_ids(player),
-            "reads_images": reads_images(player),
-            "samples": may_sample(player),
-            "takes": takes(player),
+            "reads_scenes": player.reads_scenes,
+            "reads_ids": player.reads_ids,
+            "reads_images": player.reads_images,
+            "samples": player.samples,
+            "takes": frozenset(player.takes),
+            "matcher": player.matcher,
         }
-        if matcher_of(player):
-            traits["matcher"] = matcher_of(player)
-        looks = isinstance(player, LookingPlayer)
-        return Described(player.name, str(player.fingerprint), at_once, not streams, traits, looks)
+        return Described(player.name, str(player.fingerprint), at_once, not streams, traits, player.has("look"))
 
     def answer(self, queries: Sequence[Query]) -> Reply:
         """Ask; a query that fails alone has no answer and a sentence that says why."""
@@ -472,12 +455,11 @@ class Host:
             return Reply((None,) * len(queries), died=str(error), memory=memory_held())
         problems = tuple(sentence for _, sentence in asker.failures)
         return Reply(
-            tuple(answers), problems, frozenset(asker.broken), memory=memory_held(), notes=notes_of(self.player)
+            tuple(answers), problems, frozenset(asker.broken), memory=memory_held(), notes=self.player.last_words
         )
 
     def look(self, queries: Sequence[Query]) -> dict[str, Any]:
         """Where the player looks, as NumPy arrays."""
-        assert isinstance(self.player, LookingPlayer)
         return {name: values.cpu().numpy() for name, values in self.player.look(queries).items()}
 
 

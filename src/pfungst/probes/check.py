@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 
-from pfungst.core import Answer, AnsweredTrial, Asker, Dataset, Example, Findings, Probe, ProbeError, Query
+from pfungst.core import Answer, AnsweredTrial, Asker, Dataset, Example, Findings, Player, Probe, ProbeError, Query
 from pfungst.core.files import jsonable
 from pfungst.core.types import ROLES, SearchingProbe, Trial, Variant, asked_by, role_of
 from pfungst.probes.blind import one_colour
@@ -184,7 +184,7 @@ def _check_findings(probe: Probe, trials: Sequence[Trial], examples: Mapping[str
 # --- what a probe is tried on -----------------------------------------------------------------------------------------
 
 
-class _Reference:
+class _Reference(Player):
     """Knows the target of every question, and gets a quarter of what it is shown wrong: always the same quarter."""
 
     name = "reference"

@@ -25,7 +25,7 @@ from pfungst.core import Asker, Dataset, Example, PfungstError, Place, Player, P
 from pfungst.core.files import jsonable, write_atomic
 from pfungst.core.store import AnswerStore
 from pfungst.core.stored import StoredPlayer
-from pfungst.core.types import Progress, matcher_of, no_progress
+from pfungst.core.types import Progress, no_progress
 from pfungst.probes.game.adversaries import TellingAdversary, VersionedAdversary
 from pfungst.probes.game.board import Board, boards_of
 from pfungst.probes.game.minigame import MiniGame
@@ -66,7 +66,7 @@ def play(
     from pfungst.scores.matchers import get_matcher
 
     about = {**(config or {})}
-    reading = about.get("matcher") or matcher_of(player)
+    reading = about.get("matcher") or player.matcher
     about |= {"matcher": reading} if reading else {}
     game = Game(**vars(settings)) if settings is not None else Game()
     exam = Exam(
@@ -217,7 +217,7 @@ def play_ahead(
     groups: dict[str, list[dict[str, Any]]] = {}
     for number, job in enumerate(jobs):
         player, by_id = _made(job.source)
-        matcher = job.matcher or matcher_of(player)
+        matcher = job.matcher or player.matcher
         plan = Plan.of(job.settings, player.fingerprint, list(by_id.values()), job.seed, matcher)
         store = Store(job.out / "game" / ROUNDS, plan.version)
         for shard in plan.shards:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from pfungst.core import Answer, Asker, Query
 from pfungst.core.scoring import read_answer
-from pfungst.core.types import AskingMatcher, matcher_of
+from pfungst.core.types import AskingMatcher
 from pfungst.probes.game.board import Board
 from pfungst.scores.matchers import get_matcher
 
 
 def matcher_name(asker: Asker) -> str:
     """The matcher that reads the replies in a game; empty where the text is the answer."""
-    return asker.reading or matcher_of(asker.player)
+    return asker.reading or asker.player.matcher
 
 
 class Reader:
