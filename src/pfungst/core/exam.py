@@ -29,23 +29,19 @@ from pfungst.core.types import (
     Answer,
     AnsweredTrial,
     AskingPart,
-    DataCheckingProbe,
     Dataset,
     Example,
     Findings,
     JudgingScore,
     Matcher,
     Player,
-    PreparingProbe,
     Probe,
     Progress,
     Score,
-    SearchingProbe,
     Trial,
     as_player,
-    asked_by,
+    as_probe,
     no_progress,
-    role_of,
 )
 
 if TYPE_CHECKING:
@@ -89,6 +85,7 @@ class Exam:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "player", as_player(self.player))
+        object.__setattr__(self, "probes", tuple(map(as_probe, self.probes)))
 
     def run(self) -> Examined:
         """Ask, score and write the run folder. Raises PfungstError where a part could not be finished: what could be
@@ -116,8 +113,7 @@ class Exam:
         if self.precision is not None:
             check_precision(self.precision)
         for probe in self.probes:
-            if isinstance(probe, DataCheckingProbe):
-                probe.check_data(asked_by(probe, self.data))
+            probe.check_data(probe.sees(self.data))
         self.out.mkdir(parents=True, exist_ok=True)
         with locked(self.out), AnswerStore(self.out / "answers.sqlite") as store, not_collecting():
             config = self._config()
@@ -146,13 +142,13 @@ class Exam:
                 path = labelled(self.out / "trials", self.label) / f"{name}.parquet"
                 records[name] = record = Recorded(path, asker, trials[name], scoring)
                 probe = self.probes[len(findings)]
-                with trials_file(path, role_of(probe)) as file:
+                with trials_file(path, probe.role) as file:
                     for portion in portions:
                         file.add(*record.add(portion))
                     if not record.count:
                         raise PlayerError(f"{self.player.name} answered no trial of the probe {name} in full.")
-                found = replace(probe.findings(record.trials(), self.seed), role=role_of(probe))
-                if not isinstance(probe, SearchingProbe) and (told_too := self._unseen(record)):
+                found = replace(probe.findings(record.trials(), self.seed), role=probe.role)
+                if not probe.searches and (told_too := self._unseen(record)):
                     found = replace(found, verdict=f"{found.verdict} {told_too}")
                 findings.append(stopped(found, stops[name]) if name in stops else found)
             findings = _corrected(findings)
@@ -241,10 +237,9 @@ class Exam:
 
     def _trials(self, probe: Probe, asker: Asker) -> Iterable[Trial]:
         """What the probe asks, as the player may see it; whoever goes through it has it made."""
-        data = asked_by(probe, self.data)
-        if isinstance(probe, PreparingProbe):
-            probe.prepare(data, self.seed, self.progress)
-        if isinstance(probe, SearchingProbe):
+        data = probe.sees(self.data)
+        probe.prepare(data, self.seed, self.progress)
+        if probe.searches:
             asker.folder = self.out / probe.name
             return list(_Visible(self, data, probe, asker, lambda: probe.search(asker, data, self.seed)))
         return _Visible(self, data, probe, asker, lambda: probe.trials(data, self.seed))

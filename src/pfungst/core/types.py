@@ -571,80 +571,73 @@ class Dataset(Sequence[Example]):
         return replace(self, examples=examples, parent=self.whole)
 
 
-@runtime_checkable
-class Probe(Protocol):
+class Probe:
     """A disturbance: makes the variants of every example, and reads the answers.
 
-    Its attribute `role`, one of `ROLES`, says what its disturbance does; without one it keeps the right answer. A probe
-    may also be a `DataCheckingProbe`, a `WordingsProbe`, a `PreparingProbe` or a `SearchingProbe`.
+    It has a `name`, `trials` and `findings`; all else is optional, and stands here with its default. A class need not
+    derive from this one (`as_probe`).
     """
 
-    @property
-    def name(self) -> str: ...
+    name: str = ""
+    role: str = "keeps"
+    """What its disturbance does, one of `ROLES`."""
+    wordings: ClassVar[bool] = False
+    """Whether it asks a question in all the wordings that the data set holds. Others get the originals alone."""
 
     def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
         """The trials, a pure function of data and seed. Raises ProbeError where the data cannot carry the probe."""
-        ...
+        raise NotImplementedError(f"{type(self).__name__} has no method trials(data, seed).")
 
-    def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings: ...
-
-
-def role_of(probe: object) -> str:
-    return str(getattr(probe, "role", "keeps"))
-
-
-@runtime_checkable
-class DataCheckingProbe(Protocol):
-    """A probe that can tell, quickly and before anything is asked, whether it can be run on a data set."""
+    def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
+        raise NotImplementedError(f"{type(self).__name__} has no method findings(trials, seed).")
 
     def check_data(self, data: Dataset) -> None:
-        """Raises ProbeError where the data cannot carry the probe."""
-        ...
+        """Quickly, before anything is asked: raises ProbeError where the data cannot carry the probe."""
 
+    def prepare(self, data: Dataset, seed: int, progress: Progress) -> None:
+        """Long work before the trials, such as ranking. It shows how far it is."""
 
-@runtime_checkable
-class WordingsProbe(Protocol):
-    """A probe that asks a question in all the wordings that the data set holds. All others get the originals alone."""
+    def search(self, asker: Asker, data: Dataset, seed: int) -> Iterator[Trial]:
+        """The trials of a probe whose variants depend on the answers so far: it asks while it makes them.
 
-    wordings: ClassVar[bool]
+        A probe that has this `searches`: it is called instead of `trials`. What the asker was asked is in the store,
+        so the trials that come out cost nothing again.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no method search(asker, data, seed).")
 
-
-def asked_by(probe: Probe, data: Dataset) -> Dataset:
-    """What a probe gets to see of a data set."""
-    return data if isinstance(probe, WordingsProbe) else data.originals
-
-
-@runtime_checkable
-class PreparingProbe(Protocol):
-    """A probe with long work to do before its trials, such as ranking. It shows how far it is."""
-
-    def prepare(self, data: Dataset, seed: int, progress: Progress) -> None: ...
-
-
-@runtime_checkable
-class SearchingProbe(Protocol):
-    """A probe whose variants depend on the answers so far: it asks while it makes its trials.
-
-    The exam calls `search` instead of `trials`. What the asker was asked is in the store, so the trials that come out
-    cost nothing again.
-    """
-
-    def search(self, asker: Asker, data: Dataset, seed: int) -> Iterator[Trial]: ...
-
-
-@runtime_checkable
-class LosingProbe(Protocol):
-    """A probe whose drop is a mean over trials of something else than the clean score minus that of the variant its
-    findings name, or minus the mean of all variants. It says of what, so that the drop can be followed while it is
-    asked."""
+    def most_queries(self) -> int:
+        """The most queries that a search can put; 0: unknown."""
+        return 0
 
     def lost(self, trial: AnsweredTrial) -> float:
-        """Between -1 and 1; NaN where it is unknown."""
-        ...
+        """What the drop is a mean of over the trials, between -1 and 1, NaN where it is unknown.
+
+        Only for a drop that is no mean of the clean score minus that of the variant its findings name, or minus the
+        mean of all variants: so that it can be followed while it is asked.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no method lost(trial).")
+
+    def has(self, method: str) -> bool:
+        """Whether one of these optional methods is its own."""
+        return getattr(type(self), method) is not getattr(Probe, method)
+
+    @property
+    def searches(self) -> bool:
+        return self.has("search")
+
+    def sees(self, data: Dataset) -> Dataset:
+        """What it gets to see of a data set."""
+        return data if self.wordings else data.originals
 
 
-@runtime_checkable
-class BoundedProbe(Protocol):
-    """A searching probe that knows the most queries it can put."""
-
-    def most_queries(self) -> int: ...
+def as_probe(thing: Any) -> Probe:
+    """The object itself where it derives from `Probe`, else the same with the defaults for what it lacks."""
+    if isinstance(thing, Probe):
+        return thing
+    kind = type(thing)
+    named = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
+    probe: Probe = object.__new__(type(kind.__name__, (kind, Probe), named))
+    slots = [name for each in kind.__mro__ for name in getattr(each, "__slots__", ()) if hasattr(thing, name)]
+    for name, value in {**getattr(thing, "__dict__", {}), **{name: getattr(thing, name) for name in slots}}.items():
+        object.__setattr__(probe, name, value)
+    return probe

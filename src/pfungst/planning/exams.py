@@ -19,15 +19,7 @@ from pfungst.core.asker import NobodyAsked, asking_nobody
 from pfungst.core.estimate import Taken, keep, peak_memory, size_of
 from pfungst.core.images import Image, image_size
 from pfungst.core.stored import Typical, stored_keys, typical
-from pfungst.core.types import (
-    BoundedProbe,
-    DataCheckingProbe,
-    PreparingProbe,
-    SearchingProbe,
-    Terms,
-    asked_by,
-    no_progress,
-)
+from pfungst.core.types import Terms, as_probe, no_progress
 from pfungst.planning.trying import Sample, Trial, ask_some, stored_bytes, trials_wanted
 
 CHARACTERS_A_TOKEN = 4
@@ -154,12 +146,11 @@ class _Counting:
             self._seconds += perf_counter() - began
 
     def _probe(self, probe: Probe) -> ProbePlan:
-        data = asked_by(probe, self._data)
-        if isinstance(probe, DataCheckingProbe):
-            probe.check_data(data)
+        probe = as_probe(probe)
+        data = probe.sees(self._data)
+        probe.check_data(data)
         try:
-            if isinstance(probe, PreparingProbe):
-                probe.prepare(data, self._seed, self._progress)
+            probe.prepare(data, self._seed, self._progress)
             queries = {query.key(self._asker.fingerprint): query for query in self._queries(probe, data)}
         except NobodyAsked as error:
             return ProbePlan(probe.name, 0, 0, problem=f"Not counted: {error}")
@@ -171,8 +162,8 @@ class _Counting:
                 self._tokens.add(queries[key])
                 self.sample.add(key, queries[key])
         new = len(fresh) - len(stored)
-        if isinstance(probe, SearchingProbe):
-            most = max(len(queries), probe.most_queries() if isinstance(probe, BoundedProbe) else 0)
+        if probe.searches:
+            most = max(len(queries), probe.most_queries())
             self._searching += most - len(queries)
             return ProbePlan(probe.name, most, new + most - len(queries), at_most=True)
         return ProbePlan(probe.name, len(queries), new)

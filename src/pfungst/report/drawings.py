@@ -22,7 +22,7 @@ from markupsafe import Markup
 from pfungst.core import Dataset, Example, Image, PfungstError, Query, read_config
 from pfungst.core.flips import normalise
 from pfungst.core.registry import Registry
-from pfungst.core.types import PreparingProbe, SearchingProbe
+from pfungst.core.types import as_probe
 from pfungst.probes import PROBES
 from pfungst.probes.game.board import Board
 from pfungst.probes.game.rows import fooled_rows, read_moves, scene_after
@@ -109,8 +109,8 @@ class Tools:
             groups = {data_group(self.examples[one]) for one in ids if one in self.examples} - {""}
             data = data.subset([one for one in data if one.id in ids or data_group(one) in groups])
         try:
-            maker = PROBES.get(probe)(**settings)
-            if isinstance(maker, PreparingProbe | SearchingProbe):
+            maker = as_probe(PROBES.get(probe)(**settings))
+            if maker.has("prepare") or maker.searches:
                 return
             for trial in maker.trials(data, config["seed"]):
                 if trial.example_id in ids:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from pfungst.core import Image, PfungstError
-from pfungst.core.types import asked_by
 from pfungst.probes import probe_again
 from pfungst.report.page import data_url
 from pfungst.web.moves import moved_scene
@@ -86,7 +85,7 @@ def _variant_image(site: Site, run: RunFolder, row: dict[str, Any]) -> Image | N
         probe = probe_again(about["name"], about["settings"])
         data = site.pictures.data(run)
         example = next(one for one in data if one.id == row["example_id"])
-        for part in (data.subset([example]), *([asked_by(probe, data)] if len(data) <= _FEW else [])):
+        for part in (data.subset([example]), *([probe.sees(data)] if len(data) <= _FEW else [])):
             for trial in probe.trials(part, config["seed"]):
                 if trial.example_id == example.id:
                     for variant in trial.variants:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
-from pfungst.core import AnsweredTrial, Dataset, Example, Findings, ProbeError, Trial, Variant
+from pfungst.core import AnsweredTrial, Dataset, Example, Findings, Probe, ProbeError, Trial, Variant
 from pfungst.probes import measure
 from pfungst.probes.contrast.groups import Member, published, same_question
 from pfungst.probes.contrast.minimal import changed, drawn, minimal_pair
@@ -32,7 +32,7 @@ ONE_OBJECT = (
 
 
 @dataclass(frozen=True)
-class Contrast:
+class Contrast(Probe):
     """Questions whose right answers differ: question, image and group accuracy, and how often it says the same."""
 
     by: Literal["any", "data", "world", "question"] = "any"

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pfungst.core import AnsweredTrial, Dataset, Example, Findings, ProbeError, Trial, UsageError, Variant
+from pfungst.core import AnsweredTrial, Dataset, Example, Findings, Probe, ProbeError, Trial, UsageError, Variant
 from pfungst.core.files import cache_dir
 from pfungst.core.flips import normalise
 from pfungst.core.types import Progress, no_progress
@@ -37,7 +37,7 @@ STRENGTHS = (10, 100, 1000, 10_000)
 
 
 @dataclass(frozen=True)
-class Decoys:
+class Decoys(Probe):
     """Other wrong choices: accuracy on Orig, QoU, IoU, QoU+IoU and All, open-ended twin, order of the options."""
 
     kinds: str = "qou+iou"

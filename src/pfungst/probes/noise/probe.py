@@ -20,6 +20,7 @@ from pfungst.core import (
     Figure,
     Finding,
     Findings,
+    Probe,
     Progress,
     Table,
     Trial,
@@ -41,7 +42,7 @@ TYPES = (("other", "Other"), ("number", "Num"), ("yes/no", "Y/N"))
 
 
 @dataclass(frozen=True)
-class Noise:
+class Noise(Probe):
     """Basic questions appended to the question, 7 partitions of 3: accuracy per noise level, R_score."""
 
     ranker: str = "lasso"

@@ -17,6 +17,7 @@ from pfungst.core import (
     Dataset,
     Figure,
     Findings,
+    Probe,
     Progress,
     Table,
     Trial,
@@ -35,7 +36,7 @@ VARIANTS = ("clean", "1 BQ", "2 BQ", "3 BQ")
 
 
 @dataclass(frozen=True)
-class Vqabq:
+class Vqabq(Probe):
     """Basic questions appended only where their scores pass the thresholds (Algorithm 1): do they help?"""
 
     ranker: str = "lasso"

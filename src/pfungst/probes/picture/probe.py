@@ -21,6 +21,7 @@ from pfungst.core import (
     Findings,
     Image,
     LazyImage,
+    Probe,
     ProbeError,
     Query,
     Trial,
@@ -65,7 +66,7 @@ PROVED = (
 
 
 @dataclass(frozen=True)
-class Picture:
+class Picture(Probe):
     """The same image shifted, padded, compressed, blurred ...: severity curves, worst of n, where accuracy halves."""
 
     operations: tuple[str, ...] = DEFAULT

@@ -16,6 +16,7 @@ from pfungst.core import (
     Example,
     Findings,
     Framing,
+    Probe,
     ProbeError,
     Query,
     Trial,
@@ -64,7 +65,7 @@ KEEPS = (
 
 
 @dataclass(frozen=True)
-class Protocol:
+class Protocol(Probe):
     """The same question asked as different harnesses ask: how many points of the score come from the harness?"""
 
     factors: tuple[str, ...] = FACTORS

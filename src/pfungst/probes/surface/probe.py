@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from pfungst.core import AnsweredTrial, Dataset, Example, Findings, ProbeError, Trial, UsageError, Variant
+from pfungst.core import AnsweredTrial, Dataset, Example, Findings, Probe, ProbeError, Trial, UsageError, Variant
 from pfungst.core.registry import Registry
 from pfungst.probes import measure
 from pfungst.probes.cells import lost
@@ -36,7 +36,7 @@ KEEPS = (
 
 
 @dataclass(frozen=True)
-class Surface:
+class Surface(Probe):
     """The same question typed differently: typos, case, marks, contractions, spelling, fillers, polite phrases."""
 
     edits: tuple[str, ...] = tuple(EDITS.builtin)
