@@ -17,6 +17,7 @@ import numpy as np
 from pfungst.core import Asker, Dataset, Image, Player, Query, Run
 from pfungst.core.files import write_json
 from pfungst.core.images import as_rgb
+from pfungst.core.types import as_player
 from pfungst.report.attention import overlay, picture_weights
 from pfungst.report.cases import MOST_WORDS, Case, sample_of
 from pfungst.report.drawings import Tools
@@ -33,6 +34,7 @@ _LOGGER = logging.getLogger("pfungst")
 
 def add_looks(run: Path, player: Player, data: Dataset) -> None:
     """Note where a player that can tell looks, for cases that its report will show. Others have no such file."""
+    player = as_player(player)
     if not player.has("look"):
         return
     sample = sample_of(Run.open(run))
@@ -92,6 +94,7 @@ def _in_turn(cases: Sequence[Case]) -> list[Case]:
 
 def add_prompts(run: Path, player: Player, data: Dataset) -> None:
     """Note what a player that can tell was sent, for cases that its report will show. Others have no such file."""
+    player = as_player(player)
     if not player.has("prompt"):
         return
     cases = sample_of(Run.open(run)).cases
