@@ -37,8 +37,9 @@ def mine(
     """
     asked = [one for one in examples if one.target is not None and one.target.strip()]
     queries = [Query(example.question, example.image, (), example.scene) for example in asked]
-    replies = Asker(player, store, progress=progress).answers(queries, "asking for mistakes")
-    reading = player.matcher
+    asker = Asker(player, store, progress=progress)
+    replies = asker.answers(queries, "asking for mistakes")
+    reading = asker.player.matcher
     said = [answer.text for answer in replies]
     if reading:  # a sentence with the right answer in it is no mistake
         read = get_matcher(reading)

@@ -25,7 +25,7 @@ from pfungst.core import Asker, Dataset, Example, PfungstError, Place, Player, P
 from pfungst.core.files import jsonable, write_atomic
 from pfungst.core.store import AnswerStore
 from pfungst.core.stored import StoredPlayer
-from pfungst.core.types import Progress, no_progress
+from pfungst.core.types import Progress, as_player, no_progress
 from pfungst.probes.game.adversaries import TellingAdversary, VersionedAdversary
 from pfungst.probes.game.board import Board, boards_of
 from pfungst.probes.game.minigame import MiniGame
@@ -65,6 +65,7 @@ def play(
     from pfungst.scores import get_metric
     from pfungst.scores.matchers import get_matcher
 
+    player = as_player(player)
     about = {**(config or {})}
     reading = about.get("matcher") or player.matcher
     about |= {"matcher": reading} if reading else {}
@@ -267,7 +268,7 @@ _MADE: dict[Source, tuple[Player, dict[str, Example]]] = {}
 def _made(source: Source) -> tuple[Player, dict[str, Example]]:
     if source not in _MADE:
         player, examples = source()
-        _MADE[source] = (player, {example.id: example for example in examples})
+        _MADE[source] = (as_player(player), {example.id: example for example in examples})
     return _MADE[source]
 
 
