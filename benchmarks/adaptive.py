@@ -22,7 +22,7 @@ import numpy as np
 from pfungst.core.adaptive import FIRST_ROUND, GROWTH
 from pfungst.core.anytime import ConfidenceSequence
 from pfungst.importing import import_logs
-from pfungst.report.pairing import Compared
+from pfungst.report.compare import Compared
 
 ORDERS = 20
 PRECISIONS = (0.02, 0.03, 0.05, 0.1)

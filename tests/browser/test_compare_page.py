@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pfungst.api import load_again
+from pfungst.report.compare import leaderboard
 from pfungst.report.compare_html import write_comparison
-from pfungst.report.leaderboard import leaderboard
 
 
 @pytest.fixture(scope="module")

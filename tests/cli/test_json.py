@@ -70,8 +70,6 @@ CHEAP: dict[str, tuple[str, ...]] = {
     "study new": (STUDY,),
     "study workers": (STUDY, "study workers people --add 2"),
     "study results": (STUDY, "study results people -o found"),
-    "study backup": (STUDY, "study backup people -o people.zip"),
-    "study restore": (STUDY, "study backup people -o people.zip", "study restore people.zip -o again"),
     "study forget": (STUDY, "study workers people --code ann", "study forget people ann"),
     "games": ("play oracle -d made --adversary rsg --size 2 --seeds 1 --budget 2 -o game", "games game"),
 }

@@ -22,8 +22,7 @@ def _answers(folder: Path) -> None:
 
 def _study(folder: Path) -> None:
     base = Database.of(folder)
-    with base.writing():
-        pass
+    base.prepare()
     base.close()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import os
 import subprocess
 import sys
@@ -184,37 +183,6 @@ def test_an_image_in_an_archive_that_is_a_bomb_is_refused(tmp_path: Path, monkey
     path = bomb(tmp_path / "a.zip", {}, 4 << 20)
     with pytest.raises(PfungstError, match="cannot be read from the archive"):
         images.ZipImage(path, "samples/zeros.json").read()
-
-
-def test_a_backup_with_names_that_climb_writes_nothing_outside(tmp_path: Path) -> None:
-    pytest.importorskip("sqlalchemy")
-    from pfungst.study.backup import restore
-
-    path = tmp_path / "evil.zip"
-    link = zipfile.ZipInfo("images/link")
-    link.external_attr = 0o120777 << 16
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("backup.json", json.dumps({"version": 1, "rows": {}}))
-        archive.writestr("../climbed", b"x")
-        archive.writestr("images/../../climbed", b"x")
-        archive.writestr("/climbed", b"x")
-        archive.writestr(link, "/etc/passwd")
-    before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(PfungstError, match="not a whole backup"):
-        restore(path, tmp_path / "deep" / "study")
-    after = [one for one in sorted(tmp_path.rglob("*")) if "deep" not in one.parts]
-    assert after == before and not Path("/climbed").exists()
-
-
-def test_a_backup_that_is_a_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("sqlalchemy")
-    from pfungst.data import files
-    from pfungst.study.backup import restore
-
-    monkeypatch.setattr(files, "BOMB_FLOOR", 1 << 20)
-    path = bomb(tmp_path / "a.zip", {"backup.json": b'{"version": 1}'}, 4 << 20)
-    with pytest.raises(PfungstError, match="unpacks to"):
-        restore(path, tmp_path / "study")
 
 
 # --- what is installed ------------------------------------------------------------------------------------------------

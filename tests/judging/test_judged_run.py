@@ -53,7 +53,7 @@ def test_exports_carry_the_judge(run: Path, tmp_path: Path) -> None:
     assert {row["probe"] for row in csv.DictReader((tmp_path / "answers.csv").open(encoding="utf-8"))} == {
         "control", "blind",
     }  # fmt: skip
-    for form in ("latex", "junit", "every-eval-ever", "parquet"):
+    for form in ("latex", "junit", "hf-results", "parquet"):
         assert export(run, form, tmp_path / form)
     assert "Held against people" in (tmp_path / "latex" / "tables.tex").read_text("utf-8")
     assert "judge.kappa[people]" in (tmp_path / "junit" / "junit.xml").read_text("utf-8")

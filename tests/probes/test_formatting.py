@@ -13,9 +13,8 @@ import pytest
 import pfungst
 from pfungst.core import Answer, Dataset, Exam, Example, Query
 from pfungst.probes import PROBES, get_probe
-from pfungst.report.card import card_rows
-from pfungst.report.exports.source import Source
-from pfungst.report.findings import read_findings
+from pfungst.report.card import card_rows, read_findings
+from pfungst.report.exports import Source
 from pfungst.report.gate import gate
 from pfungst.world import embedded
 from tests.conftest import png

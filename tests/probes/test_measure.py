@@ -11,7 +11,7 @@ from pfungst.core.files import jsonable
 from pfungst.core.flips import alike
 from pfungst.probes import measure
 from pfungst.report.card import format_finding
-from pfungst.report.exports.source import scale_of
+from pfungst.report.exports import scale_of
 
 RED, BLUE = Answer("red"), Answer("Blue.")
 REFUSED, HEDGED = Answer("I cannot say.", unread=True), Answer("red", unread=True)

@@ -7,9 +7,8 @@ import pytest
 
 import pfungst
 from pfungst.core import Run
-from pfungst.report.compare import compare
+from pfungst.report.compare import compare, leaderboard
 from pfungst.report.compare_html import write_comparison
-from pfungst.report.leaderboard import leaderboard
 
 MODELS = ("gpt-4.1-mini-2025-04-14", "llava-hf-llava-1.5-7b-hf", "llava-hf-llava-v1.6-vicuna-7b-hf")
 
@@ -56,4 +55,4 @@ def test_the_report_of_recorded_answers_shows_wrong_ones_with_the_whole_prompt(r
     html = (runs[0] / "report.html").read_text()
     assert html.count('<article class="case"') > 30
     assert "Please only output the answer with a single word or phrase." in html
-    assert "right to wrong" in html and "wrong and unchanged" in html
+    assert "right to wrong" in html and "still wrong" in html

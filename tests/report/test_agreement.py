@@ -22,14 +22,13 @@ from pfungst.core.flips import FLIPS, SAME, STILL_RIGHT, STILL_WRONG, UNREAD, fl
 from pfungst.core.run import read_numbers
 from pfungst.probes import PROBES
 from pfungst.report.cases import sample_of
-from pfungst.report.compare import compare
+from pfungst.report.compare import compare, leaderboard
 from pfungst.report.exports import export
 from pfungst.report.gate import gate
-from pfungst.report.leaderboard import leaderboard
 from pfungst.scores import same_answer
 from pfungst.web import Index
+from pfungst.web.index import Wanted
 from pfungst.web.runs import RunFolder
-from pfungst.web.wanted import Wanted
 from tests.tables import answered, write_run
 
 pytest.importorskip("duckdb")

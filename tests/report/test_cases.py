@@ -135,7 +135,7 @@ def NoiseImage(pixels):
 
 
 def test_there_is_room_for_so_many_images():
-    from pfungst.report.thumbnails import Thumbnails
+    from pfungst.report.pictures import Thumbnails
 
     images = Thumbnails(room=12_000)
     noise = np.random.default_rng(0)

@@ -12,9 +12,8 @@ from pfungst.core import Answer, Exam, PfungstError, Run
 from pfungst.core.stats import Interval, holm
 from pfungst.probes.blind import Blind
 from pfungst.probes.control import Control
-from pfungst.report.compare import compare
+from pfungst.report.compare import Pair, compare, groups_of, leaderboard
 from pfungst.report.compare_html import verdict, write_comparison
-from pfungst.report.leaderboard import Pair, groups_of, leaderboard
 from tests.conftest import squares
 
 

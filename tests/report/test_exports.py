@@ -14,11 +14,8 @@ from typer.testing import CliRunner
 
 from pfungst.cli.app import app
 from pfungst.core import PfungstError, UsageError
-from pfungst.report.exports import EXPORTS, export
-from pfungst.report.exports.latex import escape
-from pfungst.report.exports.source import Source
-from pfungst.report.exports.tables import guard
-from pfungst.report.exports.writing import visible, yaml
+from pfungst.report.exports import EXPORTS, Source, export
+from pfungst.report.exports.formats import guard, latex_text, quoted, visible
 from tests.report.conftest import HOSTILE
 
 OWN = [name for name in EXPORTS.names() if name != "inspect"]
@@ -152,7 +149,7 @@ def test_the_guard_of_a_cell_can_be_undone(text: str) -> None:
 
 @given(st.text())
 def test_escaped_text_has_no_live_latex(text: str) -> None:
-    escaped = escape(text)
+    escaped = latex_text(text)
     assert escaped.count("{") - escaped.count(r"\{") == escaped.count("}") - escaped.count(r"\}")
     assert re.fullmatch(r"(?:[^\\&%$#_^~\n]|\\[&%$#_{}]|\\(?:text[a-z]+|unichar)(?=\{)|~)*", escaped)
     assert all(sign.isascii() or "À" <= sign <= "ÿ" for sign in escaped)
@@ -181,30 +178,18 @@ def test_every_table_is_in_the_document_and_environments_balance(hostile_run: Pa
 # ---------------------------------------------------------------- hub
 
 
-def test_yaml_is_read_back_as_it_was() -> None:
+@given(st.text())
+def test_a_quoted_text_is_read_back_as_it_was(text: str) -> None:
     pyyaml = pytest.importorskip("yaml")
-    value = {"a": [{"b": HOSTILE, "c": [1, 2.5, True]}, "x: y", []], "d": {}, "e": "yes", "f": 1e-7, "g": "2024-01-01"}
-    expected = {**value, "a": [{**value["a"][0], "b": visible(HOSTILE).replace("\u2028", " ")}, *value["a"][1:]]}
-    assert pyyaml.safe_load(yaml(value)) == expected
+    assert pyyaml.safe_load(f"a: {quoted(text)}\n") == {"a": re.sub("[\u2028\u2029]", " ", visible(text))}
 
 
 @pytest.mark.parametrize("fixture", ["world_run", "hostile_run"])
-def test_the_hubs_own_reader_understands_both_forms(fixture: str, request, tmp_path: Path) -> None:
+def test_the_hubs_own_reader_understands_the_form(fixture: str, request, tmp_path: Path) -> None:
     hub = pytest.importorskip("huggingface_hub")
-    repocard_data = pytest.importorskip("huggingface_hub.repocard_data")
     pyyaml = pytest.importorskip("yaml")
     run = request.getfixturevalue(fixture)
     rows = {row["id"]: row for row in Source.read(run).finding_rows()}
-
-    (card,) = export(run, "model-index", tmp_path)
-    index = pyyaml.safe_load(card.read_text())["model-index"]
-    _, results = repocard_data.model_index_to_eval_results(index)
-    assert len(results) == sum(row["value"] is not None for row in rows.values())
-    for result in results:
-        row = rows[re.sub("[\u2028\u2029]", " ", result.metric_args["id"])]
-        assert (result.metric_value, result.task_type) == (row["value"], "visual-question-answering")
-        assert result.metric_args.get("low") == row["low"] and result.metric_args["n"] == row["n"]
-
     paths = export(run, "hf-results", tmp_path)
     assert all(path.parent == tmp_path / ".eval_results" for path in paths)
     for path in paths:
@@ -213,76 +198,7 @@ def test_the_hubs_own_reader_understands_both_forms(fixture: str, request, tmp_p
         assert f"n={rows[entry.task_id]['n']}" in entry.notes and "fraction" in entry.notes
 
 
-# ---------------------------------------------------------------- every eval ever, croissant, junit
-
-
-def test_every_eval_ever_has_each_finding_with_its_interval_and_each_answer(world_run: Path, tmp_path: Path) -> None:
-    aggregate, samples = export(world_run, "every-eval-ever", tmp_path)
-    assert samples.name == f"{aggregate.stem}_samples.jsonl" and aggregate.parent == samples.parent
-    assert re.fullmatch(r"data/pfungst-world/[^/]+/prior", str(aggregate.parent.relative_to(tmp_path)))
-    told = json.loads(aggregate.read_text())
-    rows = {row["id"]: row for row in Source.read(world_run).finding_rows()}
-    for result in told["evaluation_results"]:
-        row, config = rows.pop(result["evaluation_result_id"]), result["metric_config"]
-        assert config["min_score"] <= result["score_details"]["score"] == row["value"] <= config["max_score"] == 1
-        interval = result["score_details"]["uncertainty"]["confidence_interval"]
-        assert (interval["lower"], interval["upper"], interval["confidence_level"]) == (row["low"], row["high"], 0.95)
-        assert config["lower_is_better"] == (row["name"] not in (
-            "accuracy", "guessing", "gain", "CS(1)", "CS(2)", "CS(3)", "CS(4)", "agreement", "correct-consistency",
-            "worst of n", "coverage at 1% risk", "coverage at 5% risk", "coverage at 10% risk"))  # fmt: skip
-    assert not rows
-    lines = [json.loads(line) for line in samples.read_text().splitlines()]
-    assert len(lines) == told["detailed_evaluation_results"]["total_rows"]
-    assert len(lines) == sum(len(list(Source.read(world_run).answers(p))) for p in ("control", "blind", "rephrase"))
-    clean = [
-        line["evaluation"]["score"] for line in lines if line.get("evaluation_result_id") == "control.accuracy[clean]"
-    ]
-    assert sum(clean) / len(clean) == pytest.approx(
-        next(r["value"] for r in Source.read(world_run).finding_rows() if r["id"] == "control.accuracy[clean]")
-    )
-
-
-@pytest.mark.parametrize("fixture", ["world_run", "hostile_run"])
-def test_every_eval_ever_passes_its_own_schema(fixture: str, request, tmp_path: Path) -> None:
-    schemas = pytest.importorskip("every_eval_ever.schemas", reason="every_eval_ever, the schema's package, is absent")
-    jsonschema = pytest.importorskip("jsonschema")
-    folder = Path(schemas.__file__).parent
-    aggregate, samples = export(request.getfixturevalue(fixture), "every-eval-ever", tmp_path)
-    jsonschema.Draft7Validator(json.loads((folder / "eval.schema.json").read_text())).validate(
-        json.loads(aggregate.read_text())
-    )
-    one = jsonschema.Draft7Validator(json.loads((folder / "instance_level_eval.schema.json").read_text()))
-    for line in samples.read_text().splitlines():
-        one.validate(json.loads(line))
-
-
-def test_answers_without_a_score_are_left_out_where_the_schema_needs_one(hostile_run: Path, tmp_path: Path) -> None:
-    _, samples = export(hostile_run, "every-eval-ever", tmp_path)
-    lines = [json.loads(line) for line in samples.read_text().splitlines()]
-    known = [row for row in trials(hostile_run) if row["score"] is not None]
-    assert 0 < len(lines) == len(known) < len(trials(hostile_run))
-    assert [line["output"]["raw"] for line in lines] == [[row["reply"]] for row in known]
-
-
-def test_croissant_describes_the_files_beside_it(world_run: Path, tmp_path: Path) -> None:
-    import hashlib
-
-    described, *tables = export(world_run, "croissant", tmp_path)
-    told = json.loads(described.read_text())
-    assert told["conformsTo"] == "http://mlcommons.org/croissant/1.1" and told["@type"] == "sc:Dataset"
-    files = {one["@id"]: one for one in told["distribution"]}
-    for path in tables:
-        assert files[path.name]["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
-    for records, path in zip(told["recordSet"], tables, strict=True):
-        columns = [field["source"]["extract"]["column"] for field in records["field"]]
-        assert columns == pq.read_schema(path).names
-
-
-def test_mlcroissant_reads_the_records(world_run: Path, tmp_path: Path) -> None:
-    mlcroissant = pytest.importorskip("mlcroissant")
-    described, answers, _ = export(world_run, "croissant", tmp_path)
-    records = list(mlcroissant.Dataset(jsonld=described).records(record_set="answers"))
-    assert [r["answers/answer"].decode() for r in records] == pq.read_table(answers).column("answer").to_pylist()
+# ---------------------------------------------------------------- junit
 
 
 def test_junit_has_one_case_per_finding_in_the_order_of_the_schema(hostile_run: Path, tmp_path: Path) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from pfungst.core import MissingExtra
-from pfungst.report.exports import export
-from pfungst.report.exports.source import Source
+from pfungst.report.exports import Source, export
 from tests.report.conftest import HOSTILE
 
 

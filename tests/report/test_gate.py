@@ -209,7 +209,7 @@ def test_the_condition_is_named_and_a_player_that_collapses_there_is_told_of(tmp
 
 
 def test_partition_3_is_the_third_noise_level() -> None:
-    from pfungst.report.names import key
+    from pfungst.report.card import key
 
     assert key("partition 3") == key("Third") != key("Fourth")
 

@@ -13,9 +13,8 @@ import pytest
 import pfungst
 from pfungst.core import Answer, Query
 from pfungst.core.stats import compare_paired
-from pfungst.report.card import CARD_COLUMNS, card_rows, format_p
-from pfungst.report.exports.source import Source
-from pfungst.report.findings import read_findings
+from pfungst.report.card import CARD_COLUMNS, card_rows, format_p, read_findings
+from pfungst.report.exports import Source
 from pfungst.report.summary import summary_rows
 from pfungst.world import embedded
 from tests.probes.test_formatting import SMALL

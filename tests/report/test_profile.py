@@ -9,7 +9,7 @@ from pfungst.cli.app import app
 from pfungst.core import UsageError
 from pfungst.probes.blind import Blind
 from pfungst.probes.control import Control
-from pfungst.report.leaderboard import leaderboard
+from pfungst.report.compare import leaderboard
 from pfungst.report.profile import profile
 from tests.conftest import squares
 from tests.report.test_compare import run

@@ -20,7 +20,6 @@ import pytest
 from tests.conftest import png
 
 pytest.importorskip("sqlalchemy", reason="studies need the extra study")
-pytest.importorskip("alembic", reason="studies need the extra study")
 
 HOSTILE = "<script>alert(1)</script>\"'{{7*7}}"
 

@@ -76,7 +76,6 @@ def test_the_demo_serves_the_study_that_is_there(tmp_path: Path, questions: Path
         (["workers", "people", "--add", "-2"], "--add"),
         (["serve", "people", "--port", "99999"], "--port"),
         (["serve", "people", "--port", "0", "--public", "ftp://study.example.org"], "such as https://"),
-        (["restore", "nothing.zip", "--out", "other"], "there is no such file"),
     ],
 )
 def test_what_makes_no_sense_is_a_sentence(

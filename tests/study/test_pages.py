@@ -175,7 +175,7 @@ def test_the_admin_pages_need_the_admin_token(visitor: Visitor, link: str, study
 
 
 def test_guessing_is_limited(study: Any) -> None:
-    from pfungst.study.limits import Limit
+    from pfungst.study.app import Limit
     from pfungst.web.security import Refused
 
     now = [0.0]

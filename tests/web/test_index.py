@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from pfungst.core import Answer, AnsweredTrial, Example
 from pfungst.core.flips import RIGHT_WRONG, WRONG_RIGHT, WRONG_WRONG, alike, count_flips
 from pfungst.web import Index, Runs
+from pfungst.web.index import OUTCOMES, SORTS, Place, Wanted
 from pfungst.web.runs import RunFolder
-from pfungst.web.wanted import OUTCOMES, SORTS, Place, Wanted
 from tests.tables import answered, write_run
 
 

@@ -147,9 +147,9 @@ def test_an_exam_tells_how_far_it_is_as_long_as_it_runs(tmp_path: Path) -> None:
 
 def test_a_second_reading_is_shown_beside_the_first(tmp_path: Path, cache: None) -> None:
     from pfungst.web import WebSettings
+    from pfungst.web.index import Wanted
     from pfungst.web.site import Site
     from pfungst.web.views import answers_page, example_page, run_page, runs_page
-    from pfungst.web.wanted import Wanted
 
     (tmp_path / "data.jsonl").write_text(
         "".join(json.dumps({"id": f"q{n}", "question": f"Which {n}?", "answer": "cats"}) + "\n" for n in range(4))
@@ -188,9 +188,9 @@ def test_runs_of_one_player_are_told_apart_by_their_folders(tmp_path: Path, cach
     import shutil
 
     from pfungst.web import WebSettings
+    from pfungst.web.index import Wanted
     from pfungst.web.site import Site
     from pfungst.web.views import answers_page, example_page, runs_page
-    from pfungst.web.wanted import Wanted
 
     (tmp_path / "data.jsonl").write_text('{"id": "q", "question": "Which?", "answer": "cats"}\n')
     runs = tmp_path / "runs"
@@ -235,9 +235,9 @@ def test_images_that_were_moved_are_not_taken_for_a_data_set_without(
     tmp_path: Path, cache: None, options: dict[str, Any], told: str
 ) -> None:
     from pfungst.web import WebSettings
+    from pfungst.web.index import Wanted
     from pfungst.web.site import Site
     from pfungst.web.views import example_page
-    from pfungst.web.wanted import Wanted
 
     (tmp_path / "a.png").write_bytes(png(0).read())
     (tmp_path / "data.jsonl").write_text('{"id": "q", "question": "Which?", "answer": "cats", "image": "a.png"}\n')
@@ -323,7 +323,7 @@ def test_a_scene_that_did_not_pass_the_verifier_is_not_shown_as_one_that_fooled(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from pfungst.web.moves import moved_scene
+    from pfungst.web.pictures import moved_scene
     from pfungst.web.runs import RunFolder
 
     (tmp_path / "game").mkdir()

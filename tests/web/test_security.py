@@ -11,7 +11,7 @@ import pytest
 
 from pfungst.core import PfungstError
 from pfungst.web import Runs, WebSettings
-from pfungst.web.sessions import Sessions
+from pfungst.web.security import Sessions
 from tests.web.conftest import HOSTILE, Served
 
 Find = Callable[[str], str]
@@ -77,8 +77,7 @@ def test_guessing_the_token_is_slow(settings: WebSettings, monkeypatch: pytest.M
     from dataclasses import replace
 
     from pfungst.web import app
-    from pfungst.web.forms import Form
-    from pfungst.web.security import Refused
+    from pfungst.web.security import Form, Refused
 
     explorer = app.Explorer(replace(settings, token="a long token"))
     now = 1000.0
@@ -253,8 +252,8 @@ def test_visitors_ask_only_the_players_that_were_named(served: Served) -> None:
 
 
 def test_notes_that_cannot_be_written_are_a_sentence(tmp_path: Path) -> None:
+    from pfungst.web.index import Place
     from pfungst.web.notes import Note, Notes
-    from pfungst.web.wanted import Place
 
     with pytest.raises(PfungstError, match="cannot be opened"):
         Notes(tmp_path).write(Note(Place("a", "b", "c", "d"), "x"))

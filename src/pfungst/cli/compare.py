@@ -15,8 +15,7 @@ from pfungst.core.files import jsonable
 from pfungst.core.types import POINTS
 
 if TYPE_CHECKING:
-    from pfungst.report.compare import Comparison
-    from pfungst.report.leaderboard import Leaderboard
+    from pfungst.report.compare import Comparison, Leaderboard
     from pfungst.report.profile import Profile
 
 
@@ -36,10 +35,9 @@ def compare(
     """Compare runs on the examples all have: paired differences, intervals, tests, flips, ranks."""
     from pfungst.report.card import narrow
     from pfungst.report.compare import compare as compare_two
+    from pfungst.report.compare import leaderboard, matchers_differ, notes, read_runs
     from pfungst.report.compare_html import too_few, write_comparison
-    from pfungst.report.harness import harness_pairs
-    from pfungst.report.leaderboard import leaderboard, notes
-    from pfungst.report.pairing import matchers_differ, read_runs
+    from pfungst.report.profile import harness_pairs
     from pfungst.report.profile import profile as make_profile
     from pfungst.scores.profile import MARGIN
 

@@ -178,8 +178,7 @@ def end_with(run: api.Run, as_json: bool, before: str = "") -> None:
 
 def print_run(path: Path, as_json: bool, label: str = "") -> None:
     """The report card of a run, and where its report is; `label` names a second reading of it."""
-    from pfungst.report.card import CARD_COLUMNS, P_NOTE, card_rows, clean_sides, too_few
-    from pfungst.report.findings import read_findings, read_judge
+    from pfungst.report.card import CARD_COLUMNS, P_NOTE, card_rows, clean_sides, read_findings, read_judge, too_few
 
     findings, page = read_findings(path, label), labelled(path / "report.html", label)
     judge = read_judge(path, label)

@@ -124,7 +124,7 @@ def play(
 
 def _print(folder: Path, as_json: bool) -> None:
     from pfungst.probes.game import read_result, table_2, table_4, table_b1
-    from pfungst.report.findings import read_extras, read_findings
+    from pfungst.report.card import read_extras, read_findings
 
     result = read_result(folder)
     tables = [table_2([result]), table_4([result], result.adversary), table_b1([result])]

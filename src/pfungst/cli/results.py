@@ -19,6 +19,9 @@ app: typer.Typer = typer.Typer(
 
 Name = Annotated[str, typer.Argument(help="Folder of the result in the ledger.")]
 Root = Annotated[Path, typer.Option("--results", help="Folder of the ledger.")]
+Allow = Annotated[
+    str, typer.Option("--allow", metavar="REASON", help="File it despite uncommitted code or a younger protocol.")
+]
 Docs = Annotated[Path, typer.Option(help="Folder of the docs.")]
 RESULTS, DOCS = Path("results"), Path("docs")
 
@@ -28,13 +31,14 @@ def run(
     name: Name,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the work [runs/NAME].")] = None,
     root: Root = RESULTS,
+    allow: Allow = "",
     as_json: Json = False,
 ) -> None:
     """Carry out results/NAME/protocol.toml and file findings.json and run.json next to it."""
     from pfungst.experiments.ledger_run import run_protocol
 
     with progress_bar() as progress:
-        folder = run_protocol(root / name, out, progress=progress)
+        folder = run_protocol(root / name, out, allow=allow, progress=progress)
     _tell(folder, as_json)
 
 
@@ -43,12 +47,13 @@ def file(
     name: Name,
     out: Annotated[Path, typer.Argument(help="Folder of the finished run.")],
     root: Root = RESULTS,
+    allow: Allow = "",
     as_json: Json = False,
 ) -> None:
     """File a run that was made elsewhere: it must have followed results/NAME/protocol.toml."""
     from pfungst.experiments.ledger_run import file_result
 
-    _tell(file_result(root / name, out), as_json)
+    _tell(file_result(root / name, out, allow=allow), as_json)
 
 
 @app.command("pages")

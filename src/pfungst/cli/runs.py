@@ -110,7 +110,7 @@ def show(
 
 def _files(run: Path, rows: list[dict[str, Any]]) -> list[Path | None]:
     """The image of each answer; none where the data set is not at hand."""
-    from pfungst.report.image_files import image_files
+    from pfungst.report.pictures import image_files
 
     config = read_config(run)
     if config["data"].get("spec") is None:
@@ -131,8 +131,7 @@ def export(
     force: Annotated[bool, typer.Option("--force", help="Replace files that are already there.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write a run in the format of another tool: inspect, every-eval-ever, hf-results, model-index, croissant, junit,
-    csv, parquet, latex."""
+    """Write a run in the format of another tool: inspect, hf-results, junit, csv, parquet, latex."""
     from pfungst.report.exports import export as export_run
 
     written = export_run(run, to, out, probe=probe, label=label, force=force)

@@ -36,7 +36,7 @@ def serve(
     """
     from pfungst.web import WebSettings
     from pfungst.web import serve as run_server
-    from pfungst.web.settings import PLAYERS, is_loopback
+    from pfungst.web.site import PLAYERS, is_loopback
 
     own_modules()
     if not token and not is_loopback(host):

@@ -153,37 +153,6 @@ def results(
         print(file)
 
 
-@app.command("backup")
-def backup(
-    folder: Folder,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The zip file to write.")],
-    database: Address = "",
-    as_json: Json = False,
-) -> None:
-    """Write the whole study into one file, while it is running. Keep the file safe: it holds the keys."""
-    from pfungst.study import back_up, open_study
-
-    study = open_study(folder, database)
-    counts = back_up(study, out)
-    study.close()
-    told = ", ".join(f"{n} {name}s" for name, n in counts.items())
-    tell({"file": out, "rows": counts}, [f"{out}: {told}."], as_json)
-
-
-@app.command("restore")
-def restore(
-    file: Annotated[Path, typer.Argument(help="A backup.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to make.")],
-    database: Address = "",
-    as_json: Json = False,
-) -> None:
-    """Make a study from its backup. Links that workers have stay valid."""
-    from pfungst.study import restore as run
-
-    run(file, out, database).close()
-    tell({"folder": out}, [out], as_json)
-
-
 @app.command("forget")
 def forget(
     folder: Folder,
@@ -197,7 +166,7 @@ def forget(
     study = open_study(folder, database)
     count = study.book.forget(worker)
     study.close()
-    told = f"{worker} is forgotten, with {count} answers. Earlier backups still contain them: delete those too."
+    told = f"{worker} is forgotten, with {count} answers. Earlier copies still contain them: delete those too."
     tell({"worker": worker, "answers": count}, [told], as_json)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 import sys
@@ -46,10 +47,16 @@ def noted(folder: Path, *, device: str = "cpu") -> Iterator[None]:
 def git(folder: Path, *words: str) -> str:
     """What git says, or nothing where there is no git."""
     try:
-        done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False)
+        utc = {**os.environ, "TZ": "UTC"}
+        done = subprocess.run(["git", *words], cwd=folder, env=utc, capture_output=True, text=True, check=False)
     except OSError:
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def changed_code() -> bool:
+    """Whether the package is under version control and has changes that are not committed."""
+    return bool(git(Path(__file__).parent.parent, "status", "--porcelain", "--", "."))
 
 
 def _code(before: dict[str, Any]) -> dict[str, Any]:
@@ -59,7 +66,7 @@ def _code(before: dict[str, Any]) -> dict[str, Any]:
     if not git(home, "ls-files", "__init__.py") or (before and "commit" not in before):
         return {}
     now = git(home, "rev-parse", "HEAD")
-    changed = bool(git(home, "status", "--porcelain", "--", ".")) or before.get("uncommitted_changes", False)
+    changed = changed_code() or before.get("uncommitted_changes", False)
     first, *later = dict.fromkeys([before.get("commit", now), *before.get("later_commits", ()), now])
     return {"commit": first, "uncommitted_changes": changed, **({"later_commits": later} if later else {})}
 

@@ -43,6 +43,10 @@ class Protocol:
     yes: str = ""
     """What would count as yes; empty, like `no`, where the result only describes."""
     no: str = ""
+    power: str = ""
+    """How many questions or trainings show an effect as large as `yes` asks for; wanted where there is a `yes`."""
+    uninteresting: str = ""
+    """How small a difference would interest nobody; likewise."""
     models: tuple[str, ...] = ()
     seeds: str = ""
     budget: str = ""
@@ -69,6 +73,8 @@ class Answer:
     status: Literal["yes", "no", "mixed", "described", "not run"]
     answer: str
     """What came out, in a sentence or two with the numbers; for `not run`, why."""
+    remarks: tuple[str, ...] = ()
+    """What was learnt later, each with its date: the answer itself stays as it was given."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +108,7 @@ def folders(root: Path) -> list[Path]:
 def read_protocol(folder: Path) -> Protocol:
     """The protocol of results/NAME, or a sentence."""
     file = folder / "protocol.toml"
-    protocol = parse_settings(Protocol, _read_toml(file), what=f"protocol {file}", noun="entry")
+    protocol = parse_settings(Protocol, read_toml(file), what=f"protocol {file}", noun="entry")
     if bool(protocol.yes) != bool(protocol.no):
         raise DataError.at(file, "", "only one of `yes` and `no` says what would count.", "Write both, or neither.")
     if bool(protocol.experiment) + bool(protocol.commands) + bool(protocol.made_by) != 1:
@@ -121,7 +127,7 @@ def read_result(folder: Path) -> Result:
     answer = Answer("not run", "The protocol is there; the run is still to come.")
     if (folder / "answer.toml").exists():
         file = folder / "answer.toml"
-        answer = parse_settings(Answer, _read_toml(file), what=f"answer {file}", noun="entry")
+        answer = parse_settings(Answer, read_toml(file), what=f"answer {file}", noun="entry")
     elif findings is not None:
         raise DataError.at(folder, "", "findings.json has no answer.toml next to it.", "Write down the outcome in it.")
     result = Result(folder, protocol, answer, findings, run)
@@ -177,7 +183,8 @@ def digest(folder: Path) -> str:
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
-def _read_toml(file: Path) -> dict[str, Any]:
+def read_toml(file: Path) -> dict[str, Any]:
+    """A file of the ledger, or a sentence."""
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -8,76 +8,128 @@ Other pages quote the ledger in two ways. A table between two marks is filled in
 
 and a number in a link is compared with the value that the link's title names, as a path into findings.json:
 
-    [+12.5 [10.8, 14.1]](results/NAME.md "tables/0/rows/3/6")
+    [+12.5 [10.8, 14.1]](results/PAGE.md#NAME "tables/0/rows/3/6")
+
+results/pages.toml says which results stand on which page, and with which of their tables.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pfungst.core.errors import DataError, PfungstError
 from pfungst.core.files import write_atomic
+from pfungst.core.settings import parse_settings
 from pfungst.core.types import Table
 from pfungst.experiments.base import markdown
-from pfungst.experiments.ledger import Result, folders, read_result
+from pfungst.experiments.ledger import Protocol, Result, folders, read_result, read_toml
 
-MADE = "<!-- Made by `make results` from results/{name}; edits here are lost. -->"
+MADE = "<!-- Made by `make results` from results/; edits here are lost. -->"
+ROWS = 12
+"""Most rows of a table on a page; the whole is in findings.json."""
 _BLOCK = re.compile(r"(<!-- result: (\S+) (\d+) -->\n).*?(<!-- end of result -->)", re.DOTALL)
-_QUOTE = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])+)\]\([^()\s]*results/([\w.-]+)\.md\s+\"([^\"]+)\"\)")
+_QUOTE = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])+)\]\([^()\s]*results/[\w.-]+\.md#([\w-]+)\s+\"([^\"]+)\"\)")
 _NUMBER = re.compile(r"(?<![\w.])[-−+]?\d[\d,]*(?:\.\d+)?")
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page of docs/results, as results/pages.toml says it."""
+
+    name: str
+    title: str
+    paper: str
+    """Title of the paper it is about: the heading in the index."""
+    results: tuple[str, ...]
+    """Their names in order, each with the number of the table to show where it is not the first; 0: none."""
+    text: str = ""
+    """Said before the results."""
 
 
 def write_pages(root: Path, docs: Path) -> list[Path]:
     """Make docs/results/*.md and fill in the tables that other pages quote; the files that changed."""
-    results = {folder.name: read_result(folder) for folder in folders(root)}
-    changed = {path: text for path, text in _wanted(results, docs).items() if _differs(path, text)}
+    wanted = _wanted(root, docs, {folder.name: read_result(folder) for folder in folders(root)})
+    changed = {path: text for path, text in wanted.items() if _differs(path, text)}
     for path, text in changed.items():
         write_atomic(path, text.encode())
-    return [*changed]
+    gone = [
+        path for path in (docs / "results").glob("*.md") if path not in wanted and path.read_text().startswith(MADE)
+    ]
+    for path in gone:
+        path.unlink()
+    return [*changed, *gone]
 
 
 def problems(root: Path, docs: Path) -> list[str]:
     """Everything that is wrong with the ledger or with what the docs say of it, a sentence each."""
-    told = []
+    broken = []
     results: dict[str, Result] = {}
     for folder in folders(root):
         try:
             results[folder.name] = read_result(folder)
         except PfungstError as error:
-            told.append(str(error))
-    if told:
-        return told
+            broken.append(str(error))
+    if broken:
+        return broken
     try:
-        wanted = _wanted(results, docs)
+        wanted = _wanted(root, docs, results)
     except PfungstError as error:
-        return [str(error)]
-    told += [f"{path} differs from the ledger: run `make results`." for path in wanted if _differs(path, wanted[path])]
+        return [str(error), *_rewritten(root)]
+    broken += [
+        f"{path} differs from the ledger: run `make results`." for path in wanted if _differs(path, wanted[path])
+    ]
     pages = sorted((docs / "results").glob("*.md"))
-    told += [f"{path} has no result in {root}." for path in pages if path not in wanted]
+    broken += [f"{path} is no page of {root / 'pages.toml'}." for path in pages if path not in wanted]
     for page in _pages(docs):
-        told += _misquoted(page, results)
-    return [*told, *_rewritten(root)]
+        broken += _misquoted(page, results)
+    return [*broken, *_rewritten(root)]
 
 
-def _wanted(results: Mapping[str, Result], docs: Path) -> dict[Path, str]:
+def _wanted(root: Path, docs: Path, results: Mapping[str, Result]) -> dict[Path, str]:
     """What every page that the ledger has a part in should say."""
-    wanted = {docs / "results" / f"{name}.md": page(result) for name, result in results.items()}
-    wanted[docs / "results" / "index.md"] = index([*results.values()])
+    pages = read_pages(root, results)
+    wanted = {docs / "results" / f"{page.name}.md": write_page(page, results) for page in pages}
+    wanted[docs / "results" / "index.md"] = write_index(pages, results)
+    where = {_name_of(entry): page.name for page in pages for entry in page.results}
     for path in _pages(docs):
         text = path.read_text(encoding="utf-8")
 
         def filled(match: re.Match[str], path: Path = path) -> str:
-            table = _table(results, match[2], int(match[3]), path)
-            place = os.path.relpath(docs / "results" / f"{match[2]}.md", path.parent).replace(os.sep, "/")
-            return f"{match[1]}\n{_bare(table)}\n[Protocol and run]({place})\n{match[4]}"
+            name = match[2]
+            table = _table(results, name, int(match[3]), path)
+            place = os.path.relpath(docs / "results" / f"{where[name]}.md", path.parent).replace(os.sep, "/")
+            return f"{match[1]}\n{_bare(table)}\n[Answer and protocol]({place}#{name})\n{match[4]}"
 
         wanted[path] = _BLOCK.sub(filled, text)
     return wanted
+
+
+def read_pages(root: Path, results: Mapping[str, Result]) -> list[Page]:
+    """results/pages.toml: every result that was run stands on one page; those that were not are left out."""
+    file = root / "pages.toml"
+    entries = read_toml(file) if file.exists() else {}
+    pages = [
+        parse_settings(Page, {"name": name, **entry}, what=f"page {name} of {file}", noun="entry")
+        for name, entry in entries.items()
+    ]
+    listed = [_name_of(entry) for page in pages for entry in page.results]
+    run = [name for name, result in results.items() if result.findings is not None]
+    for problem, names in (
+        ("is on no page", set(run) - set(listed)),
+        ("is not in the ledger", set(listed) - set(results)),
+        ("is on two pages", {name for name in listed if listed.count(name) > 1}),
+    ):
+        if names:
+            raise DataError.at(file, "", f"{sorted(names)[0]!r} {problem}.")
+    kept = (tuple(entry for entry in page.results if _name_of(entry) in run) for page in pages)
+    return [dataclasses.replace(page, results=shown) for page, shown in zip(pages, kept, strict=True) if shown]
 
 
 def _pages(docs: Path) -> list[Path]:
@@ -87,85 +139,90 @@ def _pages(docs: Path) -> list[Path]:
     return [*written, *([readme] if readme.exists() else [])]
 
 
-def page(result: Result) -> str:
-    """The page of one result."""
-    protocol, run = result.protocol, result.run or {}
-    lines = [MADE.format(name=result.name), "", f"# {protocol.title}", "", protocol.question.strip(), ""]
-    lines += [_said(result), "", *map(markdown, result.tables), "## Protocol", ""]
-    if protocol.made_by:
-        lines += [f"Made by an earlier program, before protocols were kept. {protocol.made_by.strip()}", ""]
-    elif run.get("protocol_commit"):
-        lines += [f"Committed before the run ({run['protocol_commit'][:10]}).", ""]
-    lines += _listed(_facts(result))
-    if run:
-        lines += ["## Run", "", *_listed(_of_run(run))]
-    if protocol.commands:
-        lines += ["## Commands", "", *(f"    pfungst {line}" for line in protocol.commands.values()), ""]
+def _name_of(entry: str) -> str:
+    return entry.partition(" ")[0]
+
+
+def write_page(page: Page, results: Mapping[str, Result]) -> str:
+    """A page of results on one subject: for each the answer, one table, and where its files are."""
+    lines = [MADE, "", f"# {page.title}", ""]
+    if page.text:
+        lines += [page.text.strip(), ""]
+    for entry in page.results:
+        name, _, number = entry.partition(" ")
+        result = results[name]
+        lines += [f'<a id="{name}"></a>', "", f"## {result.protocol.title}", "", result.protocol.question.strip(), ""]
+        lines += [answer_of(result), "", *(f"*{remark.strip()}*\n" for remark in result.answer.remarks)]
+        lines += _short(result, int(number or 1))
+        lines += [f"{criterion_of(result.protocol)}Files: `results/{name}/`.", ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def index(results: list[Result]) -> str:
-    """docs/results/index.md: every result in one line."""
+def write_index(pages: Sequence[Page], results: Mapping[str, Result]) -> str:
+    """docs/results/index.md: every result in a sentence, by paper, and what has not been run."""
+    run = [result for result in results.values() if result.findings is not None]
+    before = [result for result in run if not result.protocol.made_by]
     lines = [
-        MADE.format(name=""),
+        MADE,
         "",
         "# Results",
         "",
-        "Every published number, with the protocol that was written before it and the answer, whatever it was.",
-        "What has not been run is listed too. The files are in `results/`.",
+        f"Every published number, whatever came out. The protocols of {len(before)} of the {len(run)} results were "
+        f"written before their runs; {len(run) - len(before)} (marked *) were made before protocols were kept. "
+        "Settings, numbers, versions and machines are in `results/`.",
     ]
-    run = [one for one in results if one.findings is not None]
-    sections = {
-        "Run after their protocol": [one for one in run if not one.protocol.made_by],
-        "Not run": [one for one in results if one.findings is None],
-        "Made before protocols were kept": [one for one in run if one.protocol.made_by],
-    }
-    for title, some in sections.items():
-        rows = tuple((f"[{one.protocol.title}]({one.name}.md)", one.protocol.question, _said(one)) for one in some)
-        if rows:
-            lines += ["", f"## {title}", "", _bare(Table("", ("result", "question", "answer"), rows)).rstrip()]
+    for paper in dict.fromkeys(page.paper for page in pages):
+        rows = []
+        for page in pages:
+            for name in (_name_of(entry) for entry in page.results if page.paper == paper):
+                result = results[name]
+                star = " *" if result.protocol.made_by else ""
+                link = f"[{result.protocol.title}]({page.name}.md#{name}){star}"
+                rows.append((link, result.answer.status, first_sentence(result.answer.answer)))
+        lines += ["", f"## {paper}", "", _bare(Table("", ("result", "answer", "in a sentence"), tuple(rows))).rstrip()]
+    lines += ["", "## Not run", ""]
+    for name, result in results.items():
+        if result.findings is None:
+            lines.append(f"- **{result.protocol.title}** (`results/{name}/`). {' '.join(result.answer.answer.split())}")
     return "\n".join(lines) + "\n"
 
 
-def _said(result: Result) -> str:
+def answer_of(result: Result) -> str:
     return f"**{result.answer.status.capitalize()}.** {result.answer.answer.strip()}"
 
 
-def _listed(facts: Iterable[tuple[str, str]]) -> list[str]:
-    rows = [" | ".join(" ".join(text.split()).replace("|", "\\|") for text in fact) for fact in facts if fact[1]]
-    return ["| | |", "|---|---|", *(f"| {row} |" for row in rows), ""]
+def first_sentence(text: str) -> str:
+    """The first sentence of an answer; a point within brackets or a number ends none."""
+    words = " ".join(text.split())
+    for match in re.finditer(r"[.:;](?= )", words):
+        before = words[: match.start()]
+        closed = all(before.count(left) == before.count(right) for left, right in ("()", "[]"))
+        if closed and len(before) > 25 and not before.endswith("Eq"):
+            return f"{before}."
+    return words
 
 
-def _facts(result: Result) -> Iterator[tuple[str, str]]:
-    protocol = result.protocol
-    for name, text in protocol.data.items():
-        yield f"data: {name}", text
-    for spec, fingerprint in protocol.fingerprints.items():
-        yield f"fingerprint of `{spec}`", f"`{fingerprint}`"
-    yield "models", ", ".join(protocol.models)
-    yield "seeds", protocol.seeds
-    yield "budget", protocol.budget
-    yield "metric", protocol.metric
-    yield "counts as yes", protocol.yes
-    yield "counts as no", protocol.no
-    yield "paper", protocol.paper
-    yield "remarks", protocol.remarks
-    if protocol.experiment:
-        yield "experiment", f"`pfungst reproduce {protocol.experiment}`"
-        for name, value in protocol.config.items():
-            yield f"`{name}`", f"`{value}`"
+def criterion_of(protocol: Protocol) -> str:
+    """How the answer was judged, and whether that was written down before."""
+    if protocol.made_by:
+        return "Made before protocols were kept. "
+    return f"Counts as yes, written before the run: {' '.join(protocol.yes.split())} " if protocol.yes else ""
 
 
-def _of_run(run: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    if run.get("commit"):
-        changed = " with uncommitted changes" if run.get("uncommitted_changes") else ""
-        commits = (run["commit"], *run.get("later_commits", ()))
-        yield "commit", f"{', '.join(commit[:10] for commit in commits)}{changed}"
-    for name in ("command", "started", "seconds", "device", "platform", "python", "pfungst"):
-        if run.get(name):
-            yield name, f"`{run[name]}`" if name == "command" else str(run[name])
-    if run.get("packages"):
-        yield "packages", ", ".join(f"{name} {version}" for name, version in run["packages"].items())
+def _short(result: Result, number: int) -> list[str]:
+    """The one table of a result, at most ROWS rows of it. Of several exams: their report cards in one."""
+    if not number:
+        return []
+    cards = [table for table in result.tables if result.protocol.commands and ": " not in table.title]
+    if number == 1 and len(cards) > 1 and len({table.columns for table in cards}) == 1:
+        rows = tuple((table.title, *row) for table in cards for row in table.rows)
+        table = Table("", ("run", *cards[0].columns), rows)
+    else:
+        table = result.tables[number - 1]
+    shown = dataclasses.replace(table, rows=table.rows[:ROWS])
+    more = len(table.rows) - len(shown.rows)
+    left = [f"{more} more rows are in its files.", ""] if more else []
+    return [*([f"{table.title}:", ""] if table.title else []), _bare(shown), *left]
 
 
 def _bare(table: Table) -> str:

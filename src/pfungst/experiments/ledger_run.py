@@ -20,19 +20,21 @@ from pfungst.core.files import jsonable, read_json, write_json
 from pfungst.core.settings import parse_settings, read_settings
 from pfungst.core.types import Progress, no_progress
 from pfungst.experiments.base import Experiment, get_experiment, perform
-from pfungst.experiments.environment import git, noted
+from pfungst.experiments.environment import changed_code, git, noted
 from pfungst.experiments.ledger import LARGEST, Protocol, check_findings, digest, read_protocol
 
 WHERE = ("device", "jobs")
 """Fields of a configuration that say where the work is done: a protocol may be carried out elsewhere."""
 
 
-def run_protocol(folder: Path, out: Path | None = None, *, progress: Progress = no_progress) -> Path:
+def run_protocol(folder: Path, out: Path | None = None, *, allow: str = "", progress: Progress = no_progress) -> Path:
     """Run what results/NAME/protocol.toml says, then file it there. OUT keeps the work: a stopped run is continued.
 
-    The protocol must be committed first, so that everybody can see it was not written to fit.
+    The protocol must be committed first, so that everybody can see it was not written to fit, and so must the code.
+    `allow`: why this run may be filed all the same; the reason is kept in run.json.
     """
     protocol = _to_run(folder)
+    _check_code(changed_code(), allow)
     check_data(protocol)
     out = out or Path("runs") / folder.name
     if protocol.experiment:
@@ -45,10 +47,10 @@ def run_protocol(folder: Path, out: Path | None = None, *, progress: Progress = 
                 words = [sys.executable, "-m", "pfungst", *words, "--out", str(out / name)]
                 if (code := subprocess.run(words, stdout=sys.stderr, check=False).returncode) != 0:
                     raise DataError.at(folder, name, f"`pfungst {line}` ended with exit code {code}; see above.")
-    return file_result(folder, out)
+    return file_result(folder, out, allow=allow)
 
 
-def file_result(folder: Path, out: Path) -> Path:
+def file_result(folder: Path, out: Path, *, allow: str = "") -> Path:
     """Take the findings of a finished run into the ledger; OUT may come from another machine.
 
     The commit is the one that the run notes. Runs without a note (of an installed package, or made by earlier versions)
@@ -65,7 +67,15 @@ def file_result(folder: Path, out: Path) -> Path:
         "uncommitted_changes": bool(git(folder, "status", "--porcelain", "--", ":/src")),
         "command": f"pfungst results run {folder.name}",
         **read_json(out / "run.json"),
+        **({"allowed": allow} if allow else {}),
     }
+    _check_code(kept["uncommitted_changes"], allow)
+    written = git(folder, "log", "-1", "--format=%cd", "--date=format-local:%Y-%m-%d %H:%M UTC", "--", "protocol.toml")
+    if written and kept.get("started", written) < written and not allow:
+        raise UsageError(
+            f"The run in {out} began at {kept['started']}, before its protocol was committed ({written}). A protocol "
+            "is written before its run; with --allow REASON it is filed all the same, and the reason with it."
+        )
     text = _without_places(json.dumps(jsonable(findings), ensure_ascii=False), protocol, out)
     numbers = json.loads(text)
     if len(text) > LARGEST:
@@ -166,7 +176,20 @@ def _to_run(folder: Path) -> Protocol:
         or git(folder, "status", "--porcelain", "--", "protocol.toml")
     ):
         raise UsageError(f"Commit {folder / 'protocol.toml'} first: a protocol is published before its run.")
+    if protocol.yes and not (protocol.power and protocol.uninteresting):
+        raise UsageError(
+            f"{folder / 'protocol.toml'} says what counts as yes. Say in it, too, how many questions show such an "
+            "effect (`power`), and how small a difference would interest nobody (`uninteresting`)."
+        )
     return protocol
+
+
+def _check_code(changed: bool, allow: str) -> None:
+    if changed and not allow:
+        raise UsageError(
+            "The code in src has uncommitted changes, so nobody could run this again. Commit them; with --allow REASON "
+            "the result is filed all the same, and the reason with it."
+        )
 
 
 def _without_places(text: str, protocol: Protocol, out: Path) -> str:

@@ -15,12 +15,11 @@ from pfungst.core.files import jsonable, write_atomic
 from pfungst.core.types import POINTS
 from pfungst.report.card import format_finding, format_p, join_words, narrow, number
 from pfungst.report.cases import MOST_WORDS
-from pfungst.report.harness import harness_pairs
-from pfungst.report.leaderboard import Column, Leaderboard
+from pfungst.report.compare import Column, Leaderboard, shared_ids
 from pfungst.report.page import FigureBlock, TableBlock, drawn_block, figure_block, render, table_block
-from pfungst.report.pairing import shared_ids
-from pfungst.report.svg import LETTER, Scale, dot, line, short, steps, svg, text
-from pfungst.report.thumbnails import Thumbnails
+from pfungst.report.pictures import Thumbnails
+from pfungst.report.plots import LETTER, Scale, dot, line, short, steps, svg, text
+from pfungst.report.profile import harness_pairs
 
 PER_PAIR = 12
 """Examples shown for each column, pair of runs and direction."""

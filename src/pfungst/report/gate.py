@@ -18,10 +18,9 @@ from typing import Any
 
 from pfungst.core import UsageError
 from pfungst.core.types import FRACTIONS
-from pfungst.report.card import format_finding, number
-from pfungst.report.exports.junit import Case, junit_xml
-from pfungst.report.exports.source import Source
-from pfungst.report.names import key
+from pfungst.report.card import format_finding, key, number
+from pfungst.report.exports import Source
+from pfungst.report.exports.formats import Case, junit_xml
 
 _FORM = re.compile(r"\s*(?P<probe>[^.\[\]<>=\s]+)\.(?P<name>[^\[\]<>=]+?)\s*(?:\[(?P<condition>.*)\])?\s*"
                    r"(?P<sign><=|>=|≤|≥)\s*(?P<threshold>\S+)\s*")  # fmt: skip

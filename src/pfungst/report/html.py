@@ -12,15 +12,24 @@ from pfungst.core import Answer, Dataset, Run
 from pfungst.core.exam import labelled
 from pfungst.core.files import write_atomic
 from pfungst.core.run import stored
-from pfungst.report.card import CARD_COLUMNS, P_NOTE, card_rows, clean_sides, number, too_few
-from pfungst.report.cases import MOST_WORDS, PER_KIND, Case, Sample, sample_of
-from pfungst.report.drawings import Tools, draw_case
-from pfungst.report.findings import read_extras, read_findings, read_judge, read_kept
-from pfungst.report.inside import LOOKS, PROMPTS, draw_looks
-from pfungst.report.names import slug
+from pfungst.report.attention import LOOKS, PROMPTS, draw_looks
+from pfungst.report.card import (
+    CARD_COLUMNS,
+    P_NOTE,
+    card_rows,
+    clean_sides,
+    number,
+    read_extras,
+    read_findings,
+    read_judge,
+    read_kept,
+    slug,
+    too_few,
+)
+from pfungst.report.cases import MOST_WORDS, PER_KIND, Case, Sample, Tools, draw_case, sample_of
 from pfungst.report.page import data_url, drawn_block, figure_block, render, table_block
+from pfungst.report.pictures import webp
 from pfungst.report.summary import COLUMNS, TITLE, Row, draw_narrow, draw_wide, summary_rows, table_rows, verdict
-from pfungst.report.thumbnails import webp
 
 MOST_OPTIONS = 200
 """Choices of a filter; beyond it the words of the question find more."""

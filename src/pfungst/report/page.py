@@ -17,13 +17,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from pfungst.report.card import format_cell, format_p, number
-from pfungst.report.exports.latex import UNICHAR, cell_text
-from pfungst.report.exports.latex import table as latex_table
-from pfungst.report.exports.tables import csv_bytes
-from pfungst.report.names import slug
-from pfungst.report.plots import EMPTY, draw, figure_rows
-from pfungst.report.svg import alone
+from pfungst.report.card import format_cell, format_p, number, slug
+from pfungst.report.exports.formats import UNICHAR, booktabs, cell_text, csv_bytes
+from pfungst.report.plots import EMPTY, alone, draw, figure_rows
 
 _P = re.compile(r"p( \(|$)")
 """Names of columns that hold p-values: `p`, `p (Holm)`."""
@@ -142,7 +138,7 @@ def table_block(
 ) -> TableBlock:
     """A table whose cells are as in findings.json. `stem`: how its files are named."""
     name = f"{stem}-{slug(title)}"[:90]
-    tex = UNICHAR + latex_table(title, columns, [[cell_text(cell) for cell in row] for row in rows], note)
+    tex = UNICHAR + booktabs(title, columns, [[cell_text(cell) for cell in row] for row in rows], note)
     found = (
         Download("CSV", f"{name}.csv", data_url("text/csv;charset=utf-8", _table_csv(columns, rows))),
         Download("LaTeX", f"{name}.tex", data_url("application/x-tex", tex.encode("utf-8", "replace"))),

@@ -9,7 +9,7 @@ from typing import Any
 
 from pfungst.core.types import POINTS
 from pfungst.report.card import blindness, format_finding, join_words, number, or_nan
-from pfungst.report.svg import Scale, dot, line, short, steps, svg, text, tick, ticks, whisker
+from pfungst.report.plots import Scale, dot, line, short, steps, svg, text, tick, ticks, whisker
 
 COLUMNS = ("probe", "clean", "clean low", "clean high", "disturbed", "disturbed low", "disturbed high",
            "drop", "drop low", "drop high", "p (Holm)", "n")  # fmt: skip

@@ -17,13 +17,11 @@ _HOMES = {
     "Rules": "settings",
     "Study": "folder",
     "StudySettings": "settings",
-    "back_up": "backup",
     "export_study": "results",
     "make_app": "app",
-    "make_demo": "making",
-    "new_study": "making",
+    "make_demo": "folder",
+    "new_study": "folder",
     "open_study": "folder",
-    "restore": "backup",
     "serve": "app",
     "study_results": "results",
 }
@@ -37,7 +35,7 @@ def __getattr__(name: str) -> Any:
     try:
         return _get(name)
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("alembic", "sqlalchemy", "starlette", "uvicorn"):
+        if (error.name or "").partition(".")[0] not in ("sqlalchemy", "starlette", "uvicorn"):
             raise
         from pfungst.core import MissingExtra
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Mapping
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,16 +18,44 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from pfungst.core import PfungstError, UsageError
+from pfungst.core.files import jsonable
+from pfungst.report.card import format_cell
 from pfungst.report.page import template_engine
 from pfungst.study.book import Saved, Turn, Worker
 from pfungst.study.folder import IMAGES, Study
 from pfungst.study.items import TRAINING, BadAnswer, in_words
-from pfungst.study.limits import Limit
-from pfungst.web.forms import Actions, Form
-from pfungst.web.routing import router, static_route
-from pfungst.web.security import App, Guard, Refused, allowed_hosts
-from pfungst.web.serving import run_app
-from pfungst.web.sessions import Session, Sessions
+from pfungst.study.results import answers_csv, payments_csv, study_results
+from pfungst.web.security import Actions, App, Form, Guard, Refused, Session, Sessions, allowed_hosts
+from pfungst.web.serving import router, run_app, static_route
+
+_KEPT = 20_000
+"""Visitors that are remembered."""
+
+
+@dataclass
+class Limit:
+    """A bucket for each visitor: `burst` at once, then `per_second` more."""
+
+    per_second: float
+    burst: int
+    clock: Callable[[], float] = time.monotonic
+    _left: OrderedDict[Hashable, tuple[float, float]] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def check(self, who: Hashable) -> None:
+        """Count one; Refused where it is one too many."""
+        now = self.clock()
+        with self._lock:
+            left, at = self._left.pop(who, (float(self.burst), now))
+            left = min(self.burst, left + (now - at) * self.per_second)
+            self._left[who] = (left - 1 if left >= 1 else left, now)
+            while len(self._left) > _KEPT:
+                self._left.popitem(last=False)
+        if left < 1:
+            raise Refused(
+                429, "There were too many requests in a short time. Please wait a moment, then load the page again."
+            )
+
 
 HERE = Path(__file__).parent
 PORT = 8908
@@ -57,8 +89,6 @@ class Pages:
         self.signing: Limit = Limit(0.5, 10)
 
     def app(self) -> App:
-        from pfungst.study.admin import routes
-
         pages = [
             Route("/", self._front),
             Route("/join/{key}", self._join),
@@ -68,7 +98,7 @@ class Pages:
             self.actions.action("/consent", self._consent, open_to_all=True),
             self.actions.action("/answer", self._answer, open_to_all=True),
             self.actions.action("/break", self._break, open_to_all=True),
-            *routes(self),
+            *admin_routes(self),
         ]
         return Guard(router(pages, self.study.close), self.sessions, self.hosts, {"/": MAX_FORM}, self._error)
 
@@ -252,3 +282,52 @@ def _seconds(text: str) -> float | None:
 
 def _address(request: Request) -> str:
     return request.client.host if request.client is not None else ""
+
+
+def admin_routes(pages: Pages) -> list[Route]:
+    def allowed(request: Request) -> None:
+        if not request.state.session.may_write:
+            raise Refused(403, "Sign in first, at /admin/sign-in.")
+
+    def overview(request: Request) -> Response:
+        if not request.state.session.may_write:
+            return RedirectResponse("/admin/sign-in", 303)
+        results = study_results(pages.study)
+        tables = [
+            (table, [[format_cell(jsonable(cell)) for cell in row] for row in table.rows]) for table in results.tables
+        ]
+        workers = [(one.code, pages.address(one)) for one in pages.book.workers()]
+        return pages.page(
+            request.state.session, "admin.html", results=results, tables=tables, workers=workers,
+            join=f"/join/{pages.study.keys.join}?worker=CODE",
+        )  # fmt: skip
+
+    def download(request: Request) -> Response:
+        allowed(request)
+        results = study_results(pages.study)
+        name = request.path_params["name"]
+        if name == "answers.csv":
+            content = answers_csv(results)
+        elif name == "payments.csv":
+            content = payments_csv(results, pages.study.settings.currency)
+        else:
+            raise Refused(404, "There is no such file.")
+        headers = {"content-disposition": f'attachment; filename="{name}"'}
+        return Response(content, media_type="text/csv", headers=headers)
+
+    def sign_in(form: Form) -> Response:
+        pages.signing.check("")
+        if not hmac.compare_digest(form.text("token").encode(), pages.study.keys.admin.encode()):
+            time.sleep(0.5)
+            raise Refused(403, "This is not the admin token of this study.")
+        # A new session: one that somebody may have planted before gets no rights.
+        answer = RedirectResponse("/admin", 303)
+        answer.headers["set-cookie"] = pages.sessions.header(pages.sessions.new(may_write=True), False)
+        return answer
+
+    return [
+        Route("/admin", overview),
+        Route("/admin/sign-in", lambda request: pages.page(request.state.session, "sign_in.html")),
+        Route("/admin/{name}", download),
+        pages.actions.action("/admin/sign-in", sign_in, open_to_all=True),
+    ]

@@ -1,45 +1,27 @@
-"""SQLite (WAL, one writer) or PostgreSQL, through SQLAlchemy.
-
-There is one writer at a time. What is written by many threads at the same moment is committed together: to wait for the
-disk takes longer than all else, and is done once for all of them.
-"""
+"""SQLite (WAL) or PostgreSQL, through SQLAlchemy. There is one writer at a time; readers wait for nobody."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy import Connection, Engine, create_engine, event, insert, inspect, select, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
 
 from pfungst.core import MissingExtra, PfungstError
 from pfungst.core.lock import write_ahead
-from pfungst.study.schema import TABLES
+from pfungst.study.schema import METADATA, SCHEMA, VERSION
 
 FILE = "study.sqlite"
-MIGRATIONS = Path(__file__).parent / "migrations"
-_LOCK = 0x5066756E
-"""Number of the advisory lock in PostgreSQL that makes writers wait for each other."""
 _READS = "pfungst_reads"
-_TOGETHER = 64
-"""Most pieces of work in one transaction."""
+_ONE_WRITER = text("LOCK TABLE turn IN SHARE ROW EXCLUSIVE MODE")
+"""In PostgreSQL every transaction that writes begins with it: other processes wait, readers do not."""
 
 T = TypeVar("T")
-
-
-@dataclass
-class _Job:
-    """A piece of work that waits for its turn."""
-
-    work: Callable[[Connection], Any]
-    result: Any = None
-    error: BaseException | None = None
-    done: bool = False
 
 
 class Database:
@@ -48,8 +30,7 @@ class Database:
     def __init__(self, url: str | URL) -> None:
         self.url = _address(url)
         self.is_sqlite: bool = self.url.get_backend_name() == "sqlite"
-        self._turn, self._queued = threading.Lock(), threading.Lock()
-        self._queue: list[_Job] = []
+        self._turn = threading.Lock()
         more: dict[str, Any] = {"connect_args": {"check_same_thread": False, "timeout": 30}} if self.is_sqlite else {}
         try:
             self.engine = create_engine(
@@ -67,48 +48,10 @@ class Database:
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """What `work` returns, once what it wrote is on the disk. If it raises, nothing that it wrote is kept."""
-        job = _Job(work)
-        with self._queued:
-            self._queue.append(job)
-        with self._turn:
-            # Whoever comes first writes for all that wait; the others find their work done.
-            if not job.done:
-                with self._queued:
-                    jobs, self._queue = self._queue[:_TOGETHER], self._queue[_TOGETHER:]
-                self._write(jobs)
-        if job.error is not None:
-            raise job.error
-        result: T = job.result
-        return result
-
-    def _write(self, jobs: list[_Job]) -> None:
-        try:
-            with self._begun(reads=False) as connection:
-                self._lock(connection)
-                for job in jobs:
-                    try:
-                        with connection.begin_nested():
-                            job.result = job.work(connection)
-                    except Exception as error:
-                        job.error = error
-        except BaseException as error:
-            for job in jobs:
-                job.error = job.error or error
-        finally:
-            for job in jobs:
-                job.done = True
-
-    def _lock(self, connection: Connection) -> None:
-        """Keep other processes from writing; SQLite has done so when the transaction began."""
-        if not self.is_sqlite:
-            connection.execute(text("SELECT pg_advisory_xact_lock(:n)"), {"n": _LOCK})
-
-    @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """A transaction of its own that may write, for tables and backups."""
         with self._turn, self._begun(reads=False) as connection:
-            self._lock(connection)
-            yield connection
+            if not self.is_sqlite:  # which has locked the file when the transaction began
+                connection.execute(_ONE_WRITER)
+            return work(connection)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -134,32 +77,24 @@ class Database:
         """For messages; without the password."""
         return self.url.render_as_string(hide_password=True)
 
-    def migrate(self) -> None:
-        """Bring the tables up to date, or make them; all of it, or nothing where a step fails."""
-        from alembic import command
-        from alembic.config import Config
-        from alembic.migration import MigrationContext
-        from alembic.script import ScriptDirectory
-
-        config = Config()
-        config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-        script = ScriptDirectory.from_config(config)
-        with self.writing() as connection:
-            now = MigrationContext.configure(connection).get_current_revision()
-            if now == script.get_current_head():
-                return
-            if now is not None and now not in {one.revision for one in script.walk_revisions()}:
+    def prepare(self) -> None:
+        """Make the tables where there are none; PfungstError where those that are there are not ours."""
+        with self._turn, self._begun(reads=False) as connection:
+            there = set(inspect(connection).get_table_names())
+            version = connection.execute(select(VERSION.c.version_num)).scalar() if VERSION.name in there else None
+            if version not in (None, SCHEMA):
                 raise PfungstError(
-                    f"The database {self.name} was written by a newer version of Pfungst ({now}): update Pfungst."
+                    f"The database {self.name} was written by a newer version of Pfungst ({version}): update Pfungst."
                 )
-            others = {table.name for table in TABLES} & set(inspect(connection).get_table_names())
-            if now is None and others:
+            others = {table.name for table in METADATA.sorted_tables} & there - {VERSION.name}
+            if version is None and others:
                 raise PfungstError(
                     f"The database {self.name} has a table {min(others)} that does not belong to a study. A study "
                     "needs its own database."
                 )
-            config.attributes["connection"] = connection
-            command.upgrade(config, "head")
+            METADATA.create_all(connection)
+            if version is None:
+                connection.execute(insert(VERSION), {"version_num": SCHEMA})
 
     def checkpoint(self) -> None:
         """Empty the log beside an SQLite file: what was deleted is still in it."""

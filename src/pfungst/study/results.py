@@ -17,13 +17,12 @@ import numpy as np
 from pfungst.core import Table
 from pfungst.core.files import jsonable, write_atomic, write_json
 from pfungst.probes.measure import finding
-from pfungst.report.exports.tables import csv_bytes
+from pfungst.report.exports.formats import csv_bytes
 from pfungst.scores.reliability import Reliability, reliability
 from pfungst.study.folder import Study
 from pfungst.study.items import CHECK, ITEM, TRAINING, Content
-from pfungst.study.kinds import Outcome
-from pfungst.study.kinds.base import by_item, intervals, worker_of
-from pfungst.study.queries import REMOVED
+from pfungst.study.kinds import Outcome, by_item, intervals, worker_of
+from pfungst.study.schema import REMOVED
 from pfungst.study.settings import Rules
 
 ANSWERS = ("worker", "item", "role", "condition", "answer", "right", "seconds", "active_seconds", "counts", "about")

@@ -12,7 +12,7 @@ from pfungst._lazy import lazy
 _HOMES = {
     "Index": "index",
     "Runs": "runs",
-    "WebSettings": "settings",
+    "WebSettings": "site",
     "bundle": "bundling",
     "make_app": "app",
     "serve": "serving",

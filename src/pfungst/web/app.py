@@ -1,39 +1,86 @@
-"""The application: its addresses, and the pages that only read. Ask, game and notes bring routes of their own."""
+"""The application: its addresses, the pages that only read, notes, and how far the runs are, as it changes."""
 
 from __future__ import annotations
 
+import asyncio
 import hmac
+import json
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import asdict
+from itertools import chain
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from pfungst.core import Dataset, Image, PfungstError
-from pfungst.web import ask_pages, game_pages, live, note_pages, views
-from pfungst.web.desk import Desk
-from pfungst.web.forms import Actions, Form
-from pfungst.web.moves import moved_scene
-from pfungst.web.pictures import LARGE, SMALL
-from pfungst.web.routing import router, static_route
-from pfungst.web.runs import NotHere, RunFolder
-from pfungst.web.saving import Row, save
-from pfungst.web.security import FOREIGN_POLICY, App, Guard, Refused, allowed_hosts
-from pfungst.web.sessions import Session, Sessions
-from pfungst.web.settings import WebSettings
-from pfungst.web.site import HERE, Site
-from pfungst.web.tagged import shown_image
-from pfungst.web.wanted import Place, Wanted
+from pfungst.web import views
+from pfungst.web.asking import ask_routes
+from pfungst.web.desk import Desk, Row, save
+from pfungst.web.game import game_routes
+from pfungst.web.index import Place, Wanted
+from pfungst.web.notes import LONGEST_NOTE, Note, parse_tags, shown_image, tagged_lines
+from pfungst.web.pictures import LARGE, SMALL, moved_scene
+from pfungst.web.runs import NotHere, RunFolder, Runs, card_of, state_of, told_apart
+from pfungst.web.security import FOREIGN_POLICY, Actions, App, Form, Guard, Refused, Session, Sessions, allowed_hosts
+from pfungst.web.serving import router, static_route
+from pfungst.web.site import HERE, Site, WebSettings
 
+EVERY_SECONDS = 1.0
+BEAT_SECONDS = 15.0
+"""A line that says nothing, so that nobody on the way ends the connection."""
+MOST_LISTENERS = 200
 OURS = {"explorer.css": "text/css", "explorer.js": "text/javascript", "game.js": "text/javascript",
         "icon.svg": "image/svg+xml"}  # fmt: skip
 """Files of ours beside the report's style."""
 HEADINGS = {404: "Not here", 403: "Not allowed", 413: "Too large", 500: "Something went wrong"}
 MOST_WRONG_TOKENS = 30
 """In a minute, from all visitors together; more are not looked at."""
+
+
+class Watch:
+    """The state of all runs, as it changes: server-sent events. Read once a second however many listen."""
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+        self._at, self._states = -1e9, "{}"
+        self._lock = asyncio.Lock()
+        self._listeners = 0
+
+    async def events(self, request: Request) -> Response:
+        if self._listeners >= MOST_LISTENERS:
+            raise Refused(503, "Too many pages are already open. Reload this page to see the progress of the runs.")
+        return StreamingResponse(self._events(request), media_type="text/event-stream")
+
+    async def _events(self, request: Request) -> AsyncIterator[str]:
+        self._listeners += 1
+        sent, beat = "", time.monotonic()
+        try:
+            while not await request.is_disconnected():
+                states = await self._now()
+                if states != sent:
+                    sent, beat = states, time.monotonic()
+                    yield f"data: {states}\n\n"
+                elif time.monotonic() - beat > BEAT_SECONDS:
+                    beat = time.monotonic()
+                    yield ": still here\n\n"
+                await asyncio.sleep(EVERY_SECONDS)
+        finally:
+            self._listeners -= 1
+
+    async def _now(self) -> str:
+        async with self._lock:
+            if time.monotonic() - self._at > EVERY_SECONDS:
+                self._states = json.dumps(await run_in_threadpool(self._read))
+                self._at = time.monotonic()
+            return self._states
+
+    def _read(self) -> dict[str, Any]:
+        return {run.id: asdict(state_of(run)) for run in self._runs.all()}
 
 
 class Explorer:
@@ -63,13 +110,15 @@ class Explorer:
             Route("/moved", self._moved),
             Route("/shown", self._shown),
             Route("/report", self._report),
+            Route("/events", Watch(self.site.runs).events),
             static_route(HERE / "static", OURS),
             Route("/sign-in", lambda request: self.page(request, "sign_in.html", here="sign-in")),
             self.actions.action("/sign-in", self._sign_in, open_to_all=True),
-            *live.routes(self),
-            *note_pages.routes(self),
-            *ask_pages.routes(self),
-            *game_pages.routes(self),
+            Route("/notes", self._notes),
+            Route("/notes/export", self._export),
+            self.actions.action("/notes/write", self._write_note),
+            *ask_routes(self),
+            *game_routes(self),
         ]
         largest = {"/": self.settings.max_form, "/ask/upload": self.settings.max_upload + self.settings.max_form}
         hosts = allowed_hosts(self.settings.host)
@@ -156,6 +205,31 @@ class Explorer:
         if file is None:
             raise NotHere("This run has no report.")
         return FileResponse(file, media_type="text/html", headers={"content-security-policy": FOREIGN_POLICY})
+
+    def _notes(self, request: Request) -> Response:
+        tag, notes = request.query_params.get("tag", ""), self.site.notes
+        names = told_apart(card_of(self.site, run) for run in self.site.runs.all())
+        return self.page(
+            request, "notes.html", here="notes", notes=notes.all(tag), tags=notes.tags(), tag=tag, names=names
+        )
+
+    def _write_note(self, form: Form) -> Response:
+        place = Place(*(form.text(name) for name in ("run", "probe", "id", "variant")))
+        row = self.site.index.row(self.site.runs.get(place.run), place)
+        if row is None:
+            raise NotHere("There is no such answer to write a note on.")
+        self.site.notes.write(Note(place, form.text("note", LONGEST_NOTE), parse_tags(form.text("tags"))))
+        address = self.site.links("example", run=place.run, id=place.example_id, at=row["number"])
+        return RedirectResponse(address, 303)
+
+    def _export(self, request: Request) -> Response:
+        """The tagged answers as a data set."""
+        lines = tagged_lines(self.site, request.query_params.get("tag", ""))
+        first = next(lines, None)
+        if first is None:
+            raise PfungstError("No tagged answer can be exported: tag some on the page of an example.")
+        headers = {"content-disposition": 'attachment; filename="tagged.jsonl"'}
+        return StreamingResponse(chain([first], lines), media_type="application/jsonl", headers=headers)
 
     def _named(self, request: Request) -> Any:
         return self.site.runs.get(request.query_params.get("run", ""))

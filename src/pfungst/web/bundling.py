@@ -16,12 +16,10 @@ from pfungst.core.files import write_atomic
 from pfungst.core.types import no_progress
 from pfungst.report.page import static as report_static
 from pfungst.web import views
-from pfungst.web.moves import moved_scene
-from pfungst.web.pictures import LARGE, SMALL
+from pfungst.web.index import PAGE, Wanted
+from pfungst.web.pictures import LARGE, SMALL, moved_scene
 from pfungst.web.runs import NotHere
-from pfungst.web.settings import WebSettings
-from pfungst.web.site import HERE, Site
-from pfungst.web.wanted import PAGE, Wanted
+from pfungst.web.site import HERE, Site, WebSettings
 
 MARK = ".pfungst-bundle"
 """A file that says that a folder is a bundle, and may be written over."""

@@ -1,5 +1,6 @@
-"""The images of examples, from the data set that a run names, loaded when somebody first looks; and those that visitors
-send, checked by what they are, not by what they are called."""
+"""The images of examples, from the data set that a run names, loaded when somebody first looks; the scenes of a game
+that fooled its player; and what visitors send, checked by what it is, not by what it is called.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +10,22 @@ import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import PIL.Image
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pfungst.api import load_again, lost_images, part_again
 from pfungst.core import BytesImage, DataError, Dataset, Example, Image, PfungstError
 from pfungst.core.images import as_rgb
+from pfungst.core.parquet import READING
+from pfungst.probes.game.rows import fooled_rows, image_of, scenes_of
 from pfungst.web.runs import NotHere, RunFolder
+from pfungst.world.images import SceneImage
+from pfungst.world.renderers.plan import plan_view
 
 SMALL, LARGE = 240, 960
 """Longest side of an image in a list and on a page of its own, pixels."""
@@ -154,3 +162,45 @@ def _load(config: Mapping[str, Any], run: RunFolder) -> Dataset | PfungstError:
         return error
     except Exception as error:  # a data set may come from a package of somebody else's
         return PfungstError(f"The data set of this run cannot be loaded ({type(error).__name__}).")
+
+
+@dataclass(frozen=True)
+class MovedScene:
+    """A scene before and after; `plan` is an SVG from above."""
+
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+
+    @property
+    def plan(self) -> str:
+        return plan_view(self.after, 300, moved_from=self.before)
+
+    def image(self, which: str) -> SceneImage:
+        return image_of(self.after if which == "after" else self.before)
+
+
+def moved_scene(run: RunFolder, example_id: str) -> MovedScene | None:
+    """The scene that fooled the player of this run about an example; None where none did."""
+    file = run.file("game", "moves.parquet")
+    if file is None:
+        return None
+    status = file.stat()
+    return _all(run, status.st_size, status.st_mtime_ns).get(example_id)
+
+
+@lru_cache(maxsize=16)
+def _all(run: RunFolder, size: int, modified: int) -> dict[str, MovedScene]:
+    columns = ["example_id", "scene", "after", "query", "camera", "fooled", "verified", "confirmed"]
+    try:
+        table = pq.read_table(
+            run.path / "game" / "moves.parquet", columns=columns, filters=[("fooled", "=", True)], **READING
+        )
+        return {row["example_id"]: _scene(row) for row in fooled_rows(table.sort_by("query"))}
+    except (OSError, pa.ArrowException, ValueError, KeyError, TypeError, PfungstError):
+        return {}
+
+
+def _scene(row: Mapping[str, Any]) -> MovedScene:
+    before, after = scenes_of(row)
+    before.setdefault("camera", after["camera"])
+    return MovedScene(before, after)

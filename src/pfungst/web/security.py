@@ -1,22 +1,84 @@
 """What stands between the network and the pages: hosts, sizes, sessions, headers, and errors without inner details.
 
-`Guard` is a plain ASGI middleware that any application of ours can be wrapped in; `actions` in `forms.py` are the only
-requests that change something.
+A session is a signed cookie and nothing on the server. `Guard` is a plain ASGI middleware that any application of ours
+can be wrapped in. There is one way to write a request that changes something or makes somebody work: `Actions.action`
+takes a form or JSON, checks the form token and, where the server has a token of its own, that the visitor gave it.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import json
 import logging
 import secrets
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
 from pfungst.core import PfungstError
-from pfungst.web.sessions import Session, Sessions
-from pfungst.web.settings import is_loopback
+from pfungst.web.site import is_loopback
+
+
+@dataclass(frozen=True)
+class Session:
+    """A visitor. `may_write` once the token of the server was given."""
+
+    id: str
+    may_write: bool = False
+    is_new: bool = False
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """Makes and reads the cookie. A new secret means that all earlier cookies are forgotten."""
+
+    cookie: str
+    """Its name. Cookies of one host are shared by all its ports, so the name holds the port."""
+    secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+
+    def new(self, may_write: bool = False) -> Session:
+        return Session(secrets.token_urlsafe(18), may_write, is_new=True)
+
+    def read(self, value: str | None) -> Session | None:
+        """The session of a cookie; None where it is not one of ours."""
+        id_, rights, mac = [*(value or "").split("."), "", "", ""][:3]
+        if not id_ or rights not in ("r", "w") or not _same(mac, self._mac(f"session {id_} {rights}")):
+            return None
+        return Session(id_, rights == "w")
+
+    def write(self, session: Session) -> str:
+        rights = "w" if session.may_write else "r"
+        return f"{session.id}.{rights}.{self._mac(f'session {session.id} {rights}')}"
+
+    def form_token(self, session: Session) -> str:
+        """What every form of this visitor must bring along; no other site can know it."""
+        return self._mac(f"form {session.id}")
+
+    def is_form_token(self, session: Session, token: str) -> bool:
+        return _same(token, self.form_token(session))
+
+    def header(self, session: Session, secure: bool) -> str:
+        """The value of a Set-Cookie header."""
+        return f"{self.cookie}={self.write(session)}; Path=/; HttpOnly; SameSite=Lax" + ("; Secure" if secure else "")
+
+    def _mac(self, text: str) -> str:
+        return hmac.new(self.secret, text.encode(), hashlib.sha256).hexdigest()
+
+
+def _same(first: str, second: str) -> bool:
+    return hmac.compare_digest(first.encode("utf-8", "replace"), second.encode("utf-8", "replace"))
+
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -193,3 +255,82 @@ def _cookie(header: str, name: str) -> str | None:
         if key == name:
             return value
     return None
+
+
+FORM_TOKEN = "form_token"
+HEADER = "x-form-token"
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a visitor sent."""
+
+    fields: Mapping[str, Any]
+    """Texts of a form, or the values of a JSON object."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    session: Session = field(default_factory=lambda: Session(""))
+
+    def text(self, name: str, most: int = 2000) -> str:
+        """A text; empty where it is not there."""
+        value = self.fields.get(name, "")
+        if not isinstance(value, str) or len(value) > most:
+            raise Refused(400, f"The field {name} must be a text of at most {most:,} characters.")
+        return value.strip()
+
+
+Handler = Callable[[Form], Response]
+
+
+@dataclass(frozen=True)
+class Actions:
+    """Makes the routes of requests that change something."""
+
+    sessions: Sessions
+    needs_sign_in: bool
+    """Whether visitors must have given the token of the server."""
+
+    def action(self, path: str, handler: Handler, *, open_to_all: bool = False) -> Route:
+        """A POST route. The handler runs in a thread of its own.
+
+        open_to_all: without the server's token; for signing in.
+        """
+
+        async def endpoint(request: Request) -> Response:
+            session: Session = request.state.session
+            form = await _read(request, session)
+            token = request.headers.get(HEADER) or str(form.fields.get(FORM_TOKEN, ""))
+            if not self.sessions.is_form_token(session, token):
+                raise Refused(403, "This form is too old or comes from elsewhere. Reload the page and try again.")
+            if self.needs_sign_in and not session.may_write and not open_to_all:
+                raise Refused(
+                    403, "Sign in with the token of this server first: it was printed where the server was started."
+                )
+            return await run_in_threadpool(handler, form)
+
+        return Route(path, endpoint, methods=["POST"])
+
+
+async def _read(request: Request, session: Session) -> Form:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "application/json":
+        try:
+            fields = json.loads(await request.body())
+        except (ValueError, RecursionError):
+            raise Refused(400, "The request is not JSON.") from None
+        if not isinstance(fields, dict):
+            raise Refused(400, "The request must be a JSON object.")
+        return Form(fields, session=session)
+    if kind not in ("application/x-www-form-urlencoded", "multipart/form-data"):
+        raise Refused(415, "The request is neither a form nor JSON.")
+    texts: dict[str, str] = {}
+    files: dict[str, bytes] = {}
+    try:
+        async with request.form(max_files=2, max_fields=50) as sent:
+            for name, value in sent.multi_items():
+                if isinstance(value, UploadFile):
+                    files[name] = await value.read()
+                else:
+                    texts[name] = value
+    except (MultiPartException, HTTPException, UnicodeDecodeError):
+        raise Refused(400, "The form cannot be read.") from None
+    return Form(texts, files, session)

@@ -15,11 +15,10 @@ from pfungst.core import PfungstError
 from pfungst.core.flips import FLIPS, RIGHT_WRONG
 from pfungst.report.plots import draw
 from pfungst.report.summary import draw_narrow, draw_wide, summary_rows, verdict
-from pfungst.web.cards import RunCard, card_of, told_apart
-from pfungst.web.moves import moved_scene
-from pfungst.web.runs import NotHere, RunFolder
+from pfungst.web.index import CODED, OUTCOMES, PAGE, SORTS, Place, Wanted
+from pfungst.web.pictures import moved_scene
+from pfungst.web.runs import NotHere, RunCard, RunFolder, card_of, told_apart
 from pfungst.web.site import Site
-from pfungst.web.wanted import CODED, OUTCOMES, PAGE, SORTS, Place, Wanted
 
 MOST_BESIDE = 6
 """Players side by side on one example."""

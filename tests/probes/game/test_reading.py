@@ -11,7 +11,7 @@ from pfungst.probes.game.rows import fooled_rows
 from pfungst.probes.game.rules import rules_of
 from pfungst.probes.game.settings import GameSettings
 from pfungst.probes.game.transfer import Tried
-from pfungst.report.findings import read_findings
+from pfungst.report.card import read_findings
 from pfungst.world import embedded
 from tests.probes.game.scripted import ScenePlayer
 

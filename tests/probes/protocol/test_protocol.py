@@ -21,8 +21,8 @@ from pfungst.planning import plan
 from pfungst.players.options import in_words, lettered
 from pfungst.probes import check_probe, get_probe
 from pfungst.probes.protocol.templates import TEMPLATES, JPEGImage, Reader, are_free, ordered, style_for, with_letters
-from pfungst.report.harness import harness_pairs
-from pfungst.report.pairing import read_runs
+from pfungst.report.compare import read_runs
+from pfungst.report.profile import harness_pairs
 from tests.players.api_server import Exchange, Server, serving
 
 COLORS = ("red", "blue", "green", "black")

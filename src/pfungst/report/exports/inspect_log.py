@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pfungst.core import MissingExtra
 from pfungst.core.files import jsonable
-from pfungst.report.exports.source import LEVEL, Row, Source, scale_of
+from pfungst.report.exports import LEVEL, Row, Source, scale_of
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample

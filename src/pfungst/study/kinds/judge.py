@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 from pfungst.api import load_again, part_again
 from pfungst.core import Example, Image, PfungstError, Run, Table, read_config
-from pfungst.report.exports.tables import csv_bytes
+from pfungst.report.exports.formats import csv_bytes
 from pfungst.study.items import Content, Field, Item
-from pfungst.study.kinds.base import (
+from pfungst.study.kinds import (
     Kind,
     Made,
     Outcome,

@@ -26,7 +26,7 @@ from pfungst.probes.game.layouts import fair_layouts
 from pfungst.probes.game.rows import image_of, scene_after
 from pfungst.probes.game.rules import GameRules
 from pfungst.study.items import TRAINING, BadAnswer, Content, Field, Item
-from pfungst.study.kinds.base import Kind, Made, Outcome, checks, intervals, named, practised, sample, share
+from pfungst.study.kinds import Kind, Made, Outcome, checks, intervals, named, practised, sample, share
 from pfungst.study.settings import StudySettings
 from pfungst.world.constants import ATTRIBUTES
 from pfungst.world.programs import answer_text

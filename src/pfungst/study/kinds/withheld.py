@@ -17,7 +17,7 @@ import numpy as np
 from pfungst.core import Example, Image, Table, UsageError
 from pfungst.core.files import jsonable
 from pfungst.study.items import Content, Field, Item
-from pfungst.study.kinds.base import (
+from pfungst.study.kinds import (
     Kind,
     Made,
     Outcome,
