@@ -220,18 +220,25 @@ class Player:
     player, before any copy is made. None: a GPU where its option `device` says `cuda`, else nothing in particular."""
 
     def answer(self, queries: Sequence[Query]) -> Sequence[Answer]:
-        """One answer per query, in order."""
-        raise NotImplementedError(f"{type(self).__name__} has no method answer(queries).")
+        """One answer per query, in order. A player has this, or streams."""
+        if not self.streams:
+            raise NotImplementedError(f"{type(self).__name__} has no method answer(queries).")
+        answers = dict(pair for burst in self.answer_bursts(queries) for pair in burst)
+        return [answers[position] for position in range(len(queries))]
 
     def answer_iter(self, queries: Sequence[Query]) -> Iterator[tuple[int, Answer]]:
-        """(position, answer) as answers come in, in any order. A player that has this, or `answer_bursts`, streams:
-        each answer is stored before the next is waited for."""
-        yield from enumerate(self.answer(queries))
+        """(position, answer) as answers come in, in any order; what failed is raised after the last of them. A player
+        that has this, or `answer_bursts`, streams: each answer is stored before the next is waited for."""
+        if self.has("answer_bursts"):
+            for burst in self.answer_bursts(queries):
+                yield from burst
+        else:
+            yield from enumerate(self.answer(queries))
 
     def answer_bursts(self, queries: Sequence[Query]) -> Iterator[Sequence[tuple[int, Answer]]]:
         """As `answer_iter`; what comes in together is handed over together, and stored together."""
-        for answer in self.answer_iter(queries):
-            yield [answer]
+        for pair in self.answer_iter(queries):
+            yield [pair]
 
     def knows(self, query: Query) -> bool:
         """Whether it has an answer to a query; some players have answers to some queries only."""

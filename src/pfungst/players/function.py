@@ -48,9 +48,6 @@ class FunctionPlayer(Player):
         self.reads_images: bool = self._call.wants_image
         self.batch_size = batch_size
 
-    def answer(self, queries: Sequence[Query]) -> list[Answer]:
-        return [answer for _, answer in self.answer_iter(queries)]
-
     def answer_iter(self, queries: Sequence[Query]) -> Iterator[tuple[int, Answer]]:
         """Answers one by one, so that those already given survive an error in a later one."""
         last: Image | None = None

@@ -62,10 +62,6 @@ class InspectPlayer(Player):
         """What is sent in words, the system message first."""
         return f"{self.options.system}\n{self.options.text(query)}".lstrip()
 
-    def answer(self, queries: Sequence[Query]) -> list[Answer]:
-        given = dict(self.answer_iter(queries))
-        return [given[index] for index in range(len(queries))]
-
     def answer_iter(self, queries: Sequence[Query]) -> Iterator[tuple[int, Answer]]:
         """(position, answer) as they come, in any order; an error is raised after the last answer there is."""
         done: queue.SimpleQueue[tuple[int, Answer] | Exception | None] = queue.SimpleQueue()

@@ -108,11 +108,6 @@ class OpenAIPlayer(Player):
             raise
         return [received[index] for index in range(len(queries))]
 
-    def answer_iter(self, queries: Sequence[Query]) -> Iterator[tuple[int, Answer]]:
-        """(position, answer) as they come, in any order; an error is raised after the last answer there is."""
-        for burst in self.answer_bursts(queries):
-            yield from burst
-
     def answer_bursts(self, queries: Sequence[Query]) -> Iterator[Sequence[tuple[int, Answer]]]:
         """As `answer_iter`; what comes in together is handed over together."""
         return self._dispatcher.ask(queries)

@@ -52,6 +52,8 @@ SHARE = 0.9
 """Of the machine's memory that all copies together may hold."""
 AHEAD = 2
 """Batches that a copy holds: while one is answered and stored, the next is there already."""
+TRAITS = ("reads_scenes", "reads_ids", "reads_images", "samples", "takes", "matcher")
+"""What a copy says about its player, so that the copies together are asked as it would be."""
 DEATHS = 3
 """Copies that a query may cost before it is given up."""
 PATIENCE = 5 * DEATHS
@@ -220,14 +222,6 @@ class ReplicatedPlayer(Player):
         if self._renewed:
             said[f"{self._renewed} copies of the player grew too large and were replaced."] = None
         return tuple(said)
-
-    def answer(self, queries: Sequence[Query]) -> list[Answer]:
-        answers = dict(self.answer_iter(queries))
-        return [answers[place] for place in range(len(queries))]
-
-    def answer_iter(self, queries: Sequence[Query]) -> Iterator[tuple[int, Answer]]:
-        for burst in self.answer_bursts(queries):
-            yield from burst
 
     def answer_bursts(self, queries: Sequence[Query]) -> Iterator[list[tuple[int, Answer]]]:
         """Answers as they come; what failed is raised after the last of them."""
@@ -436,14 +430,7 @@ class Host:
         if streams:
             under_way = player.terms.at_once
             at_once = UNDER_WAY * under_way if under_way > 1 else STREAMED
-        traits = {
-            "reads_scenes": player.reads_scenes,
-            "reads_ids": player.reads_ids,
-            "reads_images": player.reads_images,
-            "samples": player.samples,
-            "takes": frozenset(player.takes),
-            "matcher": player.matcher,
-        }
+        traits = {name: getattr(player, name) for name in TRAITS}
         return Described(player.name, str(player.fingerprint), at_once, not streams, traits, player.has("look"))
 
     def answer(self, queries: Sequence[Query]) -> Reply:

@@ -93,9 +93,6 @@ class HuggingFacePlayer(Player):
             f"and were cut at the end.",
         )
 
-    def answer(self, queries: Sequence[Query]) -> list[Answer]:
-        return [answer for _, answer in self.answer_iter(queries)]
-
     def answer_iter(self, queries: Sequence[Query]) -> Iterator[tuple[int, Answer]]:
         """Answers as each forward pass ends, in order."""
         size = 1 if self._backend.one_by_one else self.options.batch_size
