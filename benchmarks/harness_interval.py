@@ -13,8 +13,7 @@ import sys
 
 import numpy as np
 
-from pfungst.probes.protocol.design import crossed
-from pfungst.probes.protocol.split import split
+from pfungst.probes.protocol.split import crossed, split
 
 DESIGN = crossed({name: [f"{name}{at}" for at in range(4 if name in "abc" else 2)] for name in "abcde"})
 LEVELS = {name: [row[name] for row in DESIGN] for name in "abcde"}

@@ -28,14 +28,9 @@ def test_our_probes_keep_the_rules(name: str) -> None:
 CHEAP = {"committee": ',options={"members": "rn-state", "candidates": 6}'}
 
 
-@pytest.mark.parametrize("name", [name for name in ADVERSARIES.names() if name != "universal"])
+@pytest.mark.parametrize("name", ADVERSARIES.names())
 def test_the_game_keeps_the_rules_with_every_adversary(name: str) -> None:
     assert check_probe(get_probe(f"game:adversary={name},size=1,seeds=1,budget=2{CHEAP.get(name, '')}")) == []
-
-
-def test_an_adversary_that_needs_weights_says_so() -> None:
-    (told,) = check_probe(get_probe("game:adversary=universal,size=2,seeds=1,budget=4"))
-    assert "--setting weights=FILE" in told
 
 
 @dataclass(frozen=True)

@@ -118,8 +118,8 @@ def test_two_replies_that_could_not_be_read_are_not_compared() -> None:
 
 def test_where_no_condition_costs_accuracy_none_is_said_to_cost_most():
     from pfungst.core import Finding
-    from pfungst.probes.cells import largest_told
+    from pfungst.probes.measure import largest_drop
 
     drops = [Finding("drop", value, 40, value - 0.1, value + 0.1, name) for name, value in (("a", -0.06), ("b", -0.1))]
-    assert largest_told(drops) == " Under none of the 2 does accuracy fall."
-    assert "under c" in largest_told([*drops, Finding("drop", 0.1, 40, 0.0, 0.2, "c")])
+    assert largest_drop(drops) == " Under none of the 2 does accuracy fall."
+    assert "under c" in largest_drop([*drops, Finding("drop", 0.1, 40, 0.0, 0.2, "c")])

@@ -9,8 +9,7 @@ from pfungst.core import Dataset, Example
 from pfungst.data import load, scenes
 from pfungst.probes import check_probe
 from pfungst.probes.contrast import Contrast
-from pfungst.probes.contrast.groups import same_question
-from pfungst.probes.contrast.minimal import changed, minimal_pair
+from pfungst.probes.contrast.groups import changed, minimal_pair, same_question
 from pfungst.world import Scene, answer, answer_text
 from pfungst.world.questions import generate
 

@@ -193,7 +193,6 @@ _LINES = {
     "cross-entropy": "one distribution per object, sharpened towards what did best",
     "greedy": "one object at a time, to all its legal places",
     "rsg": "random legal scenes",
-    "universal": "one network for all questions, trained on others",
     "skip-thoughts": "the default: our own compact model, 512-d; :FOLDER for the published one, :FILE for yours",
     "minilm": "all-MiniLM-L6-v2, 384-d",
     "sentence-transformers": "sentence-transformers:NAME, any model of that library",

@@ -18,7 +18,7 @@ from pfungst.core.settings import split_settings
 from pfungst.core.store import AnswerStore
 
 if TYPE_CHECKING:
-    from pfungst.probes.game.transfer import Tried
+    from pfungst.probes.game.extras import Tried
 
 
 def play(
@@ -81,9 +81,8 @@ def play(
     same command again to resume a run that was stopped; nothing is asked twice.
     """
     from pfungst.players.resolving import Recipe
-    from pfungst.probes.game.extras import add_extras
+    from pfungst.probes.game.extras import add_extras, check_answered
     from pfungst.probes.game.probe import Game
-    from pfungst.probes.game.transfer import check_answered
     from pfungst.report import write_report
 
     own_modules()
@@ -157,7 +156,7 @@ def games(
 
     from pfungst.experiments.games import tables as games_tables
     from pfungst.probes.game import read_result
-    from pfungst.probes.game.transfer import check_answered, transfer_table
+    from pfungst.probes.game.extras import check_answered, transfer_table
 
     own_modules()
     results = [read_result(run) for run in runs]
@@ -180,8 +179,8 @@ def _tried(runs: list[Path]) -> list[Tried]:
     """Scenes found against the player of each run, tried on the players of all runs."""
     from pfungst.players.resolving import Recipe
     from pfungst.probes.game import fooled_rows, read_moves, read_result
+    from pfungst.probes.game.extras import Tried
     from pfungst.probes.game.rules import GameRules
-    from pfungst.probes.game.transfer import Tried
 
     found: dict[str, list[dict[str, Any]]] = {}
     rules: dict[str, GameRules] = {}

@@ -41,7 +41,6 @@ EXPERIMENTS = Registry(
         "questions": "pfungst.experiments.questions:EXPERIMENT",
         "data-limit": "pfungst.experiments.data_limit:EXPERIMENT",
         "decoys": "pfungst.experiments.decoys:EXPERIMENT",
-        "universal": "pfungst.experiments.universal:EXPERIMENT",
     },
 )
 """By name, which is the name of the command."""

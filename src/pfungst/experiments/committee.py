@@ -115,7 +115,8 @@ def run(config: CommitteeConfig, out: Path, *, progress: Progress) -> dict[str, 
 def _playable(config: CommitteeConfig) -> list[Example]:
     from pfungst.data import load
     from pfungst.data.selection import select
-    from pfungst.probes.game.settings import GameSettings, playable
+    from pfungst.probes.game.playing import playable
+    from pfungst.probes.game.rules import GameSettings
 
     data = select(load(config.data), open_questions=True)
     return playable(data, GameSettings("rsg", 1, 1, preset=config.preset))[0][: config.questions]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pfungst.players.resolving import Recipe
     from pfungst.probes.game.playing import GameJob
     from pfungst.probes.game.results import Result
-    from pfungst.probes.game.settings import GameSettings
+    from pfungst.probes.game.rules import GameSettings
 
 NINE = ("film", "tbd", "mdetr", "rn", "iep", "san", "ban", "rn-state", "state-transformer")
 """The players of our tables."""
@@ -63,7 +63,7 @@ class GamesConfig:
     """Seed of every random choice."""
 
     def settings(self, adversary: str) -> GameSettings:
-        from pfungst.probes.game.settings import GameSettings
+        from pfungst.probes.game.rules import GameSettings
 
         options = split_settings(self.setting, what=f"adversary {adversary}")
         return GameSettings(adversary, self.size, self.seeds, options=options, budget=self.budget, preset=self.preset)

@@ -31,7 +31,7 @@ from pfungst.core.flips import alike
 from pfungst.core.stats import Floats, Labels
 from pfungst.logs.records import condition_of
 from pfungst.probes import measure
-from pfungst.probes.cells import agreement, failures, known_right, largest_told, worst_of_n
+from pfungst.probes.measure import agreement, failures, known_right, largest_drop, worst_of_n
 from pfungst.scores import same_answer
 
 KEEPS = "the right answer: it is the same under all conditions"
@@ -188,7 +188,7 @@ class Conditions(Probe):
             f"Accuracy goes from {measure.percent(clean.value)} ({clean.condition}) to "
             f"{measure.percent(disturbed.value)} ({disturbed.condition}), a drop of {measure.with_interval(drop)}."
         )
-        told += largest_told([one for one in drops if one.condition not in self.again])
+        told += largest_drop([one for one in drops if one.condition not in self.again])
         if not math.isnan(together.value):
             every = "Right in every answer, under every condition" if several else "Right under every condition"
             told += f" {every}: {measure.with_interval(together)}."

@@ -1,15 +1,22 @@
-"""What every probe does the same way: the clean query, means, differences, flips, figures, the worst failures."""
+"""What every probe does the same way: the clean query, means, differences, flips, tables, the worst failures.
+
+First what a clean and a disturbed variant take, then what probes take that ask an example in many ways.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import replace
-from typing import Any, TypeVar
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import combinations
+from operator import attrgetter
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from pfungst.core import AnsweredTrial, Example, Failure, Finding, NamedImage, Query, Series
+from pfungst.core import AnsweredTrial, Example, Failure, Figure, Finding, NamedImage, Query, Series, Table
 from pfungst.core.answered import AnsweredTrials
 from pfungst.core.flips import Flips, alike, count_flips
 from pfungst.core.stats import Floats, Interval, Labels, compare_paired, holm, interval_of
@@ -17,11 +24,16 @@ from pfungst.core.types import POINTS
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
+Level = TypeVar("Level", str, int)
 
 TINY = 1e-12
 """Scores that differ by no more are the same: means are sums in some order."""
 WORST = 12
 """Failures shown in a report."""
+MEAN = "mean of all"
+"""Condition of the findings over all variants."""
+Cell = tuple[float, float, float]
+"""A score, whether the answer changed, and the score where answers that are the same score the same."""
 
 
 def clean_query(example: Example) -> Query:
@@ -135,6 +147,14 @@ def p_cells(one: Finding) -> tuple[float | None, float | None]:
     return one.p, one.p_holm
 
 
+def table_of(
+    title: str, things: Iterable[Item], columns: Mapping[str, Callable[[Item], object]], note: str = ""
+) -> Table:
+    """A table with a row for each thing. columns: from a heading to what stands below it for a thing."""
+    rows = tuple(tuple(cell(thing) for cell in columns.values()) for thing in things)
+    return Table(title, tuple(columns), rows, note)
+
+
 def series(name: str, x: Iterable[Any], found: Sequence[Finding]) -> Series:
     """Findings as a line or a group of bars, with their intervals."""
     low, high = tuple(one.low for one in found), tuple(one.high for one in found)
@@ -206,3 +226,188 @@ def with_interval(one: Finding) -> str:
     if one.low != one.low and one.n:
         return f"{value} (no interval: fewer than two effective images)"
     return f"{value} [{100 * one.low:.1f}, {100 * one.high:.1f}]" if one.n else value
+
+
+# --- an example asked in many ways: answers gathered under a heading, trial by trial --------------------------------
+
+
+@dataclass
+class Cells:
+    """One row a trial: the clean score, the means of what stands in the cells under this heading."""
+
+    clean: list[float] = field(default_factory=list)
+    scores: list[float] = field(default_factory=list)
+    changed: list[float] = field(default_factory=list)
+    settled: list[float] = field(default_factory=list)
+    clusters: list[str] = field(default_factory=list)
+
+    def add(self, clean: float, cell: Cell, cluster: str) -> None:
+        self.clean.append(clean)
+        for column, value in zip((self.scores, self.changed, self.settled), cell, strict=True):
+            column.append(value)
+        self.clusters.append(cluster)
+
+    def before(self, condition: str, seed: int) -> Finding:
+        """Clean accuracy on the same trials."""
+        return mean("accuracy", self.clean, self.clusters, seed, condition)
+
+    def accuracy(self, condition: str, seed: int) -> Finding:
+        return mean("accuracy", self.scores, self.clusters, seed, condition)
+
+    def drop(self, condition: str, seed: int) -> Finding:
+        settled = (self.clean, self.settled)
+        return difference("drop", self.clean, self.scores, self.clusters, seed, condition, settled)
+
+    def changes(self, condition: str, seed: int) -> Finding:
+        return mean("answers changed", self.changed, self.clusters, seed, condition)
+
+    def summary(self, trials: Sequence[AnsweredTrial], seed: int) -> tuple[Finding, Finding, Finding, Finding, Finding]:
+        """Clean accuracy; accuracy, drop and changes over all variants; worst of n."""
+        found = self.accuracy(MEAN, seed), self.drop(MEAN, seed), self.changes(MEAN, seed)
+        return accuracy(trials, "clean", seed), *found, worst_of_n(trials, seed)
+
+
+@dataclass(frozen=True)
+class Sheet(Generic[Level]):
+    """The answers by variant, by heading, by level, and all together; each a mean for every trial."""
+
+    variants: Mapping[str, Cells]
+    headings: Mapping[str, Cells]
+    levels: Mapping[Level, Cells]
+    all: Cells
+
+    @classmethod
+    def of(
+        cls,
+        trials: Sequence[AnsweredTrial],
+        heading: Callable[[str], str],
+        level: Callable[[AnsweredTrial, str], Level],
+    ) -> Sheet[Level]:
+        """heading: of a variant. level: of a variant of a trial."""
+        variants: dict[str, Cells] = defaultdict(Cells)
+        headings: dict[str, Cells] = defaultdict(Cells)
+        levels: dict[Level, Cells] = defaultdict(Cells)
+        everything = Cells()
+        for trial in trials:
+            clean, image, cells = trial.scores[0], cluster(trial), cells_of(trial)
+            by_heading = _means(cells, heading)
+            for variant, cell in cells:
+                variants[variant].add(clean, cell, image)
+            for name, cell in by_heading.items():
+                headings[name].add(clean, cell, image)
+            for place, cell in _means(cells, partial(level, trial)).items():
+                levels[place].add(clean, cell, image)
+            # every heading counts the same, at however many levels there are variants of it
+            everything.add(clean, mean_cell(by_heading.values()), image)
+        return cls(dict(variants), dict(headings), dict(levels), everything)
+
+
+def cells_of(trial: AnsweredTrial) -> list[tuple[str, Cell]]:
+    """The variants of a trial but the clean one, by name."""
+    changed = (1.0 - alike(trial.answers[0], answer) for answer in trial.answers)
+    cells = zip(trial.scores, changed, settled(trial), strict=True)
+    return [(one.name, cell) for one, cell in zip(trial.trial.variants, cells, strict=True)][1:]
+
+
+def mean_cell(cells: Iterable[Cell]) -> Cell:
+    """Mean score, unknown where one is; mean change over the pairs that can be compared."""
+    scores, changes, settled = zip(*cells, strict=True)
+    return sum(scores) / len(scores), mean_known(changes), sum(settled) / len(settled)
+
+
+def mean_known(values: Iterable[float]) -> float:
+    """The mean of those that are known; NaN where none is."""
+    known = [value for value in values if not math.isnan(value)]
+    return sum(known) / len(known) if known else math.nan
+
+
+def _means(cells: Sequence[tuple[str, Cell]], heading: Callable[[str], Level]) -> dict[Level, Cell]:
+    groups = grouped(cells, lambda named: heading(named[0]))
+    return {name: mean_cell(cell for _, cell in some) for name, some in groups.items()}
+
+
+def lost(trial: AnsweredTrial, heading: Callable[[str], str]) -> float:
+    """Clean score minus the mean over headings, each of which counts the same, of the mean score of its variants."""
+    return trial.scores[0] - mean_cell(_means(cells_of(trial), heading).values())[0]
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What one condition does, beside the clean answers to the same questions."""
+
+    name: str
+    before: Finding
+    """Clean accuracy."""
+    accuracy: Finding
+    drop: Finding
+    changes: Finding
+    n: int
+
+
+EFFECT: Mapping[str, Callable[[Effect], object]] = {
+    "clean": attrgetter("before"),
+    "accuracy": attrgetter("accuracy"),
+    "drop": attrgetter("drop"),
+    "p": attrgetter("drop.p"),
+    "p (Holm)": attrgetter("drop.p_holm"),
+    "answers changed": attrgetter("changes"),
+    "n": attrgetter("n"),
+}
+"""Columns of a table of effects, see `table_of`."""
+
+
+def effects_of(cells: Mapping[str, Cells], seed: int) -> list[Effect]:
+    """What every condition does, tests corrected for their number."""
+    drops = corrected([some.drop(name, seed) for name, some in cells.items()])
+    return [
+        Effect(
+            name, some.before(name, seed), some.accuracy(name, seed), drop, some.changes(name, seed), len(some.scores)
+        )
+        for (name, some), drop in zip(cells.items(), drops, strict=True)
+    ]
+
+
+def largest_drop(drops: Sequence[Finding]) -> str:
+    """A sentence on the largest of several drops, for verdicts; nothing where there is one alone."""
+    known = [one for one in drops if not math.isnan(one.value)]
+    if len(known) < 2:
+        return ""
+    most = max(known, key=lambda one: one.value)
+    if most.value <= 0:
+        return f" Under none of the {len(known)} does accuracy fall."
+    sure = "" if most.p_holm is None else f" (p = {most.p_holm:.2g} after Holm)"
+    return f" The largest drop is that under {most.condition}, {with_interval(most)}{sure}."
+
+
+def bars(title: str, drops: Sequence[Finding]) -> Figure:
+    """The drops, largest first."""
+    ordered = sorted(drops, key=lambda one: -one.value if one.value == one.value else math.inf)
+    line = series("drop", (one.condition for one in ordered), ordered)
+    return Figure(title, "bar", (line,), "", "drop, points", POINTS)
+
+
+def agreement(trial: AnsweredTrial) -> float:
+    """Share of the pairs of variants with the same answer, of those that can be compared."""
+    return mean_known(alike(a, b) for a, b in combinations(trial.answers, 2))
+
+
+def known_right(scores: Sequence[float], rule: Callable[[Iterable[bool]], bool]) -> float:
+    """1 where all (or any) are right: a score above 0, as everywhere; NaN where one is unknown."""
+    return math.nan if any(map(math.isnan, scores)) else float(rule(score > 0 for score in scores))
+
+
+def worst_of_n(trials: Sequence[AnsweredTrial], seed: int) -> Finding:
+    """Mean over trials of the least score of any variant, the clean one included."""
+    least = [math.nan if any(math.isnan(score) for score in one.scores) else min(one.scores) for one in trials]
+    return mean("worst of n", least, clusters(trials), seed)
+
+
+def failures(trials: Sequence[AnsweredTrial]) -> tuple[Failure, ...]:
+    """Trials that are right when clean and wrong under some variant, the largest losses first."""
+    found = []
+    for trial in trials:
+        score = min(trial.scores)
+        if trial.scores[0] - score > 0:
+            place = trial.scores.index(score)
+            found.append(Failure(trial.example.id, trial.trial.variants[place].name, trial.scores[0] - score))
+    return tuple(sorted(found, key=lambda failure: -failure.loss)[:WORST])

@@ -125,7 +125,7 @@ def blindness(findings: Sequence[Mapping[str, Any]]) -> str:
 
     findings: the list in findings.json.
     """
-    from pfungst.probes.contrast.results import BLIND, IMAGE
+    from pfungst.probes.contrast.probe import BLIND, IMAGE
 
     rows = {(one["probe"], row["name"], row.get("condition", "")): row for one in findings for row in one["rows"]}
     same = rows.get(("contrast", "same answer", IMAGE))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pfungst.core import Dataset, Example
-from pfungst.probes.contrast.minimal import Pair, changed, drawn, minimal_pair
+from pfungst.probes.contrast.groups import Pair, changed, drawn, minimal_pair
 from pfungst.world import answer, answer_text, embedded, is_legal, visible_pixels
 from pfungst.world.constants import ATTRIBUTES, MIN_VISIBLE_PIXELS
 

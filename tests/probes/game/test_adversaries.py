@@ -17,8 +17,6 @@ from tests.probes.game.scripted import ScenePlayer, first_object_in
 torch = pytest.importorskip("torch")
 
 PAPER = GAMES["paper"]
-UNTAUGHT = [name for name in ADVERSARIES.names() if name != "universal"]
-"""Those that need no training before."""
 QUICK: dict[str, dict[str, Any]] = {
     "committee": {"members": "rn-state"},
     "rsg": {"batch": 10},
@@ -41,7 +39,7 @@ def attack(
     return game
 
 
-@pytest.mark.parametrize("name", UNTAUGHT)
+@pytest.mark.parametrize("name", ADVERSARIES.names())
 def test_a_known_weakness_is_found_within_the_budget(name: str, small: list[Example]) -> None:
     game = attack(name, small, first_object_in(2.0, -3.0))
     right = [n for n in range(len(small)) if game.was_right(n)]
@@ -52,7 +50,7 @@ def test_a_known_weakness_is_found_within_the_budget(name: str, small: list[Exam
     assert all(game.queries(n) <= 60 for n in range(len(small)))
 
 
-@pytest.mark.parametrize("name", UNTAUGHT)
+@pytest.mark.parametrize("name", ADVERSARIES.names())
 def test_a_perfect_player_is_never_fooled(name: str, small: list[Example]) -> None:
     game = attack(name, small[:3], budget=25)
     assert all(game.changed(n) is None for n in range(3))
@@ -136,21 +134,21 @@ def test_a2c_learns_to_repeat_what_pays(small: list[Example]) -> None:
 
 
 def test_a_policy_can_be_saved_loaded_and_played_without_learning(small: list[Example], tmp_path: Any) -> None:
-    from pfungst.probes.game.adversaries import a2c
+    from pfungst.probes.game.adversaries import a2c, a2c_networks
 
     settings = a2c.A2C(max_steps=3, features="own")
     game = MiniGame(boards_of(small[:2], PAPER)[0], Asker(ScenePlayer(small)), PAPER, budget=20)
     policy = a2c.train(settings, game, np.random.default_rng(0))
     whole = tmp_path / "whole.safetensors"
-    a2c.save_policy(policy, whole, settings)
+    a2c_networks.save_policy(policy, whole, settings)
     again, _ = a2c.make_policy(replace(settings, weights=str(whole), learn=False), 7, seed=9)
     assert all(
         torch.equal(a, b) for a, b in zip(policy.state_dict().values(), again.state_dict().values(), strict=True)
     )
-    universal = attack(
+    fixed = attack(
         "a2c", small[2:4], budget=8, weights=str(whole), learn=False, max_steps=3, features="own"
     )  # fmt: skip
-    assert sum(universal.queries(n) for n in range(2)) > 0
+    assert sum(fixed.queries(n) for n in range(2)) > 0
 
 
 def relation_network(name: str, examples: Sequence[Example], folder: Any) -> Any:

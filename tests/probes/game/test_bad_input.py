@@ -24,7 +24,7 @@ def data_of(examples: Sequence[Example]) -> Dataset:
     return Dataset("w", list(examples), "exact", "x")
 
 
-@pytest.mark.parametrize("adversary", [name for name in ADVERSARIES.names() if name != "universal"])
+@pytest.mark.parametrize("adversary", ADVERSARIES.names())
 def test_a_scene_without_a_legal_move_is_counted(
     adversary: str, small: list[Example], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,8 +18,8 @@ from tests.probes.game.scripted import ScenePlayer
 
 torch = pytest.importorskip("torch")
 
-from pfungst.probes.game.adversaries import a2c  # noqa: E402
-from pfungst.probes.game.adversaries.memory import Memory  # noqa: E402
+from pfungst.probes.game.adversaries import a2c, a2c_networks  # noqa: E402
+from pfungst.probes.game.adversaries.a2c import Memory  # noqa: E402
 
 PAPER = GAMES["paper"]
 
@@ -78,7 +78,7 @@ def test_a_game_that_goes_on_from_its_answers_commits_itself_to_the_same(small: 
 def test_a_policy_that_does_not_learn_imitates_nothing(small: list[Example], tmp_path: Path) -> None:
     settings = a2c.A2C(features="own")
     policy, _ = a2c.make_policy(settings, 7, seed=3)
-    a2c.save_policy(policy, tmp_path / "policy.safetensors", settings)
+    a2c_networks.save_policy(policy, tmp_path / "policy.safetensors", settings)
     fixed = a2c.A2C(features="own", weights=str(tmp_path / "policy.safetensors"), learn=False, max_steps=20)
     game = MiniGame(boards_of(small, PAPER)[0], Asker(ScenePlayer(small, rare)), PAPER, budget=60)
     after = a2c.train(fixed, game, np.random.default_rng(0))

@@ -10,7 +10,7 @@ import pytest
 
 from pfungst.core import Dataset, Example, PfungstError
 from pfungst.probes.game import GameSettings, check_fairness, fooled_rows, load_detector, look_inside, play, read_moves
-from pfungst.probes.game.inside import Panel, draw_panel, panels_of, write_insides
+from pfungst.probes.game.pictures import Panel, draw_panel, panels_of, write_insides
 from tests.probes.game.scripted import ScenePlayer, first_object_in
 
 torch = pytest.importorskip("torch")
@@ -77,7 +77,7 @@ def test_the_attention_chain_of_tbd_names_its_steps(table: pa.Table, small: list
 
 
 def test_detections_of_mdetr_stand_where_it_sees_them(small: list[Example]) -> None:
-    from pfungst.probes.game.inside import _detections
+    from pfungst.probes.game.pictures import _detections
 
     logits = torch.full((2, 19), -5.0)
     # Slot 0: red small rubber cube at (0.25, 0.5); slot 1: no object.
@@ -126,7 +126,7 @@ def test_fairness_compares_what_a_detector_finds_before_and_after(
     assert found.fooled.n == min(3, len(fooled_rows(table))) and found.others.n > 0
     assert next(row[0] for row in found.table().rows).startswith("same objects found before and after, fooled")
 
-    from pfungst.probes.game import fairness as module
+    from pfungst.probes.game import extras as module
 
     def detect(scenes: Sequence[Any], _: Any) -> list[Any]:
         """Finds what is there, except that it misses objects in the corner: unfair pictures."""

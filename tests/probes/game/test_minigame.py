@@ -7,6 +7,7 @@ import pytest
 from pfungst.core import Answer, Asker, Example, PlayerDied, PlayerError, ProbeError, Query, UsageError
 from pfungst.core.store import AnswerStore
 from pfungst.probes.game import GAMES, Enforcers, MiniGame, Rewards, boards_of
+from pfungst.probes.game.board import Board, Bools, Floats
 from pfungst.probes.game.layouts import Layouts
 from pfungst.probes.game.minigame import UNASKED
 from tests.probes.game.scripted import ScenePlayer, first_object_in
@@ -172,3 +173,25 @@ def test_presets_differ_as_the_paper_and_its_code_do(small: list[Example]) -> No
     assert np.abs(offsets).max() == pytest.approx(0.9) and np.abs(board.places).max() <= 3.0
     with pytest.raises(UsageError, match="grid or step"):
         replace(paper, moves="jump")
+
+
+def test_what_the_enforcers_agreed_to_is_not_judged_again_when_it_is_tried(small: list[Example]) -> None:
+    class Counted:
+        """Allows everything, and counts."""
+
+        name = "counted"
+        layouts = 0
+
+        def allows(self, board: Board, positions: Floats) -> Bools:
+            self.layouts += len(positions)
+            return np.ones(len(positions), dtype=np.bool_)
+
+    counted = Counted()
+    boards = boards_of(small[:2], PAPER)[0]
+    game = MiniGame(boards, Asker(ScenePlayer(small)), PAPER, enforcers=Enforcers((counted,)))
+    drawn = [board.positions(Layouts(board).uniform(np.random.default_rng(0), 4)) for board in boards]
+    assert game.enforcers.allow(boards[0], drawn[0]).all() and counted.layouts == 4
+    game.step([0] * 4, list(drawn[0]))
+    assert counted.layouts == 4 and game.queries(0) == 4
+    game.step([1] * 4, list(drawn[1]))  # nobody asked about these
+    assert counted.layouts == 8 and game.queries(1) == 4

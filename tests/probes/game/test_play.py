@@ -23,11 +23,11 @@ from pfungst.probes.game import (
     table_b1,
     table_b3,
 )
-from pfungst.probes.game.results import budget_figure, rarity, t_test
+from pfungst.probes.game.extras import transfer_matrix
+from pfungst.probes.game.playing import playable, sample_games
+from pfungst.probes.game.results import Result, budget_figure, rarity, t_test
 from pfungst.probes.game.rows import COLUMNS, BoardSummary, read_round, scene_after
-from pfungst.probes.game.settings import playable, sample_games
 from pfungst.probes.game.tables import apart
-from pfungst.probes.game.transfer import transfer_matrix
 from pfungst.world import answer, answer_text
 from tests.probes.game.scripted import ChancePlayer, ScenePlayer, first_object_in
 
@@ -176,6 +176,26 @@ def test_the_most_queries_bound_what_a_paid_player_is_asked(small: list[Example]
         GameSettings(max_queries=10).queries_each()
 
 
+def test_a_question_without_an_answer_is_counted_by_who_plays_and_by_who_reads(
+    small: list[Example], tmp_path: Path
+) -> None:
+    class Silent(ScenePlayer):
+        """Has no answer to one question."""
+
+        def _one(self, query: Query) -> str:
+            if query.question == small[0].question:
+                raise ValueError("no idea")
+            return super()._one(query)
+
+    settings = GameSettings(size=6, seeds=1, adversary="rsg", budget=3)
+    play(Silent(small), data_of(small), tmp_path, settings)
+    assert read_result(tmp_path).counts["questions without an answer"] == 1
+    (found,) = json.loads((tmp_path / "findings.json").read_text())["findings"]
+    assert ["questions without an answer", 1] in found["tables"][0]["rows"]
+    (played,) = (tmp_path / "game" / "rounds").glob("*.parquet")
+    assert sum(board.old_answer is None for board in read_round(played).boards) == read_round(played).unanswered == 1
+
+
 def test_bad_settings_are_explained() -> None:
     for bad in ({"size": 0}, {"seeds": 0}, {"budget": 0}, {"games": 0}):
         with pytest.raises(UsageError, match="must be at least 1"):
@@ -227,6 +247,16 @@ def test_unverified_or_unconfirmed_scenes_do_not_count() -> None:
     assert success_by_budget(boards)[1] == pytest.approx(1 / 3)
 
 
+def with_boards(result: Result, boards: Sequence[BoardSummary]) -> Result:
+    """The result with something else become of its questions."""
+    left, rounds = list(boards), []
+    for played in result.rounds:
+        count = len(played.boards)
+        rounds.append(replace(played, boards=tuple(left[:count])))
+        left = left[count:]
+    return replace(result, rounds=tuple(rounds))
+
+
 def test_tables_have_the_layout_of_the_paper(small: list[Example], tmp_path: Path) -> None:
     results = []
     for name in ("cross-entropy", "rsg"):
@@ -253,20 +283,20 @@ def test_tables_have_the_layout_of_the_paper(small: list[Example], tmp_path: Pat
     assert "rsg, 5000 queries: accuracy (drop)" in table_b3(apart([longer, *results])).columns
     with pytest.raises(PfungstError, match="against rsg in mini-games of 2 .* give only one of them"):
         table_2([*results, results[1]])
-    single = replace(results[1], runs=results[1].runs[:1])
+    single = replace(results[1], rounds=results[1].rounds[:1])
     assert table_4([single], "rsg").rows[0][4:] == ("", "")  # no t-test over one mini-game
     half = [replace(one, committed=number % 2 == 0) for number, one in enumerate(results[0].boards)]
     right = [replace(one, committed=True) for one in results[1].boards]
-    shown = table_b3([replace(results[0], boards=tuple(half)), replace(results[1], boards=tuple(right))])
+    shown = table_b3([with_boards(results[0], half), with_boards(results[1], right)])
     change, low, high = re.findall(r"[+-]?[\d.]+", str(shown.rows[0][-1]))
     assert change == "-50.0" and -100 <= float(low) < -50 < float(high) <= 100
     # Beside the best of its queries: what rsg fooled counts as wrong there, what it did not as it was before.
     kept = [replace(one, right=True, fooled_after=None) for one in results[1].boards]
-    best = table_b3([replace(results[0], boards=tuple(half)), replace(results[1], boards=tuple(kept))])
+    best = table_b3([with_boards(results[0], half), with_boards(results[1], kept)])
     assert best.columns[-2] == "one scene, cross-entropy less the best of rsg's queries"
     assert str(best.rows[0][-2]).startswith("-50.0")
     lost = [replace(one, right=True, fooled_after=3, confirmed=True, verified=True) for one in results[1].boards]
-    best = table_b3([replace(results[0], boards=tuple(half)), replace(results[1], boards=tuple(lost))])
+    best = table_b3([with_boards(results[0], half), with_boards(results[1], lost)])
     assert str(best.rows[0][-2]).startswith("+50.0")
     assert read_round(tmp_path / "rsg" / "game" / "rounds" / "round-00000.parquet").boards
     with pytest.raises(PfungstError, match=r"no exam\.json"):
@@ -288,7 +318,7 @@ def test_scenes_found_against_one_player_are_tried_on_the_others(small: list[Exa
 def test_strips_show_before_and_after(small: list[Example], tmp_path: Path) -> None:
     import PIL.Image
 
-    from pfungst.probes.game.strips import write_strips
+    from pfungst.probes.game.pictures import write_strips
 
     play(ScenePlayer(small, CORNER), data_of(small), tmp_path, QUICK)
     (path,) = write_strips(tmp_path, fooled_rows(read_moves(tmp_path)), 1)

@@ -5,12 +5,11 @@ import pytest
 from pfungst.core import Answer, Asker
 from pfungst.probes.game import read_moves
 from pfungst.probes.game.board import boards_of
+from pfungst.probes.game.extras import Tried
 from pfungst.probes.game.minigame import MiniGame
 from pfungst.probes.game.playing import play
 from pfungst.probes.game.rows import fooled_rows
-from pfungst.probes.game.rules import rules_of
-from pfungst.probes.game.settings import GameSettings
-from pfungst.probes.game.transfer import Tried
+from pfungst.probes.game.rules import GameSettings, rules_of
 from pfungst.report.card import read_findings
 from pfungst.world import embedded
 from tests.probes.game.scripted import ScenePlayer

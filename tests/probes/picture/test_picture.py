@@ -18,9 +18,9 @@ from pfungst.core import Answer, AnsweredTrial, BytesImage, Dataset, Example, Fi
 from pfungst.core.images import as_rgb
 from pfungst.probes import get_probe
 from pfungst.probes.picture import Picture, topics
+from pfungst.probes.picture.operations import CLOCK, COLOR, COUNT, DIRECTION, TEXT, TOPICS
+from pfungst.probes.picture.probe import half_at
 from pfungst.probes.picture.redrawn import Stage
-from pfungst.probes.picture.results import half_at
-from pfungst.probes.picture.topics import CLOCK, COLOR, COUNT, DIRECTION, TEXT, TOPICS
 from pfungst.world import SceneImage, answer, answer_text, embedded, visible_pixels
 from pfungst.world.constants import COLOR_RGB
 

@@ -8,8 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from pfungst.probes.protocol.design import crossed
-from pfungst.probes.protocol.split import Part, Split, split
+from pfungst.probes.protocol.split import Part, Split, crossed, split
 
 FACTORS = {name: [f"{name}{level}" for level in range(4 if name in "abc" else 2)] for name in "abcde"}
 

@@ -15,8 +15,7 @@ import pfungst
 from pfungst.core import Answer, AnsweredTrial, Dataset, Example, Findings, PfungstError, ProbeError
 from pfungst.probes import get_probe
 from pfungst.probes.surface import EDITS, Question, Surface, touched
-from pfungst.probes.surface.edits import Draws, is_word, misspelled
-from pfungst.probes.surface.words import CONTRACTIONS, NEIGHBOURS, SPELLINGS
+from pfungst.probes.surface.edits import CONTRACTIONS, NEIGHBOURS, SPELLINGS, Draws, is_word, misspelled
 
 
 def edited(

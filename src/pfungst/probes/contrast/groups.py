@@ -1,10 +1,18 @@
-"""Contrast groups of a data set: which questions look alike but are not answered alike."""
+"""Contrast groups: questions of a data set that look alike but are not answered alike, and minimal pairs of the world.
+
+Minimal pairs: one attribute of one object is changed, nothing else. A change *matters* where the question's program,
+run on the changed scene, gives another answer; it is *idle* where the answer stays. Both are proved by the program: a
+change after which the program has no answer (two objects where the question speaks of one) is not used. Positions,
+camera and lamps stay; a change of shape or size must keep the rules of a legal scene, and every object in sight.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +20,10 @@ from pfungst.core import Dataset, Example
 from pfungst.core.flips import normalise
 from pfungst.probes import measure
 from pfungst.scores import same_answer
+from pfungst.world import Program, RenderedImage, Scene, SceneImage, answer_text, is_legal, visible_pixels
+from pfungst.world.constants import ATTRIBUTES, DEFAULT_HEIGHT, DEFAULT_WIDTH, MIN_VISIBLE_PIXELS, RADIUS
+from pfungst.world.programs import evaluate
+from pfungst.world.scene import relationships
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +95,106 @@ def _members(examples: Sequence[Example]) -> list[Member]:
         image = images.setdefault(example.image_id, len(images))
         found.setdefault((question, image), Member(example, question, image))
     return list(found.values())
+
+
+# --- minimal pairs of the world ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One attribute of one object, changed."""
+
+    object: int
+    attribute: str
+    before: str
+    after: str
+    answer: str
+    """What the program says about the changed scene."""
+
+    def __str__(self) -> str:
+        return f"{self.attribute} of object {self.object}: {self.before} to {self.after}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A scene, the change that matters, and an idle change of the same attribute where there is one."""
+
+    scene: Scene
+    matters: Change
+    idle: Change | None
+
+
+def minimal_pair(example: Example, seed: int) -> Pair | None:
+    """The changes to show with an example of the world, drawn from the seed and its id; None where none will do."""
+    if example.scene is None or example.program is None or example.target is None:
+        return None
+    scene = Scene.of(example.scene)
+    found = list(_changes(scene, Program.of(example.program)))
+    possible = [one for one in found if not example.choices or one.answer in example.choices]
+    matter = [one for one in possible if not same_answer(one.answer, example.target)]
+    idle = [one for one in possible if same_answer(one.answer, example.target)]
+    name = int.from_bytes(hashlib.sha256(example.id.encode("utf-8", "surrogatepass")).digest()[:8], "big")
+    rng = np.random.default_rng([seed, name])
+    for change in _shuffled(matter, rng):
+        if _shows(scene, change):
+            alike = [one for one in idle if one.attribute == change.attribute]
+            return Pair(scene, change, next((one for one in _shuffled(alike, rng) if _shows(scene, one)), None))
+    return None
+
+
+def changed(scene: Scene, change: Change) -> Scene:
+    """The scene after a change. Positions and relations stay; an object of another size stands on the ground."""
+    objects = list(scene.objects)
+    word: dict[str, Any] = {change.attribute: change.after}
+    one = replace(objects[change.object], **word)
+    if change.attribute == "size":
+        one = replace(one, coords=(one.coords[0], one.coords[1], RADIUS[change.after]))
+    objects[change.object] = one
+    made = replace(scene, objects=tuple(objects))
+    if change.attribute == "size":
+        made = replace(made.moved(made.positions), relationships=scene.relationships)
+    return made
+
+
+def drawn(scene: Scene, image: object) -> SceneImage:
+    """The scene as an image, in the size that the example's own image has."""
+    if isinstance(image, RenderedImage):
+        size = image.size
+    else:
+        width, height = scene.extra.get("image_size") or (DEFAULT_WIDTH, DEFAULT_HEIGHT)
+        size = int(width), int(height)
+    return SceneImage(scene.to_json(), *size)
+
+
+def _changes(scene: Scene, program: Program) -> Iterator[Change]:
+    """Every change of one attribute after which the program has an answer."""
+    relations: Mapping[str, Sequence[Sequence[int]]] = scene.relationships or relationships(scene)
+    for attribute, values in ATTRIBUTES.items():
+        for place, before in enumerate(scene.columns[attribute]):
+            column = list(scene.columns[attribute])
+            for after in values:
+                if after == before:
+                    continue
+                column[place] = after
+                value = evaluate(program, {**scene.columns, attribute: column}, relations).answer
+                if value is not None and not isinstance(value, list):
+                    yield Change(place, attribute, before, after, answer_text(value))
+
+
+def _shuffled(changes: Sequence[Change], rng: np.random.Generator) -> Iterator[Change]:
+    """The changes in random order, each attribute as likely to come first however many values it has."""
+    by_attribute = list(measure.grouped(changes, lambda change: change.attribute).values())
+    for at in rng.permutation(len(by_attribute)):
+        some = by_attribute[at]
+        yield from (some[i] for i in rng.permutation(len(some)))
+
+
+def _shows(scene: Scene, change: Change) -> bool:
+    """Whether the changed scene is a legal one in which every object can be seen, as far as the scene itself is."""
+    if change.attribute in ("color", "material"):
+        return True  # no outline moves
+    after = changed(scene, change)
+    if bool(is_legal(scene)) and not bool(is_legal(after)):
+        return False
+    least = min(MIN_VISIBLE_PIXELS, int(visible_pixels(scene).min()))
+    return int(visible_pixels(after).min()) >= least

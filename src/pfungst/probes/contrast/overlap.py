@@ -49,7 +49,7 @@ class Units:
         """Whether clusters are too few to go by."""
         return len(set(self.clusters)) < LINKED * len({images[0] for images in self.images})
 
-    def mean(self, values: Sequence[float], seed: int, bounds: tuple[float, float] = (0.0, 1.0)) -> Interval:
+    def mean(self, values: Sequence[float], bounds: tuple[float, float] = (0.0, 1.0)) -> Interval:
         """Mean and interval; unknown (NaN) values are left out."""
         known = [at for at, value in enumerate(values) if not math.isnan(value)]
         if not self.dyadic or not known:
@@ -68,9 +68,9 @@ class Units:
         p = p if bounds[0] < 0 else math.nan
         return Interval(mean, low, high, len(known), count, f"t interval, {_HOW}", at_least, at_most, p=p)
 
-    def difference(self, first: Sequence[float], second: Sequence[float], seed: int) -> Interval:
+    def difference(self, first: Sequence[float], second: Sequence[float]) -> Interval:
         """Mean of first minus second, with its interval and p-value."""
-        return self.mean(np.subtract(first, second).tolist(), seed, (-1.0, 1.0))
+        return self.mean(np.subtract(first, second).tolist(), (-1.0, 1.0))
 
 
 def _t(images: int) -> Any:

@@ -12,19 +12,17 @@ from pfungst._lazy import lazy
 _NAMES = {
     "board": ("Board", "boards_of"),
     "enforcers": ("Enforcers",),
-    "fairness": ("Fairness", "check_fairness", "load_detector"),
-    "inside": ("Inside", "look_inside"),
     "env": ("SceneGame",),
+    "extras": ("Fairness", "check_fairness", "load_detector", "transfer_matrix"),
     "layouts": ("Layouts",),
     "minigame": ("MiniGame", "Move"),
-    "settings": ("GameSettings",),
+    "pictures": ("Inside", "look_inside"),
     "playing": ("play",),
     "results": ("Result",),
     "probe": ("Game",),
-    "rules": ("GAMES", "GameRules", "Rewards"),
+    "rules": ("GAMES", "GameRules", "GameSettings", "Rewards"),
     "tables": ("read_result", "table_2", "table_4", "table_b1", "table_b3"),
     "rows": ("fooled_rows", "read_moves"),
-    "transfer": ("transfer_matrix",),
     "verifier": ("Limits", "verify"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}

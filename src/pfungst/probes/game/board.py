@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,7 +19,16 @@ from pfungst.core import DataError, Example, Query
 from pfungst.probes.game.rules import GameRules
 from pfungst.probes.game.sight import Sight
 from pfungst.world.camera import Basis, camera_basis, camera_directions, estimate_camera, project
-from pfungst.world.constants import BOUND, CAMERA, DEFAULT_HEIGHT, DEFAULT_WIDTH, RELATION_THRESHOLD, RELATIONS
+from pfungst.world.constants import (
+    ATTRIBUTES,
+    BOUND,
+    CAMERA,
+    DEFAULT_HEIGHT,
+    DEFAULT_WIDTH,
+    MAX_OBJECTS,
+    RELATION_THRESHOLD,
+    RELATIONS,
+)
 from pfungst.world.grid import grid_places, step_places
 from pfungst.world.images import RenderedImage
 from pfungst.world.moved import MovedProgram
@@ -31,6 +42,15 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 
 MOST_ASTRAY = 15.0
 """Degrees between a direction of a scene and what its camera sees; the generator's jitter comes to 5."""
+OBJECT_FEATURES = 3 + sum(len(words) for words in ATTRIBUTES.values())
+"""Presence, x / 3, y / 3, and one-hot colour, shape, size, material: 18 numbers."""
+
+TOKENS = 4093
+"""Words are numbered 1..4093 by a checksum: any wording has a number, and no list of words must travel with a network.
+The few hundred words of CLEVR's templates rarely share one."""
+QUESTION_LENGTH = 50
+"""Words of a question that are seen (appendix A.3)."""
+_SPLIT = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True)
@@ -279,3 +299,27 @@ def boards_of(examples: Sequence[Example], rules: GameRules) -> tuple[list[Board
         except DataError as error:
             unfit.append((example.id, str(error)))
     return boards, unfit
+
+
+# --- a scene and a question as numbers, for adversaries that learn --------------------------------------------------
+
+
+def question_tokens(question: str, length: int) -> npt.NDArray[np.int64]:
+    """Word numbers (length,), 0 behind the end; the first `length` words count."""
+    tokens = np.zeros(length, dtype=np.int64)
+    for place, word in enumerate(_SPLIT.findall(question.lower())[:length]):
+        tokens[place] = 1 + zlib.crc32(word.encode()) % TOKENS
+    return tokens
+
+
+def object_features(scene: Scene, positions: npt.ArrayLike | None = None) -> npt.NDArray[np.float32]:
+    """(10, 18): one row an object, zeros for absent ones. Scenes of more than ten objects are cut."""
+    places = scene.positions if positions is None else np.asarray(positions)
+    rows = np.zeros((MAX_OBJECTS, OBJECT_FEATURES), dtype=np.float32)
+    for row, one, (x, y) in zip(rows, scene.objects, places.tolist(), strict=False):
+        row[:3] = 1.0, np.clip(x / BOUND, -4, 4), np.clip(y / BOUND, -4, 4)
+        at = 3
+        for attribute, words in ATTRIBUTES.items():
+            row[at + words.index(getattr(one, attribute))] = 1.0
+            at += len(words)
+    return rows

@@ -9,10 +9,16 @@ import numpy as np
 
 from pfungst.core import Asker, Example, MissingExtra, Player, ProbeError
 from pfungst.core.store import AnswerStore
-from pfungst.probes.game.board import boards_of
+from pfungst.probes.game.board import (
+    OBJECT_FEATURES,
+    QUESTION_LENGTH,
+    TOKENS,
+    boards_of,
+    object_features,
+    question_tokens,
+)
 from pfungst.probes.game.enforcers import Enforcers
 from pfungst.probes.game.minigame import MiniGame
-from pfungst.probes.game.observe import OBJECT_FEATURES, QUESTION_LENGTH, TOKENS, object_features, question_tokens
 from pfungst.probes.game.rules import FOOLED, GameRules, rules_of
 from pfungst.world.constants import MAX_OBJECTS
 

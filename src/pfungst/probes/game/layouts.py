@@ -102,20 +102,18 @@ class Layouts:
             found.append(cells_found[good])
         return np.concatenate(found)[:count]
 
-    def sequential(
-        self, rng: np.random.Generator, weights: Floats, count: int, tries: int = TRIES
-    ) -> tuple[Ints, Bools, Bools]:
+    def sequential(self, rng: np.random.Generator, weights: Floats, count: int) -> tuple[Ints, Bools, Bools]:
         """Place the objects one after the other, each by its weights among the cells that the earlier ones leave.
 
         weights: (objects, cells), not negative. Returns cells (count, objects), the cells that were open to each
         object when it was placed (count, objects, cells), and which layouts are whole: where an object found no room
-        in `tries` attempts it is placed by its weights alone, and the layout is not legal.
+        in `TRIES` attempts it is placed by its weights alone, and the layout is not legal.
         """
         n, cells = weights.shape
         chosen = np.zeros((count, n), dtype=np.int64)
         masks = np.ones((count, n, cells), dtype=np.bool_)
         left = np.arange(count)
-        for attempt in range(tries):
+        for attempt in range(TRIES):
             # The object with the least room goes first more often, so that dead ends are rare.
             order = rng.permutation(n)
             if attempt:

@@ -5,6 +5,7 @@ One step is Algorithm 3 of Measuring CLEVRness for any number of moves at once: 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -13,11 +14,13 @@ import numpy.typing as npt
 
 from pfungst.core import Answer, Asker, ProbeError, Query
 from pfungst.core.flips import normalise
-from pfungst.probes.game.board import Board, Bools, Floats
+from pfungst.core.scoring import read_answer
+from pfungst.core.types import AskingMatcher
+from pfungst.probes.game.board import Board, Bools, Floats, Ints
 from pfungst.probes.game.enforcers import Enforcers
-from pfungst.probes.game.reading import Reader
 from pfungst.probes.game.rules import CHANGED, FOOLED, INVALID, SAME, UNANSWERED, GameRules, Rewards
 from pfungst.scores import same_answer
+from pfungst.scores.matchers import get_matcher
 from pfungst.world.constants import ATTRIBUTES, MAX_ANSWERABLE
 
 KEPT_ILLEGAL = 1000
@@ -84,6 +87,24 @@ class _Seat:
     committed: Move | None = None
 
 
+@dataclass(frozen=True)
+class Remembering(Enforcers):
+    """Enforcers that an adversary asks before it tries a layout: what they agreed to then is not judged a second time
+    when it is tried."""
+
+    agreed: dict[Board, set[bytes]] = field(default_factory=lambda: defaultdict(set), repr=False, compare=False)
+
+    def judge(self, board: Board, positions: Floats) -> Ints:
+        agreed = self.agreed[board]
+        names = [layout.tobytes() for layout in positions]
+        new = np.array([name not in agreed for name in names], dtype=np.bool_)
+        verdict = np.full(len(positions), -1, dtype=np.int64)
+        verdict[new] = super().judge(board, positions[new])
+        agreed.difference_update(names)
+        agreed.update(name for name, fresh, code in zip(names, new, verdict, strict=True) if fresh and code < 0)
+        return verdict
+
+
 class MiniGame:
     """Boards, a player, and what has been tried so far.
 
@@ -107,7 +128,7 @@ class MiniGame:
             raise ProbeError("A mini-game needs at least one question.")
         self.rules = rules
         self.asker = asker
-        self.enforcers: Enforcers = enforcers or Enforcers.of(rules)
+        self.enforcers: Enforcers = Remembering((enforcers or Enforcers.of(rules)).parts)
         self.budget = budget
         self.steps: int = 0
         self.illegal: dict[str, int] = {}
@@ -336,3 +357,33 @@ class MiniGame:
                 hits=sum(move.status == FOOLED for move in moves) / count,
             )
         )
+
+
+def matcher_name(asker: Asker) -> str:
+    """The matcher that reads the replies in a game; empty where the text is the answer."""
+    return asker.reading or asker.player.matcher
+
+
+class Reader:
+    """Puts queries about boards to a player and reads the replies."""
+
+    def __init__(self, asker: Asker) -> None:
+        self._asker = asker
+        name = matcher_name(asker)
+        self._matcher = get_matcher(name) if name else None
+
+    def ask(self, boards: Sequence[Board], queries: Sequence[Query]) -> list[Answer | None]:
+        """One answer per query, in order, each about the board at the same place; None where the player failed."""
+        replies, matcher = self._asker.ask(queries), self._matcher
+        if matcher is None:
+            return replies
+        known = [(board.example, reply) for board, reply in zip(boards, replies, strict=True) if reply is not None]
+        part: object = matcher
+        asking = isinstance(part, AskingMatcher)
+        if isinstance(part, AskingMatcher) and self._asker.folder is not None:
+            part.prepare(known, self._asker.folder.parent, self._asker.progress)
+        read: list[Answer | None] = []
+        for board, answer in zip(boards, replies, strict=True):
+            spoken = answer is not None and answer.scores is None  # else it was chosen by its scores, not said
+            read.append(read_answer(answer, board.example, matcher, asking) if answer and spoken else answer)
+        return read

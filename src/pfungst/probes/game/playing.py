@@ -19,6 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pfungst.compute import Shard, ShardsFailed, run_shards
 from pfungst.compute.shards import Store
 from pfungst.core import Asker, Dataset, Example, PfungstError, Place, Player, ProbeError, Source
@@ -28,12 +30,11 @@ from pfungst.core.stored import StoredPlayer
 from pfungst.core.types import Progress, as_player, no_progress
 from pfungst.probes.game.adversaries import TellingAdversary, VersionedAdversary
 from pfungst.probes.game.board import Board, boards_of
-from pfungst.probes.game.minigame import MiniGame
-from pfungst.probes.game.reading import matcher_name
+from pfungst.probes.game.minigame import MiniGame, matcher_name
 from pfungst.probes.game.results import Result
 from pfungst.probes.game.rows import MOVES, ROUNDS, Round, read_round, round_bytes, settle, table_bytes
-from pfungst.probes.game.rules import GameRules
-from pfungst.probes.game.settings import GameSettings, playable, sample_games
+from pfungst.probes.game.rules import GameSettings
+from pfungst.scores import same_answer
 
 VERSION = "game-5"
 """Changes when the same settings give another game."""
@@ -107,6 +108,10 @@ class Plan:
         version += f" read by {matcher}" if matcher else ""
         return cls(settings, {example.id: example for example in examples}, tuple(shards), budget, version)
 
+    def boards(self, shard: Shard) -> list[Board]:
+        """Those of a mini-game."""
+        return boards_of([self.examples[name] for name in shard.payload["examples"]], self.settings.rules)[0]
+
 
 def play_rounds(settings: GameSettings, asker: Asker, data: Dataset, seed: int) -> Iterator[Round]:
     """The mini-games, played or read from the folder of the asker where they were finished before.
@@ -120,7 +125,7 @@ def play_rounds(settings: GameSettings, asker: Asker, data: Dataset, seed: int) 
     asker.expected = settings.most_queries()
     if asker.folder is None:
         for shard in plan.shards:
-            yield play_round(asker, plan.examples, settings, plan.budget, shard)
+            yield play_round(asker, plan.boards(shard), settings, plan.budget, shard)
         return
     place = asker.place
     if place.on == "local":
@@ -162,9 +167,8 @@ def _sweep(store: Store, shards: Sequence[Shard]) -> None:
             store.output(shard).unlink(missing_ok=True)
 
 
-def play_round(asker: Asker, by_id: Mapping[str, Example], settings: GameSettings, budget: int, shard: Shard) -> Round:
+def play_round(asker: Asker, boards: Sequence[Board], settings: GameSettings, budget: int, shard: Shard) -> Round:
     """One mini-game from beginning to end, verified and with its control."""
-    boards = _boards([by_id[name] for name in shard.payload["examples"]], settings.rules)
     before = asker.failed
     game = MiniGame(boards, asker, settings.rules, budget=budget)
     settings.make_adversary().attack(game, shard.rng())
@@ -175,16 +179,6 @@ def play_round(asker: Asker, by_id: Mapping[str, Example], settings: GameSetting
     return replace(
         played, run=payload["run"], game=payload["game"], failed=asker.failed - before, notes=payload["notes"]
     )
-
-
-_LAST: list[tuple[Sequence[Example], GameRules, list[Board]]] = []
-
-
-def _boards(examples: Sequence[Example], rules: GameRules) -> list[Board]:
-    """Boards of a mini-game. Those of the last one are kept: in `play_ahead` the next player plays on them."""
-    if not _LAST or _LAST[0][1] != rules or [*map(id, _LAST[0][0])] != [*map(id, examples)]:
-        _LAST[:] = [(examples, rules, boards_of(examples, rules)[0])]
-    return _LAST[0][2]
 
 
 @dataclass(frozen=True)
@@ -258,7 +252,7 @@ def play_ahead(
 
 
 def _work_here(shard: Shard, *, asker: Asker, plan: Plan) -> bytes:
-    return round_bytes(play_round(asker, plan.examples, plan.settings, plan.budget, shard))
+    return round_bytes(play_round(asker, plan.boards(shard), plan.settings, plan.budget, shard))
 
 
 _MADE: dict[Source, tuple[Player, dict[str, Example]]] = {}
@@ -277,27 +271,33 @@ def made_player(source: Source) -> Player:
     return _made(source)[0]
 
 
-def _work_there(shard: Shard, *, job: GameJob, budget: int) -> bytes:
+def _work_there(shard: Shard, *, job: GameJob, budget: int, boards: Sequence[Board] = ()) -> bytes:
+    """boards: where they are made already."""
     player, by_id = _made(job.source)
+    boards = boards or boards_of([by_id[name] for name in shard.payload["examples"]], job.settings.rules)[0]
     with AnswerStore(job.out / "answers.sqlite") as known:
         asker = Asker(player, known, folder=job.out / "game")
         asker.reading = job.matcher
-        return round_bytes(play_round(asker, by_id, job.settings, budget, shard))
+        return round_bytes(play_round(asker, boards, job.settings, budget, shard))
 
 
 def _work_ahead(shard: Shard, *, jobs: Sequence[GameJob], budgets: Sequence[int]) -> bytes:
     buffer = io.BytesIO()
+    boards: list[Board] = []
     with zipfile.ZipFile(buffer, "w") as archive:
         for member in shard.payload:
             job = jobs[member["job"]]
-            made_player(job.source)
+            by_id = _made(job.source)[1]
+            examples = [by_id[name] for name in member["examples"]]
+            if [*map(id, examples)] != [id(board.example) for board in boards]:  # else the next player plays on them
+                boards = boards_of(examples, job.settings.rules)[0]
             if "torch" in sys.modules:  # else no player here looks through the world's CNN
                 from pfungst.models.encode import remember
 
                 remember(budgets[member["job"]] * len(member["examples"]))
             own = Shard(member["run"], f"round-{member['run']:05d}.parquet", member, job.seed)
             name = zipfile.ZipInfo(str(member["job"]))  # without the time of day: the same work gives the same bytes
-            archive.writestr(name, _work_there(own, job=job, budget=budgets[member["job"]]))
+            archive.writestr(name, _work_there(own, job=job, budget=budgets[member["job"]], boards=boards))
     return buffer.getvalue()
 
 
@@ -314,3 +314,59 @@ def _version(fingerprint: str, settings: GameSettings, budget: int, examples: Se
     adversary = settings.make_adversary()
     weights = adversary.fingerprint if isinstance(adversary, VersionedAdversary) else ""
     return f"{VERSION} {fingerprint} {weights} {digest.hexdigest()} {known}"
+
+
+# --- which questions are played -------------------------------------------------------------------------------------
+
+
+def sample_games(examples: Sequence[Example], settings: GameSettings, seed: int = 0) -> list[list[Example]]:
+    """Mutually exclusive samples of `size` questions, at random by the seed; as many as fit, at most `seeds`."""
+    if len(examples) < settings.size:
+        raise ProbeError(
+            f"A mini-game of {settings.size} questions cannot be drawn from {len(examples)} that can be played. "
+            "Choose a smaller size or a larger data set."
+        )
+    order = np.random.default_rng(seed).permutation(len(examples))
+    count = min(len(examples) // settings.size, settings.seeds, settings.games or settings.seeds)
+    return [[examples[i] for i in sorted(part)] for part in order[: count * settings.size].reshape(count, -1).tolist()]
+
+
+def playable(data: Sequence[Example], settings: GameSettings) -> tuple[list[Example], dict[str, int]]:
+    """The questions a game can use, and how many were left out for which reason.
+
+    Of a group of rephrasings only the first is played: the others ask the same thing. Where the data set says another
+    answer than the program, what was right before would not be what must stay. Raises ProbeError where none is left.
+    """
+    reasons = (
+        "no scene", "no program", "cannot be played", "too few or too many objects",
+        "another answer than the program's", "rephrasing", "no relate",
+    )  # fmt: skip
+    left_out = dict.fromkeys(reasons, 0)
+    rules = settings.rules
+    chosen, groups, first = [], set(), ""
+    for example in data:
+        if example.scene is None or example.program is None:
+            left_out["no scene" if example.scene is None else "no program"] += 1
+        elif example.group and example.group in groups:
+            left_out["rephrasing"] += 1
+        else:
+            boards, unfit = boards_of([example], rules)
+            if not boards:
+                left_out["cannot be played"] += 1
+                first = first or f" For example: {unfit[0][1]}"
+            elif not rules.min_objects <= len(boards[0]) <= rules.max_objects:
+                left_out["too few or too many objects"] += 1
+            elif example.answers and not any(same_answer(one, boards[0].truth_text) for one in example.answers):
+                left_out["another answer than the program's"] += 1
+            elif settings.relate_only and not boards[0].program.relates:
+                left_out["no relate"] += 1
+            else:
+                groups.add(example.group)
+                chosen.append(example)
+    left_out = {reason: count for reason, count in left_out.items() if count}
+    if not chosen:
+        why = ", ".join(f"{count} x {reason}" for reason, count in left_out.items()) or "there are none"
+        raise ProbeError(
+            f"None of the {len(data)} questions can be played: {why}.{first} The game needs scenes and programs."
+        )
+    return chosen, left_out

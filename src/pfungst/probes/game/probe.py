@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,9 @@ from pfungst.core import AnsweredTrial, Asker, Dataset, Findings, Probe, Table, 
 from pfungst.probes import measure
 from pfungst.probes.game import results
 from pfungst.probes.game.board import Board, boards_of
-from pfungst.probes.game.playing import play_rounds
-from pfungst.probes.game.rows import BoardSummary, Round
-from pfungst.probes.game.settings import GameSettings, playable, sample_games
+from pfungst.probes.game.playing import play_rounds, playable, sample_games
+from pfungst.probes.game.rows import Round
+from pfungst.probes.game.rules import GameSettings
 
 CLEAN, AGAIN, MOVED = "clean", "again", "moved"
 KEEPS = (
@@ -51,19 +51,20 @@ class Game(GameSettings, Probe):
         by_id = {example.id: example for example in data}
         for played in play_rounds(self, asker, data, seed):
             boards, _ = boards_of([by_id[summary.example_id] for summary in played.boards], self.rules)
+            about = played.about
+            summaries = about.pop("boards")
             # What holds for the whole mini-game stands with its first question.
-            about = {name: value for name, value in vars(played).items() if name not in ("table", "boards")}
-            unanswered = sum(summary.old_answer is None for summary in played.boards)
+            shared = {"round": about}
             fooling = _fooling(played)
-            for board, summary in zip(boards, played.boards, strict=True):
+            for board, summary, stored in zip(boards, played.boards, summaries, strict=True):
                 if summary.old_answer is None:
                     continue
-                notes = {"board": asdict(summary), **({"round": {**about, "unanswered": unanswered}} if about else {})}
-                about = {}
                 places = fooling.get(summary.example_id)
                 moved = board.start if places is None else np.reshape(places, (-1, 2))
                 again = _still(board) if summary.again is not None else _still(board)[:1]
-                yield Trial(summary.example_id, (*again, Variant(MOVED, board.query(moved, True))), KEEPS, notes)
+                variants = (*again, Variant(MOVED, board.query(moved, True)))
+                yield Trial(summary.example_id, variants, KEEPS, {"board": stored, **shared})
+                shared = {}
 
     def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
         clean = measure.accuracy(trials, CLEAN, seed)
@@ -71,27 +72,30 @@ class Game(GameSettings, Probe):
             return Findings(self.name, (clean,), "No object was moved: these are the original scenes.", clean)
         after, drop = measure.accuracy(trials, MOVED, seed), measure.drop(trials, CLEAN, MOVED, seed)
         rounds = _rounds([trial.trial.notes for trial in trials])
-        rows = results.rows_of(rounds)
+        result = results.Result("", self, tuple(rounds))
+        rows = results.rows_of(result)
         verdict = (
             f"Moving objects without changing the right answer takes accuracy from {measure.percent(clean.value)} to "
             f"{measure.percent(after.value)}, a drop of {measure.with_interval(drop)}; asking about the same scene "
             f"twice changes {measure.percent(rows['control'].value)} of the answers ({self.adversary}, "
             f"{len(rounds)} mini-games of {self.size})."
         )
-        if missing := self.seeds - len(rounds):
-            verdict += f" {missing} of {self.seeds} mini-games could not be finished and are missing from all numbers."
+        if result.missing:
+            verdict += (
+                f" {result.missing} of {self.seeds} mini-games could not be finished and are missing from all numbers."
+            )
         counts = Table(
             "What happened",
             ("what", "count"),
-            tuple(row for row in results.happened(rounds, self.seeds).items() if row[1]),
+            tuple(row for row in result.counts.items() if row[1]),
         )
-        boards = [board for played in rounds for board in played.boards]
+        boards = result.boards
         tables = (counts, results.type_table(boards), results.rarity_table(boards))
         figures = (
             results.budget_figure(boards),
             results.type_figure(boards),
-            results.convergence_figure({"fooled": [played.curve for played in rounds]}),
-            results.distribution_figure([results.numbers_of(played) for played in rounds]),
+            results.convergence_figure({"fooled": result.curves}),
+            results.distribution_figure(result.runs),
         )
         failures = measure.worst(trials, CLEAN, MOVED)
         return Findings(
@@ -119,10 +123,10 @@ def _fooling(played: Round) -> dict[str, list[float]]:
 
 def _rounds(notes: Sequence[Mapping[str, Any]]) -> list[Round]:
     """The mini-games, without their tables, from the notes of their trials."""
-    rounds: list[Round] = []
+    stored: list[dict[str, Any]] = []
     for note in notes:
         if "round" in note:
-            rounds.append(Round(None, (), **note["round"]))
+            stored.append({**note["round"], "boards": []})
         if "board" in note:
-            rounds[-1] = replace(rounds[-1], boards=(*rounds[-1].boards, BoardSummary(**note["board"])))
-    return rounds
+            stored[-1]["boards"].append(note["board"])
+    return [Round.of(None, about) for about in stored]

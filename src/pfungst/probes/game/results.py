@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any, TypeAlias
@@ -18,11 +19,13 @@ import numpy as np
 from pfungst.core import Figure, Finding, Series, Table
 from pfungst.core.stats import Interval, interval_of
 from pfungst.probes.game.rows import BoardSummary, Round
-from pfungst.probes.game.settings import GameSettings
-from pfungst.probes.measure import finding
+from pfungst.probes.game.rules import GameSettings
+from pfungst.probes.measure import finding, grouped
 
 LEVELS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 """Query budgets of the success curve."""
+POINTS_OF_CURVE = 20
+"""Of the convergence figure."""
 
 
 Curve: TypeAlias = Sequence[Mapping[str, float]]
@@ -66,17 +69,29 @@ class Result:
 
     player: str
     settings: GameSettings
-    runs: tuple[RunNumbers, ...]
-    boards: tuple[BoardSummary, ...]
-    """What became of every question, in the order played."""
-    counts: Mapping[str, int]
-    """What happened that a reader must know: invalid moves by enforcer, questions without a legal move ..."""
-    about: str = ""
-    """What the adversary says of itself."""
+    rounds: tuple[Round, ...]
+    """The finished mini-games."""
     adversary: str = ""
     """Its name in tables."""
-    curves: tuple[Curve, ...] = ()
-    """The state of every mini-game after each of its steps."""
+
+    @cached_property
+    def runs(self) -> tuple[RunNumbers, ...]:
+        return tuple(map(numbers_of, self.rounds))
+
+    @cached_property
+    def boards(self) -> tuple[BoardSummary, ...]:
+        """What became of every question, in the order played."""
+        return tuple(board for played in self.rounds for board in played.boards)
+
+    @property
+    def curves(self) -> tuple[Curve, ...]:
+        """The state of every mini-game after each of its steps."""
+        return tuple(played.curve for played in self.rounds)
+
+    @property
+    def about(self) -> str:
+        """What the adversary says of itself."""
+        return str(self.rounds[0].notes.get("adversary", "")) if self.rounds else ""
 
     @property
     def size(self) -> int:
@@ -85,30 +100,54 @@ class Result:
     @property
     def missing(self) -> int:
         """Mini-games that are not finished."""
-        return self.settings.seeds - len(self.runs)
+        return self.settings.seeds - len(self.rounds)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What happened that a reader must know: invalid moves by enforcer, questions without a legal move ..."""
+        rounds, boards = self.rounds, self.boards
+        counts = {
+            "mini-games": len(rounds),
+            "mini-games that are missing": self.missing,
+            "samples of questions": len({played.game for played in rounds}),
+            "questions": len(boards),
+            "without relate": sum(not board.relates for board in boards),
+            "no legal move found": sum(board.legal_moves == 0 and board.old_answer is not None for board in boards),
+            "moved scenes asked about": sum(board.queries for board in boards),
+            "queries without an answer": sum(played.failed for played in rounds),
+            "questions without an answer": sum(played.unanswered for played in rounds),
+            "nonsense answers": sum(played.nonsense for played in rounds),
+            "fooled": sum(board.fooled_after is not None for board in boards),
+            "fooled, not confirmed": sum(board.confirmed is False for board in boards),
+            "fooled, not verified": sum(board.verified is False for board in boards),
+        }
+        for played in rounds:
+            for name, count in played.illegal.items():
+                counts[f"refused: {name}"] = counts.get(f"refused: {name}", 0) + count
+        left_out: Mapping[str, int] = rounds[0].notes.get("left out", {}) if rounds else {}
+        return counts | {f"left out: {reason}": count for reason, count in left_out.items()}
 
     def average(self, name: str) -> float:
         """Mean of a number over the mini-games that have it, NaN where none has."""
-        values = [value for value in (getattr(one, name) for one in self.runs) if not math.isnan(value)]
-        return float(np.mean(values)) if values else math.nan
+        return _mean(value for value in (getattr(run, name) for run in self.runs) if not math.isnan(value))
 
     @property
     def worst(self) -> RunNumbers:
         """The mini-game with the largest relative drop; repeated samples are averaged first, as in the paper."""
-        games = {one.game: [x for x in self.runs if x.game == one.game] for one in self.runs}
         means = []
-        for game, some in games.items():
-            before, after, fooled, changed = (
-                float(np.mean([getattr(one, name) for one in some]))
+        for game, some in grouped(self.runs, attrgetter("game")).items():
+            shares = {
+                name: float(np.mean([getattr(run, name) for run in some]))
                 for name in ("before", "after", "fooled", "changed")
+            }
+            means.append(
+                RunNumbers(some[0].run, game, some[0].size, **shares, queries=sum(run.queries for run in some))
             )
-            queries = sum(one.queries for one in some)
-            means.append(RunNumbers(some[0].run, game, some[0].size, before, after, fooled, changed, queries))
         return max(means, key=lambda one: (-1.0 if math.isnan(one.relative) else one.relative, -one.game))
 
     def p_value(self, name: str) -> float:
         """One-sided one-sample t-test that the mean of `fooled` or `changed` is above zero (appendix A.11)."""
-        return t_test([getattr(one, name) for one in self.runs])
+        return t_test([getattr(run, name) for run in self.runs])
 
 
 def t_test(values: Sequence[float]) -> float:
@@ -161,45 +200,6 @@ def _mean(values: Iterable[Any]) -> float:
     return float(np.mean(numbers)) if numbers else math.nan
 
 
-def result_of(player: str, rounds: Sequence[Round], settings: GameSettings) -> Result:
-    """All numbers of a game, from its finished mini-games."""
-    return Result(
-        player,
-        settings,
-        tuple(numbers_of(played) for played in rounds),
-        tuple(board for played in rounds for board in played.boards),
-        happened(rounds, settings.seeds),
-        str(rounds[0].notes.get("adversary", "")) if rounds else "",
-        adversary=settings.adversary,
-        curves=tuple(played.curve for played in rounds),
-    )
-
-
-def happened(rounds: Sequence[Round], seeds: int) -> dict[str, int]:
-    """What a reader must know, counted; of so many mini-games."""
-    boards = [board for played in rounds for board in played.boards]
-    counts = {
-        "mini-games": len(rounds),
-        "mini-games that are missing": seeds - len(rounds),
-        "samples of questions": len({played.game for played in rounds}),
-        "questions": len(boards),
-        "without relate": sum(not board.relates for board in boards),
-        "no legal move found": sum(board.legal_moves == 0 and board.old_answer is not None for board in boards),
-        "moved scenes asked about": sum(board.queries for board in boards),
-        "queries without an answer": sum(played.failed for played in rounds),
-        "questions without an answer": sum(played.unanswered for played in rounds),
-        "nonsense answers": sum(played.nonsense for played in rounds),
-        "fooled": sum(board.fooled_after is not None for board in boards),
-        "fooled, not confirmed": sum(board.confirmed is False for board in boards),
-        "fooled, not verified": sum(board.verified is False for board in boards),
-    }
-    for played in rounds:
-        for name, count in played.illegal.items():
-            counts[f"refused: {name}"] = counts.get(f"refused: {name}", 0) + count
-    left_out: Mapping[str, int] = rounds[0].notes.get("left out", {}) if rounds else {}
-    return counts | {f"left out: {reason}": count for reason, count in left_out.items()}
-
-
 def _share(
     name: str, boards: Sequence[BoardSummary], value: Callable[[BoardSummary], Any], p: float | None = None
 ) -> Finding:
@@ -213,15 +213,14 @@ def _having(boards: Sequence[BoardSummary], name: str) -> list[BoardSummary]:
     return [board for board in boards if getattr(board, name) is not None]
 
 
-def rows_of(rounds: Sequence[Round]) -> dict[str, Finding]:
+def rows_of(result: Result) -> dict[str, Finding]:
     """The game's own numbers, by a short name."""
-    told = _having([board for played in rounds for board in played.boards], "old_answer")
-    runs = [numbers_of(played) for played in rounds]
-    fooled, changed = (t_test([getattr(run, name) for run in runs]) for name in ("fooled", "changed"))
-    again, fair, shown, asked = (_having(told, name) for name in ("again", "verified", "one_scene", "scenes"))
+    boards = _having(result.boards, "old_answer")
+    fooled, changed = result.p_value("fooled"), result.p_value("changed")
+    again, fair, shown, asked = (_having(boards, name) for name in ("again", "verified", "one_scene", "scenes"))
     return {
-        "fooled": _share("fooled", told, is_won, fooled),
-        "changed": _share("answers changed", told, is_changed, changed),
+        "fooled": _share("fooled", boards, is_won, fooled),
+        "changed": _share("answers changed", boards, is_changed, changed),
         "control": _share("answers changed, same scene twice", again, lambda board: not board.again),
         "verified": _share("fooling scenes the verifier finds fair", fair, attrgetter("verified")),
         "one scene": _share("drop on one scene per question", shown, lambda board: board.right - bool(board.one_scene)),
@@ -233,17 +232,20 @@ def rows_of(rounds: Sequence[Round]) -> dict[str, Finding]:
 def type_table(boards: Sequence[BoardSummary]) -> Table:
     """Sensitivity by question type (Figure 8)."""
     rows = []
-    for kind in sorted({one.question_type for one in boards}):
-        some = [one for one in _having(boards, "old_answer") if one.question_type == kind]
-        right = [one for one in some if one.right]
+    for kind in sorted({board.question_type for board in boards}):
+        some = [board for board in _having(boards, "old_answer") if board.question_type == kind]
         shares = (
             _share("accuracy", some, attrgetter("right")),
-            _share("fooled", right, is_won),
+            _share("fooled", _right(some), is_won),
             _share("changed", some, is_changed),
         )
         rows.append((kind or "unknown", len(some), *shares))
     columns = ("question type", "questions", "accuracy before", "fooled, of those right", "answers changed")
     return Table("Sensitivity by question type", columns, tuple(rows), "Figure 8 of the paper.")
+
+
+def _right(boards: Sequence[BoardSummary]) -> list[BoardSummary]:
+    return [board for board in boards if board.right]
 
 
 def _fooled_series(x: Sequence[Any], shares: Sequence[Finding | Interval]) -> Series:
@@ -252,7 +254,7 @@ def _fooled_series(x: Sequence[Any], shares: Sequence[Finding | Interval]) -> Se
 
 def type_figure(boards: Sequence[BoardSummary]) -> Figure:
     """Sensitivity by question type, as a histogram (Figure 8)."""
-    right = [one for one in boards if one.right]
+    right = _right(boards)
     kinds = sorted({one.question_type for one in right})
     shares = [_share("fooled", [one for one in right if one.question_type == kind], is_won) for kind in kinds]
     series = _fooled_series([kind or "unknown" for kind in kinds], shares)
@@ -261,30 +263,20 @@ def type_figure(boards: Sequence[BoardSummary]) -> Figure:
 
 def rarity_table(boards: Sequence[BoardSummary]) -> Table:
     """How rare fooling scenes are: F / 49^N (appendix B.3), and their share of the legal scenes that were tried."""
-    by_size: dict[int, list[BoardSummary]] = {}
-    for one in boards:
-        if one.right:
-            by_size.setdefault(one.objects, []).append(one)
     rows = []
-    for objects, some in sorted(by_size.items()):
-        found, tried = sum(one.fooling for one in some), sum(one.legal_moves for one in some)
-        rows.append(
-            (objects, len(some), found, rarity(found / len(some), objects), found / tried if tried else math.nan)
-        )
-    columns = (
-        "objects N",
-        "questions",
-        "fooling scenes found F",
-        "F / 49^N per question",
-        "share of legal scenes tried",
-    )
+    for objects, some in sorted(grouped(_right(boards), attrgetter("objects")).items()):
+        found, tried = sum(board.fooling for board in some), sum(board.legal_moves for board in some)
+        share = found / tried if tried else math.nan
+        rows.append((objects, len(some), found, rarity(found / len(some), objects), share))
+    columns = ("objects N", "questions", "fooling scenes found F", "F / 49^N per question",
+               "share of legal scenes tried")  # fmt: skip
     note = "F is what was found, so F / 49^N is a lower bound; the last column depends on where the adversary looks."
     return Table("Rarity of fooling scenes", columns, tuple(rows), note)
 
 
-def rarity(found: float, objects: int, cells: int = 49) -> float:
+def rarity(found: float, objects: int) -> float:
     """F / 49^N of appendix B.3."""
-    return found / float(cells) ** objects
+    return found / 49.0**objects
 
 
 def budget_figure(boards: Sequence[BoardSummary]) -> Figure:
@@ -292,7 +284,7 @@ def budget_figure(boards: Sequence[BoardSummary]) -> Figure:
 
     Questions fooled later, or never, count as not fooled; levels beyond what any question was asked are left out.
     """
-    right = [one for one in boards if one.right]
+    right = _right(boards)
     most = max((one.queries for one in right), default=0)
     levels = [level for level in LEVELS if level <= max(most, LEVELS[0])]
     images = [one.image_id for one in right]
@@ -304,13 +296,13 @@ def budget_figure(boards: Sequence[BoardSummary]) -> Figure:
     return Figure("Success against query budget", "line", (series,), "queries per question", "fooled, of those right")
 
 
-def convergence_figure(adversaries: Mapping[str, Sequence[Curve]], points: int = 20) -> Figure:
+def convergence_figure(adversaries: Mapping[str, Sequence[Curve]]) -> Figure:
     """Share fooled over the queries of a mini-game: mean and one standard deviation over mini-games (Figure 9).
 
     adversaries: the curves of the mini-games of each.
     """
     most = max((int(curve[-1]["queries"]) for curves in adversaries.values() for curve in curves if curve), default=0)
-    grid = np.unique(np.linspace(0, most, points).astype(int))
+    grid = np.unique(np.linspace(0, most, POINTS_OF_CURVE).astype(int))
     series = []
     for name, curves in adversaries.items():
         lines = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from pfungst.probes.game.board import Board, Floats
 from pfungst.probes.game.minigame import MiniGame, Move
 from pfungst.probes.game.rules import CHANGED, FOOLED, INVALID, GameRules
 from pfungst.probes.game.verifier import Limits, Verdict, verify
+from pfungst.probes.measure import grouped
 from pfungst.scores import same_answer
 from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH
 from pfungst.world.images import SceneImage
@@ -25,6 +26,8 @@ from pfungst.world.scene import Scene
 
 ROUNDS, MOVES = "rounds", "moves.parquet"
 """What the game keeps in its folder of a run."""
+POINTS = 200
+"""Of the curve of a mini-game that are kept."""
 
 COLUMNS = {
     "run": "int32", "game": "int32", "step": "int32", "query": "int32", "example_id": "string", "image_id": "string",
@@ -100,6 +103,21 @@ class Round:
     game: int = 0
     notes: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def about(self) -> dict[str, Any]:
+        """What is no row of the table, as dictionaries."""
+        about = {name: value for name, value in vars(self).items() if name != "table"}
+        return {**about, "boards": [asdict(board) for board in self.boards]}
+
+    @classmethod
+    def of(cls, table: Any, about: Mapping[str, Any]) -> Round:
+        """From its table, or None, and `about`."""
+        boards = tuple(BoardSummary(**board) for board in about["boards"])
+        # Notes of trials have the number alone: a question without an answer has no trial.
+        unanswered = _unanswered(boards) or about.get("unanswered", 0)
+        parts = {"table": table, "boards": boards, "curve": tuple(about["curve"]), "unanswered": unanswered}
+        return cls(**{**about, **parts})
+
 
 def limits_of(rules: GameRules) -> Limits:
     """The verifier's limits for the rules of a game."""
@@ -126,10 +144,14 @@ def settle(game: MiniGame, control: bool) -> Round:
     for at, move in enumerate(moves):
         if move.status in (FOOLED, CHANGED):
             verdicts[at] = _verdict(boards[move.board], move.positions, limits)
-    rows = [_row(game, move, verdicts.get(at), confirmed) for at, move in enumerate(moves)]
+    shared = [_of_question(game, number) for number in range(len(boards))]
+    rows = [
+        {**shared[move.board], **_of_move(game, move, verdicts.get(at), confirmed)} for at, move in enumerate(moves)
+    ]
+    tried = grouped(enumerate(moves), lambda numbered: numbered[1].board)
     summaries = []
     for number, board in enumerate(boards):
-        mine = [(at, move) for at, move in enumerate(moves) if move.board == number]
+        mine = tried.get(number, [])
         old, fooled, changed = game.old_answer(number), game.fooled(number), game.changed(number)
         checked = [verdicts[at].fair for at, move in mine if move is fooled]
         wrong = [game.was_wrong_on(move) for _, move in sorted(mine, key=lambda one: one[1].query)]
@@ -137,31 +159,42 @@ def settle(game: MiniGame, control: bool) -> Round:
         shown = game.committed_to(number) if game.committed(number) is False else None
         summaries.append(
             BoardSummary(
-                board.example.id,
-                board.example.cluster,
-                board.example.question_type or board.example.answer_type,
-                len(board),
-                board.program.relates,
-                board.truth_text,
-                None if old is None else old.text,
-                game.was_right(number),
-                game.queries(number),
-                None if fooled is None else fooled.query,
-                None if changed is None else changed.query,
-                confirmed.get(number),
-                checked[0] if checked else None,
-                again.get(number),
-                sum(move.status != INVALID for _, move in mine),
-                sum(move.status == FOOLED for _, move in mine),
-                game.committed(number),
-                repeated.get(number),
-                None if shown is None else _verdict(board, shown, limits).fair,
-                float(np.mean(right)) if right else None,
-                float(np.mean(right[-max(1, len(right) // 4) :])) if right else None,
+                example_id=board.example.id,
+                image_id=board.example.cluster,
+                question_type=board.example.question_type or board.example.answer_type,
+                objects=len(board),
+                relates=board.program.relates,
+                truth=board.truth_text,
+                old_answer=None if old is None else old.text,
+                right=game.was_right(number),
+                queries=game.queries(number),
+                fooled_after=None if fooled is None else fooled.query,
+                changed_after=None if changed is None else changed.query,
+                confirmed=confirmed.get(number),
+                verified=checked[0] if checked else None,
+                again=again.get(number),
+                legal_moves=sum(move.status != INVALID for _, move in mine),
+                fooling=sum(move.status == FOOLED for _, move in mine),
+                committed=game.committed(number),
+                committed_confirmed=repeated.get(number),
+                committed_verified=None if shown is None else _verdict(board, shown, limits).fair,
+                scenes=float(np.mean(right)) if right else None,
+                late=float(np.mean(right[-max(1, len(right) // 4) :])) if right else None,
             )
         )
     curve = tuple(asdict(point) for point in _thinned(game.curve))
-    return Round(_table(rows), tuple(summaries), curve, dict(game.illegal), game.nonsense)
+    return Round(
+        _table(rows),
+        tuple(summaries),
+        curve,
+        dict(game.illegal),
+        game.nonsense,
+        unanswered=_unanswered(summaries),
+    )
+
+
+def _unanswered(boards: Iterable[BoardSummary]) -> int:
+    return sum(board.old_answer is None for board in boards)
 
 
 def _verdict(board: Board, positions: Floats, limits: Limits) -> Verdict:
@@ -188,16 +221,22 @@ def _wrong_again(game: MiniGame, layouts: Mapping[int, Floats]) -> dict[int, boo
     return {n: not same_answer(answer.text, game.boards[n].truth_text) for n, answer in said.items()}
 
 
-def _row(game: MiniGame, move: Move, verdict: Verdict | None, confirmed: Mapping[int, bool]) -> dict[str, Any]:
-    board = game.boards[move.board]
-    old = game.old_answer(move.board)
+def _of_question(game: MiniGame, number: int) -> dict[str, Any]:
+    """What the rows of a question have in common."""
+    board, old = game.boards[number], game.old_answer(number)
     return {
-        "run": 0, "game": 0, "step": move.step, "query": move.query, "example_id": board.example.id,
-        "image_id": board.example.image_id, "question": storable(board.example.question),
-        "question_type": board.example.question_type, "program": json.dumps(board.program.to_json()),
+        "run": 0, "game": 0, "example_id": board.example.id, "image_id": board.example.image_id,
+        "question": storable(board.example.question), "question_type": board.example.question_type,
+        "program": json.dumps(board.program.to_json()),
         "scene": json.dumps(board.record(board.start), sort_keys=True), "before": board.start.ravel().tolist(),
-        "after": move.positions.ravel().tolist(), "camera": list(board.camera_at(move.positions)),
         "truth": board.truth_text, "old_answer": None if old is None else storable(old.text),
+    }  # fmt: skip
+
+
+def _of_move(game: MiniGame, move: Move, verdict: Verdict | None, confirmed: Mapping[int, bool]) -> dict[str, Any]:
+    return {
+        "step": move.step, "query": move.query, "after": move.positions.ravel().tolist(),
+        "camera": list(game.boards[move.board].camera_at(move.positions)),
         "new_answer": None if move.answer is None else storable(move.answer),
         "legal": move.status != INVALID, "refused_by": move.refused_by, "status": move.status,
         "fooled": move.status == FOOLED, "changed": move.status in (FOOLED, CHANGED),
@@ -207,11 +246,11 @@ def _row(game: MiniGame, move: Move, verdict: Verdict | None, confirmed: Mapping
     }  # fmt: skip
 
 
-def _thinned(curve: list[Any], most: int = 200) -> list[Any]:
-    """At most so many points, the first and the last among them."""
-    if len(curve) <= most:
+def _thinned(curve: list[Any]) -> list[Any]:
+    """At most `POINTS` of them, the first and the last among them."""
+    if len(curve) <= POINTS:
         return curve
-    return [curve[i] for i in np.unique(np.linspace(0, len(curve) - 1, most).astype(int))]
+    return [curve[i] for i in np.unique(np.linspace(0, len(curve) - 1, POINTS).astype(int))]
 
 
 def _table(rows: list[dict[str, Any]]) -> Any:
@@ -232,9 +271,7 @@ def round_bytes(played: Round) -> bytes:
     for name in ("run", "game"):
         column = pa.array(np.full(len(table), getattr(played, name)), pa.int32())
         table = table.set_column(table.schema.get_field_index(name), name, column)
-    about = {name: value for name, value in vars(played).items() if name != "table"}
-    text = json.dumps(jsonable({**about, "boards": [asdict(one) for one in played.boards]}))
-    return table_bytes(table.replace_schema_metadata({"pfungst": text}))
+    return table_bytes(table.replace_schema_metadata({"pfungst": json.dumps(jsonable(played.about))}))
 
 
 def table_bytes(table: Any) -> bytes:
@@ -252,8 +289,7 @@ def read_round(path: Path) -> Round:
     with reading(path, "Delete it, and run the same command again."):
         table = pq.read_table(path, **READING)
         about = json.loads((table.schema.metadata or {})[b"pfungst"])
-        boards = tuple(BoardSummary(**one) for one in about.pop("boards"))
-        return Round(table.replace_schema_metadata(None), boards, tuple(about.pop("curve")), **about)
+        return Round.of(table.replace_schema_metadata(None), about)
 
 
 def read_moves(run: Path) -> Any:

@@ -1,4 +1,4 @@
-"""The rules of the game: what the adversary may do, what a scene must keep, what a move earns.
+"""The rules of the game: what the adversary may do, what a scene must keep, what a move earns; and what is played.
 
 Three presets. `paper` is the game as its paper describes it (Measuring CLEVRness, sections 4 and 5, appendix B.2),
 `code` as its authors' code plays it, and `paper-literal` differs from `paper` in one number: the paper speaks of 0.25
@@ -11,13 +11,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pfungst.core import UsageError
 from pfungst.world.constants import GRID_BINS, MAX_OBJECTS, MIN_OBJECTS
 from pfungst.world.grid import STEP
 from pfungst.world.legal import PRESETS as LEGALITY
 from pfungst.world.legal import Rules
+
+if TYPE_CHECKING:
+    from pfungst.probes.game.adversaries import Adversary
 
 OOD_STRETCH = 3.0
 """How much larger the grid of the out-of-distribution game is (appendix A.9 gives no number)."""
@@ -126,3 +129,71 @@ def rules_of(preset: str | GameRules, *, ood: bool = False) -> GameRules:
             raise UsageError(f"There is no game called {preset!r}; there are {', '.join(GAMES)}.")
         preset = GAMES[preset]
     return replace(preset, ood=True) if ood and not preset.ood else preset
+
+
+@dataclass(frozen=True)
+class GameSettings:
+    """The settings of the probe `game` and of `pfungst play`."""
+
+    adversary: str = "a2c"
+    """Who moves the objects."""
+    size: int = 10
+    """Questions of a mini-game (the paper plays 10, 100 and 1000)."""
+    seeds: int = 3
+    """Mini-games, each with a fresh adversary (the paper plays 30). They share no question as long as the data set
+    lasts; after that samples are played again by another adversary."""
+    games: int | None = None
+    """Maximum number of samples of questions; fewer than `seeds` repeats them. None: as many as there are."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the adversary."""
+    budget: int | None = None
+    """Moved scenes to ask about, for each question. None: the adversary's own number (rsg 5,000, others 100)."""
+    max_queries: int | None = None
+    """Maximum number of questions to ask the player in the whole game; lowers `budget` if needed."""
+    preset: str = "paper"
+    """The rules: paper, paper-literal or code."""
+    ood: bool = False
+    """Lift the in-distribution constraints (appendix A.9)."""
+    relate_only: bool = False
+    """Leave out questions without `relate`, whose right answer never depends on places."""
+    control: bool = True
+    """Ask every original and every fooling scene again, to tell a fooled player from a fickle one."""
+
+    def __post_init__(self) -> None:
+        for name in ("size", "seeds", "games", "budget", "max_queries"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UsageError(f"The game's {name.replace('_', ' ')} must be at least 1, not {value}.")
+        rules_of(self.preset)
+
+    @property
+    def rules(self) -> GameRules:
+        return rules_of(self.preset, ood=self.ood)
+
+    def make_adversary(self) -> Adversary:
+        from pfungst.probes.game.adversaries import get_adversary  # which imports the rules
+
+        return get_adversary(self.adversary, **self.options)
+
+    @property
+    def repeats(self) -> int:
+        """Questions besides the search: the original, the scene the adversary commits itself to, and with `control`
+        these and the fooling scene again."""
+        return 5 if self.control else 2
+
+    def queries_each(self) -> int:
+        """Moved scenes for each question, after `max_queries`. Raises ProbeError where nothing is left."""
+        budget = self.budget if self.budget is not None else self.make_adversary().budget
+        if self.max_queries is not None:
+            most = self.max_queries // (self.seeds * self.size) - self.repeats
+            if most < 1:
+                raise UsageError(
+                    f"{self.max_queries} queries are too few for {self.seeds} mini-games of {self.size} questions: "
+                    f"at least {self.seeds * self.size * (self.repeats + 1)} are needed. Play fewer or smaller ones."
+                )
+            budget = min(budget, most)
+        return budget
+
+    def most_queries(self) -> int:
+        """Questions the player can be asked at most."""
+        return self.seeds * self.size * (self.queries_each() + self.repeats)

@@ -19,11 +19,10 @@ from pfungst.probes.game.results import (
     convergence_figure,
     distribution_figure,
     is_won,
-    result_of,
     type_figure,
 )
 from pfungst.probes.game.rows import ROUNDS, BoardSummary, read_round
-from pfungst.probes.game.settings import GameSettings
+from pfungst.probes.game.rules import GameSettings
 
 _T_TEST = "One-sided t-test over mini-games, H0: no drop; no test with a single one."
 BASELINE = "rsg"
@@ -43,7 +42,7 @@ def read_result(folder: Path) -> Result:
     if not rounds:
         raise PfungstError(f"{folder} has no finished mini-game yet.")
     part = f" ({len(rounds)} of {game.seeds} mini-games)" if len(rounds) < game.seeds else ""
-    return result_of(config["player"]["name"] + part, rounds, game)
+    return Result(config["player"]["name"] + part, game, tuple(rounds), game.adversary)
 
 
 def apart(results: Sequence[Result]) -> list[Result]:

@@ -7,10 +7,15 @@ Benchmarking Neural Network Robustness to Common Corruptions and Perturbations (
 from __future__ import annotations
 
 import hashlib
+import json
+import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,25 +23,30 @@ from pfungst.core import (
     AnsweredTrial,
     Dataset,
     Example,
+    Figure,
+    Finding,
     Findings,
     Image,
     LazyImage,
     Probe,
     ProbeError,
     Query,
+    Series,
+    Table,
     Trial,
     UsageError,
     Variant,
+    read_config,
 )
 from pfungst.core.images import as_rgb
 from pfungst.core.registry import Registry
+from pfungst.core.stats import Floats, jackknife
+from pfungst.core.types import POINTS
 from pfungst.probes import measure
-from pfungst.probes.cells import lost
+from pfungst.probes.measure import MEAN, Cells, Effect, Sheet, bars, effects_of, failures, largest_drop, lost
 from pfungst.probes.picture.kernels import Pixels
-from pfungst.probes.picture.operations import SEVERITIES, Operation, made_later
+from pfungst.probes.picture.operations import SEVERITIES, Operation, made_later, topics
 from pfungst.probes.picture.redrawn import Stage
-from pfungst.probes.picture.results import operation_of, read, reference_drops
-from pfungst.probes.picture.topics import topics
 
 _PIXELS = (
     "shift", "crop", "pad", "rescale", "rotate", "gamma", "brightness", "contrast", "grey", "blur", "noise", "fog",
@@ -57,6 +67,8 @@ OPERATIONS = Registry(
 )
 DEFAULT = tuple(name for name in OPERATIONS.builtin if name != "webp")
 """All of ours that give the same pixels on every machine."""
+SHOWN = 5
+"""Operations that get a curve of their own, those with the largest drops."""
 
 KEEPS = "the answer: the pixels change in ways that the question's words do not ask about"
 PROVED = (
@@ -185,3 +197,215 @@ def _key(seed: int, name: str, severity: int, image: Image) -> int:
     """A random number of 64 bits: questions about one image see the same disturbance."""
     text = f"{seed} {name} {severity} {image.digest}"
     return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "little")
+
+
+# --- answers about disturbed images, read -----------------------------------------------------------------------------
+
+
+def read(
+    name: str,
+    trials: Sequence[AnsweredTrial],
+    about: Mapping[str, str],
+    severities: Sequence[int],
+    reference: Mapping[str, float] | None,
+    seed: int,
+) -> Findings:
+    """The findings; `about` names the operations and says what they do, `reference` has another player's drops."""
+    sheet = Sheet.of(trials, operation_of, lambda trial, variant: int(variant.rpartition(" ")[2]))
+    operations = effects_of({one: sheet.headings[one] for one in about if one in sheet.headings}, seed)
+    clean, disturbed, drop, changed, worst = sheet.all.summary(trials, seed)
+    drops = [one.drop for one in operations]
+    accuracies = {one: cells.accuracy(one, seed) for one, cells in sheet.variants.items()}
+    halves = {one.name: half_at(sheet.variants, one.name, severities) for one in operations}
+    found_halves = [
+        Finding("half at", halves[one.name], one.n, condition=one.name, how="interpolated", unit="severity")
+        for one in operations
+        if not math.isnan(halves[one.name])
+    ]
+    mean_drop, relative = _mean_drops(sheet, list(halves), reference)
+    levels = sorted(severities)
+    table = measure.table_of(
+        "By operation",
+        operations,
+        {
+            "operation": attrgetter("name"),
+            "what it does": lambda one: about[one.name],
+            "clean": attrgetter("before"),
+            **{str(level): partial(_at_level, accuracies, level) for level in levels},
+            **{column: measure.EFFECT[column] for column in ("drop", *measure.P_COLUMNS, "answers changed")},
+            "half at": lambda one: "not reached" if math.isnan(halves[one.name]) else f"{halves[one.name]:.1f}",
+            "n": attrgetter("n"),
+        },
+        "Accuracy at every severity. Clean: of the same questions. Half at: the severity at which accuracy falls to "
+        "half of that. A severity that the contract refuses for some questions is measured on the others.",
+    )
+    rows = (
+        clean, disturbed, drop, mean_drop, *relative, changed, worst, *accuracies.values(), *drops,
+        *(one.changes for one in operations), *found_halves,
+    )  # fmt: skip
+    figures = (bars("Drop under every operation", drops), *_curves(sheet, operations, accuracies, clean, levels, seed))
+    verdict = _verdict(clean, disturbed, drop, drops, worst, halves, relative)
+    return Findings(name, rows, verdict, clean, disturbed, drop, (table, *_refusals(trials)), figures, failures(trials))
+
+
+def _at_level(accuracies: Mapping[str, Finding], level: int, operation: Effect) -> Finding | str:
+    return accuracies.get(f"{operation.name} {level}", "")
+
+
+def operation_of(variant: str) -> str:
+    """`blur 3` is an operation `blur`."""
+    return variant.rpartition(" ")[0]
+
+
+def half_at(variants: Mapping[str, Cells], operation: str, severities: Sequence[int]) -> float:
+    """The severity at which accuracy first falls to half of that on the clean images, interpolated; NaN if it never
+    does. Severity 0 is the clean image."""
+    before, kept = 0, 1.0
+    for severity in sorted(severities):
+        some = variants.get(f"{operation} {severity}")
+        if some is None:
+            continue
+        known = [(a, b) for a, b in zip(some.clean, some.scores, strict=True) if not math.isnan(a + b)]
+        total = sum(a for a, _ in known)
+        if not total:
+            continue
+        share = sum(b for _, b in known) / total
+        if share <= 0.5:
+            return before + (severity - before) * (kept - 0.5) / (kept - share)
+        before, kept = severity, share
+    return math.nan
+
+
+def reference_drops(run: Path, severities: Sequence[int]) -> dict[str, float]:
+    """The drop under every operation of the player of another run."""
+    probes = {one["name"]: one.get("settings", {}) for one in read_config(run)["probes"]}
+    if "picture" not in probes:
+        raise UsageError(f"The reference {run} did not run the probe picture. Name a run folder that did.")
+    theirs = sorted(probes["picture"].get("severities", ()))
+    if theirs != sorted(severities):
+        raise UsageError(
+            f"The reference {run} was asked at the severities {'+'.join(map(str, theirs))}, not "
+            f"{'+'.join(map(str, sorted(severities)))}: drops at other severities cannot be compared."
+        )
+    path = run / "findings.json"
+    try:
+        told: Any = json.loads(path.read_text("utf-8"))
+        (found,) = [one for one in told["findings"] if one["probe"] == "picture"]
+        drops = {row["condition"]: row["value"] for row in found["rows"] if row["name"] == "drop"}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{path} has no findings of the probe picture ({error}). Finish that exam first.") from error
+    return {name: float(value) for name, value in drops.items() if name != MEAN and value is not None}
+
+
+# --- by operation and severity ----------------------------------------------------------------------------------------
+
+
+def _mean_drops(
+    cells: Sheet[int], present: Sequence[str], reference: Mapping[str, float] | None
+) -> tuple[Finding, list[Finding]]:
+    """The mean of the operations' drops, as in ImageNet-C; and relative to the reference over those that both have."""
+    mean = _mean_drop([cells.headings[one] for one in present], "mean corruption drop", 1.0)
+    shared = [one for one in present if reference is not None and one in reference]
+    if reference is None or not shared:
+        return mean, []
+    theirs = sum(reference[one] for one in shared) / len(shared)
+    if theirs <= 0:  # a reference that loses nothing is no measure
+        return mean, [Finding("relative drop", math.nan, mean.n, how="the reference loses nothing", unit="times")]
+    ours = _mean_drop([cells.headings[one] for one in shared], "relative drop", 1 / theirs)
+    return mean, [replace(ours, unit="times", condition=f"{len(shared)} operations")]
+
+
+def _mean_drop(some: Sequence[Cells], name: str, factor: float) -> Finding:
+    """The mean of several drops."""
+    names = dict.fromkeys(cluster for cell in some for cluster in cell.clusters)
+    labels = {cluster: at for at, cluster in enumerate(names)}
+    sums, counts = np.zeros((len(some), len(labels))), np.zeros((len(some), len(labels)))
+    for row, cell in enumerate(some):
+        lost = np.array(cell.clean) - np.array(cell.scores)
+        codes = np.array([labels[cluster] for cluster in cell.clusters])
+        known = ~np.isnan(lost)
+        sums[row] = np.bincount(codes[known], weights=lost[known], minlength=len(labels))
+        counts[row] = np.bincount(codes[known], minlength=len(labels))
+    found = jackknife(np.vstack([sums, counts]).T, counts.sum(0), _mean_of_means, bounds=(-1.0, 1.0))
+    scaled = {end: factor * getattr(found, end) for end in ("value", "low", "high", "at_least", "at_most")}
+    n = max((len(cell.scores) for cell in some), default=0)
+    return measure.finding(name, replace(found, **scaled, n=n), unit=POINTS)
+
+
+def _mean_of_means(sums: Floats) -> Floats:
+    """From (times, sums and then counts of every operation)."""
+    total, count = np.split(sums, 2, axis=1)
+    means = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    known = (count > 0).sum(1)
+    return np.asarray(np.where(known > 0, np.nansum(means, 1) / np.maximum(known, 1), np.nan))
+
+
+# --- in words, tables and figures -------------------------------------------------------------------------------------
+
+
+def _refusals(trials: Sequence[AnsweredTrial]) -> list[Table]:
+    counts: Counter[tuple[str, str]] = Counter()
+    lost = 0
+    for trial in trials:
+        lost += int(trial.trial.notes.get("left out", 0))
+        counts.update(trial.trial.notes.get("refused", {}).items())
+    if not counts and not lost:
+        return []
+    told = (
+        f" {lost} more questions are left out of all numbers: none of the operations is allowed on their images."
+        if lost
+        else ""
+    )
+    return [
+        Table(
+            "Refused",
+            ("operation", "because the question, or its image", "questions"),
+            tuple((name, why, n) for (name, why), n in sorted(counts.items())),
+            f"A disturbance that could change the right answer is left out.{told}",
+        )
+    ]
+
+
+def _curves(
+    sheet: Sheet[int],
+    operations: Sequence[Effect],
+    accuracies: Mapping[str, Finding],
+    clean: Finding,
+    levels: Sequence[int],
+    seed: int,
+) -> list[Figure]:
+    if len(levels) < 2:
+        return []
+    known = [level for level in levels if level in sheet.levels]
+    means = [clean, *(sheet.levels[level].accuracy("", seed) for level in known)]
+    lines = [measure.series("all operations", (0, *known), means)]
+    for one in sorted(operations, key=lambda one: -one.drop.value)[:SHOWN]:
+        points = [(0, one.before.value)]
+        points += [(at, accuracies[f"{one.name} {at}"].value) for at in levels if f"{one.name} {at}" in accuracies]
+        lines.append(Series(one.name, tuple(at for at, _ in points), tuple(value for _, value in points)))
+    title = "Accuracy by severity" + (f", the {SHOWN} largest drops" if len(operations) > SHOWN else "")
+    return [Figure(title, "line", tuple(lines), "severity", "accuracy")]
+
+
+def _verdict(
+    clean: Finding,
+    disturbed: Finding,
+    drop: Finding,
+    drops: Sequence[Finding],
+    worst: Finding,
+    halves: Mapping[str, float],
+    relative: Sequence[Finding],
+) -> str:
+    told = (
+        f"Disturbed images cost {measure.with_interval(drop)} of accuracy ({measure.percent(clean.value)} to "
+        f"{measure.percent(disturbed.value)})."
+    )
+    told += largest_drop(drops)
+    told += f" Under the worst disturbance of each question {measure.with_interval(worst)} is left."
+    fallen = [f"{one} (severity {value:.1f})" for one, value in halves.items() if not math.isnan(value)]
+    if fallen:
+        told += f" Accuracy falls by half under {', '.join(fallen)}."
+    for one in relative:
+        if not math.isnan(one.value):
+            told += f" That is {one.value:.2f} [{one.low:.2f}, {one.high:.2f}] times what the reference loses."
+    return told

@@ -19,8 +19,7 @@ from pfungst.core.images import as_rgb
 from pfungst.probes import measure
 from pfungst.probes.picture import kernels
 from pfungst.probes.picture.kernels import Pixels
-from pfungst.probes.picture.operations import Band, Operation, made_later
-from pfungst.probes.picture.topics import CLOCK, DIRECTION, TEXT
+from pfungst.probes.picture.operations import CLOCK, DIRECTION, TEXT, Band, Operation, made_later
 from pfungst.scores import same_answer
 from pfungst.world import RenderedImage, Scene, SceneImage, answer, answer_text, visible_pixels
 from pfungst.world.camera import camera_basis, camera_directions

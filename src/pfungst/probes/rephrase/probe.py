@@ -29,7 +29,7 @@ from pfungst.core import (
 from pfungst.core.flips import alike
 from pfungst.core.stats import Labels
 from pfungst.probes import measure
-from pfungst.probes.cells import agreement, failures, worst_of_n
+from pfungst.probes.measure import agreement, failures, worst_of_n
 from pfungst.probes.rephrase.generators import get_rephraser
 from pfungst.probes.rephrase.stability import stability_rows
 from pfungst.probes.rephrase.validated import NOTE as VALIDATED

@@ -7,13 +7,220 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pfungst.probes.surface.protection import WORD, Question
-from pfungst.probes.surface.words import CONTRACTIONS, KNOWN, NEIGHBOURS, SPELLINGS
+from pfungst.core import Example
 from pfungst.scores.text_overlap import levenshtein
+
+# --- what may not be touched ------------------------------------------------------------------------------------------
+
+
+WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
+_TOKEN = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
+_KEPT = re.compile(
+    r"""" [^"]* " | “[^”]*” | (?<!\w)'[^']*'(?!\w) | «[^»]*» | `[^`]*` | \$[^$]*\$ | <[^<>]*> | \\\w+ | \{[^{}]*\}
+      | (?:https?://|www\.)\S+ | \S{1,64}@\S+ | \w*\d\w* | \n[\s\S]*""",
+    re.VERBOSE,
+)
+_NO = "not no never none nothing nobody nowhere neither nor without cannot except but only unless hardly"
+_NEGATIONS = frozenset(_NO.split())
+_PLAIN = "a an the of in on at to is are it and or with by for be this that as yes no there"
+_EVERYDAY = frozenset(_PLAIN.split())
+"""Words of answers that say nothing by themselves."""
+_COMMON = "the is are what how does there this which where who of and was were has have why"
+_ENGLISH = frozenset(_COMMON.split())
+"""A question with none of these counts as no English one."""
+_FIRST = (
+    "what what's which who who's whose whom where where's when why how how's is are was were am do does did has have "
+    "had can could will would should may might must"
+)
+_ASKING = frozenset(_FIRST.split())
+AROUND_OR = 3
+"""Words before and after an "or" that may be what is offered."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question and the parts of it that stay: words that carry the answer or the options, and no plain English.
+
+    - words of the right answer, the human answers and the choices, in any inflection that begins alike
+    - words around an "or": what may be chosen
+    - negations and numbers
+    - quotations, formulas, placeholders such as <image 1>, addresses; all that follows the first line (as a rule, the
+      options)
+    """
+
+    text: str
+    kept: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, example: Example) -> Question:
+        carried = {
+            word.casefold()
+            for text in (*example.answers, example.target or "", *example.choices)
+            for word in _TOKEN.findall(text)
+        } - _EVERYDAY
+        return cls(example.question, tuple(_spans(example.question, carried)))
+
+    @property
+    def end(self) -> int:
+        """Past the last character of the first line that is no blank."""
+        line = self.text.find("\n", len(self.text) - len(self.text.lstrip()))
+        return len((self.text if line < 0 else self.text[:line]).rstrip())
+
+    @property
+    def capitals(self) -> bool:
+        """Whether case may carry meaning: a capital letter after the first one (US, Polish, point A), I left out."""
+        start = len(self.text) - len(self.text.lstrip())
+        rest = re.sub(r"\bI\b", "", self.text[start + 1 :])
+        return any(letter.isupper() for letter in rest)
+
+    @property
+    def english(self) -> bool:
+        """Whether the question is an English one, as far as its commonest words tell."""
+        return any(found[0].casefold() in _ENGLISH for found in WORD.finditer(self.text[: self.end]))
+
+    @property
+    def asks(self) -> bool:
+        """Whether its first word says that it is a question, so that it stays one without its mark."""
+        first = WORD.match(self.text.lstrip())
+        return first is not None and first[0].casefold().replace("\u2019", "'") in _ASKING
+
+    def free(self, start: int, end: int) -> bool:
+        return not any(start < stop and begin < end for begin, stop in self.kept)
+
+    def replaced(self, spans: Mapping[tuple[int, int], str]) -> str:
+        """The text with other words at these places."""
+        text = self.text
+        for (start, end), word in sorted(spans.items(), reverse=True):
+            text = text[:start] + word + text[end:]
+        return text
+
+    def each(self, change: Callable[[str], str]) -> str:
+        """The text with every word that is not kept changed."""
+        words = [found for found in WORD.finditer(self.text) if self.free(*found.span())]
+        return self.replaced({found.span(): change(found[0]) for found in words})
+
+    def begun_small(self) -> str:
+        """The text as it would stand inside a sentence."""
+        first = WORD.match(self.text)
+        if first is None or first[0] == "I" or first[0][:2] == "I'" or not self.free(*first.span()):
+            return self.text
+        return self.text if first[0][1:] != first[0][1:].lower() else self.text[0].lower() + self.text[1:]
+
+
+def _spans(text: str, carried: Iterable[str]) -> list[tuple[int, int]]:
+    spans = [found.span() for found in _KEPT.finditer(text)]
+    words = list(_TOKEN.finditer(text))
+    stems = {_stem(word) for word in carried}
+    for at, found in enumerate(words):
+        word = found[0].casefold().replace("\u2019", "'")
+        if word == "or":
+            near = words[max(0, at - AROUND_OR) : at + AROUND_OR + 1]
+            spans += [one.span() for one in near]
+        if _stem(word) in stems or word in _NEGATIONS or word.endswith("n't"):
+            spans.append(found.span())
+    return sorted(set(spans))
+
+
+def _stem(word: str) -> str:
+    """Inflected forms of a word begin alike: dog, dogs; paint, painted. Good enough to protect too much."""
+    for ending in ("'s", "ing", "es", "ed", "s", "er", "e"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word
+
+
+# --- tables: keys side by side, contractions, British and American spellings, more known words -----------------------
+
+
+_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
+
+
+def _neighbours() -> dict[str, str]:
+    """Letters whose keys touch on a QWERTY keyboard, rows shifted by a quarter and three quarters of a key."""
+    places = {
+        letter: (column + (0.0, 0.25, 0.75)[row], row)
+        for row, keys in enumerate(_ROWS)
+        for column, letter in enumerate(keys)
+    }
+    return {
+        one: "".join(
+            other
+            for other, (x, y) in places.items()
+            if other != one and abs(y - places[one][1]) <= 1 and abs(x - places[one][0]) <= 1
+        )
+        for one in places
+    }
+
+
+NEIGHBOURS = _neighbours()
+
+
+def _both_ways(pairs: str) -> dict[str, str]:
+    table: dict[str, str] = {}
+    for pair in pairs.split():
+        one, other = pair.split("/")
+        table[one], table[other] = other, one
+    return table
+
+
+SPELLINGS = _both_ways(
+    "color/colour colors/colours colored/coloured coloring/colouring colorful/colourful gray/grey grays/greys "
+    "center/centre centers/centres centered/centred theater/theatre theaters/theatres fiber/fibre fibers/fibres "
+    "favorite/favourite favorites/favourites flavor/flavour flavors/flavours flavored/flavoured harbor/harbour "
+    "harbors/harbours neighbor/neighbour neighbors/neighbours neighborhood/neighbourhood humor/humour labor/labour "
+    "behavior/behaviour odor/odour armor/armour parlor/parlour vapor/vapour rumor/rumour "
+    "airplane/aeroplane airplanes/aeroplanes aluminum/aluminium jewelry/jewellery mustache/moustache "
+    "mustaches/moustaches pajamas/pyjamas plow/plough plows/ploughs skeptical/sceptical catalog/catalogue "
+    "traveler/traveller travelers/travellers traveling/travelling traveled/travelled labeled/labelled "
+    "labeling/labelling canceled/cancelled canceling/cancelling modeling/modelling modeled/modelled "
+    "leveled/levelled signaling/signalling paneled/panelled organized/organised organizing/organising "
+    "recognize/recognise recognized/recognised realize/realise realized/realised "
+    "defense/defence offense/offence license/licence gluing/glueing woolen/woollen molded/moulded molding/moulding "
+    "moldy/mouldy smolder/smoulder donut/doughnut donuts/doughnuts omelet/omelette artifact/artefact "
+    "artifacts/artefacts cozy/cosy sulfur/sulphur yogurt/yoghurt"
+)
+"""Words that are spelled in two ways and mean the same in both. Tire/tyre, curb/kerb, check/cheque, story/storey and
+meter/metre are not here: one of the spellings has a second meaning."""
+
+CONTRACTIONS = {
+    "what is": "what's", "where is": "where's", "who is": "who's", "how is": "how's", "there is": "there's",
+    "that is": "that's", "i am": "i'm", "you are": "you're", "they are": "they're", "we are": "we're",
+}  # fmt: skip
+CONTRACTIONS |= {"what's": "what is", "where's": "where is", "who's": "who is", "how's": "how is"}
+"""Both ways where the way back is sure: `there's` may be `there has`. Negations are not touched."""
+
+_MORE = """
+    about above across after again against ahead alike almost alone along already also although always among another
+    any around aside away awake aware back backward bare basic because been before behind being below beneath beside
+    besides best better between beyond bigger blank blind blond bold both brave brief bright broad busy calm cheap
+    clean clear close cold cool could crisp cruel curly damp dark dead deaf dear deep dense dirty double down dried
+    drunk dull each early easy either else empty enough equal even ever every exact extra fair faint fake false fast
+    fatter few fewer fifth final fine first firm flat fond foreign former forth found fourth free fresh from front
+    full further giant given glad gone good grand great gross half hanging happy hard harsh heavy hence here hers
+    high his hollow hot huge hungry idle inner inside instead into its itself just keen kind large larger last late
+    later lazy lean least left less level like likely little live lone lonely long longer loose loud lower lucky
+    made main major many maybe mean mere middle might mild minor mixed moist more most much must naked narrow nasty
+    near nearly neat never new next nice noisy none odd often older once only onto open orange other ours out outer
+    outside oval over own pale past perhaps plain polite poor pretty prior proper proud pure quick quiet quite rare
+    rather raw ready real rear rich right ripe rough round rude sacred safe same scary second several shall shallow
+    sharp sheer shiny short should shut shy sick silent silly simple since single sixth slender slim slow small
+    smart smooth snowy soft solid some soon sore sour spare stable stale steady steep stiff still stout straight
+    strange strict striped strong such sudden sunny super sure sweet swift tall tame tender than that their theirs
+    them then there these they thick thin third this those though thought through thus tidy tight tiny tired
+    together too tough toward true twice ugly under until unto upon upper upright upward used usual vague vain vast
+    very vivid warm weak wealthy weird well went were what when where whether which while white whole whose wide
+    wild wise with within would wrong yellow young your yours
+    able all and apt big but for her him how mad nor not our per sad she the thee thy via whom wry yet you
+"""
+KNOWN = frozenset(_MORE.split())
+"""Words of three letters or more that a slip may make of others and that are neither nouns nor verbs in WordNet."""
+
+
+# --- edits ----------------------------------------------------------------------------------------------------------
 
 
 class Draws:
@@ -54,7 +261,7 @@ class Edit:
         return None if made is None or made == question.text else made
 
 
-# --- typos ------------------------------------------------------------------------------------------------------------
+# --- typos ----------------------------------------------------------------------------------------------------------
 
 
 LEAST_LETTERS = 4
@@ -111,7 +318,7 @@ def is_word(text: str) -> bool:
     return text in KNOWN or bool(base_forms(text, "n")) or bool(base_forms(text, "v"))
 
 
-# --- case and marks ---------------------------------------------------------------------------------------------------
+# --- case and marks -------------------------------------------------------------------------------------------------
 
 
 def upper(question: Question, draws: Draws, level: int) -> str | None:
@@ -140,7 +347,7 @@ def marks(question: Question, draws: Draws, level: int) -> str | None:
     return question.replaced({(question.end - 1, question.end): (mark * 2, mark * 3, f" {mark}")[draws.below(3)]})
 
 
-# --- words ------------------------------------------------------------------------------------------------------------
+# --- words ----------------------------------------------------------------------------------------------------------
 
 
 _CONTRACTED = re.compile(
@@ -176,7 +383,7 @@ def _like(model: str, word: str) -> str:
     return word[:1].upper() + word[1:] if model[:1].isupper() else word
 
 
-# --- around the question ----------------------------------------------------------------------------------------------
+# --- around the question --------------------------------------------------------------------------------------------
 
 
 FILLERS = ("Um, ", "Well, ", "So, ", "Okay, so ", "Hmm, ", "Right then, ", "You know, ")

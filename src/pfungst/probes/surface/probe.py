@@ -7,18 +7,31 @@ question is typed.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import attrgetter, itemgetter
 from pathlib import Path
 
-from pfungst.core import AnsweredTrial, Dataset, Example, Findings, Probe, ProbeError, Trial, UsageError, Variant
+from pfungst.core import (
+    AnsweredTrial,
+    Dataset,
+    Example,
+    Figure,
+    Finding,
+    Findings,
+    Probe,
+    ProbeError,
+    Trial,
+    UsageError,
+    Variant,
+)
 from pfungst.core.registry import Registry
+from pfungst.core.types import POINTS
 from pfungst.probes import measure
-from pfungst.probes.cells import lost
-from pfungst.probes.surface.edits import Draws, Edit, touched
-from pfungst.probes.surface.protection import Question
-from pfungst.probes.surface.results import TOUCHED, edit_of, read
+from pfungst.probes.measure import Cells, Effect, Sheet, bars, effects_of, failures, largest_drop, lost, mean_known
+from pfungst.probes.surface.edits import Draws, Edit, Question, touched
 
 EDITS = Registry(
     "surface edit",
@@ -29,6 +42,10 @@ EDITS = Registry(
     },
 )
 TRANSLATION = "translation"
+TOUCHED = "touched"
+"""Name of a trial's note: characters touched, by variant."""
+BINS = ((1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, 32), (33, math.inf))
+"""Characters touched, from and to."""
 KEEPS = (
     "the answer: the question is typed differently, and words that carry the answer, the options, negations and "
     "quotations are not touched"
@@ -129,3 +146,101 @@ def _translations(file: str, modified: int) -> Mapping[str, str]:
         if not isinstance(text, str) or not text.strip():
             raise UsageError(f"{file}, id {name!r}: the question must be a text, not {text!r:.60}.")
     return told
+
+
+# --- answers, read --------------------------------------------------------------------------------------------------
+
+
+def read(name: str, trials: Sequence[AnsweredTrial], about: Mapping[str, str], seed: int) -> Findings:
+    """The findings: drops by edit and by the number of characters touched; `about` names the edits and says what they
+    do."""
+    sheet = Sheet.of(trials, edit_of, lambda trial, variant: _bin(trial.trial.notes[TOUCHED][variant]))
+    clean, disturbed, drop, changed, worst = sheet.all.summary(trials, seed)
+    order = [one for edit in about for one in sorted(sheet.variants) if edit_of(one) == edit]
+    edits = effects_of({one: sheet.variants[one] for one in order}, seed)
+    drops = [one.drop for one in edits]
+    means = _touched_means(trials)
+    by_edit = measure.table_of(
+        "By edit",
+        edits,
+        {
+            "edit": attrgetter("name"),
+            "what it does": lambda one: about[edit_of(one.name)],
+            "characters touched": lambda one: round(means[one.name], 1),
+            **measure.EFFECT,
+        },
+        "Each edit is measured on the questions that it can change; clean: of the same questions. The headline is the "
+        f"mean over edits{_joined(order)}.",
+    )
+    lengths = [_length_effect(label, sheet.levels[label], seed) for label in map(_label, BINS) if label in sheet.levels]
+    by_characters = measure.table_of(
+        "By characters touched",
+        lengths,
+        {
+            "characters": attrgetter("name"),
+            **{column: measure.EFFECT[column] for column in ("clean", "accuracy", "drop", "n")},
+        },
+        "Insertions, deletions and replacements of characters, over all edits.",
+    )
+    rows = (
+        clean, disturbed, drop, changed, worst, *(one.accuracy for one in edits), *drops,
+        *(one.changes for one in edits), *(one.accuracy for one in lengths), *(one.drop for one in lengths),
+    )  # fmt: skip
+    line = measure.series("drop", [one.name for one in lengths], [one.drop for one in lengths])
+    curve = Figure("Drop by characters touched", "line", (line,), "characters touched", "drop, points", POINTS)
+    return Findings(
+        name, rows, _verdict(clean, disturbed, drop, drops, changed, worst, order), clean, disturbed, drop,
+        (by_edit, by_characters), (bars("Drop under every edit", drops), curve), failures(trials),
+    )  # fmt: skip
+
+
+def _length_effect(label: str, cells: Cells, seed: int) -> Effect:
+    """Of edits that touch so many characters."""
+    condition = "1 character" if label == "1" else f"{label} characters"
+    return Effect(
+        label,
+        cells.before(label, seed),
+        cells.accuracy(condition, seed),
+        cells.drop(condition, seed),
+        cells.changes(condition, seed),
+        len(cells.scores),
+    )
+
+
+def edit_of(variant: str) -> str:
+    """`typo 2` is an edit `typo`."""
+    name, _, level = variant.rpartition(" ")
+    return name if level.isdigit() else variant
+
+
+def _joined(order: Sequence[str]) -> str:
+    """That the levels of an edit count as one, where there are several."""
+    several = [levels for levels in measure.grouped(order, edit_of).values() if len(levels) > 1]
+    return "".join(f", of which {', '.join(levels[:-1])} and {levels[-1]} are one" for levels in several)
+
+
+def _label(one: tuple[int, float]) -> str:
+    low, high = one
+    return f"{low} or more" if math.isinf(high) else str(low) if low == high else f"{low} to {int(high)}"
+
+
+def _bin(length: int) -> str:
+    return next(_label(one) for one in BINS if length <= one[1])
+
+
+def _touched_means(trials: Sequence[AnsweredTrial]) -> dict[str, float]:
+    lengths = [length for trial in trials for length in trial.trial.notes[TOUCHED].items()]
+    return {name: mean_known(n for _, n in some) for name, some in measure.grouped(lengths, itemgetter(0)).items()}
+
+
+def _verdict(
+    clean: Finding, disturbed: Finding, drop: Finding, drops: Sequence[Finding], changed: Finding, worst: Finding,
+    order: Sequence[str],
+) -> str:  # fmt: skip
+    told = (
+        f"Typed differently, questions lose {measure.with_interval(drop)} of accuracy ({measure.percent(clean.value)} "
+        f"to {measure.percent(disturbed.value)}; the mean over edits{_joined(order)}), and "
+        f"{measure.with_interval(changed)} of the answers change."
+    )
+    told += largest_drop(drops)
+    return f"{told} Under the worst edit of each question {measure.with_interval(worst)} is left."

@@ -1,4 +1,4 @@
-"""Adversaries: the *Adversarial Player* of the game. One file each, one line of registration."""
+"""Adversaries: the *Adversarial Player* of the game, by name."""
 
 from __future__ import annotations
 
@@ -56,10 +56,9 @@ ADVERSARIES = Registry(
         "a2c-pixel": "pfungst.probes.game.adversaries.a2c:PixelA2C",
         "a2c-plain": "pfungst.probes.game.adversaries.a2c:PlainA2C",
         "committee": "pfungst.probes.game.adversaries.committee:Committee",
-        "cross-entropy": "pfungst.probes.game.adversaries.cross_entropy:CrossEntropy",
-        "greedy": "pfungst.probes.game.adversaries.greedy:Greedy",
-        "rsg": "pfungst.probes.game.adversaries.rsg:RandomScenes",
-        "universal": "pfungst.probes.game.adversaries.universal:Universal",
+        "cross-entropy": "pfungst.probes.game.adversaries.search:CrossEntropy",
+        "greedy": "pfungst.probes.game.adversaries.search:Greedy",
+        "rsg": "pfungst.probes.game.adversaries.search:RandomScenes",
     },
 )
 

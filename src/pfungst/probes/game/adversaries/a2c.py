@@ -1,18 +1,18 @@
 """The paper's adversary: advantage actor-critic with episodes of one step (Measuring CLEVRness, section 5, A.5).
 
     features  a relation network over the objects of the scene (or over cells of its image) and the question,
-              pretrained on question answering (`pretrained.py`)
+              pretrained on question answering
     actor     a layer and ten object heads; each gives two softmax distributions over N = 7 bins, for x and for y
     critic    three layers, 1.2 tanh
     learning  loss = -log p (r - V) + (V - r)^2, AdamW, one move an episode
 
-Read it from top to bottom: settings, the update (Algorithm 2), the game (Algorithm 3); the networks are in `policy`,
-and how they draw moves in `table`.
+Read it from top to bottom: settings, the update (Algorithm 2), the game (Algorithm 3), how moves are drawn, and what is
+remembered; the networks are in `a2c_networks`.
 
 Where it goes beyond the paper: objects are placed one after the other, each distribution restricted to the cells that
 gap and margin leave (`mask`), and new moves that keep the answer go first (`redraw`). Both are known without asking
 the player; without them nearly all moves of scenes with many objects are invalid. And it imitates what fooled the
-player (`imitate`, `memory.py`), until it plays that: the paper trains until the policy converges, and does not say in
+player (`imitate`, `Memory`), until it plays that: the paper trains until the policy converges, and does not say in
 how many queries; a hundred per question are too few to converge by policy gradient alone. `a2c-plain` does without all
 this, as the paper does.
 """
@@ -21,29 +21,29 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.core import PfungstError
-from pfungst.probes.game.adversaries.memory import Memory
-from pfungst.probes.game.adversaries.policy import Policy, make_policy, save_policy
-from pfungst.probes.game.adversaries.pretrained import find_features
-from pfungst.probes.game.adversaries.table import BoardTable
-from pfungst.probes.game.adversaries.torch_guard import nn, torch
+from pfungst.core import PfungstError, ProbeError
+from pfungst.probes.game.adversaries.a2c_networks import Features, Policy, find_features, make_policy, nn, torch
+from pfungst.probes.game.board import QUESTION_LENGTH, Board, object_features, question_tokens
+from pfungst.probes.game.layouts import Layouts
 from pfungst.probes.game.minigame import UNASKED, MiniGame
 from pfungst.probes.game.rules import FOOLED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-__all__ = ["A2C", "PixelA2C", "PlainA2C", "Policy", "make_policy", "save_policy", "train"]
+from pfungst.world.constants import MAX_OBJECTS
 
 BEST_OF = 4
 """Times `samples` moves that are drawn to find the likeliest legal one."""
+PICTURE_SIDE = 64
+AT_ONCE = 256
+"""Remembered questions in one update of `Memory.settle`."""
+LOOK_EVERY = 10
+"""Updates of `Memory.settle` between two looks whether it is done."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,9 @@ class A2C:
     answering and fixed, as in the paper, where the package has its weights; else, as with `own`, a small one of its own
     that starts at random and learns along. Or a folder or file with a trained `rn-state` or `rn`."""
     weights: str = ""
-    """A safetensors file of `save_policy`: a whole policy, trained before."""
+    """A safetensors file of `a2c_networks.save_policy`: a whole policy, trained before."""
     learn: bool = True
-    """False plays a policy from `weights` on questions it has not seen: the universal adversary."""
+    """False plays a policy from `weights` on questions it has not seen."""
     imitate: float = 1.0
     """Weight of the self-imitation loss: in every update, and then alone until the policy plays what it found; 0 leaves
     it out."""
@@ -142,7 +142,7 @@ class PlainA2C(A2C):
     patience: int = 400
 
 
-# --- learning (Algorithm 2) -------------------------------------------------------------------------------------------
+# --- learning (Algorithm 2) -----------------------------------------------------------------------------------------
 
 
 def train(settings: A2C, game: MiniGame, rng: np.random.Generator) -> Policy:
@@ -255,3 +255,141 @@ def _round(
         loss = loss + settings.entropy * ((x.exp() * x).sum(-1) + (y.exp() * y).sum(-1)).mean()
     out: torch.Tensor = loss
     return out
+
+
+# --- what the policy sees, and how its words become moves -----------------------------------------------------------
+
+
+class BoardTable:
+    """What the policy sees of the boards of a game, and which head moves which object."""
+
+    def __init__(self, game: MiniGame, settings: A2C, network: Features | None, rng: np.random.Generator) -> None:
+        self.game, self.settings, boards = game, settings, game.boards
+        big = next((board for board in boards if len(board) > MAX_OBJECTS), None)
+        if big is not None:
+            raise ProbeError(
+                f"The scene of {big.example.id} has {len(big)} objects; the A2C adversary has {MAX_OBJECTS} heads."
+            )
+        # "Each head is randomly assigned to a unique object" (section 5). A head that sees its object needs no lot.
+        lots = settings.heads == "paper"
+        self.heads = [(rng.permutation(MAX_OBJECTS) if lots else np.arange(MAX_OBJECTS))[: len(b)] for b in boards]
+        self.layouts = [Layouts(board) for board in boards]
+        self.cheap = game.enforcers.without("pixels")
+        self.tokens = torch.tensor(np.stack([question_tokens(b.example.question, QUESTION_LENGTH) for b in boards]))
+        self.objects = torch.tensor(np.stack([object_features(board.scene) for board in boards]))
+        self.seen = self.objects
+        if network is not None:
+            self.seen = network(boards)
+        elif settings.sees == "pixels":
+            self.seen = torch.tensor(np.stack([_picture(board) for board in boards]))
+
+    def decide(self, policy: Policy, numbers: list[int]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """What the policy says of these boards, as `Policy.decide`."""
+        return policy.decide(policy.features(self.seen[numbers], self.tokens[numbers]), self.objects[numbers])
+
+    def joint(self, number: int, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        """Log-probabilities (objects, cells) of one board from those of its heads (10, bins): x and y are
+        independent."""
+        heads = torch.from_numpy(self.heads[number])
+        return (x[heads, :, None] + y[heads, None, :]).flatten(1)
+
+    def sample(
+        self, number: int, x: torch.Tensor, y: torch.Tensor, rng: np.random.Generator
+    ) -> tuple[Any, torch.Tensor]:
+        """Moves of one board: cells (samples, objects) and their log-probabilities (samples,); x, y as for `joint`."""
+        settings, logs = self.settings, self.joint(number, x, y)
+        if settings.explore:
+            logs = torch.log((1 - settings.explore) * logs.exp() + settings.explore / logs.shape[1])
+        odds = logs.detach().exp().double().numpy()
+        if settings.mask:
+            cells, masks, _ = self.layouts[number].sequential(rng, odds, settings.samples * settings.redraw)
+            board = self.game.boards[number]
+            places = board.positions(cells)
+            refused = self.cheap.judge(board, places) >= 0
+            first = np.argsort(2 * refused + self.game.tried(number, places), kind="stable")[: settings.samples]
+            cells, open_cells = cells[first], torch.from_numpy(masks[first])
+            normaliser = logs[None].masked_fill(~open_cells, -torch.inf).logsumexp(-1)
+        else:
+            total = odds.cumsum(1)
+            draws = rng.random((settings.samples, len(odds), 1)) * total[None, :, -1:]
+            cells = np.minimum((total[None] <= draws).sum(-1), odds.shape[1] - 1)
+            normaliser = logs.new_zeros(())
+        chosen = logs[None].expand(len(cells), -1, -1).gather(-1, torch.from_numpy(cells)[..., None]).squeeze(-1)
+        return cells, (chosen - normaliser).sum(-1)
+
+
+def _picture(board: Board) -> Any:
+    """(3, 64, 64) in [-1, 1]"""
+    small = board.image(board.start).pil().resize((PICTURE_SIDE, PICTURE_SIDE))
+    return (np.asarray(small, dtype=np.float32) / 127.5 - 1.0).transpose(2, 0, 1)
+
+
+# --- what fooled the player once ------------------------------------------------------------------------------------
+
+
+class Memory:
+    """The first fooling move of every question of the table that has one, as what each head should have said.
+
+    A policy gradient forgets: a question is fooled by one of a hundred moves, that move gives one step, and the policy
+    goes on to others. Self-imitation (Oh et al. 2018, https://arxiv.org/abs/1806.05635) learns from remembered moves
+    that paid better than the critic expects,
+
+        loss = -log p(move) max(R - V, 0),
+
+    which costs no query, since what came of them is known. The critic, which there learns from these moves as well,
+    does not: it would soon expect what is remembered, long before the policy plays it. Of each question the first move
+    that fooled is remembered, and no other: the distributions of x and y are independent, so that between two good
+    moves lies a third that may be none.
+    """
+
+    def __init__(self, table: BoardTable, bins: int) -> None:
+        self._table, self._bins = table, bins
+        boards = len(table.heads)
+        self._cells = torch.zeros((boards, MAX_OBJECTS, 2), dtype=torch.int64)
+        self._moves = torch.zeros((boards, MAX_OBJECTS), dtype=torch.bool)
+        self._rewards = torch.zeros(boards)
+        self.numbers: list[int] = []
+        """Questions with something to remember, in the order they were fooled."""
+
+    def add(self, number: int, cells: npt.NDArray[np.int64], reward: float) -> None:
+        """Remember a move of a question, cells (objects,), where it has none yet."""
+        heads = torch.from_numpy(self._table.heads[number])
+        if self._moves[number, heads[0]]:
+            return
+        self._cells[number, heads] = torch.from_numpy(np.stack(np.divmod(cells, self._bins), axis=1))
+        self._moves[number, heads] = True
+        self._rewards[number] = reward
+        self.numbers.append(number)
+
+    def some(self, most: int, rng: np.random.Generator) -> list[int]:
+        """Questions with something to remember, drawn at random where they are more than `most`."""
+        return self.numbers if len(self.numbers) <= most else rng.choice(self.numbers, most, replace=False).tolist()
+
+    def loss(self, policy: Policy, some: list[int]) -> torch.Tensor:
+        """The loss above, mean over these questions."""
+        log_p, values, _ = self._recall(policy, some)
+        out: torch.Tensor = -(log_p * (self._rewards[some] - values).clamp(min=0.0).detach()).mean()
+        return out
+
+    @torch.no_grad()
+    def settled(self, policy: Policy) -> bool:
+        """Whether each remembered move is the likeliest of all moves."""
+        parts = range(0, len(self.numbers), AT_ONCE)
+        return all(bool(self._recall(policy, self.numbers[at : at + AT_ONCE])[2].all()) for at in parts)
+
+    def settle(self, policy: Policy, learn: Callable[[torch.Tensor], None], most: int, rng: np.random.Generator) -> int:
+        """Learn from what is remembered until the policy plays it, in at most so many updates; returns how many."""
+        for step in range(most if self.numbers else 0):
+            if step % LOOK_EVERY == 0 and self.settled(policy):
+                return step
+            learn(self.loss(policy, self.some(AT_ONCE, rng)))
+        return most
+
+    def _recall(self, policy: Policy, some: list[int]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Log-probabilities (questions,) of the moves, values (questions,), and whether each head that moves something
+        finds what it should have said likeliest (questions, 10)."""
+        x, y, values = self._table.decide(policy, some)
+        both, wanted, moves = torch.stack([x, y], 2), self._cells[some], self._moves[some]
+        log_p = both.gather(-1, wanted[..., None]).squeeze(-1).sum(-1)
+        played = (both.argmax(-1) == wanted).all(-1) | ~moves
+        return (log_p * moves).sum(-1), values, played

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pfungst.core import Asker, MissingExtra, ProbeError
-from pfungst.probes.game.adversaries.ordered import Ordered, Ranker
 from pfungst.probes.game.board import Board, Floats
+from pfungst.probes.game.layouts import fair_layouts
 from pfungst.probes.game.minigame import MiniGame
 
 if TYPE_CHECKING:
@@ -28,11 +28,17 @@ _CHUNK = 64
 
 
 @dataclass(frozen=True)
-class Committee(Ordered):
-    """Draws many legal layouts of a question and asks about those on which others are least sure of the truth."""
+class Committee:
+    """Draws many legal layouts of a question, which costs no query, and asks about those on which others are least sure
+    of the truth."""
 
     name: str = "committee"
+    budget: int = 20
+    """Queries per question: it is made for few."""
     candidates: int = 100
+    """Legal layouts of a question it chooses among."""
+    batch: int = 5
+    """Scenes of a question asked about at once, the hardest first."""
     members: str = "film+mdetr+tbd+rn-state"
     """Models of the zoo, or folders with trained ones, joined by +. The player itself is left out."""
     device: str = "cpu"
@@ -71,16 +77,32 @@ class Committee(Ordered):
             raise ProbeError("The committee has no member but the player: --setting members=film+tbd names others.")
         return [Judge(member, self.device) for member in members]
 
-    def ranker(self, game: MiniGame) -> Ranker:
+    def attack(self, game: MiniGame, rng: np.random.Generator) -> None:
         judges = self.judges(game.asker)
+        chances = rng.spawn(len(game.boards))
+        ranked: dict[int, Floats] = {}
+        for number in game.live():
+            board = game.boards[number]
+            fair = fair_layouts(board, game.enforcers, chances[number], self.candidates)
+            if len(fair):
+                ranked[number] = fair[np.argsort(_sure(judges, board, fair), kind="stable")]
+        for start in range(0, max(map(len, ranked.values()), default=0), self.batch):
+            live = [number for number in game.live() if len(ranked.get(number, ())) > start]
+            if not live:
+                break
+            hardest = [(number, layout) for number in live for layout in ranked[number][start : start + self.batch]]
+            game.step([number for number, _ in hardest], [layout for _, layout in hardest])
+            if not start:
+                # What it would show if it had a single try is the very first.
+                game.commit({number: fair[0] for number, fair in ranked.items()})
 
-        def rank(board: Board, layouts: Floats) -> Floats:
-            # Part by part, so that an image is still remembered when the next member looks at it.
-            parts = [layouts[start : start + _CHUNK] for start in range(0, len(layouts), _CHUNK)]
-            sure = [np.stack([judge.sure(board, part) for judge in judges]) for part in parts]
-            return np.asarray(-np.concatenate(sure, axis=1).mean(axis=0))
 
-        return rank
+def _sure(judges: Sequence[Judge], board: Board, layouts: Floats) -> Floats:
+    """(layouts,): how sure the judges are of the right answer, the mean over them."""
+    # Part by part, so that an image is still remembered when the next member looks at it.
+    parts = [layouts[start : start + _CHUNK] for start in range(0, len(layouts), _CHUNK)]
+    sure = [np.stack([judge.sure(board, part) for judge in judges]) for part in parts]
+    return np.asarray(np.concatenate(sure, axis=1).mean(axis=0))
 
 
 class Judge:

@@ -1,20 +1,40 @@
-"""The networks of the A2C adversary: what it sees with, actor and critic (Measuring CLEVRness, section 5)."""
+"""The networks of the A2C adversary: what it sees with, actor and critic (Measuring CLEVRness, section 5).
+
+"We train that network on the CLEVR visual question answering task ... and use the representation just after the last
+relational layer for the decision maker". Here that network is a model of the zoo: `rn-state` on scenes, `rn` on images,
+with the weights of the package or with one's own.
+"""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pfungst.core import PfungstError, ProbeError, UsageError
-from pfungst.probes.game.adversaries.pretrained import Features, find_features
-from pfungst.probes.game.adversaries.torch_guard import nn, torch
-from pfungst.probes.game.observe import OBJECT_FEATURES, TOKENS
+from pfungst.core import MissingExtra, PfungstError, ProbeError, UsageError
+from pfungst.probes.game.board import OBJECT_FEATURES, TOKENS, Board
 from pfungst.world.constants import MAX_OBJECTS
 
+try:
+    import torch
+    from torch import nn
+except ImportError as error:  # pragma: no cover
+    raise MissingExtra("The A2C adversary", "torch") from error
+
 if TYPE_CHECKING:
+    from pfungst.models import Trained
     from pfungst.probes.game.adversaries.a2c import A2C
+
+__all__ = ["Features", "Policy", "find_features", "make_policy", "nn", "save_policy", "torch"]
+
+AUTO, OWN = "auto", "own"
+NETWORKS = {"state": "rn-state", "pixels": "rn"}
+"""What the adversary sees -> the model of the zoo that sees it for it."""
+PAPER_ACCURACY = 0.976
+"""Of the paper's state-input relation network on CLEVR's validation questions."""
+_CHUNK = 64
 
 
 class RelationNetwork(nn.Module):
@@ -142,3 +162,76 @@ def save_policy(policy: Policy, path: Path, settings: A2C) -> None:
     from pfungst.models.tensors import save_tensors
 
     save_tensors(path, policy.state_dict(), {"settings": json.dumps(asdict(settings))})
+
+
+# --- the pretrained network -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Features:
+    """A pretrained relation network, fixed."""
+
+    trained: Trained
+
+    @property
+    def size(self) -> int:
+        """Length of the representation."""
+        return int(self.trained.model.config.relation[-1])
+
+    @property
+    def fingerprint(self) -> str:
+        return self.trained.fingerprint
+
+    @property
+    def about(self) -> str:
+        """A line for the run: what it is, and how well it answers beside the paper's."""
+        accuracy = self.trained.card.get("accuracy")
+        told = "" if accuracy is None else f", which answers {accuracy:.1%} of its world's questions"
+        beside = f" (the paper's: {PAPER_ACCURACY:.1%})" if told and self.trained.name == "rn-state" else ""
+        return f"sees with the pretrained relation network {self.trained.name}{told}{beside}"
+
+    def __call__(self, boards: Sequence[Board]) -> torch.Tensor:
+        """The representation just after the last relational layer, of every board as it stands: (boards, size)."""
+        from pfungst.models.encode import Encoder
+
+        encoder, model = Encoder(self.trained), self.trained.model.eval()
+        scenes = "scene" in model.reads
+        rows = []
+        for start in range(0, len(boards), _CHUNK):
+            part = boards[start : start + _CHUNK]
+            batch = encoder.batch(
+                [board.example.question for board in part],
+                [None if scenes else board.image(board.start) for board in part],
+                [board.record(board.start) if scenes else None for board in part],
+                [()] * len(part),
+            )
+            with torch.no_grad():
+                rows.append(model.relations(batch)[0].float())  # type: ignore[operator]
+        return torch.cat(rows)
+
+
+def find_features(sees: str, wanted: str) -> tuple[Features | None, str]:
+    """The pretrained network an adversary asks for, and a line about it.
+
+    wanted: `auto` takes the weights of the package where there are some, `own` never does, anything else is a
+    folder or .safetensors file that `pfungst train rn-state` (or `rn`) left.
+    """
+    from pfungst.models import Trained, load_shipped, shipped
+
+    name = NETWORKS[sees]
+    if wanted == OWN:
+        return None, "sees with its own randomly initialised relation network"
+    if wanted == AUTO:
+        if name not in shipped():
+            return None, (
+                f"sees with a randomly initialised relation network, since the package has no weights for {name}: "
+                f"train one (pfungst train {name} --out FOLDER) and give --setting features=FOLDER"
+            )
+        found = Features(load_shipped(name))
+    else:
+        found = Features(Trained.load(Path(wanted)))
+    if found.trained.name not in NETWORKS.values():
+        raise PfungstError(f"{wanted} is a {found.trained.name}; the adversary sees with rn-state or rn.")
+    if found.trained.name != name:
+        raise ProbeError(f"{wanted} is a {found.trained.name}; an adversary that sees {sees} needs {name}.")
+    return found, found.about
