@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pfungst.core import Answer, Asker, BudgetSpent, BytesImage, PlayerDied, PlayerError, Query
+from pfungst.core import Answer, Asker, BudgetSpent, BytesImage, Player, PlayerDied, PlayerError, Query
 from pfungst.core.store import AnswerStore
 from pfungst.core.types import as_player
 
@@ -190,6 +190,25 @@ class Bare:
 class Rich(Bare):
     reads_scenes, reads_images, batch_size, samples, usage = True, False, 5, True, "2 requests"
     notes = ("half of the file was empty",)
+
+
+class Bursting(Player):
+    """Has one way of answering; the two others follow from it."""
+
+    name = fingerprint = "bursting"
+
+    def answer_bursts(self, queries: Sequence[Query]) -> Iterator[Sequence[tuple[int, Answer]]]:
+        yield [(place, Answer(query.question)) for place, query in reversed(list(enumerate(queries)))]
+
+
+def test_a_player_that_streams_needs_no_other_way_of_answering() -> None:
+    player, queries = Bursting(), [Query("a"), Query("b")]
+    assert player.streams and not Player().streams
+    assert [answer.text for answer in player.answer(queries)] == ["a", "b"]
+    assert [place for place, _ in player.answer_iter(queries)] == [1, 0]
+    assert Asker(player).answers(queries) == player.answer(queries)
+    with pytest.raises(NotImplementedError, match="answer"):
+        Player().answer(queries)
 
 
 def test_what_a_player_does_not_say_has_a_default() -> None:
