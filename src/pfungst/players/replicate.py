@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
@@ -190,10 +190,6 @@ class _Same:
 class ReplicatedPlayer(Player):
     """Copies of one player that answer together."""
 
-    def __new__(cls, *arguments: Any, **options: Any) -> ReplicatedPlayer:
-        # A class of its own: which optional attributes there are is known only after a copy has told.
-        return object.__new__(type(cls.__name__, (cls,), {}))
-
     def __init__(self, workers: Workers, count: int, *, timeout: float = math.inf, memory: float | None = None) -> None:
         self._files = workers.files
         self._same = _Same()
@@ -205,13 +201,13 @@ class ReplicatedPlayer(Player):
         """The notes of each copy."""
         with self._in_words():
             self._pool.start_one()
-        self.name: str = self._about.name
-        self.fingerprint: str = self._about.fingerprint
-        seen: dict[str, Any] = {name: property(_trait(name)) for name in self._about.traits}
-        if self._about.looks:
-            seen["look"] = _look
-        for name, value in seen.items():
-            setattr(type(self), name, value)
+        self.name = self._about.name
+        self.fingerprint = self._about.fingerprint
+        for name, value in self._about.traits.items():
+            setattr(self, name, value)
+
+    def has(self, method: str) -> bool:
+        return self._about.looks if method == "look" else super().has(method)
 
     @property
     def notes(self) -> Sequence[str]:  # type: ignore[override]
@@ -297,25 +293,20 @@ class ReplicatedPlayer(Player):
         assert self._same.about is not None
         return self._same.about
 
+    def look(self, queries: Sequence[Query]) -> Mapping[str, Any]:
+        """Where the player looks, as one of the copies says."""
+        import torch
+
+        with self._in_words():
+            for _, _, outcome in self._outcomes([_Chunk(list(range(len(queries))), what="look")], queries):
+                if isinstance(outcome, dict):
+                    return {name: torch.from_numpy(values) for name, values in outcome.items()}
+                raise PlayerError(f"{self.name} could not say where it looks: {outcome}.")
+        raise AssertionError("a pool gives an outcome for every task")
+
     def close(self) -> None:
         """End all copies. Whoever forgets it ends them with the program."""
         self._pool.close()
-
-
-def _trait(name: str) -> Callable[[ReplicatedPlayer], Any]:
-    return lambda player: player._about.traits[name]
-
-
-def _look(player: ReplicatedPlayer, queries: Sequence[Query]) -> Mapping[str, Any]:
-    """Where the player looks, as one of the copies says."""
-    import torch
-
-    with player._in_words():
-        for _, _, outcome in player._outcomes([_Chunk(list(range(len(queries))), what="look")], queries):
-            if isinstance(outcome, dict):
-                return {name: torch.from_numpy(values) for name, values in outcome.items()}
-            raise PlayerError(f"{player.name} could not say where it looks: {outcome}.")
-    raise AssertionError("a pool gives an outcome for every task")
 
 
 def _poisonous(name: str, query: Query, how: str = "") -> str:
