@@ -3,8 +3,7 @@
 The player is a small convolutional network with fixed random weights over the drawn picture: it answers as a real one
 does (picture in, answer out), is easily shaken, and costs what a small model costs. The same mini-game is timed with
 its parts: drawing, answering, the rest (rules, learning, store). Then what the answer store and the memory of layouts
-save when it is resumed, and what the same pictures would cost in Blender, where it is installed: one is drawn there
-with few samples (the authors' code takes 128, and the time grows with them).
+save when it is resumed.
 
     python benchmarks/game_minigame.py [--quick] [--adversary a2c]
 """
@@ -12,22 +11,18 @@ with few samples (the authors' code takes 128, and the time grows with them).
 from __future__ import annotations
 
 import argparse
-import os
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import nn
 
-from pfungst.core import Answer, Dataset, Query
+from pfungst.core import Answer, Query
 from pfungst.probes.game import GameSettings, play
 from pfungst.world import embedded
-
-SAMPLES = 16
-"""Of Blender, a pixel."""
 
 
 class SmallNetwork:
@@ -65,42 +60,6 @@ class SmallNetwork:
         return said
 
 
-def seconds_of(work: Callable[[], object]) -> tuple[float, float]:
-    """Time on the clock, and of processors, those of child processes included."""
-    start, used = time.perf_counter(), _used()
-    work()
-    return time.perf_counter() - start, _used() - used
-
-
-def _used() -> float:
-    return sum(os.times()[:4])
-
-
-def against_blender(data: Dataset, pictures: int) -> None:
-    """What the built-in renderer saves a mini-game."""
-    from pfungst.world import Blender, render
-    from pfungst.world.renderers.blender import find_blender
-
-    if find_blender(None) is None:
-        print("  Blender is not installed: no comparison with it")
-        return
-    scenes = [data[0].scene or {}]
-    _, ours = seconds_of(lambda: [render(scene) for scene in scenes])
-    blender = Blender(samples=SAMPLES)
-    try:
-        # Its processors' time is known when its process has ended; starting it is no part of a picture.
-        _, start = seconds_of(lambda: (blender.render(scenes[0], 16, 12), blender.close()))
-        _, both = seconds_of(lambda: (blender.render_many(scenes), blender.close()))
-    finally:
-        blender.close()
-    theirs = both - start
-    print(
-        f"  a picture: {1000 * ours:.0f} ms of processor time, in Blender ({SAMPLES} samples) {theirs:.1f} s: "
-        f"{theirs / ours:.0f}x; the {pictures} pictures: {ours * pictures / 60:.1f} min, in Blender "
-        f"{theirs * pictures / 3600:.1f} h"
-    )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
@@ -130,7 +89,6 @@ def main() -> None:
         play(again, data, Path(folder), settings)
         second = time.perf_counter() - start
         print(f"  {second:6.1f} s  played again from the answer store: {again.seen} pictures, {first / second:.1f}x")
-        against_blender(data, player.seen)
 
 
 if __name__ == "__main__":

@@ -22,10 +22,9 @@ import numpy as np
 from pfungst.world import Scene, answer, answer_text, run, sample_scene
 from pfungst.world.constants import ATTRIBUTES, RELATIONS
 from pfungst.world.questions import Template, generate, load_templates
-from pfungst.world.questions.balance import AnswerCounts, possible_answers
+from pfungst.world.questions.generating import AnswerCounts, possible_answers
 from pfungst.world.questions.tables import EVERYTHING, Tables
-from pfungst.world.questions.template import DESCRIPTION
-from pfungst.world.questions.wording import say
+from pfungst.world.questions.template import DESCRIPTION, say
 
 GOAL = 400
 ENDS = ("unique", "count", "exist")

@@ -1,11 +1,9 @@
-"""Images and visible pixels per second, beside Blender.
+"""Images and visible pixels per second.
 
-    python benchmarks/render.py [--quick] [--samples 16] [--threads 2] [--device cuda] [--batch 2048]
+    python benchmarks/render.py [--quick] [--threads 2] [--device cuda] [--batch 2048]
 
 Scenes are sampled ones of 3 to 10 objects with their own cameras and lamps, drawn at 320x240 with four samples a pixel.
-The peer, Blender's Cycles with the same scenes, is run where it is installed, with few samples: its time grows in
-proportion to them, and the published images took 512. With --device the same scenes are rendered in a batch on a GPU,
-and compared with those of the CPU.
+With --device the same scenes are rendered in a batch on a GPU, and compared with those of the CPU.
 """
 
 from __future__ import annotations
@@ -17,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pfungst.world import Blender, render, render_batch, sample_scene, visible_pixels, visible_pixels_many
-from pfungst.world.renderers import find_blender
+from pfungst.world import render, render_batch, sample_scene, visible_pixels
 
 
 def per_second(work: Callable[[int], Any], least: float) -> float:
@@ -34,7 +31,6 @@ def per_second(work: Callable[[int], Any], least: float) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--samples", type=int, default=16, help="of Blender")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--device", help="a torch device to draw a batch on")
     parser.add_argument("--batch", type=int, default=2048)
@@ -45,10 +41,10 @@ def main() -> None:
     if options.device:
         on_device(scenes, options.device, options.batch)
     else:
-        on_cpu(scenes, seconds, options.threads, options.samples)
+        on_cpu(scenes, seconds, options.threads)
 
 
-def on_cpu(scenes: list[Any], seconds: float, threads: int, samples: int) -> None:
+def on_cpu(scenes: list[Any], seconds: float, threads: int) -> None:
     from numba import config
 
     config.NUMBA_NUM_THREADS = threads
@@ -63,23 +59,6 @@ def on_cpu(scenes: list[Any], seconds: float, threads: int, samples: int) -> Non
     print(f"raycast, 1 thread             {effort:10.1f} ms of processor time a frame")
     direct = per_second(lambda i: visible_pixels(scenes[i % len(scenes)]), seconds / 2)
     print(f"visible_pixels, 1 thread      {direct:10.0f} layouts/s")
-    grid = np.linspace(-3, 3, 7)
-    six = sample_scene(np.random.default_rng(1), 6)
-    layouts = grid[np.random.default_rng(2).integers(0, 7, (50_000, 6, 2))]
-    visible_pixels_many(six, layouts[:100])
-    start = time.perf_counter()
-    visible_pixels_many(six, layouts)
-    sprites = len(layouts) / (time.perf_counter() - start)
-    print(f"visible_pixels_many, 7x7 grid {sprites:10.0f} layouts/s ({sprites / direct:.0f} times visible_pixels)")
-    if find_blender() is None:
-        print("Blender is not installed here: no peer.")
-        return
-    with Blender(samples=samples, threads=threads) as blender:
-        peer = per_second(lambda i: blender.render(scenes[i % len(scenes)]), seconds)
-        ids = per_second(lambda i: blender.visible_pixels(scenes[i % len(scenes)]), seconds / 2)
-        name = f"Blender {blender.version}, {samples} samples"
-        print(f"{name:29} {peer:10.3f} frames/s: raycast is {frames / peer:.0f} times")
-        print(f"Blender's id picture          {ids:10.2f} layouts/s: visible_pixels is {direct / ids:.0f} times")
 
 
 def on_device(scenes: list[Any], device: str, batch: int) -> None:

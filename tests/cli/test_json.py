@@ -63,7 +63,6 @@ CHEAP: dict[str, tuple[str, ...]] = {
     "doctor": ("doctor",),
     "cache": ("cache",),
     "check ranker": ("check ranker rouge",),
-    "check renderer": ("check renderer raycast",),
     "decoys": ("decoys data.jsonl --kinds qou --out made.jsonl --vectors vectors.txt",),
     "audit": ("audit data.jsonl --models none --vectors vectors.txt",),
     "play": ("play oracle -d made --adversary rsg --size 2 --seeds 1 --budget 2 -o game",),

@@ -2,6 +2,7 @@
 
 import json
 
+import PIL.Image
 import pytest
 
 from pfungst.core import DataError
@@ -24,6 +25,15 @@ def test_groups_choices_and_kinds_come_back(tmp_path):
         "zero_hop", "one_hop", "two_hop", "three_hop", "same_relate", "single_and", "single_or", "compare_integer",
         "comparison",
     }  # fmt: skip
+
+
+def test_images_of_another_renderer_are_read_in_place_of_ours(tmp_path):
+    make(tmp_path, scenes=2, questions_per_scene=2, rephrasings=0, images=False, split="new")
+    (tmp_path / "images" / "new").mkdir(parents=True)
+    for number, color in enumerate(("red", "blue")):
+        PIL.Image.new("RGB", (40, 30), color).save(tmp_path / "images" / "new" / f"CLEVR_new_{number:06d}.png")
+    colors = {example.image_id: example.image.pil().getpixel((0, 0)) for example in load(tmp_path)}
+    assert colors == {"CLEVR_new_000000.png": (255, 0, 0), "CLEVR_new_000001.png": (0, 0, 255)}
 
 
 @pytest.mark.parametrize("choices", ["yes", [], ["no", "maybe"], [["yes"]]])

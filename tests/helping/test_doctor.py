@@ -34,7 +34,7 @@ def test_here_nothing_is_broken() -> None:
     found = {one.what: one for one in diagnose()}
     assert not [one for one in found.values() if one.state == "broken"]
     assert found["weights of the zoo"].state == found["extra torch"].state == "ok"
-    assert {"Python", "Pfungst", "BLAS threads", "GPU", "cache", "Blender", "Chromium"} <= set(found)
+    assert {"Python", "Pfungst", "BLAS threads", "GPU", "cache", "Chromium"} <= set(found)
 
 
 def test_what_is_missing_says_its_cost_and_its_cure(monkeypatch: pytest.MonkeyPatch) -> None:

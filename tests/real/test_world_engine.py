@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from pfungst.world import (
-    GridMasks,
     Program,
     Scene,
     answer,
@@ -83,17 +82,6 @@ def test_moved_scenes_are_answered_as_by_the_published_engine(parity: dict[str, 
         checked += len(expected)
         invalid += expected.count(None)
     assert (checked, invalid > 300) == (2420, True)
-
-
-def test_grid_masks_answer_real_questions_as_the_plain_engine_does(parity: dict[str, Any]) -> None:
-    scenes, questions = by_index(parity)
-    rng = np.random.default_rng(0)
-    masks = {index: GridMasks(scene) for index, scene in scenes.items()}
-    for question in list(questions.values())[::3]:
-        one = masks[question["image_index"]]
-        cells = rng.integers(0, one.cells, (8, len(one.scene)))
-        expected = [answer(question["program"], one.scene.moved(layout)) for layout in one.positions(cells)]
-        assert [exact(a) for a in one.answers(question["program"], cells)] == [exact(a) for a in expected]
 
 
 def test_scenes_survive_a_round_trip_byte_for_byte(parity: dict[str, Any], released: list[dict[str, Any]]) -> None:

@@ -14,8 +14,7 @@ import pytest
 import pfungst
 from pfungst.core import Answer, PfungstError, ProbeError, Query, UsageError
 from pfungst.data import load
-from pfungst.experiments.audit import audit
-from pfungst.experiments.audit_people import read_people
+from pfungst.experiments.audit import audit, read_people
 from pfungst.study import export_study, study_results
 from pfungst.study.items import ITEM, TRAINING, BadAnswer
 from tests.study.conftest import fill, work

@@ -112,30 +112,9 @@ def test_grid_masks_agree_about_legality(seed: int, objects: int, grid: str | in
     assert (masks.legal(cells) == is_legal(masks.scene, masks.positions(cells), preset)).all()
 
 
-@pytest.mark.parametrize("grid", ["paper", "code"])
-def test_free_cells_are_those_that_make_the_layout_legal(grid: str) -> None:
-    rng = np.random.default_rng(5)
-    masks = GridMasks(sample_scene(rng, 3), grid)
-    cells = rng.integers(0, masks.cells, (60, 3), dtype=np.uint8)
-    others_legal = 0
-    for mover in range(3):
-        free = masks.free_cells(cells, mover)
-        for cell in range(masks.cells):
-            tried = cells.copy()
-            tried[:, mover] = cell
-            legal = masks.legal(tried)
-            others = [i for i in range(3) if i != mover]
-            rest = Scene(tuple(masks.scene.objects[i] for i in others), masks.scene.directions)
-            alone = is_legal(rest, masks.positions(cells)[:, others])
-            assert ((free[:, cell] & alone) == legal).all()
-            others_legal += int(legal.sum())
-    assert others_legal > 0
-
-
 def test_cells_out_of_bounds_are_not_legal() -> None:
     masks = GridMasks(scene_of(thing(0, 0)), [[0.0, 0.0], [3.5, 0.0]])
     assert masks.legal([[0], [1]]).tolist() == [True, False]
-    assert masks.free_cells([[0]], 0).tolist() == [[True, False]]
 
 
 def test_a_scene_is_asked_about_its_own_places() -> None:
@@ -150,5 +129,3 @@ def test_bad_input_is_a_data_error() -> None:
         is_legal(PAIR, np.zeros((5, 3, 2)))
     with pytest.raises(DataError, match="not finite"):
         is_legal(PAIR, np.full((5, 2, 2), np.inf))
-    with pytest.raises(DataError, match="Object 2 is not in this scene"):
-        GridMasks(PAIR).free_cells([[0, 1]], 2)

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from pfungst.core import DataError, PfungstError
 from pfungst.world import Scene, answer, answer_text, run, sample_scene
 from pfungst.world.questions import Question, generate, load_templates, report
-from pfungst.world.questions.balance import AnswerCounts, possible_answers
-from pfungst.world.questions.generating import choices_for
+from pfungst.world.questions.generating import AnswerCounts, choices_for, possible_answers
 from tests.world.engine_cases import scene_of, thing
 
 KINDS_OF_ANSWER = {"size", "color", "material", "shape"}

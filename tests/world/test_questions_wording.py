@@ -8,8 +8,7 @@ import pytest
 
 from pfungst.world import sample_scene
 from pfungst.world.questions import generate, load_templates
-from pfungst.world.questions.template import Phrasing, Synonyms, Template, TemplateNode
-from pfungst.world.questions.wording import say, wordings
+from pfungst.world.questions.template import Phrasing, Synonyms, Template, TemplateNode, say, wordings
 
 SCENE = TemplateNode("scene")
 FILTER = TemplateNode("filter_unique", (0,), ("<Z>", "<C>", "<M>", "<S>"))

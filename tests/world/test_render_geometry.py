@@ -8,12 +8,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pfungst.world.constants import LAMPS
-from pfungst.world.renderers import backdrop
-from pfungst.world.renderers.backdrop import backdrop_light, lights, patches
-from pfungst.world.renderers.geometry import CUBE_CORE, CYLINDER_CORE, hit, shadowing
-from pfungst.world.renderers.ids import id_buffer, pixel_box, see
+from pfungst.world.renderers import world
+from pfungst.world.renderers.geometry import CUBE_CORE, CYLINDER_CORE, hit, id_buffer, pixel_box, see, shadowing
 from pfungst.world.renderers.jit import _STAMP, dot
-from pfungst.world.renderers.light import hit_backdrop
+from pfungst.world.renderers.light import hit_backdrop, stopped
 from pfungst.world.renderers.look import (
     BACKDROP,
     BACKDROP_HEIGHT,
@@ -28,8 +26,7 @@ from pfungst.world.renderers.look import (
     lattice,
 )
 from pfungst.world.renderers.pack import CUBE, CYLINDER, SPHERE, pack
-from pfungst.world.renderers.penumbra import stopped
-from pfungst.world.renderers.world import lay_out
+from pfungst.world.renderers.world import backdrop_light, lay_out, lights, patches
 
 number = st.floats(-2.0, 2.0, allow_nan=False)
 vector = st.tuples(number, number, number)
@@ -225,9 +222,9 @@ def test_threads_that_start_together_solve_the_backdrop_once(monkeypatch):
 
     calls, invert = [], np.linalg.inv
     monkeypatch.setattr(np.linalg, "inv", lambda matrix: calls.append(1) or invert(matrix))
-    backdrop._solved.cache_clear()
+    world._solved.cache_clear()
     lamps = np.random.default_rng(0).uniform(1, 5, (6, 3, 3))
     with ThreadPoolExecutor(6) as pool:
-        found = list(pool.map(backdrop.backdrop_light, lamps))
+        found = list(pool.map(world.backdrop_light, lamps))
     assert len(calls) == 1
-    assert np.array_equal(found[2], backdrop.backdrop_light(lamps[2]))
+    assert np.array_equal(found[2], world.backdrop_light(lamps[2]))

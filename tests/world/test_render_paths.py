@@ -12,7 +12,7 @@ import pytest
 
 from pfungst.core import PfungstError
 from pfungst.world import render, render_batch
-from pfungst.world.renderers import Raycast, raycast
+from pfungst.world.renderers import raycast
 from pfungst.world.renderers.pack import pack
 
 torch = pytest.importorskip("torch")
@@ -97,7 +97,7 @@ def test_a_real_gpu_renders_every_byte_as_numba_does(scenes, expected):
 @pytest.mark.parametrize("device", ["meta", "cuda:99", "quantum"])
 def test_a_device_that_cannot_render_is_told_in_a_sentence(device):
     with pytest.raises(PfungstError, match=device):
-        Raycast(device)
+        raycast.on_gpu(device)
 
 
 def test_a_gpu_that_fails_is_told_and_not_worked_around(scenes, monkeypatch):

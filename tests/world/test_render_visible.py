@@ -4,11 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from pfungst.core import DataError
-from pfungst.world import visible_pixels, visible_pixels_many
+from pfungst.world import visible_pixels
 from pfungst.world.constants import CAMERA, FOCAL
 
 SHAPES, SIZES = ("sphere", "cube", "cylinder"), ("large", "small")
@@ -64,43 +61,3 @@ def test_turning_a_ball_changes_nothing_and_turning_a_cube_does():
     assert count("sphere", 0.0) == count("sphere", 1.0)
     assert count("cylinder", 0.0) == pytest.approx(count("cylinder", 1.0), abs=2)
     assert count("cube", 0.0) != count("cube", 0.7)
-
-
-positions = st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=4, max_size=4)
-
-
-@settings(max_examples=12, deadline=None)
-@given(
-    st.lists(positions, min_size=1, max_size=4),
-    st.lists(st.tuples(st.sampled_from(SHAPES), st.sampled_from(SIZES)), min_size=4, max_size=4),
-)
-def test_sprites_count_exactly_as_the_id_buffer_does(layouts, kinds):
-    """Also where objects stand in each other, which legal layouts never have."""
-    objects = [thing(0, 0, shape, size, rotation=i) for i, (shape, size) in enumerate(kinds)]
-    where = np.array(layouts, dtype=float)
-    many = visible_pixels_many({"objects": objects}, where, 160, 120)
-    for counts, layout in zip(many, where):
-        for one, (x, y) in zip(objects, layout.tolist()):
-            one["3d_coords"] = [x, y, one["3d_coords"][2]]
-        assert counts.tolist() == visible_pixels({"objects": objects}, 160, 120).tolist()
-
-
-def test_sprites_agree_where_no_place_repeats():
-    rng = np.random.default_rng(0)
-    objects = [thing(0, 0, shape) for shape in SHAPES]
-    where = rng.uniform(-3, 3, (5, 3, 2))
-    many = visible_pixels_many({"objects": objects}, where)
-    for counts, layout in zip(many, where):
-        for one, (x, y) in zip(objects, layout.tolist()):
-            one["3d_coords"] = [x, y, 0.7]
-        assert counts.tolist() == visible_pixels({"objects": objects}).tolist()
-
-
-def test_no_layouts_give_no_counts():
-    assert visible_pixels_many({"objects": [thing(0, 0)]}, np.empty((0, 1, 2))).shape == (0, 1)
-
-
-@pytest.mark.parametrize("where", [np.zeros((2, 3, 2)), np.zeros((1, 2)), np.full((1, 1, 2), np.nan)])
-def test_positions_that_do_not_fit_get_a_sentence(where):
-    with pytest.raises(DataError, match="positions"):
-        visible_pixels_many({"objects": [thing(0, 0)]}, where)

@@ -7,7 +7,7 @@ import pytest
 
 from pfungst.core import DataError
 from pfungst.world.questions import load_templates
-from pfungst.world.questions.expand import expand
+from pfungst.world.questions.loading import expand
 
 FAMILIES = {
     "compare_integer": 9,

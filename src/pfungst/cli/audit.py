@@ -17,7 +17,7 @@ from pfungst.core import UsageError
 from pfungst.core.files import jsonable, write_json
 
 if TYPE_CHECKING:
-    from pfungst.experiments.audit_config import Cell
+    from pfungst.experiments.audit import Cell
 
 
 def audit(
@@ -73,8 +73,8 @@ def audit(
     from pfungst.compute import working
     from pfungst.compute.devices import check_device
     from pfungst.data import load
+    from pfungst.experiments.audit import SEES, ScorerConfig, find_models
     from pfungst.experiments.audit import audit as run_audit
-    from pfungst.experiments.audit_config import SEES, ScorerConfig, find_models
     from pfungst.experiments.audit_features import image_features
 
     wanted = find_models([name.strip() for name in models.split(",") if name.strip()])
@@ -137,6 +137,6 @@ def _human(given: list[str]) -> dict[str, float]:
 
 
 def _people(given: list[str]) -> list[Cell]:
-    from pfungst.experiments.audit_people import read_people
+    from pfungst.experiments.audit import read_people
 
     return [cell for word in given if word.endswith(".json") for cell in read_people(Path(word))]

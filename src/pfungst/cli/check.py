@@ -62,15 +62,6 @@ def check_ranker(ranker: Annotated[str, typer.Argument(help="A ranker.")], as_js
     _tell(run_check(get_ranker(ranker)), as_json)
 
 
-@app.command("renderer")
-def check_renderer(renderer: Annotated[str, typer.Argument(help="A renderer.")], as_json: Json = False) -> None:
-    """Does a renderer draw the right size, the same image twice, and what the scene holds?"""
-    from pfungst.world.renderers import check_renderer as run_check
-    from pfungst.world.renderers import renderer as get_renderer
-
-    _tell(run_check(get_renderer(renderer)), as_json)
-
-
 def _tell(problems: list[str], as_json: bool) -> None:
     tell({"problems": problems}, [f"- {problem}" for problem in problems] or ["No problem found."], as_json)
     if problems:

@@ -86,7 +86,6 @@ def parts() -> dict[str, list[tuple[str, ...]]]:
     from pfungst.scores import METRICS
     from pfungst.scores.matchers import MATCHERS
     from pfungst.text.encoders import list_encoders
-    from pfungst.world.renderers.registry import renderer_names
 
     known = _registries()
     return {
@@ -102,7 +101,6 @@ def parts() -> dict[str, list[tuple[str, ...]]]:
         "rephrasers": _told(known["rephrasers"].names()),
         "adversaries": _told(known["adversaries"].names()),
         "encoders": _told(list_encoders()),
-        "renderers": _told(renderer_names()),
         "studies": _of(known["studies"]),
         "experiments": [(name, _line(EXPERIMENTS.get(name).config)) for name in EXPERIMENTS.names()],
     }
@@ -181,7 +179,7 @@ _LINES = {
     "relaxed": "a number may be 5% off, anything else must be equal",
     "any": "the answer is one of the right ones",
     "asked": "asked:POOL, questions that people asked about other images, with the same content words",
-    "learnt": "learnt:FOLDER, a paraphraser that `pfungst reproduce paraphraser` trained",
+    "learnt": "learnt:FOLDER, a paraphraser that was learnt from pairs of sentences",
     "rules": "grammatical rules for wh- and yes/no questions, with a check of the meaning",
     "world": "the phrasings of the world's templates, for questions with a program",
     "model": "model:PLAYER, a player that writes, with a check of the meaning",
@@ -198,8 +196,6 @@ _LINES = {
     "sentence-transformers": "sentence-transformers:NAME, any model of that library",
     "words": "words:FILE, averaged word vectors",
     "tfidf": "TF-IDF over words and word pairs, 2048-d",
-    "raycast": "the built-in ray caster, on CPU or GPU",
-    "blender": "Blender, as the published images were made",
 }
 
 

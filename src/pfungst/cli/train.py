@@ -79,12 +79,6 @@ def train(
     ] = None,
     images: Images = None,
     skip_bad: SkipBad = False,
-    on: Annotated[
-        str, typer.Option("--on", help="local, or processes: several share every step (data-parallel).")
-    ] = "local",
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes that share every step [one per GPU, or core].")
-    ] = None,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
@@ -104,12 +98,8 @@ def train(
     from pfungst.models import MODELS, Inputs
     from pfungst.training import Prepared
     from pfungst.training import train as run
-    from pfungst.training.parallel import Team, launched
 
-    if on != "local" and not launched() and not dry_run:
-        raise typer.Exit(in_parallel(on, workers, device))
     check_device(device)
-    team = Team.of_environment(device)
     folder = out or Path("runs") / model
     kind = MODELS.get(model)
     if not {"image", "scene"} & (kind.reads | kind.learns_from) or "image" not in kind.reads:
@@ -160,12 +150,11 @@ def train(
         )
         print_work(planned, folder, as_json)
         return
-    with told_beside(folder if team.leads else None, as_json), progress_bar(quiet=not team.leads) as progress:
-        with team.leader_first():
-            if is_prepared(data):
-                prepared = Prepared.load(data)
-            else:
-                prepared = preparing(_load(data, validation, options), folder / "data", progress=progress)
+    with told_beside(folder, as_json), progress_bar() as progress:
+        if is_prepared(data):
+            prepared = Prepared.load(data)
+        else:
+            prepared = preparing(_load(data, validation, options), folder / "data", progress=progress)
         trained = learning(
             prepared,
             folder,
@@ -173,10 +162,7 @@ def train(
             validation=held_out,
             progress=progress,
         )
-    team.end()
     card = trained.card
-    if not team.leads:
-        return
     if as_json:
         print_json({"folder": str(folder), "card": card})
         return
@@ -214,22 +200,6 @@ def train_encoder(
         )
     told = {"file": str(path), "dim": model.dim, "fingerprint": model.fingerprint}
     tell(told, [f"{path}: {model.dim} dimensions. Use it as --encoder skip-thoughts:{path}"], as_json)
-
-
-def in_parallel(on: str, workers: int | None, device: str) -> int:
-    """The same command as a team of processes; returns its exit code."""
-    from pfungst.cli import main
-    from pfungst.compute.devices import every_gpu
-    from pfungst.core.threads import available_cores
-    from pfungst.training.parallel import launch
-
-    if on != "processes":
-        raise UsageError(
-            f"Training runs in this process or in processes of this machine, not on {on!r}. For several machines start "
-            "`torchrun ... -m pfungst train` on each."
-        )
-    gpus = len(every_gpu()) if device.startswith("cuda") else 0
-    return launch(workers or gpus or available_cores(), main)
 
 
 def cycle_of(

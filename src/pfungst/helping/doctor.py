@@ -181,20 +181,14 @@ def _extras() -> Iterator[Checked]:
 
 
 def _programs() -> Iterator[Checked]:
-    from pfungst.world.renderers.blender import ENVIRONMENT, find_blender
-
     ray = installed("ray")
     address = os.environ.get("RAY_ADDRESS")
     if ray is not None:
         where = f"cluster {address}" if address else "no cluster named (RAY_ADDRESS): one is started on this machine"
         yield Checked("Ray", "ok", f"{ray}, {where}")
-    cost = "No images as CLEVR's authors drew them. The built-in renderer `raycast` needs nothing."
-    cure = f"apt install blender, pip install bpy, or name it in {ENVIRONMENT}"
-    yield _program("Blender", (find_blender() or (None,))[0], cost, cure)
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    cost = "Only tests need it: those of the report and the explorer are skipped."
-    yield _program("Chromium", browser, cost, "make browser, or apt install chromium")
-
-
-def _program(what: str, place: str | None, cost: str, cure: str) -> Checked:
-    return Checked(what, "missing", "not found", cost, cure) if place is None else Checked(what, "ok", place)
+    if browser is None:
+        cost = "Only tests need it: those of the report and the explorer are skipped."
+        yield Checked("Chromium", "missing", "not found", cost, "make browser, or apt install chromium")
+    else:
+        yield Checked("Chromium", "ok", browser)

@@ -18,7 +18,7 @@ from pfungst.core.threads import available_cores
 
 if TYPE_CHECKING:
     from pfungst.experiments import Experiment
-    from pfungst.experiments.audit_config import ScorerConfig
+    from pfungst.experiments.audit import ScorerConfig
     from pfungst.probes.noise.bqd import MainQuestion
     from pfungst.probes.noise.build import RankSettings
     from pfungst.training import FitConfig, Prepared

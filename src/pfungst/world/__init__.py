@@ -37,18 +37,12 @@ if TYPE_CHECKING:
     from pfungst.world.programs import answer as answer
     from pfungst.world.programs import answer_text as answer_text
     from pfungst.world.programs import run as run
-    from pfungst.world.renderers import Blender as Blender
-    from pfungst.world.renderers import Renderer as Renderer
     from pfungst.world.renderers import before_after as before_after
-    from pfungst.world.renderers import check_renderer as check_renderer
     from pfungst.world.renderers import plan_picture as plan_picture
     from pfungst.world.renderers import plan_view as plan_view
     from pfungst.world.renderers import render as render
     from pfungst.world.renderers import render_batch as render_batch
-    from pfungst.world.renderers import renderer as renderer
-    from pfungst.world.renderers import renderer_names as renderer_names
     from pfungst.world.renderers import visible_pixels as visible_pixels
-    from pfungst.world.renderers import visible_pixels_many as visible_pixels_many
     from pfungst.world.sampling import sample_scene as sample_scene
     from pfungst.world.scene import Scene as Scene
     from pfungst.world.scene import SceneObject as SceneObject

@@ -17,13 +17,11 @@ from pfungst.core import DataError, Dataset, Example
 from pfungst.core.files import cache_root, write_atomic
 from pfungst.core.fingerprint import fingerprint
 from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH
-from pfungst.world.images import SceneImage, renderer_version
-from pfungst.world.made_files import compact
+from pfungst.world.images import SceneImage, compact, renderer_version
 from pfungst.world.making import FORMAT, check_split, draw_scene
 from pfungst.world.questions import Question, generate, load_templates
 from pfungst.world.questions.generating import REPHRASINGS, check_phrasings
-from pfungst.world.questions.template import HELDOUT, TRAIN
-from pfungst.world.questions.wording import MIXED
+from pfungst.world.questions.template import HELDOUT, MIXED, TRAIN
 
 SCENES = 200
 QUESTIONS_PER_SCENE = 2.5
@@ -92,7 +90,7 @@ def embedded(
         if path is not None:
             _keep(path, content)
     questions = [Question.from_json(one) for one in content["questions"]]
-    examples = tuple(_examples(content["scenes"], questions, width, height))
+    examples = tuple(examples_of(content["scenes"], questions, width, height))
     return Dataset(
         "world",
         examples,
@@ -102,7 +100,7 @@ def embedded(
     )
 
 
-def _examples(
+def examples_of(
     scenes: Sequence[Mapping[str, Any]], questions: Sequence[Question], width: int, height: int
 ) -> list[Example]:
     by_image = {scene["image_filename"]: (scene, SceneImage(scene, width, height)) for scene in scenes}

@@ -1,24 +1,17 @@
-"""Layouts on a grid, as cell indices: every pair of cells is compared once, and then only looked up.
-
-The game's action space is small: 49 places an object. Whether one cell is left of another, and whether two objects may
-stand on two cells, goes into tables; answering and judging a layout is then a few look-ups.
-"""
+"""Layouts on a grid: the places the objects of the game can be moved to, as cell indices."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
-from itertools import product
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pfungst.core import DataError
-from pfungst.world.constants import BOUND, GRID_BINS, RELATION_THRESHOLD, RELATIONS
-from pfungst.world.legal import Rules, ground_ways, rules_of
-from pfungst.world.moved import AnswerCodes, MovedProgram
-from pfungst.world.programs import Program
+from pfungst.world.constants import BOUND, GRID_BINS
+from pfungst.world.legal import Rules, ground_ways, is_legal, rules_of
 from pfungst.world.scene import Floats, Scene
 
 STEP = 0.3
@@ -47,16 +40,16 @@ def step_places(scene: Scene | Mapping[str, Any], step: float = STEP, bins: int 
 
 
 class GridMasks:
-    """Tables for layouts of one scene whose objects stand on given places.
+    """Layouts of one scene whose objects stand on given places.
 
     `grid` is a number of bins an axis, `"paper"` (7x7 over the scene) or `"code"` (7x7 steps about every object's own
     place), or places of one's own: (cells, 2) for all objects, or (objects, cells, 2) one set an object. `preset` names
-    the legality rules. Layouts are cell indices (layouts, objects), quickest as uint8.
+    the legality rules. Layouts are cell indices (layouts, objects).
 
     >>> masks = GridMasks(scene, "paper")
     >>> cells = rng.integers(0, masks.cells, (1_000_000, len(scene)), dtype=np.uint8)
     >>> legal = cells[masks.legal(cells)]
-    >>> answers = masks.answers(program, legal)
+    >>> answers = answer_moved(program, scene, masks.positions(legal))
     """
 
     def __init__(
@@ -82,48 +75,9 @@ class GridMasks:
         placed: Floats = self.places[own, index]
         return placed
 
-    def codes(self, program: MovedProgram | Program | Sequence[Mapping[str, Any]], cells: npt.ArrayLike) -> AnswerCodes:
-        """Answers as integer codes and a table, see `answer_codes`; identical to those on `positions(cells)`."""
-        from pfungst.world.kernels import answer_cells
-
-        moved = program if isinstance(program, MovedProgram) else MovedProgram.of(program, self.scene)
-        if moved.scene is not self.scene and moved.scene != self.scene:
-            raise DataError("The program was made ready for another scene than the one of these grid masks.")
-        index, lowered = self._check(cells), moved.lowered
-        if lowered.invalid or not len(lowered.ops):
-            return moved.constant(len(index))
-        if self.cells > 64:
-            return moved.codes(self.positions(index))
-        sides, stride = self._sides
-        codes, masks = moved.buffers(len(index))
-        answer_cells(*lowered.program, index, sides, stride, codes, masks)
-        return moved.finish(codes, masks)
-
-    def answers(
-        self, program: MovedProgram | Program | Sequence[Mapping[str, Any]], cells: npt.ArrayLike
-    ) -> npt.NDArray[np.object_]:
-        """Answers (layouts,), None where invalid; identical to `answer_moved` on `positions(cells)`."""
-        return self.codes(program, cells).decode()
-
     def legal(self, cells: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """Which layouts keep the rules, (layouts,); identical to `is_legal` on `positions(cells)`."""
-        from pfungst.world.kernels import legal_cells
-
-        index = self._check(cells)
-        legal = np.empty(len(index), dtype=np.bool_)
-        legal_cells(index, self.rooms.reshape(-1).view(np.uint8), self.cells**2, self.cells, legal)
-        return legal
-
-    def free_cells(self, cells: npt.ArrayLike, mover: int) -> npt.NDArray[np.bool_]:
-        """Where object `mover` may stand while all others stay, (layouts, cells)."""
-        from pfungst.world.kernels import free_cells
-
-        if not 0 <= mover < len(self.scene):
-            raise DataError(f"Object {mover} is not in this scene of {len(self.scene)} objects.")
-        index = self._check(cells)
-        free = np.empty((len(index), self.cells), dtype=np.bool_)
-        free_cells(index, mover, self.rooms.reshape(-1).view(np.uint8), self.cells**2, self.cells, free)
-        return free
+        """Which layouts keep the rules, (layouts,): `is_legal` on `positions(cells)`."""
+        return is_legal(self.scene, self.positions(cells), self.rules)
 
     def _check(self, cells: npt.ArrayLike) -> npt.NDArray[np.unsignedinteger]:
         index = np.asarray(cells)
@@ -141,24 +95,6 @@ class GridMasks:
         shared = len(self.places) == 1
         mine, other = self.places[0 if shared else i], self.places[0 if shared else j]
         return np.asarray(other[None, :, :] - mine[:, None, :])
-
-    @cached_property
-    def _sides(self) -> tuple[npt.NDArray[np.uint64], int]:
-        """For each direction and cell the cells on that side, as bits; flat over (pairs of objects,) cells.
-
-        The second part is the step from one pair of objects to the next, 0 where all pairs are alike.
-        """
-        n, heights = len(self.scene), self.scene.coords[:, 2]
-        ways = [self.scene.directions[name] for name in RELATIONS]
-        alike = len(self.places) == 1 and all(way[2] == 0.0 for way in ways)
-        bits = np.uint64(1) << np.arange(self.cells, dtype=np.uint64)
-        sides = np.empty((4, 1 if alike else n * n, self.cells), dtype=np.uint64)
-        for pair, (i, j) in enumerate([(0, 0)] if alike else product(range(n), repeat=2)):
-            delta = self._apart(i, j)
-            for k, (x, y, z) in enumerate(ways):
-                dots = (delta[:, :, 0] * x + delta[:, :, 1] * y) + (heights[j] - heights[i]) * z
-                sides[k, pair] = np.where(dots > RELATION_THRESHOLD, bits, np.uint64(0)).sum(axis=1)
-        return sides.reshape(4, -1), 0 if alike else self.cells
 
     @cached_property
     def rooms(self) -> npt.NDArray[np.bool_]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ import numpy.typing as npt
 
 from pfungst.core import BytesImage
 from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH
-from pfungst.world.made_files import compact
 from pfungst.world.renderers.pack import Packed, pack
 from pfungst.world.renderers.raycast import VERSION, draw
 
@@ -85,3 +85,8 @@ class SceneImage(RenderedImage):
 def renderer_version() -> str:
     """What an image depends on besides its scene and size; goes into digests."""
     return f"raycast {VERSION}"
+
+
+def compact(value: Any) -> str:
+    """JSON in one spelling: what is hashed, and what files of many records hold."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

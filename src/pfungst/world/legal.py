@@ -8,8 +8,9 @@ renderer's to count; `Rules.min_pixels` says how many each preset asks for.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,19 +94,45 @@ def is_legal(
     `positions` (layouts, objects, 2) gives a bool array (layouts,); (objects, 2) or nothing (the scene's own places)
     gives a single one, shape (). A layout is left at the first pair that breaks a rule; `why_illegal` names them all.
     """
-    from pfungst.world.kernels import legal_positions
-
     scene, rules = Scene.of(scene), rules_of(preset)
     given = scene.positions if positions is None else np.asarray(positions)
     single = given.ndim == 2
     places = check_positions(given[None] if single else given, len(scene))
     legal = np.empty(len(places), dtype=np.bool_)
-    ways = ground_ways(scene)
-    # RELATIONS pairs left with right and behind with front; opposite vectors need be looked at once only.
-    opposite = bool((ways[0] == -ways[1]).all() and (ways[2] == -ways[3]).all())
-    used = ways[::2].copy() if opposite else ways
-    legal_positions(places, rules.radii(scene.objects), used, opposite, rules.gap, rules.margin, rules.bound, legal)
+    radii, ways = rules.radii(scene.objects), ground_ways(scene)
+    _compiled()(places, radii, ways, rules.gap, rules.margin, rules.bound, legal)
     return legal.reshape(()) if single else legal
+
+
+@cache
+def _compiled() -> Callable[..., None]:
+    """`_judge` as machine code; compiled when it is first needed, because loading numba takes a second."""
+    import numba
+
+    compiled: Callable[..., None] = numba.njit(cache=True, nogil=True)(_judge)
+    return compiled
+
+
+def _judge(
+    positions: Floats, radii: Floats, ways: Floats, gap: float, margin: float, bound: float, out: npt.NDArray[np.bool_]
+) -> None:
+    # No fast-math: a distance must be the same number as in `why_illegal`.
+    for x in range(len(positions)):
+        good = True
+        for i in range(len(radii)):
+            px, py = positions[x, i, 0], positions[x, i, 1]
+            good = abs(px) <= bound and abs(py) <= bound
+            for j in range(i):
+                dx, dy = px - positions[x, j, 0], py - positions[x, j, 1]
+                for k in range(len(ways)):
+                    along = dx * ways[k, 0] + dy * ways[k, 1]
+                    good &= not (0.0 < along < margin)
+                good &= math.sqrt(dx * dx + dy * dy) - radii[i] - radii[j] >= gap
+                if not good:
+                    break
+            if not good:
+                break
+        out[x] = good
 
 
 def why_illegal(

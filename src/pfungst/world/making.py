@@ -17,9 +17,11 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Any
 
@@ -28,20 +30,15 @@ import numpy as np
 from pfungst import __version__
 from pfungst.compute import Shard, run_shards, split_range
 from pfungst.core import DataError, Progress, UsageError
-from pfungst.core.files import write_json
+from pfungst.core.files import file_digest, publish, write_atomic, write_json
 from pfungst.core.types import no_progress, shifted
 from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH, MIN_VISIBLE_PIXELS
-from pfungst.world.images import renderer_version
-from pfungst.world.made_files import checksum, compact, intact, json_list, records
-from pfungst.world.made_pictures import Pictures
-from pfungst.world.questions.balance import RESET_EVERY
-from pfungst.world.questions.generating import REPHRASINGS, Question, check_phrasings, generate
+from pfungst.world.images import SceneImage, compact, renderer_version
+from pfungst.world.questions.generating import REPHRASINGS, RESET_EVERY, Question, check_phrasings, generate, report
 from pfungst.world.questions.loading import load_templates
-from pfungst.world.questions.reporting import report
-from pfungst.world.questions.template import TRAIN, TemplateSet
-from pfungst.world.questions.wording import MIXED
+from pfungst.world.questions.template import MIXED, TRAIN, TemplateSet
 from pfungst.world.renderers.pack import check_size
-from pfungst.world.renderers.visible import visible_pixels
+from pfungst.world.renderers.raycast import visible_pixels
 from pfungst.world.sampling import sample_scene
 from pfungst.world.scene import Scene
 
@@ -295,3 +292,96 @@ def _numbered(parts: list[Path], write: Callable[[Mapping[str, Any]], None]) -> 
             write(record)
             yield Question.from_json({**record, "program": ()})
         before += count
+
+
+_BLOCK = 2000
+"""Pictures whose scenes are held in memory at once."""
+
+
+class Pictures:
+    """The images of one split, and the list of their checksums."""
+
+    def __init__(self, folder: Path, settings: WorldSettings) -> None:
+        self.settings = settings
+        self.place: Path = folder / "images" / settings.split
+        self.listing: Path = folder / "images" / f"CLEVR_{settings.split}_images.sha256"
+
+    def known(self) -> dict[str, str]:
+        """File name -> checksum of the images an earlier run finished."""
+        try:
+            lines = self.listing.read_text(encoding="utf-8").splitlines()
+        except OSError:
+            return {}
+        return {name.rpartition("/")[2]: digest for digest, _, name in (line.partition("  ") for line in lines)}
+
+    def complete(self) -> bool:
+        """Whether every listed image is there with its bytes."""
+        return all(intact(self.place / name, digest) for name, digest in self.known().items())
+
+    def draw(
+        self, parts: Iterable[Path], on: str, workers: int | None, progress: Progress, before: int, total: int
+    ) -> None:
+        """Draw what is not drawn yet, and list the checksums; `before` and `total` as for `shifted`."""
+        known, lines = self.known(), list[str]()
+        scenes = records(parts, "scene")
+        while block := list(islice(scenes, _BLOCK)):
+            size = {"width": self.settings.width, "height": self.settings.height}
+            shards = [Shard(one["image_index"], one["image_filename"], {"scene": one, **size}) for one in block]
+            waiting = [one for one in shards if not intact(self.place / one.name, known.get(one.name, ""))]
+            if waiting:
+                there = before + len(lines) + len(shards) - len(waiting)
+                run_shards(
+                    draw_picture, waiting, self.place, on=on, workers=workers, version=self.settings.renderer,
+                    what="world", progress=shifted(progress, there, total),
+                )  # fmt: skip
+            digests = [file_digest(self.place / one.name) for one in shards]
+            lines += [
+                f"{digest}  {self.settings.split}/{one.name}\n" for digest, one in zip(digests, shards, strict=True)
+            ]
+        write_atomic(self.listing, "".join(lines).encode())
+        # What run_shards remembers is in the list now, and a folder of images should hold images.
+        for left in (self.place / ".done", self.place / ".tmp"):
+            shutil.rmtree(left, ignore_errors=True)
+        (self.place / ".lock").unlink(missing_ok=True)
+
+
+def draw_picture(shard: Shard) -> bytes:
+    """One scene as a PNG file."""
+    return SceneImage(**shard.payload).read(compress_level=6)
+
+
+def records(parts: Iterable[Path], key: str) -> Iterator[dict[str, Any]]:
+    prefix = f'{{"{key}":'
+    for part in parts:
+        with open(part, encoding="utf-8") as lines:
+            for line in lines:
+                if line.startswith(prefix):
+                    yield json.loads(line)[key]
+
+
+@contextmanager
+def json_list(path: Path, name: str, info: Mapping[str, Any]) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """Write `{"info": ..., NAME: [...]}` record by record; the file gets its name when it is whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        with open(temporary, "w", encoding="utf-8", newline="\n") as file:
+            file.write(f'{{"info": {compact(info)}, "{name}": [')
+            separators = chain(["\n"], repeat(",\n"))
+
+            def write(record: Mapping[str, Any]) -> None:
+                file.write(next(separators) + compact(record))
+
+            yield write
+            file.write("\n]}\n")
+        publish(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def intact(path: Path, digest: str) -> bool:
+    return bool(digest) and path.is_file() and file_digest(path) == digest
+
+
+def checksum(path: Path) -> dict[str, Any]:
+    return {"bytes": path.stat().st_size, "sha256": file_digest(path)}

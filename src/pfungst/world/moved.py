@@ -1,8 +1,7 @@
 """The same question after the objects have moved, for millions of layouts.
 
 `answer_moved` gives the answers; `answer_codes` gives small integers and a table, which is several times quicker where
-the answers are only compared. `MovedProgram` prepares a program for a scene once, for loops that ask again and again.
-Layouts on a grid: `pfungst.world.GridMasks`.
+the answers are only compared. `MovedProgram` checks program and scene once, for loops that ask again and again.
 """
 
 from __future__ import annotations
@@ -15,12 +14,15 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.world.constants import ATTRIBUTES, RELATION_THRESHOLD, RELATIONS
-from pfungst.world.lowering import Lowered, lower
-from pfungst.world.programs import Program, Value
+from pfungst.world.constants import ATTRIBUTES, RELATION_THRESHOLD
+from pfungst.world.programs import ON_MASKS, Node, Program, Value
 from pfungst.world.scene import Floats, Scene, check_positions
 
 Codes: TypeAlias = npt.NDArray[np.int8] | npt.NDArray[np.int64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+
+_AT_ONCE = 8192
+"""Layouts answered at once: their arrays stay in the processor's cache."""
 
 
 class AnswerCodes(NamedTuple):
@@ -39,7 +41,7 @@ class AnswerCodes(NamedTuple):
         decoded: npt.NDArray[np.object_] = lookup[self.codes]
         return decoded
 
-    def equal(self, answer: Value | None) -> npt.NDArray[np.bool_]:
+    def equal(self, answer: Value | None) -> Bools:
         """(layouts,): where the answer is `answer`; None asks for the invalid ones."""
         if answer is None:
             return np.asarray(self.codes == -1)
@@ -49,7 +51,7 @@ class AnswerCodes(NamedTuple):
 
 @dataclass(frozen=True)
 class MovedProgram:
-    """A program made ready for many layouts of one scene."""
+    """A program and the scene whose layouts it is run on."""
 
     program: Program
     scene: Scene
@@ -60,58 +62,100 @@ class MovedProgram:
 
     def codes(self, positions: npt.ArrayLike) -> AnswerCodes:
         """As `answer_codes`."""
-        places = check_positions(positions, len(self.scene))
-        lowered = self.lowered
-        if lowered.invalid or not len(lowered.ops):
-            return self.constant(len(places))
-        from pfungst.world.kernels import answer_positions
-
-        codes, masks = self.buffers(len(places))
-        answer_positions(*lowered.program, places, self._ways, self._heights, RELATION_THRESHOLD, codes, masks)
-        return self.finish(codes, masks)
+        places, count, kind = check_positions(positions, len(self.scene)), len(self.scene), self.program.kind
+        codes = np.empty(len(places), dtype=np.int8)
+        masks = np.zeros(len(places) if kind == "objects" else 0, dtype=np.uint64)
+        for start in range(0, len(places), _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            output, valid = self._run(places[part])
+            if kind == "objects":
+                masks[part] = (output * (np.uint64(1) << np.arange(count, dtype=np.uint64)[:, None])).sum(
+                    axis=0
+                ) * valid
+                output = np.zeros(1, dtype=np.int8)
+            codes[part] = np.where(valid, output, np.int8(-1))
+        if kind == "objects":
+            different, which = np.unique(masks, return_inverse=True)
+            sets = tuple([j for j in range(count) if mask >> j & 1] for mask in different.tolist())
+            return AnswerCodes(np.where(codes < 0, -1, which), sets)
+        tables = {"bool": (False, True), "integer": tuple(range(count + 1)), "object": tuple(range(count))}
+        return AnswerCodes(codes, tables[kind] if kind in tables else ATTRIBUTES[kind])
 
     def answers(self, positions: npt.ArrayLike) -> npt.NDArray[np.object_]:
         """As `answer_moved`."""
         return self.codes(positions).decode()
 
     @cached_property
-    def lowered(self) -> Lowered:
-        """What the kernels run."""
-        return lower(self.program, self.scene)
+    def _words(self) -> dict[str, npt.NDArray[np.int8]]:
+        """The attributes of the objects, (objects,) each: a word as its place in `ATTRIBUTES`."""
+        columns = self.scene.columns
+        return {
+            name: np.array([words.index(word) for word in columns[name]], dtype=np.int8)
+            for name, words in ATTRIBUTES.items()
+        }
 
-    @cached_property
-    def _ways(self) -> Floats:
-        return np.array([self.scene.directions[name] for name in RELATIONS], dtype=np.float64)
+    def _run(self, places: Floats) -> tuple[npt.NDArray[Any], Bools]:
+        """What the program's last node gives, see `_output`, and which layouts have an answer at all."""
+        where = np.ascontiguousarray(places.transpose(2, 1, 0))
+        outputs: list[npt.NDArray[Any]] = []
+        valid = np.ones(1, dtype=np.bool_)
+        for node in self.program.nodes:
+            given = [outputs[i] for i in node.inputs]
+            if node.function == "relate":
+                outputs.append(self._beside(given[0], node.values[0], *where))
+            else:
+                outputs.append(self._output(node, given))
+            if node.function == "unique":
+                valid = valid & (given[0].sum(axis=0, dtype=np.int8) == 1)
+        return outputs[-1], valid
 
-    @cached_property
-    def _heights(self) -> Floats:
-        return np.ascontiguousarray(self.scene.coords[:, 2])
+    def _output(self, node: Node, given: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """The output of a node that does not look at positions itself.
 
-    def buffers(self, layouts: int) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.uint64]]:
-        """Room for the kernels' results."""
-        sets = self.lowered.kind == "objects"
-        return np.empty(layouts, dtype=np.int8), np.empty(layouts if sets else 0, dtype=np.uint64)
+        An output has a column per layout, or a single one where it does not depend on positions: a set is a bool array
+        (objects, layouts), anything else (layouts,): an object or a count as a number, a word as its place in
+        `ATTRIBUTES`.
+        """
+        verb, _, attribute = node.function.partition("_")
+        numbers = np.arange(len(self.scene), dtype=np.int8)[:, None]
+        output: npt.NDArray[Any]
+        match verb:
+            case "scene":
+                output = np.ones((len(self.scene), 1), dtype=np.bool_)
+            case "filter":
+                wanted = self._words[attribute] == ATTRIBUTES[attribute].index(node.values[0])
+                output = given[0] & wanted[:, None]
+            case "same":
+                words = self._words[attribute]
+                output = (words[:, None] == words.take(given[0])) & (numbers != given[0])
+            case "query":
+                output = self._words[attribute].take(given[0])
+            case "unique":
+                # The member's number; any object's where there is not exactly one.
+                output = (given[0] * numbers).max(axis=0).astype(np.intp)
+            case "count":
+                output = given[0].sum(axis=0, dtype=np.int8)
+            case "exist":
+                output = np.asarray(given[0].any(axis=0))
+            case _:  # union, intersect and the comparisons
+                output = ON_MASKS[node.function](*given)
+        return output
 
-    def constant(self, layouts: int) -> AnswerCodes:
-        """The result where positions do not matter."""
-        lowered = self.lowered
-        codes, masks = self.buffers(layouts)
-        codes[:] = -1 if lowered.invalid else 0
-        if not lowered.invalid:
-            masks[:] = lowered.registers[lowered.result]
-            if lowered.kind != "objects":
-                codes[:] = lowered.registers[lowered.result]
-        return self.finish(codes, masks)
-
-    def finish(self, codes: npt.NDArray[np.int8], masks: npt.NDArray[np.uint64]) -> AnswerCodes:
-        """Attach the table of answers."""
-        kind = self.lowered.kind
-        if kind != "objects":
-            return AnswerCodes(codes, _table(kind, len(self.scene)))
-        masks[codes < 0] = 0
-        distinct, which = np.unique(masks, return_inverse=True)
-        members = tuple([j for j in range(len(self.scene)) if mask >> j & 1] for mask in distinct.tolist())
-        return AnswerCodes(np.where(codes < 0, -1, which.reshape(-1)), members)
+    def _beside(self, mine: npt.NDArray[np.intp], relation: str, x: Floats, y: Floats) -> Bools:
+        """(objects, layouts): who is on that side of the objects `mine`; x and y are (objects, layouts)."""
+        way_x, way_y, way_z = self.scene.directions[relation]
+        if len(mine) == 1:  # the same object in every layout
+            own_x, own_y = x[mine[0]], y[mine[0]]
+        else:
+            own = mine * x.shape[1] + np.arange(x.shape[1])
+            own_x, own_y = x.take(own), y.take(own)
+        # The sum in the published order, as in `scene.relationships`: a matrix product may fuse or reorder the terms.
+        dots = (x - own_x) * way_x
+        dots += (y - own_y) * way_y
+        if way_z:
+            heights = self.scene.coords[:, 2]
+            dots += (heights[:, None] - heights.take(mine)) * way_z
+        return np.asarray(dots > RELATION_THRESHOLD)
 
 
 def answer_moved(
@@ -135,13 +179,3 @@ def answer_codes(
 ) -> AnswerCodes:
     """As `answer_moved`, but integer codes and the table they point into."""
     return MovedProgram.of(program, scene).codes(positions)
-
-
-def _table(kind: str, objects: int) -> tuple[Value, ...]:
-    if kind == "bool":
-        return (False, True)
-    if kind == "integer":
-        return tuple(range(objects + 1))
-    if kind == "object":
-        return tuple(range(objects))
-    return ATTRIBUTES[kind]

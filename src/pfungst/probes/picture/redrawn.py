@@ -66,7 +66,7 @@ class Stage:
     @cached_property
     def objects(self) -> npt.NDArray[np.bool_]:
         """Where the image shows an object, bool (height, width)."""
-        from pfungst.world.renderers.ids import id_buffer
+        from pfungst.world.renderers.geometry import id_buffer
         from pfungst.world.renderers.world import lay_out
 
         width, height = self.image.size

@@ -11,8 +11,7 @@ from pfungst.core import Example, UsageError
 from pfungst.probes.rephrase.generators import plain
 from pfungst.world.programs import Node, Program
 from pfungst.world.questions import Template, load_templates
-from pfungst.world.questions.template import HELDOUT, TRAIN
-from pfungst.world.questions.wording import SOURCES, wordings
+from pfungst.world.questions.template import HELDOUT, SOURCES, TRAIN, wordings
 
 KEEPS = "the answer: the program is matched with a question template, and another phrasing of that template says it"
 

@@ -30,7 +30,7 @@ from pfungst.study.kinds import Kind, Made, Outcome, checks, intervals, named, p
 from pfungst.study.settings import StudySettings
 from pfungst.world.constants import ATTRIBUTES
 from pfungst.world.programs import answer_text
-from pfungst.world.questions.balance import possible_answers
+from pfungst.world.questions.generating import possible_answers
 
 FOOLED, CONTROL, CHANGED = "fooled", "control", "changed"
 SAME = (("same", "The same"), ("different", "Different"), ("unsure", "I cannot tell"))

@@ -4,9 +4,8 @@
 >>> print(report(questions))
 """
 
-from pfungst.world.questions.generating import Question, choices_for, generate
+from pfungst.world.questions.generating import Question, Report, choices_for, generate, report
 from pfungst.world.questions.loading import load_templates
-from pfungst.world.questions.reporting import Report, report
 from pfungst.world.questions.template import Phrasing, Template, TemplateSet
 
 __all__ = [

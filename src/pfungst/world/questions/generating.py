@@ -1,10 +1,17 @@
-"""Questions about scenes: templates filled in, answers balanced, wordings grouped, options for a multiple choice."""
+"""Questions about scenes: templates filled in, answers balanced, wordings grouped, options for a multiple choice.
+
+Answers are balanced by the rejection rule of the published generator: a data set where "yes" answers two questions in
+three can be passed blind. Every family keeps count of its answers, and an answer that leads too far is refused until
+others have caught up. `report` tells what a set of questions is made of, and how far a player gets without looking.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from os import PathLike
 from random import Random
 from typing import Any
@@ -12,18 +19,59 @@ from typing import Any
 from pfungst.core import DataError, PfungstError
 from pfungst.world.constants import ATTRIBUTES, MAX_OBJECTS
 from pfungst.world.programs import Program, answer, answer_text
-from pfungst.world.questions.balance import RESET_EVERY, AnswerCounts, possible_answers
 from pfungst.world.questions.loading import load_templates
 from pfungst.world.questions.search import Instance, find_instance
 from pfungst.world.questions.tables import Tables
-from pfungst.world.questions.template import TRAIN, Template, TemplateSet
-from pfungst.world.questions.wording import MIXED, SOURCES, wordings
+from pfungst.world.questions.template import MIXED, SOURCES, TRAIN, Template, TemplateSet, wordings
 from pfungst.world.scene import Scene
 
 REPHRASINGS = 3
 """Rephrasings of every question, as in VQA-Rephrasings (Cycle-Consistency for Robust VQA)."""
 CHOICES = 4
 """Options where the kind of answer has that many: the target and three decoys, as in Visual7W."""
+SECOND_FACTOR = 1.1
+"""The most frequent answer may lead the second by this factor ..."""
+MEDIAN_FACTOR, MEDIAN_FLOOR = 5.0, 5
+"""... and the median, but at least 5, by this one. Both as in the published generator."""
+RESET_EVERY = 250
+"""Scenes after which counting starts anew, as in the published generator."""
+
+
+def possible_answers(kind: str) -> tuple[str, ...]:
+    """All answers of a kind (`bool`, `integer` or an attribute), as texts."""
+    if kind == "bool":
+        return ("yes", "no")
+    if kind == "integer":
+        return tuple(str(count) for count in range(MAX_OBJECTS + 1))
+    return ATTRIBUTES[kind]
+
+
+@dataclass
+class AnswerCounts:
+    """How often each answer of a family was given so far."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, answers: Iterable[str]) -> AnswerCounts:
+        return cls(dict.fromkeys(answers, 0))
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+    def allows(self, answer: str) -> bool:
+        """Whether one more of this answer keeps the balance."""
+        count = self.counts.get(answer, 0)
+        ranked = sorted(self.counts.values())
+        second = ranked[-2] if len(ranked) > 1 else count
+        median = max(ranked[len(ranked) // 2] if ranked else 0, MEDIAN_FLOOR)
+        return count <= SECOND_FACTOR * second and count <= MEDIAN_FACTOR * median
+
+    def add(self, answer: str) -> None:
+        self.counts[answer] = self.counts.get(answer, 0) + 1
+
+
 _KEYS = {"index": "question_index", "kind": "template_kind", "family": "question_family_index"}
 """Fields of a question that its dictionary calls otherwise."""
 
@@ -113,7 +161,7 @@ def generate(
         questions of the whole (numbered from 0 in each)
 
     Families take turns, the least asked first. An instance is refused if its answer would unbalance its family (the
-    published rule, see `balance`), if a `relate` in it changes nothing, or if a constraint of the template fails.
+    published rule, see `AnswerCounts`), if a `relate` in it changes nothing, or if a constraint of the template fails.
     Counting starts anew every 250 scenes. Every answer is checked with `pfungst.world.answer`.
     """
     families = templates if isinstance(templates, TemplateSet) else load_templates(templates)
@@ -251,3 +299,105 @@ def choices_for(answer: str, kind: str, scene: Scene, seed: str) -> tuple[str, .
         options = list(possible_answers(kind))
     rng.shuffle(options)
     return tuple(options)
+
+
+@dataclass(frozen=True)
+class Report:
+    """Counts over originals, unless said otherwise: a rephrasing adds no new question."""
+
+    questions: int
+    """With rephrasings."""
+    originals: int
+    images: int
+    kinds: Mapping[str, int]
+    families: Mapping[str, int]
+    """`KIND/FAMILY` -> count."""
+    answers: Mapping[str, Mapping[str, int]]
+    """Kind of answer (`bool`, `integer`, an attribute) -> answer -> count."""
+    family_balance: float
+    """Entropy of the families over its maximum: 1 where all occur equally often."""
+    answer_balance: Mapping[str, float]
+    """Entropy of the answers of a kind over its maximum."""
+    blind: float
+    """Accuracy of always giving the most frequent answer of the kind of answer."""
+    blind_by_family: float
+    """The same with the most frequent answer of the family: what knowing the answers, but no image, is worth."""
+    group_sizes: Mapping[str, int]
+    """Wordings a question -> number of questions."""
+    phrasing_splits: Mapping[str, int]
+    """`train` and `heldout` wordings, rephrasings counted."""
+    phrasings: int
+    """Different phrasings in use."""
+    words: float
+    """Mean length of a question, in words, rephrasings counted."""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.questions} questions: {self.originals} originals about {self.images} images, "
+            f"{self.phrasings} phrasings, {self.words:.1f} words on average",
+            f"wordings: {_listed(self.phrasing_splits)}; group sizes: {_listed(self.group_sizes)}",
+            f"kinds: {_listed(self.kinds)}",
+            f"families: {len(self.families)} in use, {min(self.families.values(), default=0)} to "
+            f"{max(self.families.values(), default=0)} questions each, balance {self.family_balance:.3f}",
+        ]
+        for kind, counts in self.answers.items():
+            lines.append(f"answers, {kind}: {_listed(counts)}; balance {self.answer_balance[kind]:.3f}")
+        lines.append(f"blind: {self.blind:.3f} by kind of answer, {self.blind_by_family:.3f} by family")
+        return "\n".join(lines)
+
+
+def report(questions: Iterable[Question | Mapping[str, Any]]) -> Report:
+    """Answer distributions, family balance, wordings and blind baselines of a set of questions."""
+    listed = [one if isinstance(one, Question) else Question.from_json(one) for one in questions]
+    sizes = Counter(one.group for one in listed)
+    originals = [one for one in listed if one.index == one.group]
+    families = Counter((one.kind, one.family) for one in originals)
+    by_kind: dict[str, Counter[str]] = {}
+    by_family: dict[tuple[str, int], Counter[str]] = {}
+    for one in originals:
+        by_kind.setdefault(one.answer_kind, Counter())[one.answer] += 1
+        by_family.setdefault((one.kind, one.family), Counter())[one.answer] += 1
+    answers = {kind: _in_order(counts, kind) for kind, counts in sorted(by_kind.items())}
+    return Report(
+        questions=len(listed),
+        originals=len(originals),
+        images=len({one.image_filename for one in listed}),
+        kinds=dict(sorted(Counter(one.kind for one in originals).items())),
+        families={f"{kind}/{family}": families[kind, family] for kind, family in sorted(families)},
+        answers=answers,
+        family_balance=_evenness(families.values()),
+        answer_balance={kind: _evenness(counts.values()) for kind, counts in answers.items()},
+        blind=_majority(by_kind.values(), len(originals)),
+        blind_by_family=_majority(by_family.values(), len(originals)),
+        group_sizes={str(size): count for size, count in sorted(Counter(sizes.values()).items())},
+        phrasing_splits=dict(sorted(Counter(one.phrasing_split for one in listed).items())),
+        phrasings=len({one.phrasing for one in listed}),
+        words=sum(len(one.question.split()) for one in listed) / len(listed) if listed else 0.0,
+    )
+
+
+def _in_order(counts: Counter[str], kind: str) -> dict[str, int]:
+    """All possible answers, those that never occur with 0, and any beyond them."""
+    possible = dict.fromkeys((*possible_answers(kind), *sorted(counts)))
+    return {answer: counts[answer] for answer in possible}
+
+
+def _evenness(counts: Iterable[int]) -> float:
+    """Shannon entropy over that of the uniform distribution on as many outcomes; 1 for a single outcome."""
+    listed = list(counts)
+    total = sum(listed)
+    if len(listed) < 2 or total == 0:
+        return 1.0
+    entropy = -sum(count / total * math.log(count / total) for count in listed if count)
+    return entropy / math.log(len(listed))
+
+
+def _majority(groups: Iterable[Counter[str]], total: int) -> float:
+    return sum(max(counts.values()) for counts in groups) / total if total else 0.0
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.items())

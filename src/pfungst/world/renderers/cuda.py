@@ -23,7 +23,6 @@ from torch import Tensor
 from pfungst.core import PfungstError
 from pfungst.core.files import cache_root, write_atomic
 from pfungst.world.constants import DEFAULT_HEIGHT, DEFAULT_WIDTH
-from pfungst.world.renderers.backdrop import lights
 from pfungst.world.renderers.cuda_source import translate
 from pfungst.world.renderers.frame import (
     NEAR_TILES,
@@ -36,7 +35,7 @@ from pfungst.world.renderers.frame import (
     prepare_object,
     tone,
 )
-from pfungst.world.renderers.ids import pixel_box, see
+from pfungst.world.renderers.geometry import pixel_box, see
 from pfungst.world.renderers.jit import spread
 from pfungst.world.renderers.look import NEAR_CELLS, SAMPLE_TURN
 from pfungst.world.renderers.pack import Packed
@@ -54,6 +53,7 @@ from pfungst.world.renderers.world import (
     describe,
     far_key,
     far_light,
+    lights,
 )
 
 BLOCK = 128

@@ -1,9 +1,8 @@
 """The kernels in CUDA C++, translated from their Python source.
 
-The kernels of `geometry`, `penumbra`, `light`, `shade`, `metal`, `ids` and `frame` use a small part of Python:
-numbers, tuples of numbers, flat arrays, `if`, `for ... in range(...)`, and calls of each other with annotated
-signatures. That part has a plain meaning in C++, so that a GPU can run the very formulas that numba compiles for the
-CPU.
+The kernels of `geometry`, `light`, `shade` and `frame` use a small part of Python: numbers, tuples of numbers, flat
+arrays, `if`, `for ... in range(...)`, and calls of each other with annotated signatures. That part has a plain meaning
+in C++, so that a GPU can run the very formulas that numba compiles for the CPU.
 """
 
 from __future__ import annotations
