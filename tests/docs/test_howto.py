@@ -86,7 +86,7 @@ def test_an_experiment_of_an_installed_package_does_what_its_page_shows(
     from pfungst.experiments.ledger import read_protocol
 
     run_installed("experiment", tmp_path, monkeypatch)
-    folder = tmp_path / "runs" / "length"
+    folder = tmp_path / "runs" / "try"
     assert [row[0] for row in read_json(folder / "result.json")["tables"][0]["rows"]] == [
         "rn-state",
         "state-transformer",
