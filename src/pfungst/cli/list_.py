@@ -182,7 +182,7 @@ _LINES = {
     "relaxed": "a number may be 5% off, anything else must be equal",
     "any": "the answer is one of the right ones",
     "asked": "asked:POOL, questions that people asked about other images, with the same content words",
-    "learnt": "learnt:FOLDER, a paraphraser that `pfungst reproduce paraphraser` trained",
+    "learnt": "learnt:FOLDER, a paraphraser that was learnt from pairs of sentences",
     "rules": "grammatical rules for wh- and yes/no questions, with a check of the meaning",
     "world": "the phrasings of the world's templates, for questions with a program",
     "model": "model:PLAYER, a player that writes, with a check of the meaning",

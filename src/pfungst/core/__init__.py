@@ -12,10 +12,11 @@ from pfungst.core.errors import (
     ProbeError,
     UsageError,
 )
-from pfungst.core.exam import Exam, Examined, read_config
+from pfungst.core.exam import Exam, Examined
 from pfungst.core.images import BytesImage, FileImage, Image, LazyImage, NamedImage, ZipImage
 from pfungst.core.run import Run
-from pfungst.core.stored import StoredPlayer
+from pfungst.core.spec import ExamSpec, read_config
+from pfungst.core.store import StoredPlayer
 from pfungst.core.types import (
     Answer,
     AnsweredTrial,
@@ -63,6 +64,7 @@ __all__ = [
     "DataError",
     "Dataset",
     "Exam",
+    "ExamSpec",
     "Examined",
     "Example",
     "Failure",

@@ -112,3 +112,36 @@ def read_as(answer: Answer, text: str | None) -> Answer:
     if text is None:
         return replace(answer, text=answer.reply, raw=answer.reply, unread=True)
     return answer if text == answer.text else replace(answer, text=text, raw=answer.reply)
+
+
+class ById(Mapping[str, Example]):
+    """The examples of a data set by id, without holding them.
+
+    Asked in the order of the data it walks along; otherwise it looks up the place of an id, which it notes for all when
+    it first has to.
+    """
+
+    def __init__(self, examples: Sequence[Example]) -> None:
+        self._examples = examples
+        self._walk = iter(examples)
+        self._last: Example | None = None
+        self._places: dict[str, int] | None = None
+
+    def __len__(self) -> int:
+        return len(self._examples)
+
+    def __iter__(self) -> Iterator[str]:
+        return (example.id for example in self._examples)
+
+    def __getitem__(self, name: str) -> Example:
+        last = self._last
+        if last is None or last.id != name:
+            last = next(self._walk, None)
+            if last is None or last.id != name:
+                if self._places is None:
+                    self._places = {example.id: place for place, example in enumerate(self._examples)}
+                place = self._places[name]
+                last = self._examples[place]
+                self._walk = (self._examples[at] for at in range(place + 1, len(self._examples)))
+            self._last = last
+        return last

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from operator import attrgetter
@@ -20,6 +21,9 @@ from pfungst.players.hashing import digest
 if TYPE_CHECKING:
     import PIL.Image
 
+BURST_SECONDS = 0.005
+"""Work of a function that a kill may lose beside the query it is at: storing each quick answer by itself would cost
+more than all else that is done with it."""
 _EXTRAS = ("choices", "scene", "take")
 OPTIONAL = ("answer_iter", "batch_size", "knows", "notes", "reads_images", "reads_scenes", "samples", "takes", "usage")
 """What a player may have besides `answer`: the protocols of `pfungst.core.types`."""
@@ -73,6 +77,25 @@ class FunctionPlayer:
                     f"{self.name} failed on the question '{query.question}': {describe(error)}"
                 ) from error
             yield index, self._read(said, query)
+
+    def answer_bursts(self, queries: Sequence[Query]) -> Iterator[list[tuple[int, Answer]]]:
+        """Answers of a function that is quick come together, so that they are stored together."""
+        burst: list[tuple[int, Answer]] = []
+        since = time.monotonic()
+        try:
+            for answer in self.answer_iter(queries):
+                burst.append(answer)
+                if time.monotonic() - since > BURST_SECONDS:
+                    yield burst
+                    burst, since = [], time.monotonic()
+        except GeneratorExit:
+            raise
+        except BaseException:
+            if burst:
+                yield burst
+            raise
+        if burst:
+            yield burst
 
     def _read(self, said: object, query: Query) -> Answer:
         if isinstance(said, Answer):

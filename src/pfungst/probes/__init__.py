@@ -26,7 +26,7 @@ PROBES = Registry(
         "protocol": "pfungst.probes.protocol:Protocol",
         "rephrase": "pfungst.probes.rephrase:Rephrase",
         "surface": "pfungst.probes.surface:Surface",
-        "vqabq": "pfungst.probes.noise.vqabq_probe:Vqabq",
+        "vqabq": "pfungst.probes.noise.probe:Vqabq",
     },
 )
 

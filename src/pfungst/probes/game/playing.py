@@ -25,8 +25,7 @@ from pfungst.compute import Shard, ShardsFailed, run_shards
 from pfungst.compute.shards import Store
 from pfungst.core import Asker, Dataset, Example, PfungstError, Place, Player, ProbeError, Source
 from pfungst.core.files import jsonable, write_atomic
-from pfungst.core.store import AnswerStore
-from pfungst.core.stored import StoredPlayer
+from pfungst.core.store import AnswerStore, StoredPlayer
 from pfungst.core.types import Progress, matcher_of, no_progress
 from pfungst.probes.game.adversaries import TellingAdversary, VersionedAdversary
 from pfungst.probes.game.board import Board, boards_of
@@ -60,7 +59,7 @@ def play(
     finished, such as by a player that goes down, PfungstError says which and why; the run folder holds the others, and
     the same call plays those again. `config` is more to remember in exam.json: how player and data were made.
     """
-    from pfungst.core import Exam
+    from pfungst.core import Exam, ExamSpec
     from pfungst.probes.game.probe import Game
     from pfungst.probes.game.tables import read_result
     from pfungst.scores import get_metric
@@ -71,8 +70,8 @@ def play(
     about |= {"matcher": reading} if reading else {}
     game = Game(**vars(settings)) if settings is not None else Game()
     exam = Exam(
-        player, data, [game], get_metric(data.metric), Path(out), seed, about, progress, place=place,
-        matcher=get_matcher(reading) if reading else None,
+        player, data, [game], get_metric(data.metric), Path(out), seed, about, progress,
+        matcher=get_matcher(reading) if reading else None, spec=ExamSpec("", (), max_errors=0, place=place),
     )  # fmt: skip
     exam.run()
     return read_result(Path(out))
