@@ -19,7 +19,7 @@ import numpy as np
 from pfungst.core import Answer, Asker, Dataset, Image, Player, Query, Run
 from pfungst.core.files import write_atomic, write_json
 from pfungst.core.images import as_rgb
-from pfungst.core.run import stored
+from pfungst.core.run import read_numbers, stored
 from pfungst.core.spec import labelled
 from pfungst.core.types import as_player
 from pfungst.report.attention import overlay, picture_weights
@@ -34,8 +34,6 @@ from pfungst.report.card import (
     dashed,
     number,
     read_extras,
-    read_findings,
-    read_judge,
     read_kept,
     summary_rows,
     table_rows,
@@ -59,10 +57,10 @@ def write_report(run: Path, data: Dataset | None = None, label: str = "") -> Pat
 
     label: of a second reading of the run, see `pfungst.rescore`; it is part of the file's name.
     """
-    read, findings = Run.open(run, label), read_findings(run, label)
+    read, numbers = Run.open(run, label), read_numbers(run, label)
     per_kind = PER_KIND
     while True:
-        html = _page(read, findings, data, per_kind)
+        html = _page(read, numbers, data, per_kind)
         if len(html) <= MOST_BYTES or per_kind == 1:
             break
         per_kind //= 2
@@ -71,13 +69,13 @@ def write_report(run: Path, data: Dataset | None = None, label: str = "") -> Pat
     return path
 
 
-def _page(read: Run, findings: Sequence[Mapping[str, Any]], data: Dataset | None, per_kind: int) -> bytes:
-    """The report with at most so many cases of one kind and probe."""
+def _page(read: Run, numbers: Mapping[str, Any], data: Dataset | None, per_kind: int) -> bytes:
+    """The report with at most so many cases of one kind and probe. numbers: what findings.json says."""
+    findings, judge = numbers["findings"], numbers.get("judge")
     run, config, label = read.path, read.config, read.label
     sample = sample_of(read, per_kind)
     tools = Tools(run, data=data)
     stem = dashed(config["player"]["name"])[:40] or "player"
-    judge = read_judge(run, label)
     told = [*findings, *([{**judge, "probe": "The judge"}] if judge is not None else [])]
     # An id in the page for each probe; names of third parties may hold anything.
     anchors = {one["probe"]: f"probe-{at}-{dashed(one['probe'])}" for at, one in enumerate(told, 1)}
