@@ -66,6 +66,10 @@ class Example:
     repeats: str = ""
     """The id of the first of the examples that are the same question, where no image is named to tell it."""
 
+    def __post_init__(self) -> None:
+        if isinstance(self.answers, str):  # one answer, not as many as it has letters
+            object.__setattr__(self, "answers", (self.answers,))
+
     @property
     def cluster(self) -> str:
         """What is statistically one thing: all questions about an image, or else all repetitions of a question."""
