@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pfungst.cli.examine import Json, data_of
+from pfungst.cli.examine import data_of
+from pfungst.cli.options import Json
 from pfungst.cli.runs import Label
 from pfungst.cli.show import print_json, print_table, progress_bar
 from pfungst.core.files import jsonable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pfungst.cli.examine import Json
+from pfungst.cli.options import Json
 from pfungst.cli.show import print_json, print_table
 from pfungst.core.errors import PfungstError
 from pfungst.core.settings import REQUIRED, describe_settings

@@ -1,4 +1,5 @@
-"""The options of a command from a dataclass: every field is one, its help the first sentence below it."""
+"""The options of commands: those that several have, and those made from a dataclass, whose fields are options with the
+first sentence below as their help."""
 
 from __future__ import annotations
 
@@ -6,15 +7,94 @@ import dataclasses
 import inspect
 import re
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from pfungst.core import Place, UsageError
 from pfungst.core.settings import REQUIRED, Setting, describe_settings
 
+PLAIN_TYPER: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
+
+# --- options that several commands have -------------------------------------------------------------------------------
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave bad records out and count them.")]
+Options = Annotated[list[str] | None, typer.Option("--option", help="A setting of the player, key=value. Repeatable.")]
+Open = Annotated[bool, typer.Option("--open", help="Leave out the choices in the data: any answer may be given.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of every random choice.")]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run", help="Show what it would take (queries, tokens, cost, time, disk) without asking anything."
+    ),
+]
+Images = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder or archive of the images, if they are not stored with the data; none: ask without images."
+    ),
+]
+On = Annotated[
+    str, typer.Option("--on", help="Where work runs: local, processes, ray, or the address of a Ray cluster.")
+]
+Workers = Annotated[int | None, typer.Option(min=1, help="Workers at once [one per core].")]
+Replicas = Annotated[
+    str | None,
+    typer.Option(
+        help="Copies of the player that are asked at once: a number, or auto for one per GPU or core; with settings "
+        "as 4:timeout=600,memory=8."
+    ),
+]
+
+
+def data_options(images: Path | None, skip_bad: bool) -> dict[str, Any]:
+    """The options of `pfungst.data.load` that were given."""
+    return {**({"images": str(images)} if images else {}), **({"skip_bad": True} if skip_bad else {})}
+
+
+def place(on: str, workers: int | None, device: str | None = None) -> Place:
+    """Where it runs. Several devices (`cuda:0,cuda:1`) share the work, in a process each."""
+    from pfungst.compute.devices import every_gpu, kind, read_devices
+
+    devices = read_devices(device)
+    if on == "local" and len(devices) > 1:
+        on = "processes"
+    if on == "processes" and [kind(one) for one in devices] == ["cuda"]:
+        devices = every_gpu() if devices == ("cuda",) else devices
+    if on == "local" and workers not in (None, 1):
+        raise UsageError("Several workers need a place to work: add --on processes.")
+    return Place(on, workers, devices=devices if on != "local" else ())
+
+
+def own_device(where: Place, device: str | None) -> str | None:
+    """The device as the process calls it that has it for itself."""
+    from pfungst.compute.devices import own_name
+
+    return own_name(where.devices[0]) if where.devices else device
+
+
+# --- commands, and their options from a dataclass ---------------------------------------------------------------------
+
 _PLAIN = {bool, int, float, str, Path}
+
+
+def family(about: str, **more: Any) -> typer.Typer:
+    """Commands under one word, such as `pfungst world`."""
+    return typer.Typer(help=about, no_args_is_help=True, **PLAIN_TYPER, **more)
+
+
+def command_of(name: str, part: typer.Typer | Callable[..., None], about: str | None = None) -> Any:
+    """What typer runs: the command of a function, or a family of them."""
+    if isinstance(part, typer.Typer):
+        group = typer.main.get_group(part)
+        group.name = name
+        return group
+    app = typer.Typer(**PLAIN_TYPER)
+    app.command(name, help=about)(part)
+    return typer.main.get_command(app)
 
 
 def with_options(kind: type, *more: inspect.Parameter) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -33,7 +113,7 @@ def with_options(kind: type, *more: inspect.Parameter) -> Callable[[Callable[...
     return made
 
 
-def parameters(kind: type, hidden: typing.Collection[str] = ()) -> list[inspect.Parameter]:
+def parameters(kind: type, hidden: Collection[str] = ()) -> list[inspect.Parameter]:
     """The fields of a dataclass as parameters that typer understands; without `hidden`, which a command has itself."""
     metadata = {field.name: field.metadata for field in dataclasses.fields(kind)}
     found = []

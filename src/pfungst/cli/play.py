@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pfungst import api
-from pfungst.cli.examine import DryRun, Images, Json, Open, Options, Seed, SkipBad, data_options, print_plan, print_run
+from pfungst.cli.examine import print_plan, print_run
+from pfungst.cli.options import DryRun, Images, Json, Open, Options, Replicas, Seed, SkipBad, data_options
 from pfungst.cli.show import print_json, progress_bar, show_table
-from pfungst.cli.where import Replicas
 from pfungst.core import Place, Table, read_config
 from pfungst.core.code import own_modules
 from pfungst.core.settings import split_settings

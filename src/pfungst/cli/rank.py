@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pfungst.cli.examine import Json
+from pfungst.cli.options import Json, On, Workers, own_device, place
 from pfungst.cli.show import print_json, print_table, progress_bar
-from pfungst.cli.where import On, Workers, own_device, place
 from pfungst.core import PfungstError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pfungst.cli.examine import Images, Json, Seed, SkipBad, data_options
+from pfungst.cli.options import Images, Json, Seed, SkipBad, data_options
 from pfungst.cli.show import print_json, progress_bar, tell
 from pfungst.core import UsageError, settings
 from pfungst.core.settings import parse_settings, read_settings, split_settings

@@ -1,4 +1,4 @@
-"""pfungst world"""
+"""Commands about data: pfungst data, world"""
 
 from __future__ import annotations
 
@@ -7,14 +7,33 @@ from typing import Annotated
 
 import typer
 
-from pfungst.cli.examine import Json, Seed
-from pfungst.cli.show import print_json, print_table, progress_bar
-from pfungst.cli.where import On, Workers
+from pfungst.cli import PROBLEMS_FOUND
+from pfungst.cli.options import Images, Json, On, Seed, SkipBad, Workers, data_options, family
+from pfungst.cli.show import print_json, print_table, progress_bar, tell
 
-app: typer.Typer = typer.Typer(help="Make CLEVR worlds and look at them.", no_args_is_help=True)
+data_app = family("Look at data sets.")
+world_app = family("Make CLEVR worlds and look at them.")
 
 
-@app.command("make")
+@data_app.command("check")
+def check_data(
+    spec: Annotated[str, typer.Argument(help="The data set.")],
+    images: Images = None,
+    skip_bad: SkipBad = False,
+    decode: Annotated[bool, typer.Option("--decode", help="Open every image once, and list the broken ones.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Count what a data set holds, and name every bad record with file and position."""
+    from pfungst.data import check
+
+    with progress_bar(quiet=not decode) as progress:
+        report = check(spec, decode=decode, progress=progress, **data_options(images, skip_bad))
+    tell(report.as_dict(), [report], as_json)
+    if not report.ok:
+        raise typer.Exit(PROBLEMS_FOUND)
+
+
+@world_app.command("make")
 def make(
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write to.")],
     scenes: Annotated[int, typer.Option(min=1, help="How many scenes.")] = 100,
