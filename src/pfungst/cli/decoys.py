@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import shutil
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pfungst.cli.options import Images, Json, On, Replicas, Seed, SkipBad, Workers, data_options, place
+from pfungst.cli.options import Images, Json, On, Replicas, Seed, SkipBad, Workers, data_options, place, with_options
 from pfungst.cli.show import print_json, print_table, progress_bar
 from pfungst.core import PfungstError, UsageError
 from pfungst.core.code import own_modules
 from pfungst.core.files import jsonable, write_json
 from pfungst.core.store import AnswerStore
+from pfungst.experiments.audit import ScorerConfig
+from pfungst.probes.decoys.probe import Decoys
 
 if TYPE_CHECKING:
     from pfungst.core import Dataset
     from pfungst.experiments.audit import Cell
     from pfungst.probes.decoys import DecoySet
 
-PerKind = Annotated[int, typer.Option("--k", "-k", min=1, help="Decoys of each kind.")]
-Fallback = Annotated[
-    str,
-    typer.Option(
-        help="Used if too few are found: frequent (the ten most frequent targets, as in the paper) or neutral."
-    ),
-]
 Balanced = Annotated[
     bool, typer.Option("--balanced", help="Choose decoys so that every answer is wrong as often as it is right.")
 ]
@@ -36,20 +30,20 @@ Vectors = Annotated[
 ]
 
 
+MAKING = ("k", "fallback")
+TRAINING = ("hidden", "epochs", "seeds", "device")
+
+
+@with_options(Decoys, only=(*MAKING, "encoder", "neighbours", "threshold"), after="kinds")
 def decoys(
     data: Annotated[str, typer.Argument(help="The data set: one labelled split, as for `pfungst examine`.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write: .jsonl or .parquet.")],
     kinds: Annotated[
         str, typer.Option(help="Kinds of decoys, separated by commas: qou, iou, both, random, qou@RANK, mined.")
     ] = "qou,iou",
-    k: PerKind = 3,
-    fallback: Fallback = "frequent",
     balanced: Balanced = False,
     player: Annotated[str | None, typer.Option(help="The player whose mistakes become decoys (kind mined).")] = None,
     vectors: Vectors = None,
-    encoder: Annotated[str | None, typer.Option(help="An encoder of questions by name, instead of --vectors.")] = None,
-    neighbours: Annotated[int, typer.Option(min=1, help="How many of the most similar questions to search.")] = 10_000,
-    threshold: Annotated[float, typer.Option(min=0, help="Answers whose WUPS is at least this are too similar.")] = 0.9,
     confusions: Annotated[
         bool,
         typer.Option(
@@ -67,6 +61,7 @@ def decoys(
     workers: Workers = None,
     replicas: Replicas = None,
     as_json: Json = False,
+    **making: Any,
 ) -> None:
     """Make decoys: turn a data set with right answers into a multiple choice that is hard to game.
 
@@ -78,7 +73,7 @@ def decoys(
     from pfungst.probes.decoys.sets import check_ending
 
     check_ending(out)
-    if vectors is not None and encoder is not None:
+    if vectors is not None and making["encoder"]:
         raise UsageError("Give --vectors or --encoder, not both.")
     if data.partition("?")[0].endswith("#all"):
         raise UsageError(
@@ -89,18 +84,16 @@ def decoys(
         raise UsageError(
             "Decoys of the kind mined come from a player: give both --kinds mined and --player, or neither."
         )
+    making["encoder"] = encoder = f"words:{vectors}" if vectors else making["encoder"] or None
     loaded = load(data, limit=limit, **data_options(images, skip_bad))
-    encoder = f"words:{vectors}" if vectors else encoder
-    settings = {"encoder": encoder, "neighbours": neighbours, "threshold": threshold, "fallback": fallback,
-                "balanced": balanced}  # fmt: skip
     parts = out.with_name(out.name + ".parts")
     if replicas is not None and player is None:
         raise UsageError("--replicas are copies of a player: name one with --player.")
     asked = (player, data, data_options(images, skip_bad) | ({"limit": limit} if limit is not None else {}))
     with progress_bar() as progress, working(place(on, workers)):
         made = build(
-            loaded, names, k, seed, **settings,
-            filters=_filters(loaded, encoder, threshold) if confusions else None,
+            loaded, names, seed=seed, balanced=balanced, **making,
+            filters=_filters(loaded, encoder, making["threshold"]) if confusions else None,
             mined=_mined(loaded, asked, replicas, on, parts, progress), folder=parts, progress=progress,
         )  # fmt: skip
         left_out = write(made, out, variant)
@@ -184,6 +177,8 @@ def _row(one: Any) -> tuple[str, ...]:
     )
 
 
+@with_options(Decoys, only=MAKING, after="kinds")
+@with_options(ScorerConfig, only=TRAINING, after="models")
 def audit(
     data: Annotated[str, typer.Argument(help="The data set; with --test, its training split.")],
     test: Annotated[str | None, typer.Option(help="The split to test on [a random 30% of the images].")] = None,
@@ -191,8 +186,6 @@ def audit(
         str,
         typer.Option(help="Kinds of decoys to audit in addition to the data set's own choices; `none` for only those."),
     ] = "qou,iou",
-    k: PerKind = 3,
-    fallback: Fallback = "frequent",
     balanced: Balanced = False,
     vectors: Vectors = None,
     features: Annotated[
@@ -212,12 +205,6 @@ def audit(
             "(choices, from what the letters name); `none` for statistics only."
         ),
     ] = "Q,A,QA,IA,IQA",
-    hidden: Annotated[int, typer.Option(min=1, help="Neurons of the hidden layer.")] = 8192,
-    epochs: Annotated[int, typer.Option(min=1, help="Maximum number of training epochs.")] = 20,
-    seeds: Annotated[
-        int, typer.Option(min=1, help="How often to train each scorer; intervals then cover these trainings too.")
-    ] = 1,
-    device: Annotated[str, typer.Option(help="Where scorers are trained: cpu, cuda ...")] = "cpu",
     seed: Seed = 0,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Use only this many examples, from the start of each split.")
@@ -231,50 +218,49 @@ def audit(
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the numbers to this file, as JSON.")] = None,
     as_json: Json = False,
+    **given: Any,
 ) -> None:
     """Can a data set be answered without the image, without the question, without both?"""
     from pfungst.compute import working
     from pfungst.compute.devices import check_device
     from pfungst.data import load
-    from pfungst.experiments.audit import SEES, ScorerConfig, find_models
+    from pfungst.experiments.audit import SEES, find_models
     from pfungst.experiments.audit import audit as run_audit
     from pfungst.experiments.audit_features import image_features
 
     wanted = find_models([name.strip() for name in models.split(",") if name.strip()])
     if on == "local":
-        check_device(device)
+        check_device(given["device"])
     options = data_options(images, skip_bad)
     train = load(data, limit=limit, **options)
     asked = load(test, limit=limit, **options) if test else None
     sees = features != "none" and any(SEES[name] in ("the image alone", "everything") for name in wanted)
     chosen = [kind.strip() for kind in kinds.split(",") if kind.strip() not in ("", "none")]
-    config = ScorerConfig(hidden=hidden, epochs=epochs, seed=seed, seeds=seeds, device=device)
-    run = partial(
-        run_audit, kinds=chosen, k=k, seed=seed, fallback=fallback, balanced=balanced, models=wanted,
-        encoder=f"words:{vectors}" if vectors else None, features=image_features(features, device) if sees else None,
-    )  # fmt: skip
+    config = ScorerConfig(seed=seed, **{name: given[name] for name in TRAINING})
+    seen = image_features(features, config.device) if sees else None
     with progress_bar() as progress, working(place(on, workers)):
-        found = run(
-            train, asked, config=config, human=_human(human or []), people=_people(human or []), name=train.name,
-            sets=sets, progress=progress,
+        result = run_audit(
+            train, asked, kinds=chosen, k=given["k"], seed=seed, fallback=given["fallback"], balanced=balanced,
+            encoder=f"words:{vectors}" if vectors else None, features=seen, config=config, models=wanted,
+            human=_human(human or []), people=_people(human or []), name=train.name, sets=sets, progress=progress,
         )  # fmt: skip
     if out is not None:
-        write_json(out, found)
+        write_json(out, result)
     if as_json:
-        about_open = found.open.verdict() if found.open is not None else None
-        print_json({**jsonable(found), "verdicts": found.verdicts(), "open_verdict": about_open})
+        about_open = result.open.verdict() if result.open is not None else None
+        print_json({**jsonable(result), "verdicts": result.verdicts(), "open_verdict": about_open})
         return
-    title = f"{found.name}: {found.train} questions to train on, {found.test} to test on"
-    if found.open is not None:
-        print_table(f"{title}. Open questions, metric {found.open.metric}", *found.open.table())
-    if found.variants:
-        print_table(f"{title}. Picking the target", *found.table())
-    if found.metric and found.variants:
-        print_table(f"The same by the metric {found.metric}: the picked answer against all human answers",
-                    *found.table(vqa=True))  # fmt: skip
-    for sentence in ([found.open.verdict()] if found.open is not None else []) + found.verdicts():
+    title = f"{result.name}: {result.train} questions to train on, {result.test} to test on"
+    if result.open is not None:
+        print_table(f"{title}. Open questions, metric {result.open.metric}", *result.open.table())
+    if result.variants:
+        print_table(f"{title}. Picking the target", *result.table())
+    if result.metric and result.variants:
+        print_table(f"The same by the metric {result.metric}: the picked answer against all human answers",
+                    *result.table(vqa=True))  # fmt: skip
+    for sentence in ([result.open.verdict()] if result.open is not None else []) + result.verdicts():
         print(sentence)
-    for sentence in found.warnings:
+    for sentence in result.warnings:
         print(f"Note: {sentence}")
 
 

@@ -97,13 +97,22 @@ def command_of(name: str, part: typer.Typer | Callable[..., None], about: str | 
     return typer.main.get_command(app)
 
 
-def with_options(kind: type, *more: inspect.Parameter) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Makes a function a command that takes the fields of `kind`, what the function names itself, and `more`."""
+def with_options(
+    kind: Any, *more: inspect.Parameter, only: Collection[str] = (), after: str = ""
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Makes a function a command that takes the fields of a dataclass, what the function names itself, and `more`.
+
+    kind: the dataclass, or an instance of it whose values are the defaults of the command.
+    only: these of its fields.
+    after: the option of the function that they follow in the help; they come first where none is named.
+    """
 
     def made(command: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(command, eval_str=True)
         own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
-        parts = [*parameters(kind, {one.name for one in own}), *own, *more]
+        names = [one.name for one in own]
+        at = names.index(after) + 1 if after else 0
+        parts = [*own[:at], *parameters(kind, names, only), *own[at:], *more]
         # Arguments come first, and options that must be given.
         parts.sort(key=lambda one: one.default is not inspect.Parameter.empty)
         parts = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parts]
@@ -113,19 +122,20 @@ def with_options(kind: type, *more: inspect.Parameter) -> Callable[[Callable[...
     return made
 
 
-def parameters(kind: type, hidden: Collection[str] = ()) -> list[inspect.Parameter]:
+def parameters(kind: Any, hidden: Collection[str] = (), only: Collection[str] = ()) -> list[inspect.Parameter]:
     """The fields of a dataclass as parameters that typer understands; without `hidden`, which a command has itself."""
     metadata = {field.name: field.metadata for field in dataclasses.fields(kind)}
-    found = []
-    for setting in describe_settings(kind, hidden):
+    options = []
+    for setting in describe_settings(kind if isinstance(kind, type) else type(kind), hidden):
         about = metadata[setting.name]
-        if not about.get("shown", True):
+        if not about.get("shown", True) or (only and setting.name not in only):
             continue
-        found.append(_parameter(setting, about))
-        inner = {one.name: one for one in describe_settings(setting.hint)} if "lifted" in about else {}
-        for name in about.get("lifted", ()):
-            found.append(_parameter(dataclasses.replace(inner[name], default=getattr(setting.default, name)), {}))
-    return found
+        if not isinstance(kind, type):
+            setting = dataclasses.replace(setting, default=getattr(kind, setting.name))
+        options.append(_parameter(setting, about))
+        if about.get("lifted"):
+            options += parameters(setting.default, only=about["lifted"])
+    return options
 
 
 def named(name: str, hint: Any, default: Any = None) -> inspect.Parameter:

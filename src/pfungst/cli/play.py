@@ -10,39 +10,22 @@ import typer
 
 from pfungst import api
 from pfungst.cli.examine import print_plan, print_run
-from pfungst.cli.options import DryRun, Images, Json, Open, Options, Replicas, Seed, SkipBad, data_options
+from pfungst.cli.options import DryRun, Images, Json, Open, Options, Replicas, Seed, SkipBad, data_options, with_options
 from pfungst.cli.show import print_json, progress_bar, show_table
 from pfungst.core import Place, Table, read_config
 from pfungst.core.code import own_modules
 from pfungst.core.settings import split_settings
 from pfungst.core.store import AnswerStore
+from pfungst.probes.game.rules import GameSettings
 
 if TYPE_CHECKING:
     from pfungst.probes.game.extras import Tried
 
 
+@with_options(GameSettings(seeds=30), after="data")
 def play(
     player: Annotated[str, typer.Argument(help="A player: my_module:answer, hf:MODEL, openai:MODEL@URL ...")],
     data: Annotated[str, typer.Option("--data", "-d", help="Questions with scenes and programs.")] = "world",
-    size: Annotated[int, typer.Option(min=1, help="Questions of a mini-game.")] = 10,
-    seeds: Annotated[int, typer.Option(min=1, help="Mini-games, each with its own questions and adversary.")] = 30,
-    games: Annotated[
-        int | None,
-        typer.Option(min=1, help="At most this many samples of questions; --games 1 plays one sample over and over."),
-    ] = None,
-    adversary: Annotated[str, typer.Option("--adversary", "-a", help="a2c, a2c-pixel, a2c-plain, rsg ...")] = "a2c",
-    setting: Annotated[
-        list[str] | None, typer.Option("--setting", help="A setting of the adversary, key=value. Repeatable.")
-    ] = None,
-    budget: Annotated[
-        int | None, typer.Option(min=1, help="Moved scenes to ask about per question [rsg 5000, others 100].")
-    ] = None,
-    max_queries: Annotated[
-        int | None, typer.Option(min=0, help="Maximum number of questions to ask the player in total.")
-    ] = None,
-    preset: Annotated[str, typer.Option(help="The rules: paper, paper-literal or code.")] = "paper",
-    ood: Annotated[bool, typer.Option("--ood", help="Lift the in-distribution constraints (appendix A.9).")] = False,
-    relate_only: Annotated[bool, typer.Option("--relate-only", help="Only questions about places.")] = False,
     transfer: Annotated[
         list[Path] | None,
         typer.Option(help="Also try the scenes that fooled the player of this other run. Repeatable."),
@@ -74,6 +57,7 @@ def play(
     replicas: Replicas = None,
     dry_run: DryRun = False,
     as_json: Json = False,
+    **game: Any,
 ) -> None:
     """Let an adversary move the objects of scenes until the player is fooled, while the right answer stays the same.
 
@@ -88,14 +72,14 @@ def play(
     own_modules()
     for other in transfer or ():
         read_config(other)  # a folder that cannot be read must not wait until everything is played
-    settings = split_settings(setting or [], what=f"adversary {adversary}")
-    game = Game(adversary, size, seeds, games, settings, budget, max_queries, preset, ood, relate_only)
+    settings = split_settings(game["options"] or [], what=f"adversary {game['adversary']}")
+    probe = Game(**{**game, "options": settings})
     options = {**split_settings(option or [], noun="option"), **({"device": device} if device else {})}
     about_data = data_options(images, skip_bad)
     recipe = Recipe.of(player, data, options, about_data, limit, open_questions)
-    folder = out or Path("runs") / f"{api.slug(player)}-game-{adversary}-{size}"
+    folder = out or Path("runs") / f"{api.slug(player)}-game-{probe.adversary}-{probe.size}"
     asked: dict[str, Any] = {
-        "player": player, "data": data, "probes": [game], "out": folder, "seed": seed, "limit": limit,
+        "player": player, "data": data, "probes": [probe], "out": folder, "seed": seed, "limit": limit,
         "open_questions": open_questions, "data_options": about_data, "player_options": options,
     }  # fmt: skip
     if dry_run:
@@ -104,8 +88,8 @@ def play(
         print_plan(plan(**asked), as_json)
         return
     if not as_json:
-        most, each = game.most_queries(), game.queries_each()
-        print(f"at most {most:,} questions to {player}: {seeds} x {size} x {each}, and repetitions")
+        most, each = probe.most_queries(), probe.queries_each()
+        print(f"at most {most:,} questions to {player}: {probe.seeds} x {probe.size} x {each}, and repetitions")
     with progress_bar() as show:
         run = api.examine(**asked, place=Place(on, workers, recipe), replicas=replicas, progress=show)
         show("drawing", 0, 1)
