@@ -18,7 +18,6 @@ from pfungst.core import (
     Exam,
     Example,
     ExamSpec,
-    PartialPlayer,
     PfungstError,
     Place,
     Player,
@@ -35,7 +34,7 @@ from pfungst.core.finished import note
 from pfungst.core.progress import shown_in
 from pfungst.core.settings import describe_settings
 from pfungst.core.spec import labelled
-from pfungst.core.types import matcher_of, no_progress, notes_of
+from pfungst.core.types import no_progress
 
 DEFAULT_PROBES = ("control", "blind")
 
@@ -100,7 +99,7 @@ def examine(spec: ExamSpec) -> Run:
     from pfungst.scores.matchers import get_matcher
 
     chosen, part, parts, path = named(spec)
-    reading = spec.matcher or matcher_of(chosen)
+    reading = spec.matcher or chosen.matcher
     with closing(chosen):
         with shown_in(path, spec.progress) as shown, working(spec.place or Place()):
             examined = Exam(
@@ -116,7 +115,7 @@ def examine(spec: ExamSpec) -> Run:
     if not examined.finished or not (path / "report.html").exists():
         write_report(path, part)
         note(path, told)
-    notes, problems = (*notes_of(chosen), *told), examined.problems
+    notes, problems = (*chosen.last_words, *told), examined.problems
     if spec.max_errors is None:
         problems += unanswered(examined)
     else:
@@ -149,7 +148,7 @@ def named(spec: ExamSpec) -> tuple[Player, Dataset, list[Probe], Path]:
     probes = spec.probes
     if probes is None:
         seen = any(example.image is not None for example in part)
-        probes = DEFAULT_PROBES if seen and not isinstance(chosen, PartialPlayer) else DEFAULT_PROBES[:1]
+        probes = DEFAULT_PROBES if seen and not chosen.has("knows") else DEFAULT_PROBES[:1]
     return chosen, part, [get_probe(probe) if isinstance(probe, str) else probe for probe in probes], path
 
 

@@ -17,16 +17,7 @@ from pfungst.core.adaptive import check_precision
 from pfungst.core.asker import NobodyAsked, asking_nobody
 from pfungst.core.images import Image, image_size
 from pfungst.core.store import AnswerStore, Typical, stored_keys, typical
-from pfungst.core.types import (
-    BoundedProbe,
-    DataCheckingProbe,
-    PreparingProbe,
-    PromptedPlayer,
-    SearchingProbe,
-    Terms,
-    asked_by,
-    reads_images,
-)
+from pfungst.core.types import Terms, as_probe
 
 CHARACTERS_A_TOKEN = 4
 """Of English text, with the tokenisers of today's models."""
@@ -125,12 +116,11 @@ class _Counting:
             self._seconds += perf_counter() - began
 
     def _probe(self, probe: Probe) -> ProbePlan:
-        data = asked_by(probe, self._data)
-        if isinstance(probe, DataCheckingProbe):
-            probe.check_data(data)
+        probe = as_probe(probe)
+        data = probe.sees(self._data)
+        probe.check_data(data)
         try:
-            if isinstance(probe, PreparingProbe):
-                probe.prepare(data, self._seed, self._progress)
+            probe.prepare(data, self._seed, self._progress)
             queries = {query.key(self._asker.fingerprint): query for query in self._queries(probe, data)}
         except NobodyAsked as error:
             return ProbePlan(probe.name, 0, 0, problem=f"Not counted: {error}")
@@ -143,8 +133,8 @@ class _Counting:
         open_keys = [key for key in fresh if key not in stored]
         new = len(open_keys)
         self._sample |= {key: queries[key] for key in open_keys[:: -(-new // SAMPLE) or 1]}
-        if isinstance(probe, SearchingProbe):
-            most = max(len(queries), probe.most_queries() if isinstance(probe, BoundedProbe) else 0)
+        if probe.searches:
+            most = max(len(queries), probe.most_queries())
             self._searching += most - len(queries)
             return ProbePlan(probe.name, most, new + most - len(queries), at_most=True)
         return ProbePlan(probe.name, len(queries), new)
@@ -158,7 +148,7 @@ class _Counting:
         to_ask = sum(row.new for row in rows)
         if max_queries is not None:
             to_ask = min(to_ask, max_queries)
-        terms = self._player.terms if isinstance(self._player, PromptedPlayer) else Terms()
+        terms = self._player.terms
         seen = typical(self._run, self._asker.fingerprint)
         tokens_in, how_in = self._tokens.expected(to_ask, seen)
         tokens_out, how_out = _output(to_ask, terms, seen)
@@ -199,13 +189,13 @@ class _Tokens:
 
     def __init__(self, player: Player) -> None:
         self._player = player
-        self._looks = reads_images(player)
+        self._looks = player.reads_images
         self._sizes: dict[str, int | None] = {}
         self._count = self._text = self._images = self._measured = self._image = 0
 
     def add(self, query: Query) -> None:
         self._count += 1
-        text = self._player.prompt(query) if isinstance(self._player, PromptedPlayer) else _plain(query)
+        text = self._player.prompt(query)
         self._text += math.ceil(len(text.encode("utf-8", "surrogatepass")) / CHARACTERS_A_TOKEN)
         if query.image is not None and self._looks:
             self._images += 1
@@ -241,10 +231,6 @@ class _Tokens:
         square = f" or {PIXELS_A_TOKEN} x {PIXELS_A_TOKEN} pixels of an image" if self._images else ""
         unsure = ", for which models differ by a factor of two" if self._images else ""
         return round(queries * mean), [f"{how}{square}{unsure}."]
-
-
-def _plain(query: Query) -> str:
-    return "\n".join((query.question, *query.choices))
 
 
 def _output(queries: int, terms: Terms, seen: Typical) -> tuple[int | None, list[str]]:

@@ -28,25 +28,20 @@ from pfungst.core.types import (
     Answer,
     AnsweredTrial,
     AskingPart,
-    DataCheckingProbe,
     Dataset,
     Example,
     Findings,
     JudgingScore,
     Matcher,
     Player,
-    PreparingProbe,
     Probe,
     Progress,
-    PromptedPlayer,
     Query,
     Score,
-    SearchingProbe,
     Trial,
-    asked_by,
+    as_player,
+    as_probe,
     no_progress,
-    reads_images,
-    role_of,
 )
 
 if TYPE_CHECKING:
@@ -88,6 +83,10 @@ class Exam:
     images: Mapping[str, int] = field(default_factory=dict)
     """Of a second reading of a run with a precision: the images that each probe asked about."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "player", as_player(self.player))
+        object.__setattr__(self, "probes", tuple(map(as_probe, self.probes)))
+
     def run(self) -> Examined:
         """Ask, score and write the run folder. Raises PfungstError where a part could not be finished: what could be
         is written, and the same exam tries the rest again."""
@@ -114,8 +113,7 @@ class Exam:
         if self.spec.precision is not None:
             check_precision(self.spec.precision)
         for probe in self.probes:
-            if isinstance(probe, DataCheckingProbe):
-                probe.check_data(asked_by(probe, self.data))
+            probe.check_data(probe.sees(self.data))
         self.out.mkdir(parents=True, exist_ok=True)
         with locked(self.out), AnswerStore(self.out / "answers.sqlite") as store, not_collecting():
             spec, reading = self.spec, str(self.config.get("matcher") or "")
@@ -149,19 +147,19 @@ class Exam:
                 path = labelled(self.out / "trials", self.label) / f"{name}.parquet"
                 probe, alike = self.probes[len(findings)], _Alike()
                 # A probe asks at least twice about nearly every example: many are not held to be dropped in the end.
-                with recording(path, role_of(probe), HELD if 2 * len(self.data) <= HELD else 0) as record:
+                with recording(path, probe.role, HELD if 2 * len(self.data) <= HELD else 0) as record:
                     for portion in portions:
                         scored, rows = scoring.scored(portion.asked, portion.answers)
                         record.add(scored, rows)
                         left_out += len(portion.asked) - len(scored)
-                        if not reads_images(self.player):
+                        if not self.player.reads_images:
                             alike.add(portion.asked)
                     if not record.count:
                         raise PlayerError(f"{self.player.name} answered no trial of the probe {name} in full.")
                 records[name] = record
                 answered_trials[name] = held = self._answered(path, record, asker, trials[name], scoring)
-                found = replace(probe.findings(held, self.seed), role=role_of(probe))
-                if not isinstance(probe, SearchingProbe) and (unseen := alike.sentence(self.player.name)):
+                found = replace(probe.findings(held, self.seed), role=probe.role)
+                if not probe.searches and (unseen := alike.sentence(self.player.name)):
                     found = replace(found, verdict=f"{found.verdict} {unseen}")
                 findings.append(stopped(found, stops[name]) if name in stops else found)
             findings = _corrected(findings)
@@ -212,10 +210,9 @@ class Exam:
 
     def _trials(self, probe: Probe, asker: Asker) -> Iterable[Trial]:
         """What the probe asks, as the player may see it; whoever goes through it has it made."""
-        data = asked_by(probe, self.data)
-        if isinstance(probe, PreparingProbe):
-            probe.prepare(data, self.seed, self.progress)
-        if isinstance(probe, SearchingProbe):
+        data = probe.sees(self.data)
+        probe.prepare(data, self.seed, self.progress)
+        if probe.searches:
             asker.folder = self.out / probe.name
             search = probe.search
             return list(_Visible(self, data, probe, asker, lambda: search(asker, data, self.seed)))
@@ -331,7 +328,7 @@ def in_portions(
     asker: Asker, trials: Mapping[str, Iterable[Trial]], answer: Answering, examples: int
 ) -> Iterator[Portion]:
     """The trials of the probes, in order, as they are answered."""
-    several = isinstance(asker.player, PromptedPlayer) and asker.player.terms.at_once > 1
+    several = asker.player.terms.at_once > 1
     portion = max(AT_ONCE, PORTION) if several else PORTION
     waiting: dict[str, list[tuple[Trial, Row]]] = {}
     queries: dict[str, Query] = {}

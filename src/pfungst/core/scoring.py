@@ -20,7 +20,6 @@ from pfungst.core.types import (
     Progress,
     Score,
     Trial,
-    notes_of,
 )
 
 Asked = Sequence[tuple[Trial, Row]]
@@ -86,7 +85,7 @@ class Scoring:
         """What the players that judge and read used."""
         asking: tuple[object, ...] = (self.score, self.matcher)
         players = [part.player for part in asking if isinstance(part, AskingPart)]
-        return tuple(f"{player.name}, the judge: {note}" for player in players for note in notes_of(player))
+        return tuple(f"{player.name}, the judge: {note}" for player in players for note in player.last_words)
 
 
 def read_answer(answer: Answer, asked: Example, matcher: Matcher, asking: bool) -> Answer:

@@ -25,10 +25,6 @@ from pfungst.core.types import (
     Probe,
     Progress,
     no_progress,
-    reads_ids,
-    reads_images,
-    reads_scenes,
-    takes,
 )
 
 
@@ -117,10 +113,10 @@ def exam_config(
             **more.get("player", {}),
             "name": player.name,
             "fingerprint": player.fingerprint,
-            "reads_scenes": reads_scenes(player),
-            "reads_ids": reads_ids(player),
-            **({} if reads_images(player) else {"reads_images": False}),
-            **({"takes": sorted(takes(player))} if takes(player) else {}),
+            "reads_scenes": bool(player.reads_scenes),
+            "reads_ids": bool(player.reads_ids),
+            **({} if player.reads_images else {"reads_images": False}),
+            **({"takes": sorted(player.takes)} if player.takes else {}),
         },
         "data": {
             "spec": str(spec.data) if isinstance(spec.data, str | Path) else None,

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from pfungst.core.errors import PfungstError, PfungstWarning, PlayerError, StoreError
 from pfungst.core.files import storable, write_ahead
-from pfungst.core.types import Answer, Query
+from pfungst.core.types import Answer, Player, Query
 
 if TYPE_CHECKING:
     import numpy as np
@@ -326,7 +326,7 @@ def _answers_in(db: sqlite3.Connection, columns: str, numbers: Sequence[int]) ->
 
 
 @dataclass(frozen=True)
-class StoredPlayer:
+class StoredPlayer(Player):
     """A player that is absent: only what it said before is known. `rescore` runs an exam with it."""
 
     name: str

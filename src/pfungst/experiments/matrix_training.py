@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pfungst.compute import Shard
 from pfungst.core import Dataset, Exam, Example, PfungstError, Place, Probe
 from pfungst.core.files import read_json, write_json
-from pfungst.core.types import DataCheckingProbe, PreparingProbe, Progress, no_progress
+from pfungst.core.types import Progress, no_progress
 from pfungst.data import load
 from pfungst.data.selection import select
 from pfungst.experiments.base import kept
@@ -87,8 +87,7 @@ def make_kit(name: str, config: MatrixConfig, out: Path, progress: Progress = no
     source, asked = config.sources(name)
     test = _drawn(load(asked), config.limit, config.seed)
     for probe in probes_for(test, config):
-        if isinstance(probe, PreparingProbe):
-            probe.prepare(test, config.seed, progress)  # rankings and decoys are cached: trainings share them
+        probe.prepare(test, config.seed, progress)  # rankings and decoys are cached: trainings share them
     place = kit(name, out)
     if (place / BLOCKS_FILE).exists():
         return
@@ -232,8 +231,7 @@ def probes_for(test: Dataset, config: MatrixConfig) -> list[Probe]:
     found: dict[str, Probe] = {}
     for probe in wanted:
         try:
-            if isinstance(probe, DataCheckingProbe):
-                probe.check_data(test)
+            probe.check_data(test)
         except PfungstError:
             continue  # such as a game about photographs; the table says so
         found.setdefault(probe.name, probe)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pfungst.core import Dataset, Exam, Figure, Finding, Findings, Player, Series, Table, UsageError
-from pfungst.core.types import Progress, matcher_of
+from pfungst.core.types import Progress
 from pfungst.experiments.base import Experiment, claim, option
 from pfungst.experiments.basic_questions import POOLS, Made, make, pools_of
 from pfungst.experiments.study import cell, line
@@ -124,7 +124,7 @@ def run(config: NoiseStudy, out: Path, *, progress: Progress) -> Noised:
         player = resolve(name, data=data, **({} if config.device == "cpu" else {"device": config.device}))
         place = out / "players" / name.replace("/", "-").replace(":", "-")
         metric = get_metric("exact" if data.metric == "choice" else data.metric)
-        matcher = get_matcher(matcher_of(player)) if matcher_of(player) else None
+        matcher = get_matcher(player.matcher) if player.matcher else None
         about = {"player": {"spec": name}}
         exam = Exam(player, data, probes, metric, place, config.seed, about, progress, matcher=matcher)
         asked[name] = {found.probe: found for found in exam.run().findings}

@@ -25,7 +25,6 @@ from pfungst.core import Dataset, Example, Findings, Image, PfungstError, Query,
 from pfungst.core.files import jsonable
 from pfungst.core.flips import CHANGED, FLIPS, KEPT_WITHOUT, STILL_WRONG, normalise
 from pfungst.core.registry import Registry
-from pfungst.core.types import PreparingProbe, SearchingProbe, asked_by
 from pfungst.probes import probe_again
 from pfungst.probes.rephrase.results import VALIDATED
 from pfungst.report.page import environment
@@ -282,9 +281,9 @@ def made_again(config: Mapping[str, Any], name: str, data: Dataset, ids: Collect
     settings = next((one["settings"] for one in config["probes"] if one["name"] == name), None)
     try:
         probe = None if settings is None else probe_again(name, settings)
-        if probe is None or isinstance(probe, PreparingProbe | SearchingProbe):
+        if probe is None or probe.has("prepare") or probe.searches:
             return
-        data = asked_by(probe, data)
+        data = probe.sees(data)
         if len(data) > MOST_ANEW:
             groups = {data_group(one) for one in data if one.id in ids} - {""}
             data = data.subset([one for one in data if one.id in ids or data_group(one) in groups])

@@ -19,7 +19,7 @@ from pfungst.api import slug
 from pfungst.core import Answer, Asker, Dataset, Exam, Example, ExamSpec, PfungstError, Player, Query
 from pfungst.core.files import jsonable, write_atomic
 from pfungst.core.scoring import read_as
-from pfungst.core.types import Matcher, matcher_of
+from pfungst.core.types import Matcher
 from pfungst.data import load
 from pfungst.players import resolve
 from pfungst.players.recorded import LoggedPlayer
@@ -76,7 +76,7 @@ class Desk:
         with lock:
             if key not in self._seats:
                 player = resolve(spec, data=data.whole)
-                reading = matcher_of(player)
+                reading = player.matcher
                 matcher = get_matcher(reading) if reading else None
                 self._seats[key] = Seat(spec, player, Asker(player), matcher)
             return self._seats[key]

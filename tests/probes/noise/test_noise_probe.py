@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pfungst.core import Answer, AnsweredTrial, DataCheckingProbe, PfungstError, PreparingProbe, ProbeError
+from pfungst.core import Answer, AnsweredTrial, PfungstError, ProbeError
 from pfungst.probes.noise import appending
 from pfungst.probes.noise.appending import append, split
 from pfungst.probes.noise.bqd import MainQuestion, write_bqd
@@ -182,7 +182,7 @@ def test_what_cannot_be_done_on_these_data_is_said_before_anything_is_ranked(dat
 
 def test_good_data_pass_the_check(data):
     for probe in (Noise(), Noise(ranker="rouge+cider"), Vqabq()):
-        assert isinstance(probe, DataCheckingProbe) and isinstance(probe, PreparingProbe)
+        assert probe.has("check_data") and probe.has("prepare")
         probe.check_data(data)
 
 

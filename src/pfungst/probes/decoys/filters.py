@@ -20,7 +20,7 @@ from pfungst.core import Asker, Example, Player, Query, UsageError
 from pfungst.core.flips import normalise
 from pfungst.core.scoring import read_answer
 from pfungst.core.store import AnswerStore
-from pfungst.core.types import Progress, matcher_of, no_progress
+from pfungst.core.types import Progress, no_progress
 from pfungst.probes.decoys.split import AnswerBook
 from pfungst.scores.matchers import get_matcher
 
@@ -231,8 +231,9 @@ def mine(
     """
     asked = [one for one in examples if one.target is not None and one.target.strip()]
     queries = [Query(example.question, example.image, (), example.scene) for example in asked]
-    replies = Asker(player, store, progress=progress).answers(queries, "asking for mistakes")
-    reading = matcher_of(player)
+    asker = Asker(player, store, progress=progress)
+    replies = asker.answers(queries, "asking for mistakes")
+    reading = asker.player.matcher
     said = [answer.text for answer in replies]
     if reading:  # a sentence with the right answer in it is no mistake
         read = get_matcher(reading)

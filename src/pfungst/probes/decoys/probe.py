@@ -22,6 +22,7 @@ from pfungst.core import (
     Figure,
     Finding,
     Findings,
+    Probe,
     ProbeError,
     Query,
     Series,
@@ -315,7 +316,7 @@ STRENGTHS = (10, 100, 1000, 10_000)
 
 
 @dataclass(frozen=True)
-class Decoys:
+class Decoys(Probe):
     """Other wrong choices: accuracy on Orig, QoU, IoU, QoU+IoU and All, open-ended twin, order of the options."""
 
     kinds: str = "qou+iou"

@@ -26,7 +26,7 @@ from pfungst.compute.shards import Store
 from pfungst.core import Asker, Dataset, Example, PfungstError, Place, Player, ProbeError, Source
 from pfungst.core.files import jsonable, write_atomic
 from pfungst.core.store import AnswerStore, StoredPlayer
-from pfungst.core.types import Progress, matcher_of, no_progress
+from pfungst.core.types import Progress, as_player, no_progress
 from pfungst.probes.game.adversaries import TellingAdversary, VersionedAdversary
 from pfungst.probes.game.board import Board, boards_of
 from pfungst.probes.game.minigame import MiniGame, matcher_name
@@ -65,8 +65,9 @@ def play(
     from pfungst.scores import get_metric
     from pfungst.scores.matchers import get_matcher
 
+    player = as_player(player)
     about = {**(config or {})}
-    reading = about.get("matcher") or matcher_of(player)
+    reading = about.get("matcher") or player.matcher
     about |= {"matcher": reading} if reading else {}
     game = Game(**vars(settings)) if settings is not None else Game()
     exam = Exam(
@@ -210,7 +211,7 @@ def play_ahead(
     groups: dict[str, list[dict[str, Any]]] = {}
     for number, job in enumerate(jobs):
         player, by_id = _made(job.source)
-        matcher = job.matcher or matcher_of(player)
+        matcher = job.matcher or player.matcher
         plan = Plan.of(job.settings, player.fingerprint, list(by_id.values()), job.seed, matcher)
         store = Store(job.out / "game" / ROUNDS, plan.version)
         for shard in plan.shards:
@@ -260,7 +261,7 @@ _MADE: dict[Source, tuple[Player, dict[str, Example]]] = {}
 def _made(source: Source) -> tuple[Player, dict[str, Example]]:
     if source not in _MADE:
         player, examples = source()
-        _MADE[source] = (player, {example.id: example for example in examples})
+        _MADE[source] = (as_player(player), {example.id: example for example in examples})
     return _MADE[source]
 
 

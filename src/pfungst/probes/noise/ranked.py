@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pfungst.core import Dataset, Example, ProbeError, Progress, UsageError
+from pfungst.core import Dataset, Example, Probe, ProbeError, Progress, UsageError
 from pfungst.core.files import DAMAGE, cache_dir, write_atomic
 from pfungst.core.types import no_progress
 from pfungst.probes.noise.bqd import BasicQuestions, is_text, pool_questions
@@ -30,7 +30,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class RankingProbe(RankSettings):
+class RankingProbe(RankSettings, Probe):
     """A probe that ranks the questions of a pool, or reads them from a file where they are ranked."""
 
     pool: str = ""

@@ -19,6 +19,7 @@ from pfungst.core import (
     Figure,
     Finding,
     Findings,
+    Probe,
     ProbeError,
     Table,
     Trial,
@@ -49,7 +50,7 @@ THRESHOLDS = {"any": 0.0, "0.3": 0.3, "exact": 1.0}
 
 
 @dataclass(frozen=True)
-class Rephrase:
+class Rephrase(Probe):
     """The same question in other words: consensus scores CS(1) to CS(4), ORI, REP, agreement, flips."""
 
     correct: str = "any"
