@@ -85,7 +85,7 @@ def cache(
     """
     from pfungst.helping import clear as clear_cache
     from pfungst.helping import kept
-    from pfungst.helping.cache import sized
+    from pfungst.helping.machine import sized
 
     found = clear_cache(names or ()) if clear else kept(names or ())
     size = sum(one.size for one in found)
