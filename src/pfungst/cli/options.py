@@ -22,8 +22,6 @@ PLAIN_TYPER: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enabl
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave bad records out and count them.")]
-Options = Annotated[list[str] | None, typer.Option("--option", help="A setting of the player, key=value. Repeatable.")]
-Open = Annotated[bool, typer.Option("--open", help="Leave out the choices in the data: any answer may be given.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of every random choice.")]
 DryRun = Annotated[
     bool,

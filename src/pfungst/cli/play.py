@@ -10,9 +10,9 @@ import typer
 
 from pfungst import api
 from pfungst.cli.examine import print_plan, print_run
-from pfungst.cli.options import DryRun, Images, Json, Open, Options, Replicas, Seed, SkipBad, data_options, with_options
+from pfungst.cli.options import DryRun, Images, Json, SkipBad, data_options, with_options
 from pfungst.cli.show import print_json, progress_bar, show_table
-from pfungst.core import Place, Table, read_config
+from pfungst.core import ExamSpec, Place, Table, read_config
 from pfungst.core.code import own_modules
 from pfungst.core.settings import split_settings
 from pfungst.core.store import AnswerStore
@@ -22,9 +22,12 @@ if TYPE_CHECKING:
     from pfungst.probes.game.extras import Tried
 
 
+EXAM = ("player", "seed", "player_options", "open_questions", "replicas")
+
+
 @with_options(GameSettings(seeds=30), after="data")
+@with_options(ExamSpec, only=EXAM, after="limit")
 def play(
-    player: Annotated[str, typer.Argument(help="A player: my_module:answer, hf:MODEL, openai:MODEL@URL ...")],
     data: Annotated[str, typer.Option("--data", "-d", help="Questions with scenes and programs.")] = "world",
     transfer: Annotated[
         list[Path] | None,
@@ -43,21 +46,17 @@ def play(
         ),
     ] = "auto",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder.")] = None,
-    seed: Seed = 0,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N questions.")] = None,
     device: Annotated[
         str | None, typer.Option(help="Where the player runs: cpu, cuda, cuda:1. Short for --option device=...")
     ] = None,
-    option: Options = None,
-    open_questions: Open = False,
     images: Images = None,
     skip_bad: SkipBad = False,
     on: Annotated[str, typer.Option("--on", help="Where mini-games run: local, processes, ray ...")] = "local",
     workers: Annotated[int | None, typer.Option(min=1, help="Mini-games at once [one per core].")] = None,
-    replicas: Replicas = None,
     dry_run: DryRun = False,
     as_json: Json = False,
-    **game: Any,
+    **given: Any,
 ) -> None:
     """Let an adversary move the objects of scenes until the player is fooled, while the right answer stays the same.
 
@@ -72,26 +71,26 @@ def play(
     own_modules()
     for other in transfer or ():
         read_config(other)  # a folder that cannot be read must not wait until everything is played
-    settings = split_settings(game["options"] or [], what=f"adversary {game['adversary']}")
-    probe = Game(**{**game, "options": settings})
-    options = {**split_settings(option or [], noun="option"), **({"device": device} if device else {})}
+    exam = {name: given.pop(name) for name in EXAM}
+    settings = split_settings(given["options"] or [], what=f"adversary {given['adversary']}")
+    probe = Game(**{**given, "options": settings})
+    player, options = exam["player"], split_settings(exam["player_options"] or [], noun="option")
+    options |= {"device": device} if device else {}
     about_data = data_options(images, skip_bad)
-    recipe = Recipe.of(player, data, options, about_data, limit, open_questions)
+    recipe = Recipe.of(player, data, options, about_data, limit, exam["open_questions"])
     folder = out or Path("runs") / f"{api.slug(player)}-game-{probe.adversary}-{probe.size}"
-    asked: dict[str, Any] = {
-        "player": player, "data": data, "probes": [probe], "out": folder, "seed": seed, "limit": limit,
-        "open_questions": open_questions, "data_options": about_data, "player_options": options,
-    }  # fmt: skip
+    exam |= {"data": data, "probes": [probe], "out": folder, "limit": limit, "data_options": about_data,
+             "player_options": options}  # fmt: skip
     if dry_run:
         from pfungst.planning import plan
 
-        print_plan(plan(**asked), as_json)
+        print_plan(plan(**exam), as_json)
         return
     if not as_json:
         most, each = probe.most_queries(), probe.queries_each()
         print(f"at most {most:,} questions to {player}: {probe.seeds} x {probe.size} x {each}, and repetitions")
     with progress_bar() as show:
-        run = api.examine(**asked, place=Place(on, workers, recipe), replicas=replicas, progress=show)
+        run = api.examine(**exam, place=Place(on, workers, recipe), progress=show)
         show("drawing", 0, 1)
         chosen, examples = recipe()
         tried = add_extras(folder, chosen, examples, strips=strips, fairness=fairness, transfer=transfer or ())
