@@ -91,13 +91,19 @@ def parts() -> dict[str, list[tuple[str, ...]]]:
     from pfungst.text.encoders.vectors import ENCODERS
 
     known = _registries()
+    metrics = Registry("metric", "pfungst.metrics", METRICS)
+    own_metrics = [(name, _METRICS[name]) for name in METRICS]
     return {
         "probes": _of(known["probes"]),
         "players": list(available().items()),
         "models": _models(),
         "data": _of(FORMATS),
         "matchers": [*_of(MATCHERS), ("judge", _line(ReplyReader))],
-        "metrics": [*((name, _METRICS[name]) for name in METRICS), ("judge", _line(Judge))],
+        "metrics": [
+            *own_metrics,
+            *((name, _line_of(metrics, name)) for name in metrics.others()),
+            ("judge", _line(Judge)),
+        ],
         "logs": _of(LOGS),
         "exports": _of(EXPORTS),
         "rankers": _of(known["rankers"]),
