@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
 
-from pfungst.cli.options import PLAIN_TYPER, command_of
+from pfungst.cli.options import PLAIN_TYPER, LateGroup, command_of
 from pfungst.cli.show import show_messages
 
 HARDEN = "harden"
@@ -45,27 +45,19 @@ COMMANDS = {
 """Name -> module and function, or family of commands, in the order of `pfungst --help`."""
 
 
-class Commands(TyperGroup):
+class Commands(LateGroup):
     """`pfungst` itself."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        return list(COMMANDS)
+    def names(self) -> Collection[str]:
+        return COMMANDS
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        # Typer proposes the nearest of the commands that are made, so a name that nobody has needs all of them.
-        for name in [cmd_name] if cmd_name in COMMANDS else COMMANDS:
-            if name not in self.commands:
-                self.commands[name] = _make(name)
-        return super().get_command(ctx, cmd_name)
+    def make(self, name: str) -> Any:
+        if name == HARDEN:
+            from pfungst.cli.experiments import make_command
 
-
-def _make(name: str) -> Any:
-    if name == HARDEN:
-        from pfungst.cli.experiments import make_command
-
-        return make_command(name)
-    module, _, part = COMMANDS[name].partition(":")
-    return command_of(name, getattr(import_module(f"pfungst.cli.{module}"), part))
+            return make_command(name)
+        module, _, part = COMMANDS[name].partition(":")
+        return command_of(name, getattr(import_module(f"pfungst.cli.{module}"), part))
 
 
 app: typer.Typer = typer.Typer(

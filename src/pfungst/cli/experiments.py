@@ -10,15 +10,14 @@ import inspect
 import re
 import sys
 import typing
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from pfungst.cli import PROBLEMS_FOUND
-from pfungst.cli.options import Json, On, Workers, command_of, family, named, place, with_options
+from pfungst.cli.options import Json, LateGroup, On, Workers, command_of, family, named, place, with_options
 from pfungst.cli.show import print_json, progress_bar, show_table, tell
 from pfungst.core.files import read_json
 from pfungst.core.settings import parse_settings, read_settings
@@ -28,16 +27,16 @@ if TYPE_CHECKING:
     from pfungst.experiments import Experiment
 
 
-class Experiments(TyperGroup):
-    """`pfungst reproduce`: a command for each experiment, made when it is asked for."""
+class Experiments(LateGroup):
+    """`pfungst reproduce`."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def names(self) -> Collection[str]:
         from pfungst.experiments import EXPERIMENTS
 
         return EXPERIMENTS.names()
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        return make_command(cmd_name) if cmd_name in self.list_commands(ctx) else None
+    def make(self, name: str) -> Any:
+        return make_command(name)
 
 
 app = family("Tables and figures of the papers.", cls=Experiments)

@@ -7,11 +7,13 @@ import dataclasses
 import inspect
 import re
 import typing
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from pfungst.core import Place, UsageError
 from pfungst.core.settings import REQUIRED, Setting, describe_settings
@@ -82,6 +84,28 @@ _PLAIN = {bool, int, float, str, Path}
 def family(about: str, **more: Any) -> typer.Typer:
     """Commands under one word, such as `pfungst world`."""
     return typer.Typer(help=about, no_args_is_help=True, **PLAIN_TYPER, **more)
+
+
+class LateGroup(TyperGroup):
+    """Commands that are made when they are asked for: until then nothing of theirs is imported."""
+
+    @abstractmethod
+    def names(self) -> Collection[str]:
+        """In the order of the help."""
+
+    @abstractmethod
+    def make(self, name: str) -> Any:
+        """The command of this name."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.names())
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        # Typer proposes the nearest of the commands that are made, so a name that nobody has needs all of them.
+        for name in [cmd_name] if cmd_name in self.names() else self.names():
+            if name not in self.commands:
+                self.commands[name] = self.make(name)
+        return self.commands.get(cmd_name)
 
 
 def command_of(name: str, part: typer.Typer | Callable[..., None], about: str | None = None) -> Any:
