@@ -67,8 +67,9 @@ class Example:
     """The id of the first of the examples that are the same question, where no image is named to tell it."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.answers, str):  # one answer, not as many as it has letters
-            object.__setattr__(self, "answers", (self.answers,))
+        given: Any = self.answers
+        if isinstance(given, str):  # one answer, not as many as it has letters
+            object.__setattr__(self, "answers", (given,))
 
     @property
     def cluster(self) -> str:
