@@ -123,3 +123,5 @@ def test_where_no_condition_costs_accuracy_none_is_said_to_cost_most():
     drops = [Finding("drop", value, 40, value - 0.1, value + 0.1, name) for name, value in (("a", -0.06), ("b", -0.1))]
     assert largest_drop(drops) == " Under none of the 2 does accuracy fall."
     assert "under c" in largest_drop([*drops, Finding("drop", 0.1, 40, 0.0, 0.2, "c")])
+    untested = [Finding("drop", value, 6, condition=name, p_holm=math.nan) for name, value in (("a", 0.1), ("b", 0.2))]
+    assert "nan" not in largest_drop(untested)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -195,6 +196,19 @@ def test_drops_are_from_the_same_questions(runs: list[Run]) -> None:
     for row in compare(runs[0].path, runs[1].path):
         assert row.difference.value == pytest.approx(row.first.value - row.second.value)
         assert row.flips.n <= row.difference.n
+
+
+def test_a_leaderboard_shows_the_headlines_of_the_run(runs: list[Run], tmp_path: Path) -> None:
+    """Of a run beside its copy, which has the same questions; in `surface` two typos count as one edit."""
+    headlines = {one.probe: one for one in runs[0].findings if one.disturbed is not None and one.drop is not None}
+    board = leaderboard([runs[0].path, shutil.copytree(runs[0].path, tmp_path / "copy")])
+    columns = {one.probe: one for one in (*board.controls, *board.columns[1:])}
+    for probe in ("surface", "picture", "noise", "rephrase", "blind", "control", "protocol", "decoys"):
+        column = columns[probe]
+        drop, score = headlines[probe].drop, headlines[probe].disturbed
+        assert drop is not None and score is not None
+        assert column.scores[0].value == pytest.approx(score.value) and column.scores[0].n == score.n, probe
+        assert column.drops[0].value == pytest.approx(drop.value) and column.drops[0].n == drop.n, probe
 
 
 def test_two_trials_of_an_example_are_two_everywhere(tmp_path: Path) -> None:

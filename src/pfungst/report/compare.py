@@ -29,8 +29,8 @@ from pfungst.report.card import join_words
 from pfungst.scores.matchers import MATCHERS
 
 COLUMNS = (
-    "trial", "place", "role", "example_id", "image_id", "cluster", "variant", "question", "answer", "unread", "score",
-    "clean_score", "target",
+    "trial", "place", "role", "example_id", "image_id", "cluster", "variant", "level", "question", "answer", "unread",
+    "score", "clean_score", "target",
 )  # fmt: skip
 
 
@@ -354,18 +354,27 @@ def _wanted(runs: Sequence[Compared], shared: Sequence[str]) -> list[_Wanted]:
 
 
 def column_scores(runs: Sequence[Compared], probe: str, variants: Sequence[str]) -> tuple[list[str], list[str], Floats]:
-    """Examples, their clusters, and (runs, examples) scores: the mean over those variants that all runs have."""
+    """Examples, their clusters, and (runs, examples) scores: the mean over those variants that all runs have, of which
+    the levels of one disturbance count as one, as in the headline of its probe."""
     ids: dict[str, list[str]] = {}
     for variant in variants:
         for key in shared_ids(runs, probe, variant):
             ids.setdefault(key, []).append(variant)
     rows = [run.rows(probe) for run in runs]
     values = np.array(
-        [[np.mean([row[variant][key]["score"] for variant in having]) for key, having in ids.items()] for row in rows],
-        np.float64,
+        [[_mean_score(row, key, having) for key, having in ids.items()] for row in rows], np.float64
     ).reshape(len(runs), len(ids))
     clusters = [cluster([row[having[0]][key] for row in rows]) for key, having in ids.items()]
     return list(ids), clusters, values
+
+
+def _mean_score(rows: Mapping[str, Mapping[str, Any]], key: str, variants: Sequence[str]) -> float:
+    headings: dict[str, list[float]] = {}
+    for variant in variants:
+        row = rows[variant][key]
+        heading = variant if row["level"] is None else measure.heading_of(variant)
+        headings.setdefault(heading, []).append(row["score"])
+    return float(np.mean([np.mean(scores) for scores in headings.values()]))
 
 
 def _by_clean_score(runs: Sequence[Compared], clean: _Wanted) -> list[int]:
