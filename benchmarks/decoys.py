@@ -26,7 +26,7 @@ import numpy as np
 from pfungst.core import Example
 from pfungst.data import load
 from pfungst.probes.decoys import build
-from pfungst.probes.decoys.neighbours import nearest
+from pfungst.probes.decoys.maker import nearest
 from pfungst.text import encode, get_encoder
 from pfungst.text.encoders.base import unit_rows
 

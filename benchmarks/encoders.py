@@ -16,17 +16,16 @@ import os
 
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))  # before numpy
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from pfungst.core import PfungstError
 from pfungst.text.encoders import AveragedWords, Encoder, SkipThoughts, TfIdf, WordVectors, get_encoder
-from pfungst.text.encoders.registry import EMBEDDED
-from pfungst.text.encoders.retrieval import paraphrase_ranks, recall_at
-from pfungst.text.encoders.tfidf import EMBEDDED_COUNTS
-from pfungst.text.encoders.tokens import words
+from pfungst.text.encoders.base import FloatArray, unit_rows, words
+from pfungst.text.encoders.vectors import EMBEDDED
+from pfungst.text.encoders.word_vectors import EMBEDDED_COUNTS
 
 DATA = Path(os.environ.get("PFUNGST_SHARED_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 DEFAULT, TFIDF = "skip-thoughts (the default)", "tfidf (embedded counts)"
@@ -65,6 +64,27 @@ def candidates(also: list[str]) -> dict[str, tuple[Callable[[], Encoder], float]
         folder = Path(name.partition(":")[2])
         found[name] = ((lambda name=name: get_encoder(name)), megabytes(folder) if folder.exists() else float("nan"))
     return found
+
+
+def paraphrase_ranks(one: FloatArray, two: FloatArray, texts: Sequence[str]) -> np.ndarray:
+    """Rank (from 1) of the right candidate for each row of `one`, by cosine.
+
+    `one`, `two`: (n, dim), row i of `two` is the paraphrase of row i of `one`. `texts`: the candidates' texts; a
+    candidate with the text of the right one is right too. A tie counts against the encoder.
+    """
+    left, right = unit_rows(one), unit_rows(two)
+    names: dict[str, int] = {}
+    name = np.array([names.setdefault(text, len(names)) for text in texts])
+    ranks = np.zeros(len(one), np.int64)
+    for i, vector in enumerate(left):
+        scores = right @ vector
+        ranks[i] = 1 + np.count_nonzero((scores >= scores[i]) & (name != name[i]))
+    return ranks
+
+
+def recall_at(ranks: np.ndarray, k: int) -> float:
+    """Share of sentences whose paraphrase is among the first k, in percent."""
+    return float(100 * np.mean(ranks <= k))
 
 
 def main() -> None:

@@ -6,11 +6,15 @@ writes the trials and makes the findings. The data are made as they are read, so
 
     python benchmarks/exam_scale.py [--queries 10000000] [--report] [--out FOLDER]
     python benchmarks/exam_scale.py --quick             100,000 queries
+    python benchmarks/exam_scale.py --function          a plain function over a JSONL of 200,000 questions, all in
+
+With --function everything that `pfungst.examine` does is measured, from reading the file to the report.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import resource
 import shutil
@@ -23,12 +27,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pfungst
 from pfungst.core import Answer, Dataset, Exam, Example, Query
 from pfungst.probes.control import Control
 from pfungst.probes.measure import clean_query
 from pfungst.scores import get_metric
 
 GOAL_MICROSECONDS, GOAL_MEMORY, GOAL_FINDINGS, GOAL_AGAIN = 60.0, 1 << 30, 60.0, 5.0
+GOAL_BYTES = 250
 
 
 class Questions(Sequence[Example]):
@@ -110,14 +116,48 @@ def bare(player: Quick, data: Dataset) -> None:
     player.answer(batch)
 
 
+def function(questions: int) -> None:
+    """A plain function over a file, from reading the file to the report."""
+    folder = Path(tempfile.mkdtemp(prefix="pfungst-scale-"))
+    rows = (
+        {"id": one.id, "question": one.question, "answer": one.target, "answer_type": one.answer_type}
+        for one in Questions(questions)
+    )
+    lines = (json.dumps(row) + "\n" for row in rows)
+    few, many = folder / "few.jsonl", folder / "many.jsonl"
+    few.write_text("".join(next(lines) for _ in range(10)))
+    with open(many, "w") as file:
+        file.writelines(lines)
+    try:
+        # what is imported, and compiled, is nobody's memory
+        pfungst.examine(yes, few, ["control"], folder / "few", metric="exact")
+        with measured("examine", 2 * questions) as told:
+            run = pfungst.examine(yes, many, ["control"], folder / "many", metric="exact")
+        print(
+            f"{run.findings[0].verdict}\nAll in: {1e6 * told['cpu'] / questions / 2:.1f} us (goal: "
+            f"{GOAL_MICROSECONDS:.0f}) and {told['memory'] / questions / 2:.0f} bytes a query (goal: {GOAL_BYTES})."
+        )
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def yes(image: Any, question: str) -> str:
+    return "yes"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--queries", type=int, default=10_000_000)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--once", action="store_true", help="do not run the exam a second time")
     parser.add_argument("--report", action="store_true", help="write the report too")
+    parser.add_argument("--function", action="store_true", help="examine a plain function over a file")
+    parser.add_argument("--questions", type=int, default=200_000, help="with --function")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
+    if arguments.function:
+        function(arguments.questions)
+        return
     queries = 100_000 if arguments.quick else arguments.queries
     folder = arguments.out or Path(tempfile.mkdtemp(prefix="pfungst-scale-"))
     data = Dataset("questions", Questions(queries // 2), metric="exact", fingerprint=f"questions {queries}")

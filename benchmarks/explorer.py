@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pfungst.core.parquet import WRITING
+from pfungst.core.files import PARQUET_WRITING
 from pfungst.core.trials import ROW_GROUP, trials_schema
 
 WORDS = ["what", "is", "the", "colour", "of", "big", "small", "red", "cube", "left", "behind", "sphere", "how", "many"]
@@ -78,7 +78,7 @@ def make_run(folder: Path, answers: int) -> None:
             pa.array(made[one.name], one.type) if one.name in made else pa.nulls(each, one.type) for one in schema
         ]
         path = folder / "trials" / f"{probe}.parquet"
-        pq.write_table(pa.table(columns, schema), path, row_group_size=ROW_GROUP, **WRITING)
+        pq.write_table(pa.table(columns, schema), path, row_group_size=ROW_GROUP, **PARQUET_WRITING)
     data = {"name": "made", "metric": "exact", "examples": each, "fingerprint": "made", "spec": None}
     config = {"player": {"name": "big", "fingerprint": "x"}, "seed": 0, "data": data}
     config["probes"] = [{"name": name, "settings": {}} for name in PROBES]

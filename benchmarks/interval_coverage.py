@@ -21,8 +21,7 @@ import numpy as np
 from pfungst.core.stats import Interval, compare_paired, interval_of, over_runs, resampled
 from pfungst.scores import r_score, risk_coverage
 from pfungst.scores.agreement import agreement, corrected_accuracy, corrected_drop
-from pfungst.scores.people import over_people
-from pfungst.scores.reliability import reliability
+from pfungst.scores.reliability import over_people, reliability
 from pfungst.scores.robustness import robustness
 
 Draw = Callable[[np.random.Generator], Interval]

@@ -25,7 +25,7 @@ import numpy as np
 from pfungst.core.types import no_progress
 from pfungst.text import tokenize, top_pairs
 from pfungst.text.meteor import _index, best_pairs
-from pfungst.text.meteor.resources import JAR, folder
+from pfungst.text.meteor.words import JAR, folder
 
 K = 21
 

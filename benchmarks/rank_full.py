@@ -45,10 +45,10 @@ def timed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 def watch() -> None:
     """Time the stops of `pfungst rank`."""
     from pfungst import lasso
-    from pfungst.probes.noise import bqd, build, rankers, ranking
+    from pfungst.probes.noise import bqd, rankers, ranking
 
-    build.read_source = timed("read texts", build.read_source)
-    build.write_bqd = timed("write", bqd.write_bqd)
+    bqd.read_source = timed("read texts", bqd.read_source)
+    bqd.write_bqd = timed("write", bqd.write_bqd)
     ranking.Pool.of = timed("clean the pool", ranking.Pool.of)  # type: ignore[method-assign]
     rankers._Embedded.unit = timed("encode", rankers._Embedded.unit)  # type: ignore[method-assign]
     lasso.Dictionary.__init__ = timed("move the dictionary", lasso.Dictionary.__init__)  # type: ignore[method-assign]
@@ -122,12 +122,13 @@ def main() -> None:
             torch.zeros(1, device=options.device)  # the start of CUDA is no part of the work
             print(f"{torch.cuda.get_device_name(0)}, torch {torch.__version__}")
         watch()
-        from pfungst.probes.noise import build
+        from pfungst.probes.noise import bqd
+        from pfungst.probes.noise.ranking import RankSettings
 
         start = time.perf_counter()
-        asked = build.read_source(str(files["main"]), limit=options.limit)
-        pool = build.read_source(str(files["pool"]))
-        settings = build.RankSettings(tol=options.tol, device=options.device)
+        asked = bqd.read_source(str(files["main"]), limit=options.limit)
+        pool = bqd.read_source(str(files["pool"]))
+        settings = RankSettings(tol=options.tol)
         out = (options.out or Path(folder)) / "bqd.parquet"
         told = [start]
 
@@ -136,7 +137,7 @@ def main() -> None:
                 told.append(time.perf_counter())
                 print(f"  {told[-1] - start:6.1f} s  {what} {done:,} of {total:,}", flush=True)
 
-        build.build(out, asked.questions, pool.texts, settings, tell)
+        bqd.build(out, asked.questions, pool.texts, settings, tell, device=options.device)
         whole = time.perf_counter() - start
         distinct = len({one.text for one in asked.questions})
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from pfungst.text.metrics import _prepare
-from pfungst.text.ptb import tokenize
+from pfungst.text.words import tokenize
 
 
 def read(path: Path | None) -> list[str]:

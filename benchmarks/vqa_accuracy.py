@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 
 from pfungst.scores import VQAScorer
-from pfungst.scores.vqa_text import ARTICLES, CONTRACTIONS, NUMBER_WORDS, PUNCTUATION
+from pfungst.scores.vqa import ARTICLES, CONTRACTIONS, NUMBER_WORDS, PUNCTUATION
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 5.0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pfungst.core import Answer, AnsweredTrial, Example, Finding, Findings, Query, Trial, Variant
 from pfungst.core.files import write_json
-from pfungst.core.trials import trials_file
+from pfungst.core.trials import recording
 
 
 def answered(
@@ -31,7 +31,7 @@ def write_run(run: Path, probes: Mapping[str, Sequence[AnsweredTrial]], roles: M
     findings = []
     for name, trials in probes.items():
         role = (roles or {}).get(name, "keeps")
-        with trials_file(run / "trials" / f"{name}.parquet", role) as file:
+        with recording(run / "trials" / f"{name}.parquet", role) as file:
             file.add(trials, [tuple(v.query.key("f") for v in one.trial.variants) for one in trials])
         findings.append(Findings(name, (number,), "v", number, number, number, role=role))
     write_json(run / "findings.json", {"findings": findings})

@@ -18,7 +18,7 @@ def test_a_name_is_imported_once_from_its_home_and_listed_before(tmp_path, monke
     import latecomer  # type: ignore[import-not-found]
 
     assert "latecomer._home" not in sys.modules
-    assert "answer" in dir(latecomer)
+    assert "answer" in dir(latecomer) and "lazy" not in dir(latecomer)
     first = latecomer.answer
     assert "latecomer._home" in sys.modules
     assert vars(latecomer)["answer"] is first
@@ -41,3 +41,11 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     get, _ = lazy("pfungst.models", {"build": "_registry"})
     with pytest.raises(AttributeError, match=r"module 'pfungst.models' has no attribute 'bild'"):
         get("bild")
+
+
+def test_the_package_shows_what_is_public_and_nothing_else() -> None:
+    import pfungst
+
+    assert [name for name in dir(pfungst) if not name.startswith("__")] == sorted(
+        set(pfungst.__all__) - {"__version__"}
+    )

@@ -23,7 +23,10 @@ def lazy(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], 
         return value
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *homes})
+        module = sys.modules[package]
+        own = {*homes, *getattr(module, "__all__", ())}
+        # No helpers that the package itself imported.
+        return sorted(name for name in {*vars(module), *own} if name in own or name.startswith("__"))
 
     return get, names
 

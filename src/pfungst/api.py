@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
-import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import wraps
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
-from pfungst import __version__, core
+from pfungst import core
 from pfungst.core import (
     Dataset,
     Exam,
     Example,
-    PartialPlayer,
+    ExamSpec,
     PfungstError,
     Place,
     Player,
@@ -26,13 +27,14 @@ from pfungst.core import (
     UsageError,
     read_config,
 )
-from pfungst.core.estimate import compared
-from pfungst.core.exam import Examined, labelled
+from pfungst.core.exam import Examined
 from pfungst.core.files import file_name, jsonable
 from pfungst.core.files import reading as reading_file
 from pfungst.core.finished import note
 from pfungst.core.progress import shown_in
-from pfungst.core.types import matcher_of, no_progress, notes_of
+from pfungst.core.settings import describe_settings
+from pfungst.core.spec import labelled
+from pfungst.core.types import no_progress
 
 DEFAULT_PROBES = ("control", "blind")
 
@@ -64,53 +66,31 @@ class Run(core.Run):
         return f"<table>{row(CARD_COLUMNS, 'th')}{body}</table><p>{escape(str(self.report))}</p>"
 
 
-def examine(
-    player: Player | Callable[..., str] | str,
-    data: Dataset | Sequence[Example] | str | Path = "world",
-    probes: Sequence[Probe | str] | None = None,
-    out: str | Path | None = None,
-    *,
-    metric: str | None = None,
-    matcher: str | None = None,
-    seed: int = 0,
-    limit: int | None = None,
-    only: Sequence[str] = (),
-    open_questions: bool = False,
-    data_options: Mapping[str, Any] | None = None,
-    player_options: Mapping[str, Any] | None = None,
-    max_queries: int | None = None,
-    max_errors: int | None = None,
-    precision: float | None = None,
-    budget: float | None = None,
-    place: Place | None = None,
-    replicas: int | str | None = None,
-    progress: Progress = no_progress,
-) -> Run:
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def takes_spec(kind: Callable[P, ExamSpec]) -> Callable[[Callable[[ExamSpec], T]], Callable[P, T]]:
+    """Makes a function of an `ExamSpec` one that takes what `ExamSpec` takes."""
+
+    def made(function: Callable[[ExamSpec], T]) -> Callable[P, T]:
+        @wraps(function)
+        def called(*given: P.args, **options: P.kwargs) -> T:
+            return function(kind(*given, **options))
+
+        called.__signature__ = inspect.signature(kind)  # type: ignore[attr-defined]
+        about = [f"{one.name}: {one.text}" for one in describe_settings(kind) if one.text]
+        called.__doc__ = "\n\n".join([inspect.cleandoc(function.__doc__ or ""), *about])
+        return called
+
+    return made
+
+
+@takes_spec(ExamSpec)
+def examine(spec: ExamSpec) -> Run:
     """Ask the player everything the probes want to know, and write the run folder with its report.
 
-    player: a player, a function `(image, question) -> text`, or a spec such as `oracle`, `my_module:answer`,
-        `hf:MODEL`, `openai:MODEL@URL`.
-    data: a data set, a list of examples, or a spec for `pfungst.data.load`.
-    probes: probes or their specs (`blind`, `name:key=value`); `control` and `blind` by default, only `control` for
-        recorded answers, which know nothing of a disturbance, and for data without images.
-    out: the run folder, by default runs/PLAYER-DATA. Running into the same folder again resumes.
-    metric: how answers are judged, by default what the data set names; `judge:PLAYER` lets a player judge them.
-    matcher: how replies are read into answers, by default what the player names: `lenient` for models that chat; the
-        text of all others is the answer.
-    limit, only: the first so many questions, each with all its wordings, or the examples of these ids. Pools (basic
-        questions, decoys) are still drawn from the whole data set.
-    open_questions: leave out the choices that the data offer, so that any answer may be given.
-    max_queries: most queries that may be put to the player; answers it gave before are free.
-    max_errors: most queries that may fail (a broken image, an exception of the player). Their trials are left out,
-        counted and shown; one more ends the run. Default: 10, or 1% of all queries if that is more; they are then among
-        `Run.problems`.
-    precision: ask each probe about images in random order, no longer than until its drop is known to plus or minus
-        this, such as 0.02. `max_queries` then goes to the probe with the widest interval first.
-    budget: most money to spend, in the currency of the player's prices (the options price_in and price_out of a player
-        behind a server). It goes to the probe with the widest interval first.
-    place: where probes that search, such as the game, do their work, and where rankings are made.
-    replicas: ask so many copies of the player at once, each in a process of its own or, where `place` is a Ray cluster,
-        there; `auto` for one a GPU or core. Needs a spec. See `pfungst.players.replicate.ReplicaSettings`.
+    The arguments are the fields of `pfungst.core.ExamSpec`:
     """
     from pfungst.compute import working
     from pfungst.players.replicate import closing
@@ -118,26 +98,14 @@ def examine(
     from pfungst.scores import get_metric
     from pfungst.scores.matchers import get_matcher
 
-    spec = str(data) if isinstance(data, str | Path) else None
-    chosen, part, parts, path = named(
-        player, data, probes, out, metric=metric, limit=limit, only=only, open_questions=open_questions,
-        data_options=data_options, player_options=_with_money(player, player_options or {}, budget), replicas=replicas,
-        on=place.on if place is not None else "local",
-    )  # fmt: skip
-    reading = matcher or matcher_of(chosen)
-    about = {"options": dict(data_options or {}), "limit": limit, "only": list(only), "open": open_questions}
-    config = run_config(reading, spec, **about)
-    config["player"] = {"spec": player if isinstance(player, str) else None, "options": dict(player_options or {})}
-    # With copies of the player it is the asking that is spread: a search runs here and asks all of them.
-    search = place if replicas is None else None
+    chosen, part, parts, path = named(spec)
+    reading = spec.matcher or chosen.matcher
     with closing(chosen):
-        with shown_in(path, progress) as shown:
-            exam = Exam(
-                chosen, part, parts, get_metric(part.metric), path, seed, config, shown, max_queries, search,
-                get_matcher(reading) if reading else None, max_errors, precision=precision, share=budget is not None,
-            )  # fmt: skip
-            with working(place or Place()), compared(path) as taken:
-                examined = exam.run_in_part()
+        with shown_in(path, spec.progress) as shown, working(spec.place or Place()):
+            examined = Exam(
+                chosen, part, parts, get_metric(part.metric), path, spec.seed, {"matcher": reading}, shown,
+                get_matcher(reading) if reading else None, spec=spec,
+            ).run_in_part()  # fmt: skip
         if not examined.finished:
             add_looks(path, chosen, part)
             add_prompts(path, chosen, part)
@@ -147,76 +115,55 @@ def examine(
     if not examined.finished or not (path / "report.html").exists():
         write_report(path, part)
         note(path, told)
-    notes, problems = (*notes_of(chosen), *told, *taken()), examined.problems
-    if max_errors is None:
+    notes, problems = (*chosen.last_words, *told), examined.problems
+    if spec.max_errors is None:
         problems += unanswered(examined)
     else:
         notes += unanswered(examined)
     return Run(path, notes=notes, problems=problems)
 
 
-def run_config(matcher: str, data: str | None, **about: Any) -> dict[str, Any]:
-    """What a run folder notes about how it was made: by default for answers that somebody gave to a whole data set."""
-    return {
-        "pfungst": __version__,
-        "python": platform.python_version(),
-        "matcher": matcher,
-        "player": {"spec": None, "options": {}},
-        "data": {"spec": data, "options": {}, "limit": None, "only": [], "open": False, **about},
-    }
-
-
-def _with_money(player: object, options: Mapping[str, Any], budget: float | None) -> Mapping[str, Any]:
-    """The options of a player that may spend this much, which counts its money itself."""
-    if budget is None:
-        return options
-    if not isinstance(player, str) or not player.startswith("openai:"):
-        raise UsageError(
-            "A money budget needs a player that counts what it spends: openai:MODEL@URL with the options price_in and "
-            "price_out. For any other player limit the queries instead, with max_queries (--max-queries)."
-        )
-    return {**options, "budget": budget}
-
-
-def named(
-    player: Player | Callable[..., str] | str,
-    data: Dataset | Sequence[Example] | str | Path,
-    probes: Sequence[Probe | str] | None,
-    out: str | Path | None,
-    *,
-    metric: str | None = None,
-    limit: int | None = None,
-    only: Sequence[str] = (),
-    open_questions: bool = False,
-    data_options: Mapping[str, Any] | None = None,
-    player_options: Mapping[str, Any] | None = None,
-    replicas: int | str | None = None,
-    on: str = "local",
-) -> tuple[Player, Dataset, list[Probe], Path]:
-    """Player, examples, probes and run folder that the arguments of `examine` name."""
+def named(spec: ExamSpec) -> tuple[Player, Dataset, list[Probe], Path]:
+    """Player, examples, probes and run folder that the options name."""
     from pfungst.data.selection import select
     from pfungst.players import resolve
     from pfungst.probes import get_probe
 
-    whole = _load(data, data_options or {})
-    if metric is not None:
-        whole = replace(whole, metric=metric)
-    if replicas is None:
-        chosen = resolve(player, data=whole, **(player_options or {}))
+    whole = _load(spec.data, spec.data_options)
+    if spec.metric is not None:
+        whole = replace(whole, metric=spec.metric)
+    options = _with_money(spec)
+    if spec.replicas is None:
+        chosen = resolve(spec.player, data=whole, **options)
     else:
         from pfungst.players.replicate import ReplicaSettings, replicate
 
-        spec = str(data) if isinstance(data, str | Path) else None
         chosen = replicate(
-            player, whole, player_options or {}, ReplicaSettings.of(replicas), on=on, data_spec=spec,
-            data_options=data_options,
+            spec.player, whole, options, ReplicaSettings.of(spec.replicas),
+            on="local" if spec.place is None else spec.place.on,
+            data_spec=str(spec.data) if isinstance(spec.data, str | Path) else None, data_options=spec.data_options,
         )  # fmt: skip
-    part = select(whole, limit, only, open_questions)
-    path = Path(out) if out is not None else Path("runs") / f"{slug(chosen.name)}-{slug(whole.name)}"
+    part = select(whole, spec.limit, spec.only, spec.open_questions)
+    path = Path(spec.out) if spec.out is not None else Path("runs") / f"{slug(chosen.name)}-{slug(whole.name)}"
+    probes = spec.probes
     if probes is None:
         seen = any(example.image is not None for example in part)
-        probes = DEFAULT_PROBES if seen and not isinstance(chosen, PartialPlayer) else DEFAULT_PROBES[:1]
+        probes = DEFAULT_PROBES if seen and not chosen.has("knows") else DEFAULT_PROBES[:1]
     return chosen, part, [get_probe(probe) if isinstance(probe, str) else probe for probe in probes], path
+
+
+def _with_money(spec: ExamSpec) -> Mapping[str, Any]:
+    """The options of the player, with what it may spend: it counts its money itself."""
+    if spec.budget is None:
+        return spec.player_options
+    if not isinstance(spec.player, str) or not spec.player.startswith("openai:"):
+        raise UsageError(
+            "A money budget needs a player that counts what it spends: openai:MODEL@URL with the options price_in and "
+            "price_out. For any other player limit the queries instead, with max_queries (--max-queries)."
+        )
+    from pfungst.core.adaptive import money
+
+    return {**spec.player_options, "budget": money(spec.budget) if isinstance(spec.budget, str) else spec.budget}
 
 
 def rescore(
@@ -260,10 +207,9 @@ def rescore(
     # A judge's own name is shorter than its spec, which holds an address.
     named = [getattr(made, "label", name) for name, made in ((metric, score), (matcher, reader)) if name]
     label = "-".join(map(slug, named))
-    exam = Exam(
-        player, part, probes, score, path, config["seed"], config, progress, matcher=reader, label=label,
-        precision=config.get("precision"), share=config.get("share", False), images=images,
-    )  # fmt: skip
+    # Of a budget it matters only that there was one.
+    how = ExamSpec("", (), max_errors=0, precision=config.get("precision"), budget=0.0 if config.get("share") else None)
+    exam = Exam(player, part, probes, score, path, config["seed"], config, progress, reader, label, how, images)
     examined = exam.run_in_part()
     write_report(path, part, label)
     notes = (*reading_notes(examined, part.metric, reading, label), *unanswered(examined))
@@ -272,7 +218,7 @@ def rescore(
 
 def repeated(data: Dataset) -> tuple[str, ...]:
     """That questions stand in the data several times, where many do."""
-    from pfungst.data.repeats import NOTE
+    from pfungst.data.selection import NOTE
 
     return (data.notes[NOTE],) if NOTE in data.notes else ()
 
@@ -350,7 +296,7 @@ def _load(data: Dataset | Sequence[Example] | str | Path, options: Mapping[str, 
 
         found = load(data, **options)
     else:
-        from pfungst.data.repeats import NOTE, joined
+        from pfungst.data.selection import NOTE, joined
 
         examples, told = joined(list(data))
         notes = {NOTE: told} if told else {}

@@ -10,12 +10,11 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from pfungst.api import Run, reading_notes, repeated, run_config, slug
-from pfungst.core import Answer, DataError, Dataset, Exam, Example, PfungstError, Probe, Progress, UsageError
+from pfungst.api import Run, reading_notes, repeated, slug
+from pfungst.core import Answer, DataError, Dataset, Exam, Example, ExamSpec, PfungstError, Probe, Progress, UsageError
 from pfungst.core.files import write_atomic
 from pfungst.core.types import no_progress
 from pfungst.data import load
-from pfungst.data.files import File
 from pfungst.data.images import normal_path
 from pfungst.logs.grouping import PARTS, Grouped, check_shared, contrasts, group
 from pfungst.logs.records import Record
@@ -24,6 +23,7 @@ from pfungst.players.recorded import LoggedPlayer
 from pfungst.probes.conditions import Conditions, member_id
 from pfungst.probes.contrast import Contrast
 from pfungst.report import write_report
+from pfungst.rows.files import File
 from pfungst.scores import get_metric
 from pfungst.scores.matchers import get_matcher
 
@@ -85,7 +85,7 @@ def import_logs(
     if contrast.finds(whole):
         probes.append(contrast)
     config = {
-        **run_config(reading, spec),
+        "matcher": reading,
         "logs": {
             "by": grouped.by,
             "files": [
@@ -95,8 +95,9 @@ def import_logs(
         },
     }
     exam = Exam(
-        player, whole, probes, get_metric(whole.metric), path, seed, config, progress, matcher=get_matcher(reading)
-    )
+        player, whole, probes, get_metric(whole.metric), path, seed, config, progress, matcher=get_matcher(reading),
+        spec=ExamSpec("", spec, max_errors=0),
+    )  # fmt: skip
     examined = exam.run()
     write_report(path, whole)
     advice = "Where a column numbers the repetitions, FILE?take=COLUMN counts each question once."

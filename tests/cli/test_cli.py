@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import typer
 
+from tests.cli.conftest import Command
+
 
 def test_a_function_of_ones_own_is_examined(folder, pfungst):
     found = json.loads(pfungst("examine", "mine:answer", "--data", "data.jsonl", "--out", "run", "--json"))
@@ -24,8 +26,7 @@ def test_what_a_model_prints_is_no_part_of_the_json(folder, pfungst):
     assert json.loads(pfungst("check", "player", "loud:answer", "--json")) == {"problems": []}
     assert "asked" in pfungst("examine", "loud:answer", "-d", "data.jsonl", "-o", "other", "-p", "control")
     exam = ("examine", "loud:answer", "-d", "data.jsonl", "-o", "third", "-p", "control")
-    assert json.loads(pfungst("plan", "--json", *exam))["tried"] == 20
-    assert json.loads(pfungst("plan", *exam, "--json"))["queries"] == 24
+    assert json.loads(pfungst(*exam, "--dry-run", "--json"))["queries"] == 24
     pfungst("world", "make", "-o", "made", "--scenes", "2", "--no-images", "--on", "local")
     game = ("--adversary", "rsg", "--size", "2", "--seeds", "1", "--budget", "2", "-o", "game", "--json")
     assert json.loads(pfungst("play", "loud:answer", "-d", "made", *game))["runs"]
@@ -299,3 +300,12 @@ def test_a_file_named_like_a_module_of_python_breaks_nothing(tmp_path: Path) -> 
     command = [str(Path(sys.executable).parent / "pfungst"), "check", "player", "mine:answer"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
+
+
+def test_pfungst_alone_greets_with_commands_that_exist(pfungst: Command) -> None:
+    from tests.cli.test_json import LEAVES
+
+    told = pfungst()
+    named = [line.split()[1] for line in told.splitlines() if line.startswith("  pfungst ")]
+    assert len(named) == 3 and {(name,) for name in named} <= set(LEAVES)
+    assert "--help" in told and "docs/" in told

@@ -32,13 +32,6 @@ RUN = "examine oracle -d data.jsonl -p control -o {}"
 STUDY = "study new rephrase -d data.jsonl --limit 2 -o people"
 CHEAP: dict[str, tuple[str, ...]] = {
     "examine": (RUN.format("a"), RUN.format("a") + " --dry-run"),
-    "plan": (
-        "plan --trial 3 " + RUN.format("a"),
-        "plan rank --main data.jsonl --pool data.jsonl --k 3 --ranker rouge --out bqd.json",
-        "plan play oracle -d made --adversary rsg --size 2 --seeds 1 --budget 2 -o game",
-        "plan decoys data.jsonl --kinds qou --out made.jsonl --vectors vectors.txt",
-        "plan reproduce noise",
-    ),
     "rescore": (RUN.format("a"), "rescore a"),
     "report": (RUN.format("a"), "report a"),
     "compare": (RUN.format("a"), RUN.format("b"), "compare a b"),
@@ -65,7 +58,10 @@ CHEAP: dict[str, tuple[str, ...]] = {
     "check ranker": ("check ranker rouge",),
     "decoys": ("decoys data.jsonl --kinds qou --out made.jsonl --vectors vectors.txt",),
     "audit": ("audit data.jsonl --models none --vectors vectors.txt",),
-    "play": ("play oracle -d made --adversary rsg --size 2 --seeds 1 --budget 2 -o game",),
+    "play": (
+        "play oracle -d made --adversary rsg --size 2 --seeds 1 --budget 2 -o game --dry-run",
+        "play oracle -d made --adversary rsg --size 2 --seeds 1 --budget 2 -o game",
+    ),
     "study new": (STUDY,),
     "study workers": (STUDY, "study workers people --add 2"),
     "study results": (STUDY, "study results people -o found"),
@@ -75,9 +71,9 @@ CHEAP: dict[str, tuple[str, ...]] = {
 """Command -> lines that it takes; what the earlier ones write is there for the later."""
 
 LONG = {"train", "harden", "results run", "results file", "serve",
-        "study serve", "study demo", "tour"}  # fmt: skip
-"""Their --json is parsed in tests/training, tests/experiments, tests/web, tests/study and tests/helping, where there
-is what they need."""
+        "study serve", "study demo"}  # fmt: skip
+"""Their --json is parsed in tests/training, tests/experiments, tests/web and tests/study, where there is
+what they need."""
 
 
 @pytest.mark.parametrize("words", LEAVES, ids=" ".join)
@@ -97,7 +93,7 @@ def test_what_a_command_prints_is_json(name: str, folder: Any, pfungst: Command)
     rows = [json.loads(line) for line in (folder / "data.jsonl").read_text().splitlines()]
     said = "".join(json.dumps({"question_id": row["id"], "answer": "yes"}) + "\n" for row in rows)
     (folder / "said.jsonl").write_text(said)
-    if name in ("play", "games", "plan"):
+    if name in ("play", "games"):
         pfungst(*CHEAP["world make"][0].split(), "--json")
     for line in CHEAP[name]:
         json.loads(pfungst(*line.split(), "--json"))

@@ -145,14 +145,16 @@ def test_a_cluster_that_is_lost_again_and_again_before_it_does_anything_is_given
 
         exceptions = ray.exceptions
 
-        def remote(self, **wanted):
-            return lambda actor: self
+        def is_initialized(self):
+            return True
 
         def put(self, work):
             tries.append(1)
 
-        def __getattr__(self, name):
-            raise error
+        def remote(self, *others, **wanted):
+            if others:
+                raise error
+            return lambda actor: self
 
     monkeypatch.setattr(module, "connected", lambda *others, **more: nullcontext(Gone()))
     with pytest.raises(ComputeError, match="lost 4 times in a row"):

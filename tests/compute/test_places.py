@@ -21,7 +21,7 @@ POOL = [f"What {thing} is {place} the {other}?" for thing in ("cube", "dog", "pl
 
 @pytest.mark.parametrize("place", [Place("processes", 2), Place("processes", devices=("cpu", "cpu"))])
 def test_a_ranking_in_processes_has_the_bytes_of_one_here(place, tmp_path, monkeypatch):
-    from pfungst.probes.noise import build as module
+    from pfungst.probes.noise import bqd as module
 
     monkeypatch.setattr(module, "SHARD", 4)
     main = [module.MainQuestion(f"How many {one[5:-1]}s are there?", str(i)) for i, one in enumerate(POOL[:10])]

@@ -102,7 +102,7 @@ def test_a_player_that_no_node_has_room_for_is_told_so(nodes):
 
 
 def test_rank(nodes, tmp_path, monkeypatch):
-    from pfungst.probes.noise import build as module
+    from pfungst.probes.noise import bqd as module
 
     monkeypatch.setattr(module, "SHARD", 3)
     pool = [f"What {thing} is {place} the {other}?" for thing in ("cube", "sphere", "dog", "cat", "plate", "man")

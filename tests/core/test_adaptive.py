@@ -8,7 +8,18 @@ from hashlib import sha256
 import pyarrow.parquet as pq
 import pytest
 
-from pfungst.core import Answer, BudgetSpent, Dataset, Exam, Example, PlayerError, StoredPlayer, Trial, UsageError
+from pfungst.core import (
+    Answer,
+    BudgetSpent,
+    Dataset,
+    Exam,
+    Example,
+    ExamSpec,
+    PlayerError,
+    StoredPlayer,
+    Trial,
+    UsageError,
+)
 from pfungst.core import Variant as V
 from pfungst.core.adaptive import money
 from pfungst.core.images import BytesImage
@@ -88,8 +99,9 @@ def exact(example, answer):
     return float(answer.text == example.target)
 
 
-def exam(player, data, out, probes=(Control(), Louder()), precision=0.06, **more):
-    return Exam(player, data, probes, exact, out, precision=precision, **more)
+def exam(player, data, out, probes=(Control(), Louder()), precision=0.06, max_errors=0, **more):
+    spec = ExamSpec("", (), precision=precision, max_errors=max_errors, **more)
+    return Exam(player, data, probes, exact, out, spec=spec)
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +164,7 @@ def test_another_reading_keeps_to_the_images_that_were_asked(run, many):
     absent = StoredPlayer("startled", "startled 1")
     reading = Exam(
         absent, many, (Control(), Louder()), lambda example, answer: float(answer.text == "no"), folder,
-        label="other", precision=0.06, images=images,
+        label="other", images=images, spec=ExamSpec("", (), precision=0.06),
     )  # fmt: skip
     examined = reading.run()
     assert examined.findings[1].drop.clusters == images["louder"]
@@ -167,7 +179,7 @@ def test_a_precision_that_cannot_be_had_asks_everything_and_says_so(data, tmp_pa
 
 def test_a_budget_goes_to_the_widest_interval_and_ends_the_exam_in_good_order(many, tmp_path):
     player = Startled()
-    examined = exam(player, many, tmp_path, precision=0.02, budget=1200).run()
+    examined = exam(player, many, tmp_path, precision=0.02, max_queries=1200).run()
     control, louder = (found.drop for found in examined.findings)
     assert len(player.asked) <= 1200
     assert any("the budget is spent" in note for note in examined.notes)
@@ -177,7 +189,7 @@ def test_a_budget_goes_to_the_widest_interval_and_ends_the_exam_in_good_order(ma
 
 def test_without_a_precision_a_budget_is_shared_until_it_is_spent(many, tmp_path):
     player = Startled()
-    examined = exam(player, many, tmp_path, precision=None, share=True, budget=1200).run()
+    examined = exam(player, many, tmp_path, precision=None, budget=1.0, max_queries=1200).run()
     control, louder = (found.drop for found in examined.findings)
     assert 1000 < len(player.asked) <= 1200
     assert sum("for the budget, the drop is known to" in note for note in examined.notes) == 2
@@ -187,7 +199,7 @@ def test_without_a_precision_a_budget_is_shared_until_it_is_spent(many, tmp_path
     assert louder.clusters > control.clusters, "the drop that varies more is asked about more images"
     before = (tmp_path / "findings.json").read_bytes()
     again = Startled()
-    exam(again, many, tmp_path, precision=None, share=True, budget=0).run()
+    exam(again, many, tmp_path, precision=None, budget=1.0, max_queries=0).run()
     assert again.asked == [] and (tmp_path / "findings.json").read_bytes() == before
 
 
@@ -204,7 +216,7 @@ def test_what_is_no_money_gets_a_sentence(text):
 
 def test_a_budget_too_small_for_the_first_rounds_is_an_error(many, tmp_path):
     with pytest.raises(BudgetSpent, match=r"did not reach the first images of every probe \(.*allow more"):
-        exam(Startled(), many, tmp_path, budget=50).run()
+        exam(Startled(), many, tmp_path, max_queries=50).run()
 
 
 def test_a_drop_that_is_no_mean_over_questions_is_asked_in_full(data, tmp_path):

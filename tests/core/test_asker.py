@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pfungst.core import Answer, Asker, BudgetSpent, BytesImage, PlayerDied, PlayerError, Query
+from pfungst.core import Answer, Asker, BudgetSpent, BytesImage, Player, PlayerDied, PlayerError, Query
 from pfungst.core.store import AnswerStore
-from pfungst.core.types import batch_size, may_sample, notes_of, reads_images, reads_scenes
+from pfungst.core.types import as_player
 
 
 class Echo:
@@ -192,8 +192,27 @@ class Rich(Bare):
     notes = ("half of the file was empty",)
 
 
+class Bursting(Player):
+    """Has one way of answering; the two others follow from it."""
+
+    name = fingerprint = "bursting"
+
+    def answer_bursts(self, queries: Sequence[Query]) -> Iterator[Sequence[tuple[int, Answer]]]:
+        yield [(place, Answer(query.question)) for place, query in reversed(list(enumerate(queries)))]
+
+
+def test_a_player_that_streams_needs_no_other_way_of_answering() -> None:
+    player, queries = Bursting(), [Query("a"), Query("b")]
+    assert player.streams and not Player().streams
+    assert [answer.text for answer in player.answer(queries)] == ["a", "b"]
+    assert [place for place, _ in player.answer_iter(queries)] == [1, 0]
+    assert Asker(player).answers(queries) == player.answer(queries)
+    with pytest.raises(NotImplementedError, match="answer"):
+        Player().answer(queries)
+
+
 def test_what_a_player_does_not_say_has_a_default() -> None:
-    bare, rich = Bare(), Rich()
-    assert (reads_scenes(bare), reads_images(bare), batch_size(bare), may_sample(bare)) == (False, True, 32, False)
-    assert (reads_scenes(rich), reads_images(rich), batch_size(rich), may_sample(rich)) == (True, False, 5, True)
-    assert notes_of(bare) == () and notes_of(rich) == ("half of the file was empty", "2 requests")
+    bare, rich = as_player(Bare()), as_player(Rich())
+    assert (bare.reads_scenes, bare.reads_images, bare.batch_size, bare.samples) == (False, True, 32, False)
+    assert (rich.reads_scenes, rich.reads_images, rich.batch_size, rich.samples) == (True, False, 5, True)
+    assert bare.last_words == () and rich.last_words == ("half of the file was empty", "2 requests")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow.parquet as pq
 import pytest
 
-from pfungst.core import Answer, Dataset, Exam, PfungstError, PlayerError, ProbeError, StoredPlayer
+from pfungst.core import Answer, Asker, Dataset, Exam, PfungstError, PlayerError, ProbeError, Query, StoredPlayer
 from pfungst.probes.blind import Blind
 from pfungst.probes.control import Control
 
@@ -206,3 +206,37 @@ def test_findings_are_strict_json(data, tmp_path):
 def test_a_probe_whose_name_is_no_file_name_is_refused(data, tmp_path, name):
     with pytest.raises(ProbeError, match="plain file name"):
         exam(Parrot(), data, tmp_path, [Control(name=name)]).run()
+
+
+def test_a_function_that_fails_keeps_all_its_answers_before_that_and_quick_ones_are_stored_together(tmp_path):
+    from pfungst.core.store import AnswerStore
+    from pfungst.players.function import FunctionPlayer
+
+    stored = []
+
+    class Counting(AnswerStore):
+        def add(self, fingerprint, answered):
+            stored.append(len(answered))
+            super().add(fingerprint, answered)
+
+    def answer(image, question):
+        if question == "q150":
+            raise KeyboardInterrupt
+        return "yes"
+
+    queries = [Query(f"q{number}") for number in range(200)]
+    with Counting(tmp_path / "answers.sqlite") as store:
+        with pytest.raises(KeyboardInterrupt):
+            Asker(FunctionPlayer(answer), store).answers(queries)
+        assert sum(stored) == len(store) == 150 and len(stored) < 50
+
+
+def test_a_function_that_fails_on_everything_is_considered_down():
+    from pfungst.core import PlayerDied
+    from pfungst.players.function import FunctionPlayer
+
+    def broken(image, question):
+        raise RuntimeError("out of order")
+
+    with pytest.raises(PlayerDied):
+        Asker(FunctionPlayer(broken)).ask([Query(f"q{number}") for number in range(200)])

@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-import pfungst.core.flow
+import pfungst.core.exam
 import pfungst.core.trials
-from pfungst.core import Answer, Dataset, Exam, Example, PlayerError, StoredPlayer
-from pfungst.core.by_id import ById
+from pfungst.core import Answer, Dataset, Exam, Example, ExamSpec, PlayerError, StoredPlayer
 from pfungst.core.files import jsonable
+from pfungst.core.scoring import ById
 from pfungst.probes import get_probe
 from pfungst.probes.control import Control
 from pfungst.scores import get_metric
@@ -56,16 +56,18 @@ def world():
     return embedded(scenes=6, rephrasings=2, width=48, height=36, cache=False)
 
 
-def examined(player, data, out, probes=PROBES, **options):
-    made = [get_probe(probe) for probe in probes]
-    return Exam(player, data, made, get_metric("exact"), out, matcher=get_matcher("lenient"), **options).run()
+def examined(player, data, out, probes=PROBES, max_errors=0, **options):
+    made, spec = [get_probe(probe) for probe in probes], ExamSpec("", (), max_errors=max_errors)
+    exam = Exam(player, data, made, get_metric("exact"), out, matcher=get_matcher("lenient"), spec=spec, **options)
+    return exam.run()
 
 
 def small_portions(monkeypatch, queries=40):
     """Everything flows, nothing is held, and the trials files have many row groups."""
-    monkeypatch.setattr(pfungst.core.flow, "PORTION", queries)
-    monkeypatch.setattr(pfungst.core.flow, "HELD", queries)
+    monkeypatch.setattr(pfungst.core.exam, "PORTION", queries)
+    monkeypatch.setattr(pfungst.core.exam, "HELD", queries)
     monkeypatch.setattr(pfungst.core.trials, "ROW_GROUP", 64)
+    monkeypatch.setattr(pfungst.core.trials, "CLEAN", queries)
 
 
 def test_what_flows_comes_to_the_same_as_what_is_held(world, tmp_path, monkeypatch):
@@ -166,15 +168,6 @@ def test_examples_are_found_by_id_in_any_order():
     with pytest.raises(KeyError):
         by_id["nobody"]
     assert len(by_id) == 50 and list(by_id)[:2] == ["e0", "e1"]
-
-
-def test_examples_are_found_by_id_where_they_are_too_many_for_a_dictionary(monkeypatch):
-    monkeypatch.setattr("pfungst.core.by_id.MANY", 10)
-    monkeypatch.setattr("pfungst.core.by_id.AT_ONCE", 16)
-    by_id = ById(Lazy(100))
-    assert [by_id[f"q{number}"].question for number in (99, 5, 6, 50)] == [f"Is {n} even?" for n in (99, 5, 6, 50)]
-    with pytest.raises(KeyError):
-        by_id["nobody"]
 
 
 # --- finished runs ----------------------------------------------------------------------------------------------------

@@ -167,7 +167,7 @@ def test_complementary_pairs_of_vqa_are_groups(tmp_path: Path) -> None:
     data = load(tmp_path)
     assert groups(data) == ["2", "2", ""] and data.fingerprint != before
     make.write(tmp_path / "v2_mscoco_val2014_complementary_pairs.json", [[2, 1], [3]])
-    with pytest.raises(DataError, match=r"complementary_pairs.json, record 2 .* is not a pair of question ids"):
+    with pytest.raises(DataError, match=r"complementary_pairs.json, record 2: .* is not a pair of question ids"):
         load(tmp_path)
 
 

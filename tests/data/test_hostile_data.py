@@ -17,7 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pfungst.core import DataError, Dataset, PfungstError, Query
-from pfungst.data import check, files, load, scenes
+from pfungst.data import check, load, scenes
+from pfungst.rows import files
 from tests.data import published_formats as make
 
 TEXT = ("cocoqa", "daquar", "mme", "vlmevalkit", "table")

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pfungst.core import DataError
-from pfungst.data import json_records
-from pfungst.data.files import File
-from pfungst.data.json_records import JsonRecords
+from pfungst.rows import json_records
+from pfungst.rows.files import File
+from pfungst.rows.json_records import JsonRecords
 
 values = st.recursive(
     st.none()
@@ -127,18 +127,15 @@ def test_numbers_are_never_cut_by_the_window(chunk: int) -> None:
         ("[nul]", "not JSON"),
     ],
 )
-def test_damage_is_named_with_its_place(text: str, message: str) -> None:
-    with pytest.raises(DataError, match=message) as caught:
+def test_damage_is_a_data_error_that_names_the_file(text: str, message: str) -> None:
+    with pytest.raises(DataError, match=rf"file\.json.*{message}"):
         records(text)
-    if "no list" not in message:
-        assert "byte" in str(caught.value)
 
 
 @pytest.mark.parametrize("chunk", [1, 5, 1 << 18])
-def test_the_byte_of_damage_is_exact(chunk: int) -> None:
-    text = '{"questions": [{"a": "über"}, {"b": x}]}'
-    with pytest.raises(DataError, match=rf"record 2, byte {text.encode().index(b'x')}"):
-        records(text, chunk=chunk)
+def test_damage_is_named_with_its_record(chunk: int) -> None:
+    with pytest.raises(DataError, match=r"file\.json, record 2: "):
+        records('{"questions": [{"a": "über"}, {"b": x}]}', chunk=chunk)
 
 
 def test_a_byte_order_mark_and_windows_line_ends_are_harmless() -> None:
@@ -155,7 +152,7 @@ def test_damage_at_the_beginning_of_a_long_file_is_found_without_reading_it(tmp_
     with open(path, "wb") as file:
         file.write(b'{"questions": [{"a": oops}')
         file.truncate(1 << 33)  # sparse: eight GiB that would take long to read
-    with pytest.raises(DataError, match="record 1, byte 21"):
+    with pytest.raises(DataError, match="record 1: "):
         list(JsonRecords(File(path)).list("questions"))
 
 

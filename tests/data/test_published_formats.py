@@ -11,10 +11,10 @@ import pytest
 
 from pfungst.core import DataError, UsageError
 from pfungst.data import load, scenes
-from pfungst.data.files import list_folder
-from pfungst.data.formats.daquar import without_image
-from pfungst.data.formats.okvqa import answers_of
+from pfungst.data.formats.text_files import without_image
+from pfungst.data.formats.vqa import answers_of
 from pfungst.data.loading import detect
+from pfungst.rows.files import list_folder
 from tests.data import published_formats as make
 
 
@@ -399,7 +399,7 @@ def test_scenes_with_impossible_coordinates_are_refused(tmp_path: Path, coords: 
         tmp_path / "CLEVR_val_scenes.json",
         {"scenes": [{"image_index": 0, "split": "val", "objects": [{**make.OBJECT, "3d_coords": coords}]}]},
     )
-    with pytest.raises(DataError, match=r"record 1 .*3d_coords"):
+    with pytest.raises(DataError, match=r"record 1: .*3d_coords"):
         scenes(tmp_path)
 
 
@@ -407,7 +407,7 @@ def test_scenes_with_impossible_coordinates_are_refused(tmp_path: Path, coords: 
 def test_scenes_with_impossible_image_sizes_are_refused(tmp_path: Path, size: object) -> None:
     scene = {"image_index": 0, "split": "val", "objects": [make.OBJECT], "image_size": size}
     make.write(tmp_path / "CLEVR_val_scenes.json", {"scenes": [scene]})
-    with pytest.raises(DataError, match=r"record 1 .*image_size"):
+    with pytest.raises(DataError, match=r"record 1: .*image_size"):
         scenes(tmp_path)
 
 

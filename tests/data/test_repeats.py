@@ -10,7 +10,7 @@ from typing import Any
 from pfungst import examine
 from pfungst.core import BytesImage, Example
 from pfungst.data import load
-from pfungst.data.repeats import NOTE, joined
+from pfungst.data.selection import NOTE, joined
 from pfungst.importing import import_logs
 
 

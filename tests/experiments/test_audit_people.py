@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pfungst.core import DataError
-from pfungst.experiments.audit_people import left_out, read_people
+from pfungst.experiments.audit import left_out, read_people
 from pfungst.experiments.decoys import DecoysConfig, _with_people
 
 

@@ -18,18 +18,22 @@ from pfungst.cli.app import app
 from pfungst.compute import Shard
 from pfungst.core import DataError, Dataset, Example, PfungstError
 from pfungst.experiments.cycle import HIDDEN, TABLE_2, CycleResult, CycleStudy, run
-from pfungst.experiments.cycle_data import (
+from pfungst.experiments.cycle_table import consensus_by_group, read_run
+from pfungst.experiments.cycle_table import study_tables as tables
+from pfungst.experiments.cycle_training import (
+    Runs,
     known_words,
     load_study,
+    looks,
+    make_model,
     one_wording,
     only_pictures,
+    run_one,
     study_splits,
     with_objects,
     write_study,
 )
-from pfungst.experiments.cycle_layout import study_tables as tables
-from pfungst.experiments.cycle_runs import Runs, looks, make_model, run_one
-from pfungst.experiments.cycle_table import consensus_by_group, interval, read_run
+from pfungst.experiments.study import Scores
 from pfungst.models import Inputs, Vocabulary
 from pfungst.scores import consensus
 from pfungst.training import ArrayData, FitConfig, Prepared, evaluate, fit, model_losses
@@ -212,7 +216,7 @@ def test_a_run_that_goes_on_after_any_step_tells_best_and_last_apart_as_one_that
     fit_config = FitConfig(steps=24, batch=8, rate=0.05, checkpoint_every=6, average=average)
     config = dataclasses.replace(TINY, early_stop=1, fit=fit_config, cycle=CycleConfig(start=0.2))
     data, key = load_study(prepared, config), ("butd", "gating", 0)
-    plain = run_one(key, data, config)
+    plain = run_one(key, data, config, tmp_path / "plain")
     assert plain["heldout"].tolist() != plain["heldout_best"].tolist()
 
     class Stopped(Exception):
@@ -224,10 +228,10 @@ def test_a_run_that_goes_on_after_any_step_tells_best_and_last_apart_as_one_that
         return model_losses(moment)
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
-        patch.setattr("pfungst.experiments.cycle_runs.model_losses", stop)
-        run_one(key, data, config, out=tmp_path)
+        patch.setattr("pfungst.experiments.cycle_training.model_losses", stop)
+        run_one(key, data, config, out=tmp_path / "stopped")
     for _ in ("goes on", "was finished"):
-        again = run_one(key, data, config, out=tmp_path)
+        again = run_one(key, data, config, out=tmp_path / "stopped")
         for name in plain.keys() - {"seconds"}:
             assert np.array_equal(again[name], plain[name]), name
 
@@ -243,7 +247,7 @@ def test_a_study_killed_in_the_middle_of_a_run_goes_on_there(prepared: Prepared,
         return model_losses(moment)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pfungst.experiments.cycle_runs.model_losses", stop)
+        patch.setattr("pfungst.experiments.cycle_training.model_losses", stop)
         with pytest.raises(KeyboardInterrupt):
             study(prepared, tmp_path, config)
         assert not names(tmp_path)
@@ -257,7 +261,7 @@ def test_runs_can_travel_to_another_process_and_give_the_same_numbers(prepared: 
     work = pickle.loads(pickle.dumps(Runs(prepared.folder, TINY, tmp_path / "begun")))  # noqa: S301
     work(Shard(0, "there.npz", ["butd", "gating", 0]), tmp_path / "there.npz")
     there = read_run(tmp_path / "there.npz")
-    here = run_one(("butd", "gating", 0), load_study(prepared, TINY), TINY)
+    here = run_one(("butd", "gating", 0), load_study(prepared, TINY), TINY, tmp_path / "here")
     for name in here.keys() - {"seconds"}:
         assert np.array_equal(here[name], there[name]), name
 
@@ -275,12 +279,13 @@ def test_consensus_by_group_is_the_consensus_score() -> None:
 
 def test_intervals_cover_seeds_and_pictures() -> None:
     same = np.tile(np.array([0.0, 1.0] * 50), (5, 1))
-    spread = interval(same, np.arange(100))
+    spread = Scores(same, np.arange(100)).interval()
     assert spread["value"] == 0.5
     assert 0.05 < spread["high"] - spread["low"] < 0.3
-    apart = interval(np.stack([np.full(100, seed % 2) for seed in range(6)]).astype(float), np.arange(100))
+    seeds = np.stack([np.full(100, seed % 2) for seed in range(6)]).astype(float)
+    apart = Scores(seeds, np.arange(100)).interval()
     assert apart["high"] - apart["low"] > 0.3  # seeds that disagree widen it, though pictures agree
-    assert np.isnan(interval(same, np.zeros(100, np.int64))["low"])
+    assert np.isnan(Scores(same, np.zeros(100, np.int64)).interval()["low"])
 
 
 def test_wrong_settings_are_told(prepared: Prepared, tmp_path: Path) -> None:
@@ -371,7 +376,7 @@ def test_the_share_of_hidden_words_reaches_both_variants(
         return plain(question, share, generator)
 
     plain = cycle_loss.hide_words
-    monkeypatch.setattr("pfungst.experiments.cycle_runs.hiding", hiding)
+    monkeypatch.setattr("pfungst.experiments.cycle_training.hiding", hiding)
     few = dataclasses.replace(TINY, seeds=1, hidden=0.3)
     study(prepared, tmp_path / "base", dataclasses.replace(few, variants=("base-hidden",)))
     assert hidden == [0.3]

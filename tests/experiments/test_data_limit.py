@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from pfungst.core import PfungstError
 from pfungst.experiments.data_limit import Cell, CellResult, DataLimitConfig, DataLimitResult, figures, run, tables
-from pfungst.experiments.data_limit_world import ANSWERS, LimitWorld, draw_layouts
+from pfungst.experiments.data_limit_training import ANSWERS, LimitWorld, draw_layouts
 from pfungst.world import answer, answer_text
 
 torch = pytest.importorskip("torch")
@@ -146,7 +146,7 @@ def test_the_command_draws_what_is_finished(tmp_path: Path) -> None:
     assert (tmp_path / "data-limit.svg").read_text().startswith("<svg")
     part = CliRunner().invoke(app, [*words, "--trials", "3"])
     assert part.exit_code == 1 and "70.0%" in part.stdout
-    assert "Intervals over trials. 2 training runs are missing." in part.stdout
+    assert "Intervals over trials. 2 training runs are missing:" in part.stdout
     assert "2 runs are missing from the tables" in part.stderr
 
 

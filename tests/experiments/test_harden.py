@@ -13,7 +13,7 @@ from pfungst.experiments.harden import HardenConfig, found_examples, harden, rec
 from pfungst.models import Inputs, Sizes, Trained, Vocabulary, build  # noqa: E402
 from pfungst.probes.game import GameSettings, play  # noqa: E402
 from pfungst.training import FitConfig  # noqa: E402
-from pfungst.training.adversarial import mixed_rows  # noqa: E402
+from pfungst.training.augment import mixed_rows  # noqa: E402
 from pfungst.world import answer, answer_text, embedded  # noqa: E402
 from tests.probes.game.scripted import ScenePlayer, first_object_in  # noqa: E402
 

@@ -157,7 +157,7 @@ def test_a_run_of_other_settings_is_not_filed(folder: Path) -> None:
 
 
 def test_the_commit_is_the_one_a_run_was_made_from_not_the_one_it_is_filed_from(folder: Path) -> None:
-    from pfungst.experiments.environment import git as said
+    from pfungst.experiments.base import git as said
 
     if not said(ROOT, "ls-files", "src/pfungst/__init__.py"):
         pytest.skip("this copy of the code is not under version control")

@@ -15,8 +15,20 @@ pytest.importorskip("torch")
 from pfungst.core import AnsweredTrial, DataError, Example, PfungstError, UsageError
 from pfungst.data import load
 from pfungst.experiments import perform
-from pfungst.experiments.matrix import BEFORE, BLOCKS_FILE, NONE, WAYS, MatrixConfig, exists, kit
-from pfungst.experiments.matrix_table import EXPERIMENT, MEASURES, matrix_tables, measured, summarise
+from pfungst.experiments.matrix import (
+    BEFORE,
+    BLOCKS_FILE,
+    EXPERIMENT,
+    MEASURES,
+    NONE,
+    WAYS,
+    MatrixConfig,
+    exists,
+    kit,
+    matrix_tables,
+    measured,
+    summarise,
+)
 from pfungst.training.config import FitConfig
 from tests.tables import answered, write_run
 
@@ -103,11 +115,11 @@ def cells_of(plain: list[list[int]], noisy: list[list[int]]) -> list[dict[str, A
 
 
 def test_gains_are_paired_by_seed_and_question() -> None:
-    cells = cells_of([[1, 0] * 10, [0, 0, 1, 0] * 5], [[1, 1, 1, 0] * 5] * 2)
+    cells = cells_of([[1, 0] * 10, [0, 0, 1, 0] * 5] * 2, [[1, 1, 1, 0] * 5] * 4)
     rows = summarise(cells)["rows"]
     assert [row["way"] for row in rows] == [NONE, "noise"]
     gain = rows[1]["gain"]["noise"]
-    assert gain["by_seed"] == [0.25, 0.5] and gain["value"] == pytest.approx(0.375)
+    assert gain["by_seed"] == [0.25, 0.5] * 2 and gain["value"] == pytest.approx(0.375)
     assert gain["low"] > 0.0 and not rows[0]["gain"]
     told = matrix_tables({"rows": rows, "missing": 2})
     assert told[0].rows[0][3:] == ("37.5", "37.5") and told[0].rows[1][4].startswith("+37.5 [")

@@ -13,12 +13,11 @@ import pytest
 
 from pfungst.core import Answer, Finding, PfungstError, Query, UsageError
 from pfungst.experiments import perform
-from pfungst.experiments.noise import CUT, UNPREPARED, VQABQ, Noised, NoiseStudy, chosen
-from pfungst.experiments.noise_data import EXPERIMENT as DATA
-from pfungst.experiments.noise_data import BasicQuestionsConfig, pool_of
-from pfungst.experiments.noise_table import EXPERIMENT, falls, model_of
+from pfungst.experiments.basic_questions import EXPERIMENT as DATA
+from pfungst.experiments.basic_questions import BasicQuestionsConfig, pool_of
+from pfungst.experiments.noise import CUT, EXPERIMENT, UNPREPARED, VQABQ, Noised, NoiseStudy, chosen, falls, model_of
 from pfungst.probes.noise.bqd import BasicQuestions
-from pfungst.probes.noise.pool import normalise
+from pfungst.probes.noise.ranking import normalise
 
 THINGS = ("car", "truck", "cat", "dog", "table", "phone", "tree", "boat", "man", "cup")
 

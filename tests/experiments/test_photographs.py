@@ -18,8 +18,7 @@ from pfungst.core import Asker, Query, UsageError
 from pfungst.core.types import no_progress
 from pfungst.data import load
 from pfungst.experiments import get_experiment, perform
-from pfungst.experiments.photographs import ROWS, PhotographsConfig, twin
-from pfungst.experiments.photographs_table import score_tables
+from pfungst.experiments.photographs import ROWS, PhotographsConfig, score_tables, twin
 from pfungst.experiments.photographs_training import start_looking, vocabulary_of
 from pfungst.models import Batch, Sizes, Trained, build, get_config
 from pfungst.players.zoo import ZooPlayer

@@ -121,8 +121,6 @@ CASES = {
         Case("audit ray", (*AUDIT, *RAY), nothing, ("audit.json",)),
         Case("train local", TRAIN, steps("trained/checkpoint.safetensors"),
              ("trained/model.safetensors", "trained/curves.jsonl")),
-        Case("train processes", (*TRAIN, *TWO), steps("trained/checkpoint.safetensors"),
-             ("trained/model.safetensors", "trained/curves.jsonl")),
         Case("reproduce processes", (*LIMIT, *TWO), shards("limit/cells/.done/*.json"), ("limit/tables.md",)),
         Case("reproduce ray", (*LIMIT, *RAY), shards("limit/cells/.done/*.json"), ("limit/tables.md",)),
     )

@@ -154,17 +154,17 @@ def test_damaged_vectors_in_the_cache_are_encoded_again(
 def test_a_damaged_ranking_in_the_cache_is_made_again(
     harm: Harm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pfungst.probes.noise import cache
+    from pfungst.probes.noise import ranked
     from pfungst.probes.noise.probe import Noise
 
     monkeypatch.setenv("PFUNGST_CACHE", str(tmp_path))
     probe, data = Noise(ranker="rouge", k=1), squares(4, 3)
-    monkeypatch.setattr(cache, "_latest", None)
-    right = cache.rank_for(probe, data)
+    monkeypatch.setattr(ranked, "_latest", None)
+    right = probe.rankings(data)
     (file,) = (tmp_path / "rankings").rglob("*.npz")
     spoil(file, harm)
-    monkeypatch.setattr(cache, "_latest", None)
-    assert cache.rank_for(probe, data) == right
+    monkeypatch.setattr(ranked, "_latest", None)
+    assert probe.rankings(data) == right
 
 
 def test_a_damaged_world_in_the_cache_is_made_again(
@@ -218,7 +218,7 @@ def test_all_weights_of_the_package_have_a_checksum() -> None:
     """`sha256sum *.safetensors > SHA256SUMS` in their folder, or saved by `save_tensors`, which writes one."""
     from pfungst.core.seal import SUMS, check_sum
     from pfungst.models.names import SHIPPED
-    from pfungst.text.encoders.registry import EMBEDDED
+    from pfungst.text.encoders.vectors import EMBEDDED
 
     for folder in (SHIPPED, EMBEDDED.parent):
         listed = {line.split()[1] for line in (folder / SUMS).read_text().splitlines()}
@@ -232,8 +232,8 @@ def test_a_published_file_that_differs_from_its_sum_is_refused(tmp_path: Path) -
     import shutil
 
     from pfungst.core.seal import SUMS
-    from pfungst.text.encoders.registry import EMBEDDED
     from pfungst.text.encoders.skip_thoughts import SkipThoughts
+    from pfungst.text.encoders.vectors import EMBEDDED
 
     for name in (EMBEDDED.name, SUMS):
         shutil.copy(EMBEDDED.parent / name, tmp_path)

@@ -16,7 +16,7 @@ import pytest
 
 import pfungst
 from pfungst.core import PfungstError
-from pfungst.core.lock import locked
+from pfungst.core.files import locked
 from pfungst.core.store import AnswerStore
 from tests.conftest import squares
 from tests.faults.players import Noting, Removing

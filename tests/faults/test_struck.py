@@ -40,33 +40,10 @@ class Case:
 
 AUDIT = ("audit", "data.jsonl", "--vectors", "vectors.txt", "--features", "none", "--models", "A,QA", "--kinds", "qou",
          "--hidden", "4", "--epochs", "1", "-o", "audit.json")  # fmt: skip
-COMMITTEE = ("reproduce", "committee", "rn-state", "film", "--questions", "20", "--candidates", "3", "-o", "committee")
+LIMIT = ("reproduce", "data-limit", "--hops", "onehop", "--percent", "1,2", "--model", "rn,film", "--steps", "2",
+         "--batch", "4", "--width", "32", "--height", "24", "-o", "limit")  # fmt: skip
 PLAY = ("play", "oracle", "--limit", "40", "--adversary", "rsg", "--size", "2", "--seeds", "4", "--budget", "4",
         "--strips", "0", "--fairness", "none", "-o", "game")  # fmt: skip
-TRAIN = (
-    "train",
-    "film",
-    "--preset",
-    "tiny",
-    "--limit",
-    "60",
-    "--steps",
-    "9",
-    "--batch",
-    "8",
-    "--width",
-    "32",
-    "--height",
-    "24",
-    "--set",
-    "checkpoint_every=3",
-    "-o",
-    "trained",
-    "--on",
-    "processes",
-    "--workers",
-    "2",
-)
 MAKE = ("world", "make", "-o", "made", "--scenes", "4", "--questions-per-scene", "2")
 WORLD = ("made/manifest_new.json", *kills.WORLD)
 CASES = {
@@ -74,7 +51,7 @@ CASES = {
     "rank": Case(kills.RANK, ("bqd.parquet",), ("part-00000*", "part-00001*")),
     "decoys": Case(kills.DECOYS, ("made.parquet",), ("decoys-00000*",)),
     "audit": Case(AUDIT, ("audit.json",), ("scorer-00000*", "scorer-00001*")),
-    "reproduce": Case(COMMITTEE, ("committee/tables.md",), ("questions-0000*", "questions-0010*")),
+    "reproduce": Case(LIMIT, ("limit/tables.md",), ("2-onehop-1-rn-0*", "2-onehop-2-film-0*")),
     "play": Case(PLAY, ("game/findings.json",), ("round-00001*", "round-00003*")),
 }
 
@@ -195,33 +172,6 @@ def test_what_fails_in_a_copy_of_the_player_is_asked_again_or_counted(how: str, 
     assert bench.read(("run/findings.json",)) == whole.read(("run/findings.json",))
 
 
-@pytest.fixture(scope="module")
-def trained(place: Path, faults: Path) -> bytes:
-    whole = Bench(place / "train", faults, place / "cache")
-    assert whole.run(*TRAIN).returncode == 0
-    return whole.read(("trained/model.safetensors",))["trained/model.safetensors"]
-
-
-@pytest.mark.parametrize(
-    ("how", "process", "sentence"),
-    [
-        ("raise", 1, "pfungst: the worker stumbled."),
-        ("die", 0, "Process 1 of the 2 that train was ended by signal 9"),
-        ("die", 1, "Process 2 of the 2 that train was ended by signal 9"),
-    ],
-)
-def test_a_training_whose_process_fails_says_so_and_goes_on(
-    how: str, process: int, sentence: str, bench: Bench, trained: bytes
-) -> None:
-    failed = bench.run(*TRAIN, "--json", **{f"process {process}, step 4": (how, 1)})
-    assert failed.returncode == 1 and sentence in failed.stderr and not failed.stdout, failed.stderr
-    weights = bench.folder / "trained" / "model.safetensors"
-    assert not weights.exists()
-    mended = bench.run(*TRAIN)
-    assert mended.returncode == 0, mended.stderr
-    assert weights.read_bytes() == trained
-
-
 @pytest.mark.parametrize("words", [EXAMINE, PLAY])
 def test_a_store_that_is_locked_is_told_and_the_same_command_goes_on(
     words: tuple[str, ...], on: str, bench: Bench, tmp_path: Path
@@ -248,7 +198,7 @@ def test_a_store_that_is_locked_is_told_and_the_same_command_goes_on(
         ("world make", "made/.work_new/parts"),
         ("rank", "bqd.parquet.parts"),
         ("decoys", "made.parquet.parts"),
-        ("reproduce", "committee/cells"),
+        ("reproduce", "limit/cells"),
         ("play", "game/game/rounds"),
     ],
 )

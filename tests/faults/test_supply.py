@@ -44,7 +44,8 @@ rows = "".join('{"id": "q%d", "question": "Is it %d?", "answer": "yes"}\\n' % (n
 Path("data.jsonl").write_text(rows)
 pfungst.examine("oracle", "data.jsonl", ["control", "surface"], "run")
 pfungst.rescore("run")
-from pfungst.probes.noise.build import RankSettings, build, read_source
+from pfungst.probes.noise.bqd import build, read_source
+from pfungst.probes.noise.ranking import RankSettings
 source = read_source("main.txt")
 build(Path("bqd.json"), source.questions, source.texts, RankSettings("rouge", k=2))
 assert not tried, tried
@@ -147,8 +148,8 @@ def test_a_log_that_is_a_bomb_is_refused_before_it_is_read(
 ) -> None:
     import tracemalloc
 
-    from pfungst.data import files
     from pfungst.logs import read_log
+    from pfungst.rows import files
 
     monkeypatch.setattr(files, "BOMB_FLOOR", 8 << 20)
     parts = (
@@ -167,8 +168,8 @@ def test_a_log_that_is_a_bomb_is_refused_before_it_is_read(
 def test_a_list_of_questions_that_is_a_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import gzip
 
-    from pfungst.data import files
-    from pfungst.probes.noise.cache import read_lines
+    from pfungst.probes.noise.bqd import read_lines
+    from pfungst.rows import files
 
     monkeypatch.setattr(files, "BOMB_FLOOR", 1 << 20)
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b" " * (16 << 20)))

@@ -252,7 +252,7 @@ def basic_questions(rng: random.Random, folder: Path) -> None:
     """Files of ours that users keep: basic question datasets, word vectors, decoys."""
     import numpy as np
 
-    from pfungst.probes.decoys.files import read_about, read_sets
+    from pfungst.probes.decoys.sets import read_about, read_sets
     from pfungst.probes.noise.bqd import BasicQuestions
     from pfungst.text.encoders.word_vectors import WordVectors
 
@@ -276,8 +276,9 @@ def _own_files() -> dict[str, bytes]:
     import numpy as np
 
     from pfungst.probes.decoys import build as build_decoys
-    from pfungst.probes.decoys.files import write
-    from pfungst.probes.noise.build import RankSettings, build, read_source
+    from pfungst.probes.decoys.sets import write
+    from pfungst.probes.noise.bqd import build, read_source
+    from pfungst.probes.noise.ranking import RankSettings
     from tests.conftest import squares
 
     with tempfile.TemporaryDirectory() as place:

@@ -42,8 +42,7 @@ def test_what_once_ended_in_a_traceback_is_refused(name: str, seed: int) -> None
 
 def test_numbers_that_no_float_can_hold_are_refused() -> None:
     from pfungst.core import Finding
-    from pfungst.core.settings import parse_settings
-    from pfungst.core.shapes import shaped
+    from pfungst.core.settings import parse_settings, shaped
     from pfungst.training import FitConfig
 
     with pytest.raises(ValueError, match="must be a number"):

@@ -34,7 +34,7 @@ def test_every_folder_that_the_code_makes_is_known() -> None:
         text = path.read_text("utf-8")
         made |= set(re.findall(r'cache_dir\("([\w-]+)"\)', text))
         made |= set(re.findall(r'cache_root\(\) / "([\w-]+)"', text))
-    assert made == set(cache.SHELVES)
+    assert made == set(cache.SHELVES) - {"skip-thoughts"}, "that shelf is of earlier versions"
 
 
 def test_an_exam_leaves_nothing_that_is_not_known(root: Path, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import PIL.Image
 import pytest
 
 from pfungst.core import Answer, BytesImage, Framing, MissingExtra, PlayerDied, PlayerError, Query, UsageError
-from pfungst.core.types import matcher_of
 from pfungst.players import check_player, resolve
 from pfungst.players.options import InspectOptions
 from tests.players.api_server import Exchange, serving
@@ -105,7 +104,7 @@ class TestWithThePackage:
             return reply(str(len(messages[-1].text) % 7))
 
         player = self.mock(say)
-        assert check_player(player) == [] and matcher_of(player) == "lenient" and not player.samples
+        assert check_player(player) == [] and player.matcher == "lenient" and not player.samples
 
     def test_one_failure_costs_one_answer_and_ten_in_a_row_the_run(self) -> None:
         def say(messages: Any, *_: Any) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import pfungst
-from pfungst.core import BudgetSpent, Exam, UsageError
+from pfungst.core import BudgetSpent, Exam, ExamSpec, UsageError
 from pfungst.probes.blind import Blind
 from pfungst.probes.control import Control
 from pfungst.scores import get_metric
@@ -28,7 +28,14 @@ def test_the_money_goes_to_the_widest_interval_and_every_probe_has_findings(tmp_
     data = squares(300, 1)
     with serving(yes) as server:
         player = asking(server.url, budget=30_000.0, concurrency=4, **PRICES)
-        exam = Exam(player, data, (Control(), Blind()), get_metric("exact"), tmp_path, precision=0.01)
+        exam = Exam(
+            player,
+            data,
+            (Control(), Blind()),
+            get_metric("exact"),
+            tmp_path,
+            spec=ExamSpec("", (), precision=0.01, max_errors=0),
+        )
         examined = exam.run()
         assert 300 <= server.count <= 304
     assert [note for note in examined.notes if "the budget is spent" in note]

@@ -162,7 +162,6 @@ def test_half_a_surrogate_pair_in_a_question_does_not_break_the_request() -> Non
 
 
 def test_multiple_choice_is_lettered_and_the_reply_is_kept_as_it_was_said() -> None:
-    from pfungst.core.types import matcher_of
     from pfungst.scores.matchers import read
 
     replies = {"one": "B.", "two": "(A) red", "three": "I think it is blue or red"}
@@ -176,7 +175,7 @@ def test_multiple_choice_is_lettered_and_the_reply_is_kept_as_it_was_said() -> N
         player = asking(server.url)
         answers = player.answer([Query(q, None, choices) for q in replies])
     assert [answer.reply for answer in answers] == list(replies.values())
-    assert [read(answer.reply, choices, matcher=matcher_of(player)) for answer in answers] == ["blue", "red", None]
+    assert [read(answer.reply, choices, matcher=player.matcher) for answer in answers] == ["blue", "red", None]
 
 
 def test_thinking_stop_reason_tokens_and_time_are_kept() -> None:

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pfungst.core import Answer, Dataset, Example, PlayerError, Query, UsageError
-from pfungst.core.types import matcher_of, may_sample, reads_ids
 from pfungst.players import FlakyPlayer, OraclePlayer, PriorPlayer, RandomPlayer, check_player, resolve
 from tests.conftest import png, squares
 
@@ -155,7 +154,7 @@ def test_flaky_is_read_and_asked_as_the_player_it_wraps() -> None:
             return [Answer("The answer is red.") for _ in queries]
 
     player = FlakyPlayer(zoo(), 0.0, Talker())
-    assert (matcher_of(player), may_sample(player), reads_ids(player)) == ("lenient", True, True)
+    assert (player.matcher, player.samples, player.reads_ids) == ("lenient", True, True)
 
 
 def test_flaky_refuses_what_is_no_probability() -> None:

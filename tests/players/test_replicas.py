@@ -10,7 +10,6 @@ import pytest
 from pfungst import examine
 from pfungst.compute import pool
 from pfungst.core import Asker, BytesImage, PlayerDied, PlayerError, Query, UsageError
-from pfungst.core.types import StreamingPlayer, may_sample, reads_scenes
 from pfungst.players import resolve
 from pfungst.players.replicate import ReplicaSettings, needs_of, replicate
 from tests.conftest import png, squares
@@ -40,7 +39,7 @@ def test_copies_answer_as_one_player_and_are_a_player_like_any_other(tmp_path):
     alone = resolve(BATCHED)
     player = copies(tmp_path)
     assert (player.name, player.fingerprint) == (alone.name, alone.fingerprint)
-    assert isinstance(player, StreamingPlayer) and not reads_scenes(player) and not may_sample(player)
+    assert player.streams and not player.reads_scenes and not player.samples
     assert Asker(player).answers(queries) == list(alone.answer(queries))
     assert Asker(player).answers(queries[:3]) == list(alone.answer(queries[:3]))
     assert len(list(tmp_path.glob("batch-*"))) == 8 + 1  # the batches that one player would get

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from pfungst.core import BytesImage, PlayerError, Query
-from pfungst.core.types import notes_of
 from pfungst.players import OpenAIOptions, OpenAIPlayer, dispatch, resolve
 from pfungst.players.chat_api import DataURLs
 from pfungst.players.dispatch import by_image
@@ -35,7 +34,7 @@ def test_work_goes_to_all_servers_and_each_is_told_of() -> None:
         counts = [server.count for server in servers]
         assert sum(counts) == 60 and min(counts) >= 6
         assert max(server.most_under_way for server in servers) <= 4
-    notes = notes_of(player)[:3]
+    notes = player.last_words[:3]
     assert [f"gave {count} replies" in note for count, note in zip(counts, notes, strict=True)] == [True] * 3
 
 

@@ -13,7 +13,7 @@ from pfungst.core import Answer, PfungstError, PlayerError, Query
 from pfungst.players import check_player, resolve
 from pfungst.players.vqabq import VqabqPlayer
 from pfungst.probes.noise import rank
-from pfungst.probes.noise.vqabq_probe import Vqabq
+from pfungst.probes.noise.probe import Vqabq
 from pfungst.world import embedded
 
 BASIC = ["How old is the truck?", "How old is this car?", "How old is the vehicle?"]

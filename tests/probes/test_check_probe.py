@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 import pytest
 
 from pfungst.core import AnsweredTrial, Dataset, Findings, ProbeError, Trial, Variant
+from pfungst.core.types import as_probe
 from pfungst.probes import PROBES, check_probe, get_probe
 from pfungst.probes.control import Control
 from pfungst.probes.game.adversaries import ADVERSARIES
@@ -184,3 +185,25 @@ def test_data_of_ones_own_are_used() -> None:
     assert check_probe(Control(), data) == []
     assert "which is not in the data" not in str(check_probe(Repainting(), data))
     assert "the program answers" in str(check_probe(Repainting(), data))
+
+
+@dataclass(frozen=True, slots=True)
+class Slim:
+    """A probe of somebody else: it derives from nothing, and has no dictionary of its own."""
+
+    times: int = 2
+    name: str = "slim"
+
+    def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
+        return Control().trials(data, seed)
+
+    def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
+        return Control().findings(trials, seed)
+
+
+def test_a_probe_of_another_class_gets_the_defaults_and_stays_what_it_was() -> None:
+    probe = as_probe(Slim(3))
+    assert isinstance(probe, Slim) and (probe.times, probe.name, probe.role) == (3, "slim", "keeps")
+    assert not probe.searches and not probe.has("prepare") and probe.most_queries() == 0
+    assert type(probe).__qualname__ == "Slim" and [field.name for field in fields(probe)] == ["times", "name"]
+    assert as_probe(probe) is probe

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pfungst.text import pairwise, tokenize
-from pfungst.text.ptb import DROPPED
+from pfungst.text.words import DROPPED
 from tests.text.test_metrics import published
 
 

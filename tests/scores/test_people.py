@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from pfungst.core.stats import Interval
-from pfungst.scores.people import FEWEST, over_people
-from pfungst.scores.reliability import reliability
+from pfungst.scores.reliability import FEWEST, over_people, reliability
 
 Said = tuple[int, float]
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pfungst.core import Answer, Example, PfungstError
 from pfungst.scores import VQAScorer, vqa_accuracy
-from pfungst.scores.vqa_text import CONTRACTIONS, process
+from pfungst.scores.vqa import CONTRACTIONS, process
 
 
 def _straightforward() -> Callable[[str, list[str]], float]:

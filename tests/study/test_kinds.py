@@ -14,8 +14,7 @@ import pytest
 import pfungst
 from pfungst.core import Answer, PfungstError, ProbeError, Query, UsageError
 from pfungst.data import load
-from pfungst.experiments.audit import audit
-from pfungst.experiments.audit_people import read_people
+from pfungst.experiments.audit import audit, read_people
 from pfungst.study import export_study, study_results
 from pfungst.study.items import ITEM, TRAINING, BadAnswer
 from tests.study.conftest import fill, work
@@ -156,7 +155,7 @@ def test_withheld_shows_what_it_says_and_its_row_is_read_by_the_audit(make: Make
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
 def test_choice_sets_of_a_file_of_decoys_have_the_names_of_the_audit(make: Make, tmp_path: Path, ending: str) -> None:
     from pfungst.probes.decoys import build
-    from pfungst.probes.decoys.files import write
+    from pfungst.probes.decoys.sets import write
 
     rows = [
         {"id": n, "question": f"What is {n % 5}?", "answer": f"thing{n % 5}", "image_id": n // 2} for n in range(20)

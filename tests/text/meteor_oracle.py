@@ -12,7 +12,7 @@ from functools import lru_cache
 import pytest
 
 from pfungst.text import tokenize
-from pfungst.text.meteor.resources import JAR, folder
+from pfungst.text.meteor.words import JAR, folder
 
 needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="the published METEOR is a Java program")
 

@@ -15,7 +15,7 @@ import pfungst.text
 from pfungst.core import DataError, MissingExtra
 from pfungst.core.files import cache_root
 from pfungst.text.encoders import EncoderError, check_encoder, get_encoder, list_encoders
-from pfungst.text.encoders import cache as cache_module
+from pfungst.text.encoders import vectors as cache_module
 
 
 class Counting:
@@ -137,8 +137,8 @@ import sys, time
 sys.path.insert(0, sys.argv[1])
 import test_encoders_encode as t, pfungst.text
 from pfungst.core.files import cache_root
-from pfungst.text.encoders import cache
-cache.CHUNK = 10
+from pfungst.text.encoders import vectors
+vectors.CHUNK = 10
 class Slow(t.Counting):
     def encode(self, sentences):
         time.sleep(0.02)
@@ -324,7 +324,7 @@ def test_the_embedded_encoders_pass_the_check(name):
 
 
 def test_the_embedded_encoder_is_a_few_megabytes():
-    from pfungst.text.encoders.registry import EMBEDDED
+    from pfungst.text.encoders.vectors import EMBEDDED
 
     assert EMBEDDED.stat().st_size < 8e6
     assert (EMBEDDED.parent / "README.md").is_file()

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pfungst.text.encoders import EncoderError
-from pfungst.text.encoders.gru import GRUWeights, TorchGRU, last_state
+from pfungst.text.encoders.skip_thoughts import GRUWeights, TorchGRU, last_state
 
 
 def sigmoid(x: float) -> float:

@@ -24,7 +24,7 @@ from pfungst.text.encoders import (
     train_skip_thoughts,
 )
 from pfungst.text.encoders.base import MAX_WORDS, unit_rows
-from pfungst.text.encoders.corpus import make_corpus
+from pfungst.text.encoders.training import make_corpus
 from tests.forked import finish, start
 
 TINY = SkipThoughtsConfig(
@@ -87,8 +87,8 @@ def test_the_learnt_network_and_the_encoder_give_the_same_vectors(reset_after, t
         x = state.net.look_up(where, where >= data.known, state.grams)
         expected = state.net.vectors(x, torch.from_numpy(lengths)).numpy()
     sentences = [" ".join(data.lexicon[i] for i in ids[: lengths[k], k]) for k in range(12)]
-    np.testing.assert_allclose(state.encoder("x").encode(sentences), expected, atol=1e-5)
-    np.testing.assert_allclose(state.encoder("x").to("cpu").encode(sentences), expected, atol=1e-5)
+    np.testing.assert_allclose(state.encoder().encode(sentences), expected, atol=1e-5)
+    np.testing.assert_allclose(state.encoder().to("cpu").encode(sentences), expected, atol=1e-5)
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_one_does_not(tmp_path):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pfungst.core import DataError
 from pfungst.text.encoders import AveragedWords, EncoderError, TfIdf, WordVectors, check_encoder, get_encoder
-from pfungst.text.encoders.tfidf import features, load_counts, save_counts
+from pfungst.text.encoders.word_vectors import features, load_counts, save_counts
 
 WORDS = ["car", "old", "é", "is"]
 VECTORS = np.array([[1, 2, 3], [4, 5, 6], [-1, 0.5, 0], [0, 0, 1]], np.float32)

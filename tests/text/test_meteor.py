@@ -13,7 +13,7 @@ from pfungst.core import MissingExtra, PfungstError
 from pfungst.text import pairwise, top_pairs
 from pfungst.text.meteor import best_pairs, scores_and_bounds
 from pfungst.text.meteor.index import build
-from pfungst.text.meteor.resources import lists, paraphrases
+from pfungst.text.meteor.words import lists, paraphrases
 from tests.real.conftest import shared_data  # noqa: F401
 from tests.text.meteor_oracle import needs_java, published
 

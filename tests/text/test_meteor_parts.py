@@ -8,9 +8,7 @@ from pfungst.core import PfungstError
 from pfungst.core.files import cache_dir
 from pfungst.text import tokenize
 from pfungst.text.meteor.index import build
-from pfungst.text.meteor.resources import JAR, folder, lists, paraphrases
-from pfungst.text.meteor.stem import stem
-from pfungst.text.meteor.text import java_hash, words_of
+from pfungst.text.meteor.words import JAR, folder, java_hash, lists, paraphrases, stem, words_of
 from tests.text.meteor_oracle import needs_java
 
 pytest.importorskip("pycocoevalcap")
@@ -109,9 +107,9 @@ def test_a_damaged_cache_is_named():
     kept = next(cache_dir("meteor").glob("paraphrases-*.npz"))
     whole = kept.read_bytes()
     kept.write_bytes(whole[:1000])
-    from pfungst.text.meteor import resources
+    from pfungst.text.meteor import words
 
-    resources._load.cache_clear()
+    words._load.cache_clear()
     try:
         with pytest.raises(PfungstError, match="delete it; it will be made again"):
             paraphrases(silent)

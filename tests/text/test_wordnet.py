@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pfungst.core import PfungstError
-from pfungst.text import wup, wup_many, wup_matrix, wups
-from pfungst.text.wordnet import WupIndex, base_forms, senses, wordnet
+from pfungst.text import wup, wup_matrix, wups
+from pfungst.text.wordnet import base_forms, senses, wordnet
 
 Pair = tuple[str, str]
 
@@ -42,8 +42,12 @@ def by_nltk(nltk: Any, pairs: list[Pair]) -> list[float | None]:
     return [nltk.synset(one).wup_similarity(nltk.synset(other)) for one, other in pairs]
 
 
+def compiled(pairs: list[Pair], pos: str = "n") -> list[float]:
+    return [float(wup_matrix([one], [other], pos)[0, 0]) for one, other in pairs]
+
+
 def assert_equal_where_nltk_has_a_value(pairs: list[Pair], expected: list[float | None]) -> None:
-    found = wup_many(pairs).tolist()
+    found = compiled(pairs)
     differing = [
         (pair, mine, theirs) for pair, mine, theirs in zip(pairs, found, expected) if theirs not in (mine, None)
     ]
@@ -84,18 +88,17 @@ def test_a_noun_and_a_verb_meet_at_the_simulated_root_like_in_nltk(nltk: Any) ->
     nouns, verbs = names("n"), names("v")
     pairs = [(rng.choice(nouns), rng.choice(verbs)) for _ in range(200)]
     pairs += [(other, one) for one, other in pairs]
-    assert wup_many(pairs).tolist() == by_nltk(nltk, pairs)
+    assert compiled(pairs) == by_nltk(nltk, pairs)
 
 
-def test_one_call_equals_the_batch_and_the_matrix() -> None:
+def test_one_call_equals_the_matrix() -> None:
     rng = random.Random("scalar")
     pool = names("n") + names("v")
     pairs = [(rng.choice(pool), rng.choice(pool)) for _ in range(300)]
-    batch = wup_many(pairs).tolist()
-    assert [wup(one, other) for one, other in pairs] == batch
+    single = [wup(one, other) for one, other in pairs]
     matrix = wup_matrix([one for one, _ in pairs], [other for _, other in pairs])
     assert matrix.shape == (300, 300)
-    assert np.diagonal(matrix).tolist() == batch
+    assert np.diagonal(matrix).tolist() == single
 
 
 def test_words_take_the_best_pair_of_noun_senses(nltk: Any) -> None:
@@ -106,7 +109,7 @@ def test_words_take_the_best_pair_of_noun_senses(nltk: Any) -> None:
         for other in words
         if one != other
     }
-    assert dict(zip(expected, wup_many(list(expected)).tolist())) == expected
+    assert dict(zip(expected, compiled(list(expected)))) == expected
     matrix = wup_matrix(words, words)
     assert all(matrix[words.index(one), words.index(other)] == value for (one, other), value in expected.items())
 
@@ -154,18 +157,17 @@ def test_verbs_and_both_parts_of_speech_on_request() -> None:
     assert wup("eat", "devour") == 0.0
     assert wup("eat", "devour", pos="v") > 0.8
     assert wup("walk", "run", pos="nv") == max(wup("walk", "run"), wup("walk", "run", pos="v"))
-    assert wup_many([("eat", "devour")], pos="v").tolist() == [wup("eat", "devour", pos="v")]
+    assert compiled([("eat", "devour")], pos="v") == [wup("eat", "devour", pos="v")]
 
 
 def test_equal_words_are_one_and_unknown_words_zero() -> None:
     assert wup("zxqv", "zxqv") == 1.0
     assert wup("zxqv", "dog") == wup("dog", "zxqv") == wup("", "dog") == 0.0
-    assert wup_many([("zxqv", "Zxqv"), ("zxqv", "dog"), ("", "dog"), ("", "")]).tolist() == [1.0, 0.0, 0.0, 1.0]
+    assert compiled([("zxqv", "Zxqv"), ("zxqv", "dog"), ("", "dog"), ("", "")]) == [1.0, 0.0, 0.0, 1.0]
     assert wup_matrix(["zxqv"], ["zxqv", "dog"]).tolist() == [[1.0, 0.0]]
 
 
 def test_nothing_to_compare_gives_empty_arrays() -> None:
-    assert wup_many([]).shape == (0,)
     assert wup_matrix([], ["dog"]).shape == (0, 1)
 
 
@@ -236,7 +238,7 @@ def test_any_text_has_a_similarity_between_zero_and_one_or_a_clear_error(one: st
     except PfungstError:
         return
     assert 0.0 <= value <= 1.0
-    assert wup_many([(one, other)]).tolist() == [value]
+    assert compiled([(one, other)]) == [value]
 
 
 def test_the_licence_of_wordnet_travels_with_the_tables() -> None:
@@ -271,27 +273,6 @@ def test_the_build_script_makes_the_tables_that_are_shipped(tmp_path: Path) -> N
         assert all(np.array_equal(mine[name], theirs[name]) for name in mine.files)
 
 
-def test_terms_by_number_are_those_by_name() -> None:
-    terms = ["dog", "Cat", "lady.n.01", "woman", "zxqv", "mice", "tennis court"]
-    index = WupIndex(terms)
-    numbers = index.numbers(terms)
-    left, right = np.repeat(numbers, len(terms)), np.tile(numbers, len(terms))
-    assert index.wup(left, right).tolist() == [wup(a, b) for a in terms for b in terms]
-    assert index.wup(left.reshape(7, 7), right.reshape(7, 7)).shape == (7, 7)
-    assert index.numbers(["cat"])[0] == numbers[1]
-
-
-def test_many_pairs_by_number_are_the_same_on_several_threads() -> None:
-    index = WupIndex(["dog", "cat", "eat.v.01", "walk.v.01", "table"])
-    numbers = np.random.default_rng(0).integers(0, 5, (2, 300_000))
-    found = index.wup(*numbers)
-    small = np.array([[index.wup([a], [b])[0] for b in range(5)] for a in range(5)])
-    assert (found == small[numbers[0], numbers[1]]).all()
-
-
-def test_the_index_of_terms_refuses_what_it_has_not() -> None:
-    index = WupIndex(["dog"])
-    with pytest.raises(PfungstError, match="no term 'cat'"):
-        index.numbers(["cat"])
-    with pytest.raises(PfungstError, match="1 terms"):
-        index.wup([0], [1])
+def test_many_pairs_are_the_same_on_several_threads() -> None:
+    terms = ["dog", "cat", "eat.v.01", "walk.v.01", "table"]
+    assert (wup_matrix(terms * 100, terms * 100) == np.tile(wup_matrix(terms, terms), (100, 100))).all()

@@ -63,7 +63,7 @@ def test_settings_that_do_not_exist_are_told(tmp_path: Path) -> None:
 
 
 def test_the_zoo_trains_the_generator_that_two_models_share(tmp_path: Path) -> None:
-    from scripts.zoo_begin import write_programs
+    from scripts.train_zoo import write_programs
 
     from pfungst.core.types import no_progress
     from pfungst.models import Inputs, load_tensors
@@ -77,7 +77,7 @@ def test_the_zoo_trains_the_generator_that_two_models_share(tmp_path: Path) -> N
 
 
 def test_the_zoo_begins_with_weights_of_the_sizes_it_trains(tmp_path: Path) -> None:
-    from scripts.zoo_begin import begin
+    from scripts.train_zoo import begin
 
     from pfungst.models import Inputs, Trained, build, get_config
     from pfungst.training import prepare

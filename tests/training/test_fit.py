@@ -23,9 +23,9 @@ from pfungst.core import DataError, PfungstError
 from pfungst.core.errors import PfungstWarning
 from pfungst.models import Batch, load_tensors
 from pfungst.training import FitConfig, Moment, evaluate, fit, model_losses, read_curves
-from pfungst.training.precision import _TRIALS as TRIALS
-from pfungst.training.precision import _works as works
-from pfungst.training.precision import usable
+from pfungst.training.numerics import _TRIALS as TRIALS
+from pfungst.training.numerics import _works as works
+from pfungst.training.numerics import usable
 from tests.forked import finish, start
 from tests.training.tiny_data import colours, model
 
@@ -368,7 +368,7 @@ def test_without_tensorboard_the_curves_are_written_all_the_same(
 
 
 def test_weight_decay_spares_biases_norms_and_embeddings() -> None:
-    from pfungst.training.optimizer import make_optimizer
+    from pfungst.training.numerics import make_optimizer
 
     net = model()
     groups = make_optimizer([net], QUICK).param_groups

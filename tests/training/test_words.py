@@ -11,7 +11,7 @@ import torch
 from pfungst.core import DataError
 from pfungst.models import Sizes, Vocabulary, build
 from pfungst.text import get_encoder
-from pfungst.text.encoders.tokens import words
+from pfungst.text.encoders.base import words
 from pfungst.training.words import start_reader, start_words
 
 VOCABULARY = Vocabulary(("cube", "orb", "sphere", "zyx"), ("yes", "no"))

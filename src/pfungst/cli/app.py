@@ -14,7 +14,6 @@ from pfungst.cli import (
     helping,
     import_,
     list_,
-    plan,
     play,
     rank,
     results,
@@ -52,11 +51,9 @@ app.command("train")(train.train)
 app.command("bundle")(runs.bundle)
 app.command("serve")(serve.serve)
 app.command("list")(list_.list_parts)
-app.command("tour")(helping.tour)
 app.command("new")(helping.new)
 app.command("doctor")(helping.doctor)
 app.command("cache")(helping.cache)
-app.command("plan", context_settings=plan.SETTINGS)(plan.plan)
 app.add_typer(check.data_app, name="data")
 app.add_typer(world.app, name="world")
 app.add_typer(check.app, name="check")

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pfungst.cli.decoys import Balanced, Fallback, PerKind, Vectors
-from pfungst.cli.examine import DryRun, Images, Json, Seed, SkipBad, data_options
-from pfungst.cli.plan import print_work, told_beside
+from pfungst.cli.examine import Images, Json, Seed, SkipBad, data_options
 from pfungst.cli.show import print_json, print_table, progress_bar
 from pfungst.cli.where import On, Workers, place
 from pfungst.core import UsageError
 from pfungst.core.files import jsonable, write_json
 
 if TYPE_CHECKING:
-    from pfungst.experiments.audit_config import Cell
+    from pfungst.experiments.audit import Cell
 
 
 def audit(
@@ -66,15 +65,14 @@ def audit(
         Path | None, typer.Option(help="Write the choice sets to this folder: train.parquet and test.parquet.")
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the numbers to this file, as JSON.")] = None,
-    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Can a data set be answered without the image, without the question, without both?"""
     from pfungst.compute import working
     from pfungst.compute.devices import check_device
     from pfungst.data import load
+    from pfungst.experiments.audit import SEES, ScorerConfig, find_models
     from pfungst.experiments.audit import audit as run_audit
-    from pfungst.experiments.audit_config import SEES, ScorerConfig, find_models
     from pfungst.experiments.audit_features import image_features
 
     wanted = find_models([name.strip() for name in models.split(",") if name.strip()])
@@ -90,13 +88,7 @@ def audit(
         run_audit, kinds=chosen, k=k, seed=seed, fallback=fallback, balanced=balanced, models=wanted,
         encoder=f"words:{vectors}" if vectors else None, features=image_features(features, device) if sees else None,
     )  # fmt: skip
-    if dry_run:
-        from pfungst.planning import plan_audit
-
-        planned = plan_audit(train, asked, lambda some, short: run(some, None, config=short), config)
-        print_work(planned, out, as_json)
-        return
-    with told_beside(out, as_json), progress_bar() as progress, working(place(on, workers)):
+    with progress_bar() as progress, working(place(on, workers)):
         found = run(
             train, asked, config=config, human=_human(human or []), people=_people(human or []), name=train.name,
             sets=sets, progress=progress,
@@ -137,6 +129,6 @@ def _human(given: list[str]) -> dict[str, float]:
 
 
 def _people(given: list[str]) -> list[Cell]:
-    from pfungst.experiments.audit_people import read_people
+    from pfungst.experiments.audit import read_people
 
     return [cell for word in given if word.endswith(".json") for cell in read_people(Path(word))]

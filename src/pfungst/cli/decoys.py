@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pfungst.cli.examine import DryRun, Images, Json, Seed, SkipBad, data_options
-from pfungst.cli.plan import print_work, told_beside
+from pfungst.cli.examine import Images, Json, Seed, SkipBad, data_options
 from pfungst.cli.show import print_json, print_table, progress_bar
 from pfungst.cli.where import On, Replicas, Workers, place
 from pfungst.core import PfungstError, UsageError
@@ -66,7 +64,6 @@ def decoys(
     on: On = "local",
     workers: Workers = None,
     replicas: Replicas = None,
-    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Make decoys: turn a data set with right answers into a multiple choice that is hard to game.
@@ -76,7 +73,7 @@ def decoys(
     from pfungst.compute import working
     from pfungst.data import load
     from pfungst.probes.decoys import build, write
-    from pfungst.probes.decoys.files import check_ending
+    from pfungst.probes.decoys.sets import check_ending
 
     check_ending(out)
     if vectors is not None and encoder is not None:
@@ -94,14 +91,11 @@ def decoys(
     encoder = f"words:{vectors}" if vectors else encoder
     settings = {"encoder": encoder, "neighbours": neighbours, "threshold": threshold, "fallback": fallback,
                 "balanced": balanced}  # fmt: skip
-    if dry_run:
-        _plan(loaded, player, out, as_json, kinds=names, k=k, seed=seed, **settings)
-        return
     parts = out.with_name(out.name + ".parts")
     if replicas is not None and player is None:
         raise UsageError("--replicas are copies of a player: name one with --player.")
     asked = (player, data, data_options(images, skip_bad) | ({"limit": limit} if limit is not None else {}))
-    with told_beside(out, as_json), progress_bar() as progress, working(place(on, workers)):
+    with progress_bar() as progress, working(place(on, workers)):
         made = build(
             loaded, names, k, seed, **settings,
             filters=_filters(loaded, encoder, threshold) if confusions else None,
@@ -110,26 +104,6 @@ def decoys(
         left_out = write(made, out, variant)
     shutil.rmtree(parts)
     _print(made, out, left_out, as_json, words=(encoder or "").startswith("words:"))
-
-
-def _plan(data: Dataset, player: str | None, out: Path, as_json: bool, *, kinds: list[str], **settings: Any) -> None:
-    from pfungst.planning import plan_decoys
-    from pfungst.probes.decoys import build, write
-
-    made = [kind for kind in kinds if kind != "mined"]
-
-    def make(some: Any, file: Any) -> int:
-        write(build(some, made, **settings), file)
-        return int(file.stat().st_size)
-
-    planned = plan_decoys(data, make)
-    if player is not None:
-        planned = replace(
-            planned,
-            amounts={**planned.amounts, f"queries to {player}": len(data)},
-            how=(*planned.how, f"Without the time that {player} takes: see `pfungst plan examine {player}`."),
-        )
-    print_work(planned, out, as_json)
 
 
 def _filters(data: Dataset, encoder: str | None, threshold: float) -> list[Any]:
@@ -149,7 +123,7 @@ def _mined(
 
     from pfungst.players import resolve
     from pfungst.players.replicate import ReplicaSettings, closing, replicate
-    from pfungst.probes.decoys.mined import mine
+    from pfungst.probes.decoys.filters import mine
 
     player, spec, options = asked
     if player is None:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pfungst import api
+from pfungst.cli.options import with_options
 from pfungst.cli.show import print_json, print_table, progress_bar
-from pfungst.cli.where import On, Replicas
-from pfungst.core import PfungstError, Place
+from pfungst.cli.where import On
+from pfungst.core import ExamSpec, PfungstError, Place
 from pfungst.core.code import own_modules
-from pfungst.core.estimate import shown_bytes, shown_seconds
-from pfungst.core.exam import labelled
 from pfungst.core.settings import split_settings
+from pfungst.core.spec import labelled
 
 if TYPE_CHECKING:
     from pfungst.core import Dataset
@@ -42,84 +42,41 @@ Images = Annotated[
 ]
 
 
+@with_options(ExamSpec)
 def examine(
-    player: Annotated[str, typer.Argument(help="A player: oracle, my_module:answer, hf:MODEL, openai:MODEL@URL ...")],
-    data: Annotated[str, typer.Option("--data", "-d", help="The data set: a path, or world.")] = "world",
-    probe: Annotated[
-        list[str] | None, typer.Option("--probe", "-p", help="A probe, with settings as name:key=value. Repeatable.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder [runs/PLAYER-DATA].")] = None,
-    metric: Annotated[str | None, typer.Option(help="How answers are judged [what the data set says].")] = None,
-    matcher: Annotated[
-        str | None, typer.Option(help="How replies are read: lenient, strict ... [what the player says].")
-    ] = None,
-    seed: Seed = 0,
-    limit: Annotated[
-        int | None, typer.Option(help="Ask about the first N questions only, each in all its wordings.")
-    ] = None,
-    only: Annotated[list[str] | None, typer.Option(help="Only the example with this id. Repeatable.")] = None,
-    option: Options = None,
-    open_questions: Open = False,
-    max_queries: Annotated[int | None, typer.Option(min=0, help="Maximum number of queries to ask the player.")] = None,
-    max_errors: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="How many queries may fail before the run stops [10, or 1% if that is more; the exit code is then 1]; "
-            "a broken image counts once.",
-        ),
-    ] = None,
-    precision: Annotated[
-        float | None, typer.Option(help="Stop a probe once its drop is known to plus or minus this, such as 0.02.")
-    ] = None,
-    budget: Annotated[
-        str | None,
-        typer.Option(help="Maximum amount to spend, such as 5$; the probe with the widest interval is asked next."),
-    ] = None,
     images: Images = None,
     skip_bad: SkipBad = False,
     on: On = "local",
-    replicas: Replicas = None,
     dry_run: DryRun = False,
     as_json: Json = False,
+    **options: Any,
 ) -> None:
     """Ask a player everything the probes want to know; write a run folder with its report.
 
     Run the same command again to resume a run that was stopped; nothing is asked twice.
     """
-    from pfungst.core.adaptive import money
-
     own_modules()
-    most = None if budget is None else money(budget)
-    asked: dict[str, Any] = {
-        "player": player, "data": data, "probes": probe or None, "out": out, "seed": seed, "limit": limit,
-        "only": only or (), "open_questions": open_questions, "max_queries": max_queries, "precision": precision,
-        "data_options": data_options(images, skip_bad),
-        "player_options": split_settings(option or [], noun="option"),
-    }  # fmt: skip
+    given = {name: value for name, value in options.items() if value not in (None, [])}
+    given["player_options"] = split_settings(given.get("player_options", []), noun="option")
+    given["data_options"] = data_options(images, skip_bad)
     if dry_run:
         from pfungst.planning import plan
 
         with progress_bar() as progress:
-            planned = plan(**asked, progress=progress)
+            planned = plan(**given, progress=progress)
         print_plan(planned, as_json)
         return
+    if on != "local":
+        given.setdefault("replicas", "auto")
     with progress_bar() as progress:
-        run = api.examine(
-            **asked,
-            metric=metric,
-            matcher=matcher,
-            max_errors=max_errors,
-            budget=most,
-            place=Place(on),
-            replicas=replicas if replicas or on == "local" else "auto",
-            progress=progress,
-        )
-    end_with(run, as_json, f"{player}: ")
+        run = api.examine(**given, place=Place(on), progress=progress)
+    end_with(run, as_json, f"{given['player']}: ")
 
 
 def print_plan(plan: Plan, as_json: bool) -> None:
     """What an exam would ask and take."""
+    from pfungst.planning import shown_bytes, shown_seconds
+
     if as_json:
         print_json(asdict(plan))
         return
@@ -136,11 +93,9 @@ def print_plan(plan: Plan, as_json: bool) -> None:
         "output tokens": "unknown" if plan.output_tokens is None else f"{plan.output_tokens:,}",
         "cost": "no prices given" if plan.cost is None else f"{plan.cost:,.2f}",
         "time": shown_seconds(plan.seconds),
-        "memory": shown_bytes(plan.memory),
         "disk": shown_bytes(plan.disk),
     }
-    title = f"Plan: {plan.tried} queries were asked to measure" if plan.tried else "Dry run: nothing was asked"
-    print_table(title, ("", ""), list(taken.items()))
+    print_table("Dry run: nothing was asked", ("", ""), list(taken.items()))
     for sentence in plan.how:
         print(sentence)
 

@@ -17,16 +17,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from pfungst.cli.examine import DryRun, Json
-from pfungst.cli.plan import print_work
+from pfungst.cli.examine import Json
+from pfungst.cli.options import named, with_options
 from pfungst.cli.show import print_json, progress_bar, show_table
 from pfungst.cli.where import On, Workers, place
-from pfungst.core.settings import REQUIRED, describe_settings, parse_settings, read_settings
+from pfungst.core.settings import parse_settings, read_settings
 
 if TYPE_CHECKING:
     import click
 
-    from pfungst.core.settings import Setting
     from pfungst.experiments import Experiment
 
 
@@ -78,85 +77,28 @@ def _function(experiment: Experiment[Any, Any]) -> Any:
     from pfungst.compute import working
     from pfungst.compute.devices import check_device
 
-    fields = {field.name: field for field in dataclasses.fields(experiment.config)}
-    settings = describe_settings(experiment.config)
-    parameters = []
-    for setting in settings:
-        metadata = fields[setting.name].metadata
-        parameters.append(_parameter(setting, metadata))
-        inner = {one.name: one for one in describe_settings(setting.hint)} if "lifted" in metadata else {}
-        for name in metadata.get("lifted", ()):
-            lifted = dataclasses.replace(inner[name], default=getattr(setting.default, name))
-            parameters.append(_parameter(lifted, {}))
+    fields = {field.name for field in dataclasses.fields(experiment.config)}
+    default = re.sub(r"{(\w+)}", lambda match: match[1].upper(), experiment.out or f"runs/{experiment.name}")
+    more = [
+        named("out", Annotated[Path | None, typer.Option("--out", "-o", help=f"Folder of the results [{default}].")]),
+        named("as_json", Json, False),
+    ]
+    if "on" not in fields:
+        more += [named("on", On, "local"), named("workers", Workers)]
 
-    def command(out: Path | None, dry_run: bool, as_json: bool, **given: Any) -> None:
+    @with_options(experiment.config, *more)
+    def command(**given: Any) -> None:
+        out, as_json = given.pop("out"), given.pop("as_json")
         # An experiment with a place of its own is told it as one of its settings.
         where = place("local", None) if "on" in fields else place(given.pop("on"), given.pop("workers"))
         config = make_config(experiment, given)
-        if dry_run:
-            from pfungst.planning import plan_experiment
-
-            print_work(plan_experiment(experiment, out or experiment.folder(config)), None, as_json)
-            return
         device = getattr(config, "device", None)
         if where.on == getattr(config, "on", "local") == "local" and isinstance(device, str) and "," not in device:
             check_device(device)
         with working(where):
             show(experiment, config, out or experiment.folder(config), as_json)
 
-    default = re.sub(r"{(\w+)}", lambda match: match[1].upper(), experiment.out or f"runs/{experiment.name}")
-    more = [
-        _named("out", Annotated[Path | None, typer.Option("--out", "-o", help=f"Folder of the results [{default}].")]),
-        _named("dry_run", DryRun, False),
-        _named("as_json", Json, False),
-    ]
-    if "on" not in fields:
-        more += [_named("on", On, "local"), _named("workers", Workers)]
-    arguments = [one for one in parameters if one.default is inspect.Parameter.empty]
-    options = [one for one in parameters if one.default is not inspect.Parameter.empty]
-    command.__signature__ = inspect.Signature([*arguments, *options, *more])  # type: ignore[attr-defined]
     return command
-
-
-def _named(name: str, hint: Any, default: Any = None) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
-
-
-def _parameter(setting: Setting, metadata: Mapping[str, Any]) -> inspect.Parameter:
-    """A field as a parameter that typer understands."""
-    hint, default = setting.hint, setting.default
-    origin = typing.get_origin(hint) or hint
-    plain = {bool, int, float, str, Path}
-    if dataclasses.is_dataclass(hint) or origin in (Mapping, dict):
-        hint, default = list[str] | None, None
-        about = typer.Option(*_names(setting, metadata), help=setting.about, metavar="KEY=VALUE")
-    elif metadata.get("argument"):
-        hint = list[str] if origin is tuple else hint
-        about = typer.Argument(help=setting.about)
-    elif origin is tuple:
-        hint, default = list[str] | None, None if default is REQUIRED else [",".join(map(str, default))]
-        about = typer.Option(*_names(setting, metadata), help=f"{setting.about} With commas, or repeated.")
-    else:
-        kinds = [one for one in typing.get_args(hint) or (hint,) if one in plain]
-        hint = hint if origin in plain else (kinds[0] | None if kinds else str)
-        about = typer.Option(*_names(setting, metadata), help=setting.about, min=_least(hint, setting))
-    return _named(setting.name, Annotated[hint, about], default)
-
-
-def _least(hint: Any, setting: Setting) -> int | None:
-    """The smallest number of an option. What is counted begins with 1, unless 0 is the default or the help names it."""
-    kinds = typing.get_args(hint) or (hint,)
-    if int in kinds:
-        return 0 if setting.default == 0 or re.search(r"\b0\b", setting.about) else 1
-    return 0 if float in kinds else None
-
-
-def _names(setting: Setting, metadata: Mapping[str, Any]) -> tuple[str, ...]:
-    named = tuple(metadata.get("names") or ())
-    plain = f"--{setting.name.replace('_', '-')}"
-    if setting.hint is bool and setting.default is True and not named:
-        return (f"{plain}/--no-{setting.name.replace('_', '-')}",)
-    return named or (plain,)
 
 
 def make_config(experiment: Experiment[Any, Any], given: Mapping[str, Any]) -> Any:

@@ -1,10 +1,9 @@
-"""Commands that help with the tool itself: pfungst tour, new, doctor, cache, and what `pfungst` alone says"""
+"""Commands that help with the tool itself: pfungst new, doctor, cache, and what `pfungst` alone says"""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,15 +13,12 @@ from pfungst.cli.examine import Json
 from pfungst.cli.show import print_json, print_table, tell
 from pfungst.core.files import cache_root
 
-if TYPE_CHECKING:
-    from pfungst.helping.tour import Choice
-
 GREETING = """\
 Pfungst {version}: does a visual question answering model reason, or is it a Clever Hans?
 
 Three commands to try:
-  pfungst tour                          five minutes through the tool, on a world that comes with it
   pfungst examine rn-state --limit 50   examine a model that comes with it; ends with the path of a report
+  pfungst new player my-model           a small tested package to start your own player from
   pfungst doctor                        what this machine has, and what is missing
 
 All commands: pfungst --help. One of them: pfungst examine --help.
@@ -32,39 +28,6 @@ Docs: docs/index.md in the source, tutorials first; `make docs` builds the site.
 def greet() -> None:
     """Print it."""
     print(GREETING.format(version=__version__))
-
-
-def tour(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where its runs go.")] = Path("runs/tour"),
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not stop between the steps.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Five minutes through the tool, on the embedded world. Every step is a command that you could type yourself.
-
-    In a terminal it stops before each step: Enter runs it, s skips it, q ends the tour.
-    """
-    from pfungst.helping import walk
-
-    asks = not (yes or as_json) and sys.stdin.isatty()
-    # Under --json, standard output holds nothing but JSON.
-    done = walk(
-        out, _ask if asks else lambda command: "run", lambda text: typer.echo(text, err=as_json),
-        sys.stderr if as_json else None,
-    )  # fmt: skip
-    if as_json:
-        print_json({"folder": out, "steps": done})
-    else:
-        typer.echo(
-            f"\nThe reports: {out}/first/report.html and {out}/second/report.html open in any browser.\nNext: the "
-            "tutorials in docs/tutorials, `pfungst new player NAME` for your own model, `pfungst list`."
-        )
-    if any(step.code for step in done):
-        raise typer.Exit(1)
-
-
-def _ask(command: str) -> Choice:
-    said = typer.prompt("Enter: run it, s: skip, q: quit", default="", show_default=False).strip().lower()
-    return "quit" if said.startswith("q") else "skip" if said.startswith("s") else "run"
 
 
 def new(

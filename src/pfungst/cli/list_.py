@@ -10,10 +10,10 @@ import typer
 from pfungst.cli.examine import Json
 from pfungst.cli.show import print_json, print_table
 from pfungst.core.errors import PfungstError
+from pfungst.core.registry import Registry
 from pfungst.core.settings import REQUIRED, describe_settings
 
 if TYPE_CHECKING:
-    from pfungst.core.registry import Registry
     from pfungst.core.settings import Setting
 
 COLUMNS = {"models": ("name", "what it is", "accuracy, asked on", "parameters")}
@@ -144,7 +144,8 @@ def settings(kind: str, name: str) -> list[Setting]:
 
 
 def _models() -> list[tuple[str, ...]]:
-    """Architectures and shipped weights, from their cards: torch, which takes seconds, is not needed."""
+    """Architectures and shipped weights, from their cards: torch, which takes seconds, is needed only for third-party
+    ones."""
     from pfungst.models.card import shipped_cards
     from pfungst.models.names import TABLE
 
@@ -154,6 +155,8 @@ def _models() -> list[tuple[str, ...]]:
         named = [one for one in cards if cards[one]["model"] == name]
         rows += [(one, about, *_measured(cards[one]["card"])) for one in named]
         rows += [] if named else [(name, about, "no weights: pfungst train", "")]
+    others = Registry("model", "pfungst.models", {})
+    rows += [(name, _line(others.get(name)), "no weights: pfungst train", "") for name in others.others()]
     return rows
 
 
@@ -179,7 +182,7 @@ _LINES = {
     "relaxed": "a number may be 5% off, anything else must be equal",
     "any": "the answer is one of the right ones",
     "asked": "asked:POOL, questions that people asked about other images, with the same content words",
-    "learnt": "learnt:FOLDER, a paraphraser that `pfungst reproduce paraphraser` trained",
+    "learnt": "learnt:FOLDER, a paraphraser that was learnt from pairs of sentences",
     "rules": "grammatical rules for wh- and yes/no questions, with a check of the meaning",
     "world": "the phrasings of the world's templates, for questions with a program",
     "model": "model:PLAYER, a player that writes, with a check of the meaning",

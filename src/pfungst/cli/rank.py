@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pfungst.cli.examine import DryRun, Json
-from pfungst.cli.plan import print_work, told_beside
+from pfungst.cli.examine import Json
 from pfungst.cli.show import print_json, print_table, progress_bar
 from pfungst.cli.where import On, Workers, own_device, place
 from pfungst.core import PfungstError
@@ -41,7 +40,6 @@ def rank(
     ] = None,
     on: On = "local",
     workers: Workers = None,
-    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Rank basic questions: look up one main question, or write a basic question dataset.
@@ -50,36 +48,29 @@ def rank(
     """
     from pfungst.compute import working
     from pfungst.compute.devices import check_device
-    from pfungst.probes.noise import build
-    from pfungst.probes.noise.bqd import MainQuestion
+    from pfungst.probes.noise import bqd
+    from pfungst.probes.noise.ranking import RankSettings
 
     if (question is None) == (main is None):
         raise PfungstError("Give either one main question, or --main with a data set of them.")
     if lambda_study is None and main is not None and out is None:
         raise PfungstError("Say where the basic question dataset goes: --out FILE.parquet.")
-    asked = build.read_source(main, limit=limit) if main is not None else None
-    questions = asked.questions if asked is not None else [MainQuestion(question or "")]
-    source = build.read_source(pool, pool_type)
+    asked = bqd.read_source(main, limit=limit) if main is not None else None
+    questions = asked.questions if asked is not None else [bqd.MainQuestion(question or "")]
+    source = bqd.read_source(pool, pool_type)
     candidates = source.texts
     where = place(on, workers, device)
     if where.on == "local":
         check_device(device)
-    settings = build.RankSettings(ranker, encoder, k, lam, tol, keep_main_questions, own_device(where, device))
-    if dry_run:
-        from pfungst.planning import plan_rank
-
-        with working(where):
-            print_work(plan_rank(questions, candidates, settings), out, as_json)
-        return
-    with told_beside(out if main is not None else None, as_json), progress_bar() as progress, working(where):
+    settings = RankSettings(ranker, encoder or "", k, lam, tol, keep_main_questions)
+    solver = own_device(where, device)
+    with progress_bar() as progress, working(where):
         if lambda_study is not None:
-            from pfungst.probes.noise import study
-
-            rows = study.lambda_study(questions, candidates, settings, _numbers(lambda_study), progress)
+            rows = bqd.lambda_study(questions, candidates, settings, _numbers(lambda_study), progress, solver)
         elif question is not None:
-            ranking = build.rank_settings(questions, candidates, settings, progress)
+            ranking = settings.rank([questions[0].text], candidates, progress, solver)
         elif out is not None:
-            build.build(out, questions, candidates, settings, progress)
+            bqd.build(out, questions, candidates, settings, progress, device=solver)
     about = {"main": asked.about()} if asked is not None else {}
     about |= {"pool": source.about()}
     if lambda_study is not None:

@@ -83,4 +83,4 @@ def _tell(folder: Path, as_json: bool) -> None:
         return
     for table in findings["tables"]:
         show_table(Table(table["title"], tuple(table["columns"]), tuple(map(tuple, table["rows"]))))
-    print(f"Filed in {folder}. Write {folder / 'answer.toml'}, then `make results`.")
+    print(f"Filed in {folder}. Write {folder / 'answer.toml'}, then `pfungst results pages`.")

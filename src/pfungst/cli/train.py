@@ -10,8 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pfungst.cli.examine import DryRun, Images, Json, Seed, SkipBad, data_options
-from pfungst.cli.plan import print_work, told_beside
+from pfungst.cli.examine import Images, Json, Seed, SkipBad, data_options
 from pfungst.cli.show import print_json, progress_bar, tell
 from pfungst.core import UsageError, settings
 from pfungst.core.settings import parse_settings, read_settings, split_settings
@@ -79,13 +78,6 @@ def train(
     ] = None,
     images: Images = None,
     skip_bad: SkipBad = False,
-    on: Annotated[
-        str, typer.Option("--on", help="local, or processes: several share every step (data-parallel).")
-    ] = "local",
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes that share every step [one per GPU, or core].")
-    ] = None,
-    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Train a model and write it, its curves and its card to a folder that zoo:FOLDER plays.
@@ -93,23 +85,14 @@ def train(
     Run the same command again to resume a run that was stopped.
     """
     if model == "skip-thoughts":
-        if dry_run:
-            raise typer.BadParameter(
-                "How long skip-thoughts takes to train cannot be predicted.", param_hint="--dry-run"
-            )
         train_encoder(corpus, out, setting or [], seed, device, as_json)
         return
     from pfungst.compute.devices import check_device
-    from pfungst.experiments.cycle import is_prepared
     from pfungst.models import MODELS, Inputs
     from pfungst.training import Prepared
     from pfungst.training import train as run
-    from pfungst.training.parallel import Team, launched
 
-    if on != "local" and not launched() and not dry_run:
-        raise typer.Exit(in_parallel(on, workers, device))
     check_device(device)
-    team = Team.of_environment(device)
     folder = out or Path("runs") / model
     kind = MODELS.get(model)
     if not {"image", "scene"} & (kind.reads | kind.learns_from) or "image" not in kind.reads:
@@ -142,30 +125,15 @@ def train(
         half=half,
     )
     options = {**data_options(images, skip_bad), "limit": limit}
-    held_out: str | float = 0.1 if not validation else validation if is_prepared(data) else "validation"
-    if is_prepared(data) and (limit or max_answers or regions or images):
+    prepared_before = Prepared.is_there(data)
+    held_out: str | float = 0.1 if not validation else validation if prepared_before else "validation"
+    if prepared_before and (limit or max_answers or regions or images):
         raise UsageError(f"{data} is prepared already: --limit, --max-answers, --regions and --images change nothing.")
-    if dry_run:
-        from pfungst.planning import plan_train
-
-        if is_prepared(data):
-            raise typer.BadParameter(f"{data} is prepared already: name the data set itself.", param_hint="--data")
-        sets = _load(data, validation, options)
-        planned = plan_train(
-            sets["train"],
-            sets.get("validation"),
-            fit_config,
-            lambda some, place: preparing({"train": some}, place),
-            lambda some, place, short: learning(some, place, fit_config=short),
-        )
-        print_work(planned, folder, as_json)
-        return
-    with told_beside(folder if team.leads else None, as_json), progress_bar(quiet=not team.leads) as progress:
-        with team.leader_first():
-            if is_prepared(data):
-                prepared = Prepared.load(data)
-            else:
-                prepared = preparing(_load(data, validation, options), folder / "data", progress=progress)
+    with progress_bar() as progress:
+        if prepared_before:
+            prepared = Prepared.load(data)
+        else:
+            prepared = preparing(_load(data, validation, options), folder / "data", progress=progress)
         trained = learning(
             prepared,
             folder,
@@ -173,10 +141,7 @@ def train(
             validation=held_out,
             progress=progress,
         )
-    team.end()
     card = trained.card
-    if not team.leads:
-        return
     if as_json:
         print_json({"folder": str(folder), "card": card})
         return
@@ -214,22 +179,6 @@ def train_encoder(
         )
     told = {"file": str(path), "dim": model.dim, "fingerprint": model.fingerprint}
     tell(told, [f"{path}: {model.dim} dimensions. Use it as --encoder skip-thoughts:{path}"], as_json)
-
-
-def in_parallel(on: str, workers: int | None, device: str) -> int:
-    """The same command as a team of processes; returns its exit code."""
-    from pfungst.cli import main
-    from pfungst.compute.devices import every_gpu
-    from pfungst.core.threads import available_cores
-    from pfungst.training.parallel import launch
-
-    if on != "processes":
-        raise UsageError(
-            f"Training runs in this process or in processes of this machine, not on {on!r}. For several machines start "
-            "`torchrun ... -m pfungst train` on each."
-        )
-    gpus = len(every_gpu()) if device.startswith("cuda") else 0
-    return launch(workers or gpus or available_cores(), main)
 
 
 def cycle_of(

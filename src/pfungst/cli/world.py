@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from pfungst.cli.examine import DryRun, Json, Seed
-from pfungst.cli.plan import print_work, told_beside
+from pfungst.cli.examine import Json, Seed
 from pfungst.cli.show import print_json, print_table, progress_bar
 from pfungst.cli.where import On, Workers
 
@@ -33,7 +31,6 @@ def make(
     images: Annotated[bool, typer.Option("--images/--no-images", help="Draw the images.")] = True,
     on: On = "processes",
     workers: Workers = None,
-    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Make scenes, questions with programs and rephrasings, and images, in the published CLEVR formats.
@@ -42,17 +39,12 @@ def make(
     """
     from pfungst.world import make as make_world
 
-    making = partial(
-        make_world, questions_per_scene=questions_per_scene, rephrasings=rephrasings, split=split, seed=seed,
-        width=width, height=height, templates=templates, phrasings=phrasings, images=images, workers=workers, on=on,
-    )  # fmt: skip
-    if dry_run:
-        from pfungst.planning import plan_world
-
-        print_work(plan_world(scenes, lambda count, folder: making(folder, scenes=count)), out, as_json)
-        return
-    with told_beside(out, as_json), progress_bar() as progress:
-        manifest = making(out, scenes=scenes, progress=progress)
+    with progress_bar() as progress:
+        manifest = make_world(
+            out, scenes=scenes, questions_per_scene=questions_per_scene, rephrasings=rephrasings, split=split,
+            seed=seed, width=width, height=height, templates=templates, phrasings=phrasings, images=images,
+            workers=workers, on=on, progress=progress,
+        )  # fmt: skip
     if as_json:
         print_json(manifest.to_json())
         return

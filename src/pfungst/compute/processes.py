@@ -119,7 +119,7 @@ def _serve(pipe: Connection) -> None:
     with contextlib.suppress(OSError, AttributeError):
         os.setpgid(0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=leave_with_parent, args=(True,), daemon=True).start()
+    threading.Thread(target=leave_with_parent, daemon=True).start()
     here = os.getpid()
     with contextlib.suppress(EOFError, OSError):
         pipe.send(("born", None))
@@ -146,14 +146,13 @@ def _receive(pipe: Connection, inbox: SimpleQueue[Any]) -> None:
         inbox.put(None)
 
 
-def leave_with_parent(group: bool = False) -> None:
-    """Wait for the parent's end, and end too; group: with all that this process started."""
+def leave_with_parent() -> None:
+    """Wait for the parent's end, and end too, with all that this process started."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait([parent.sentinel])
         with contextlib.suppress(OSError, AttributeError):  # Windows has no groups
-            if group:
-                os.killpg(os.getpid(), signal.SIGKILL)
+            os.killpg(os.getpid(), signal.SIGKILL)
         os._exit(1)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from pfungst.core.anytime import ConfidenceSequence
 from pfungst.core.errors import BudgetSpent, UsageError
 from pfungst.core.stats import Interval
-from pfungst.core.types import AnsweredTrial, Example, Finding, Findings, LosingProbe, Probe, SearchingProbe, Trial
+from pfungst.core.types import AnsweredTrial, Example, Finding, Findings, Probe, Trial
 
 FIRST_ROUND = 32
 """Images of the first round; every later one asks about an eighth of those before it, and at least as many."""
@@ -180,7 +180,7 @@ class _Course:
         self.name = probe.name
         self.of = len(self._images)
         self.asked = 0
-        self.follows = not isinstance(probe, SearchingProbe)
+        self.follows = not probe.searches
         """Whether the drop can be followed while the probe asks."""
 
     @property
@@ -239,7 +239,7 @@ class _Course:
 
     def _difference(self, trial: AnsweredTrial) -> float:
         """Clean minus disturbed score of an example, NaN where one of them is unknown or was not asked."""
-        if isinstance(self._probe, LosingProbe):
+        if self._probe.has("lost"):
             return self._probe.lost(trial)
         assert self._headline is not None
         clean, disturbed = self._headline

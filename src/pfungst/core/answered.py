@@ -15,8 +15,8 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from pfungst.core.files import PARQUET_READING
 from pfungst.core.flips import same_answer
-from pfungst.core.parquet import READING
 from pfungst.core.stats import Floats
 from pfungst.core.types import AnsweredTrial
 
@@ -212,7 +212,7 @@ class TrialsFile:
         import pyarrow.parquet as pq
 
         start = 0
-        with pq.ParquetFile(self.path, **READING) as file:
+        with pq.ParquetFile(self.path, **PARQUET_READING) as file:
             for number in range(file.num_row_groups):
                 part = file.read_row_group(number, columns=list(columns))
                 yield start, part

@@ -29,21 +29,7 @@ from pfungst.core.errors import (
 )
 from pfungst.core.images import NamedImage
 from pfungst.core.store import AnswerStore
-from pfungst.core.types import (
-    Answer,
-    BurstPlayer,
-    Example,
-    MeteredPlayer,
-    Player,
-    Progress,
-    Query,
-    StreamingPlayer,
-    batch_size,
-    no_progress,
-    reads_ids,
-    reads_scenes,
-    takes,
-)
+from pfungst.core.types import Answer, Example, Player, Progress, Query, as_player, no_progress
 
 TELL_EVERY_SECONDS = 0.1
 UNSAVED_SECONDS = 0.002
@@ -112,15 +98,15 @@ class Asker:
         folder: Path | None = None,
         place: Place | None = None,
     ) -> None:
-        self.player = player
+        self.player: Player = as_player(player)
         self.store = store
         self.budget = budget
         self.folder = folder
         self.place: Place = place or Place()
         self.progress = progress
-        self.reads_scenes: bool = reads_scenes(player)
-        self.reads_ids: bool = reads_ids(player)
-        self.takes: frozenset[str] = takes(player)
+        self.reads_scenes: bool = self.player.reads_scenes
+        self.reads_ids: bool = self.player.reads_ids
+        self.takes: frozenset[str] = frozenset(self.player.takes)
         self.fingerprint: str = str(player.fingerprint)
         self.asked: int = 0
         """Answers the player gave."""
@@ -244,7 +230,7 @@ class Asker:
         self, items: list[tuple[str, Query]], known: dict[str, Answer], tell: Callable[[], None], tolerate: int | None
     ) -> None:
         """Ask everything. What fails together is asked one by one; what fails alone is given up, `tolerate` times."""
-        at_once = 1 if isinstance(self.player, StreamingPlayer) else batch_size(self.player)
+        at_once = 1 if self.player.streams else self.player.batch_size
         while items:
             try:
                 for batch in self._batches(items):
@@ -290,7 +276,7 @@ class Asker:
             for batch in _ask_all(self.player, [*map(_without_name, allowed)] if self.blind else allowed):
                 _leave_if_forked(process)
                 unsaved += batch
-                if isinstance(self.player, StreamingPlayer) or time.monotonic() - since > UNSAVED_SECONDS:
+                if self.player.streams or time.monotonic() - since > UNSAVED_SECONDS:
                     self._save(unsaved)
                     unsaved, since = [], time.monotonic()
                 self.asked += len(batch)
@@ -310,7 +296,7 @@ class Asker:
             self.store.add(self.fingerprint, answered)
 
     def _with_usage(self, what: str) -> str:
-        return f"{what} · {self.player.usage}" if isinstance(self.player, MeteredPlayer) else what
+        return what if self.player.usage is None else f"{what} · {self.player.usage}"
 
     def _give_up(self, query: Query, error: PfungstError, tolerate: int | None, in_a_row: bool = True) -> None:
         self.last_error, self._last_failure = str(error), error
@@ -358,10 +344,10 @@ def _ask_all(player: Player, queries: Sequence[tuple[str, Query]]) -> Iterator[l
     """Answers in batches fit to be committed: a streaming player's one by one, any other's batch by batch."""
     if not queries:
         return
-    if isinstance(player, StreamingPlayer):
-        yield from _ask_stream(player, player, queries)
+    if player.streams:
+        yield from _ask_stream(player, queries)
         return
-    size = batch_size(player)
+    size = player.batch_size
     for start in range(0, len(queries), size):
         batch = queries[start : start + size]
         with _explained(player, batch[0][1]):
@@ -371,13 +357,11 @@ def _ask_all(player: Player, queries: Sequence[tuple[str, Query]]) -> Iterator[l
         yield [(key, query, _valid(player, a, query)) for (key, query), a in zip(batch, answers, strict=True)]
 
 
-def _ask_stream(
-    player: Player, stream: StreamingPlayer, queries: Sequence[tuple[str, Query]]
-) -> Iterator[list[tuple[str, Query, Answer]]]:
+def _ask_stream(player: Player, queries: Sequence[tuple[str, Query]]) -> Iterator[list[tuple[str, Query, Answer]]]:
     """As they come: a reply may be paid for, so it is stored before the next is waited for."""
     came: set[int] = set()
     with _explained(player, queries[0][1]):
-        for burst in _bursts(stream, [query for _, query in queries]):
+        for burst in player.answer_bursts([query for _, query in queries]):
             batch: list[tuple[str, Query, Answer]] = []
             try:
                 for index, answer in burst:
@@ -393,14 +377,6 @@ def _ask_stream(
             yield batch
     if len(came) != len(queries):
         raise PlayerError(f"{player.name} was asked {len(queries)} questions and gave {len(came)} answers.")
-
-
-def _bursts(stream: StreamingPlayer, queries: Sequence[Query]) -> Iterator[Sequence[tuple[int, Answer]]]:
-    if isinstance(stream, BurstPlayer):
-        yield from stream.answer_bursts(queries)
-    else:
-        for one in stream.answer_iter(queries):
-            yield [one]
 
 
 def _valid(player: Player, answer: Answer, query: Query) -> Answer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pfungst.core.shapes import shaped
+from pfungst.core.settings import shaped
 
 
 @dataclass(frozen=True)

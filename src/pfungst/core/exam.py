@@ -1,58 +1,61 @@
 """The exam: probes make trials, the player answers what the store does not know, probes read the answers.
 
-Trials flow: they are made, asked, scored and written in portions, in order, and none is held for longer.
+Trials are made, asked, scored and written in portions, in order, and none is held for longer.
 """
 
 from __future__ import annotations
 
-import json
+import gc
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pfungst.core.asker import Asker, Place
-from pfungst.core.by_id import ById
-from pfungst.core.config import check_config
+from pfungst.core.asker import Asker
 from pfungst.core.errors import PfungstError, PlayerError, ProbeError, UsageError
-from pfungst.core.files import is_plain_name, jsonable, write_json
+from pfungst.core.files import is_plain_name, locked, write_json
 from pfungst.core.finished import finish, finished, made_of
-from pfungst.core.flow import Answering, Filling, Recorded, flow, known_answers, not_collecting
-from pfungst.core.lock import locked
-from pfungst.core.scoring import Scoring
-from pfungst.core.store import AnswerStore
-from pfungst.core.stored import StoredPlayer
-from pfungst.core.trials import trials_file
+from pfungst.core.scoring import Asked, ById, Scoring
+from pfungst.core.spec import ExamSpec, exam_config, labelled, write_config
+from pfungst.core.store import AnswerStore, StoredPlayer
+from pfungst.core.trials import Recorder, Row, recording
 from pfungst.core.types import (
     Answer,
     AnsweredTrial,
     AskingPart,
-    DataCheckingProbe,
     Dataset,
     Example,
     Findings,
     JudgingScore,
     Matcher,
     Player,
-    PreparingProbe,
     Probe,
     Progress,
+    Query,
     Score,
-    SearchingProbe,
     Trial,
-    asked_by,
+    as_player,
+    as_probe,
     no_progress,
-    reads_ids,
-    reads_images,
-    reads_scenes,
-    role_of,
-    takes,
 )
 
 if TYPE_CHECKING:
     from pfungst.core.adaptive import Stop
+
+PORTION = 1 << 13
+"""Queries asked about together, of all probes: the exam holds no more."""
+AT_ONCE = 1 << 16
+"""The same for a player that has several under way at a time, which would idle at the end of every portion."""
+HELD = 1 << 16
+"""Variants of a probe up to which its trials are held until its findings are made. More are read from their file."""
+
+Answering = Callable[[Mapping[str, Query], float], Mapping[str, Answer]]
+"""Gives the answers to queries by key; the number says how much of the exam is asked with these, from 0 to 1."""
 
 
 @dataclass(frozen=True)
@@ -71,24 +74,18 @@ class Exam:
     config: Mapping[str, Any] = field(default_factory=dict)
     """More to remember in exam.json: specs, options, versions."""
     progress: Progress = no_progress
-    budget: int | None = None
-    """Most queries that may be put to the player."""
-    place: Place | None = None
-    """Where probes that search do their work."""
     matcher: Matcher | None = None
     """Reads the replies; None: a reply is the answer."""
-    max_errors: int | None = 0
-    """Most queries that may fail; their trials are left out, counted and shown. None: 10, or 1% of all so far if that
-    is more."""
     label: str = ""
     """Of a second reading of a finished run: its files stand beside those of the first, with this in their names."""
-    precision: float | None = None
-    """Ask each probe no longer than until its drop is known to plus or minus this (`core.adaptive`). None: ask all."""
-    share: bool = False
-    """Without a precision: share the budget, of queries or of the player's money, over the probes so that the one with
-    the widest interval is asked next, until it is spent."""
+    spec: ExamSpec = field(default_factory=partial(ExamSpec, "", (), max_errors=0))
+    """Its options, as far as they are not given above."""
     images: Mapping[str, int] = field(default_factory=dict)
     """Of a second reading of a run with a precision: the images that each probe asked about."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "player", as_player(self.player))
+        object.__setattr__(self, "probes", tuple(map(as_probe, self.probes)))
 
     def run(self) -> Examined:
         """Ask, score and write the run folder. Raises PfungstError where a part could not be finished: what could be
@@ -113,60 +110,68 @@ class Exam:
             raise ProbeError(f"Each probe may be given only once, but these were given: {', '.join(names)}.")
         from pfungst.core.adaptive import check_precision, stopped  # numpy waits until it is needed
 
-        if self.precision is not None:
-            check_precision(self.precision)
+        if self.spec.precision is not None:
+            check_precision(self.spec.precision)
         for probe in self.probes:
-            if isinstance(probe, DataCheckingProbe):
-                probe.check_data(asked_by(probe, self.data))
+            probe.check_data(probe.sees(self.data))
         self.out.mkdir(parents=True, exist_ok=True)
         with locked(self.out), AnswerStore(self.out / "answers.sqlite") as store, not_collecting():
-            config = self._config()
+            spec, reading = self.spec, str(self.config.get("matcher") or "")
+            config = exam_config(spec, self.player, self.data, self.probes, self.seed, reading, self.config)
             if not self.label:
                 # A folder in which nothing was answered, such as after a wrong address, is free.
-                self._write_config(config, free=not len(store) and not (self.out / "findings.json").exists())
+                write_config(self.out, config, free=not len(store) and not (self.out / "findings.json").exists())
             known_by = self._known_by(config)
             if (before := finished(self.out, known_by)) is not None:
                 was, found_before = before
                 return Examined(found_before, (), was.unread, was.total, notes=was.notes, most=was.most, finished=True)
-            asker = Asker(self.player, store, budget=self.budget, progress=self.progress, place=self.place)
-            asker.reading, asker.blind = self.config.get("matcher") or "", self.data.blind
+            # With copies of the player it is the asking that is spread: a search runs here and asks all of them.
+            place = spec.place if spec.replicas is None else None
+            asker = Asker(self.player, store, budget=spec.max_queries, progress=self.progress, place=place)
+            asker.reading, asker.blind = reading, self.data.blind
             trials: Mapping[str, Iterable[Trial]] = {probe.name: self._trials(probe, asker) for probe in self.probes}
             searched = len(asker.failures)
             scoring = Scoring(self.score, self.matcher, ById(self.data), self.out, self.progress)
-            answer: Answering = Filling(asker, self.max_errors)
+            answer: Answering = Filling(asker, spec.max_errors)
             stops: dict[str, Stop] = {}
-            if self.precision is not None or self.share:
-                trials, stops = self._ask_in_rounds(asker, trials, scoring, self.precision)
+            if spec.precision is not None or spec.budget is not None:
+                trials, stops = self._ask_in_rounds(asker, trials, scoring)
                 answer = known_answers(store)
-            records: dict[str, Recorded] = {}
+            records: dict[str, Recorder] = {}
+            answered_trials: dict[str, Sequence[AnsweredTrial]] = {}
             findings: list[Findings] = []
-            answered = flow(asker, trials, answer, len(self.data))
+            left_out = 0
+            answered = in_portions(asker, trials, answer, len(self.data))
             for name, portions in groupby(answered, key=lambda portion: portion.probe):
                 self.progress("scoring", len(records), len(self.probes))
                 path = labelled(self.out / "trials", self.label) / f"{name}.parquet"
-                records[name] = record = Recorded(path, asker, trials[name], scoring)
-                probe = self.probes[len(findings)]
-                with trials_file(path, role_of(probe)) as file:
+                probe, alike = self.probes[len(findings)], _Alike()
+                # A probe asks at least twice about nearly every example: many are not held to be dropped in the end.
+                with recording(path, probe.role, HELD if 2 * len(self.data) <= HELD else 0) as record:
                     for portion in portions:
-                        file.add(*record.add(portion))
+                        scored, rows = scoring.scored(portion.asked, portion.answers)
+                        record.add(scored, rows)
+                        left_out += len(portion.asked) - len(scored)
+                        if not self.player.reads_images:
+                            alike.add(portion.asked)
                     if not record.count:
                         raise PlayerError(f"{self.player.name} answered no trial of the probe {name} in full.")
-                found = replace(probe.findings(record.trials(), self.seed), role=role_of(probe))
-                if not isinstance(probe, SearchingProbe) and (told_too := self._unseen(record)):
-                    found = replace(found, verdict=f"{found.verdict} {told_too}")
+                records[name] = record
+                answered_trials[name] = held = self._answered(path, record, asker, trials[name], scoring)
+                found = replace(probe.findings(held, self.seed), role=probe.role)
+                if not probe.searches and (unseen := alike.sentence(self.player.name)):
+                    found = replace(found, verdict=f"{found.verdict} {unseen}")
                 findings.append(stopped(found, stops[name]) if name in stops else found)
             findings = _corrected(findings)
             self.progress("scoring", len(self.probes), len(self.probes))
             failed = asker.failures[searched:]
             unread = {name: record.unread for name, record in records.items()}
-            left_out = sum(record.left_out for record in records.values())
             told: dict[str, Any] = {"findings": findings, "unread": unread, "left out": left_out, "failed": failed}
             if stops:
                 told["precision"] = stops
             judge = None
             if isinstance(self.score, JudgingScore):
-                judged = {name: record.trials() for name, record in records.items()}
-                judge = told["judge"] = self.score.findings(judged, self.player, self.seed)
+                judge = told["judge"] = self.score.findings(answered_trials, self.player, self.seed)
                 asker.problems += self.score.problems
             write_json(labelled(self.out / "findings.json", self.label), told)
             longest = max(records.values(), key=lambda record: record.count)
@@ -181,94 +186,59 @@ class Exam:
             longest.count,
         )  # fmt: skip
 
-    def _unseen(self, record: Recorded) -> str:
-        """That the player does not look at what the probe changes: it cannot but stay the same."""
-        if not record.alike:
-            return ""
-        if record.alike == record.disturbed:
-            return (
-                f"{self.player.name} looks at no images, and this probe changes nothing else: no answer could change."
-            )
-        return (
-            f"{self.player.name} looks at no images: to it, {record.alike:,} of the {record.disturbed:,} disturbed "
-            "queries are the same as the clean ones."
-        )
+    def _answered(
+        self, path: Path, record: Recorder, asker: Asker, made: Iterable[Trial], scoring: Scoring
+    ) -> Sequence[AnsweredTrial]:
+        """The trials of a probe for its findings, once their file is written."""
+        if record.held is not None:
+            return record.held
+        from pfungst.core.answered import AnsweredTrials, TrialsFile
 
-    def _config(self) -> dict[str, Any]:
-        return {
-            **self.config,
-            "player": {
-                **self.config.get("player", {}),
-                "name": self.player.name,
-                "fingerprint": self.player.fingerprint,
-                "reads_scenes": reads_scenes(self.player),
-                "reads_ids": reads_ids(self.player),
-                **({} if reads_images(self.player) else {"reads_images": False}),
-                **({"takes": sorted(takes(self.player))} if takes(self.player) else {}),
-            },
-            "data": {
-                **self.config.get("data", {}),
-                "name": self.data.name,
-                "metric": self.data.metric,
-                "fingerprint": self.data.fingerprint,
-                "examples": len(self.data),
-                "originals": len(self.data.originals),
-                "skipped": self.data.skipped,
-            },
-            "probes": [{"name": probe.name, "settings": jsonable(_settings(probe))} for probe in self.probes],
-            "seed": self.seed,
-            **({} if self.precision is None else {"precision": self.precision}),
-            **({"share": True} if self.share else {}),
-        }
+        def again() -> Iterator[AnsweredTrial]:
+            assert asker.store is not None
+            for portion in in_portions(asker, {"": made}, known_answers(asker.store), record.count):
+                yield from scoring.scored(portion.asked, portion.answers, asking=False)[0]
+
+        return AnsweredTrials(TrialsFile(path), again)
 
     def _known_by(self, config: Mapping[str, Any]) -> str:
         """What the exam is made of, by which a finished run is known again; empty where it must be done anyway."""
         parts = (*self.probes, self.score, self.matcher)
-        asked_for = isinstance(self.player, StoredPlayer) or self.label or self.precision is not None or self.share
-        return "" if asked_for or any(isinstance(part, AskingPart) for part in parts) else made_of(config, parts)
-
-    def _write_config(self, config: Mapping[str, Any], free: bool) -> None:
-        path = self.out / "exam.json"
-        if path.exists() and not free:
-            before = read_config(self.out)
-            for part in ("player", "data"):
-                if before[part]["fingerprint"] != config[part]["fingerprint"]:
-                    raise PfungstError(
-                        f"{self.out} holds the exam of another {part} ({before[part]['name']}, "
-                        f"{before[part]['fingerprint'][:16]}). Choose another run folder."
-                    )
-        write_json(path, config)
+        in_rounds = self.spec.precision is not None or self.spec.budget is not None
+        again = isinstance(self.player, StoredPlayer) or self.label or in_rounds
+        return "" if again or any(isinstance(part, AskingPart) for part in parts) else made_of(config, parts)
 
     def _trials(self, probe: Probe, asker: Asker) -> Iterable[Trial]:
         """What the probe asks, as the player may see it; whoever goes through it has it made."""
-        data = asked_by(probe, self.data)
-        if isinstance(probe, PreparingProbe):
-            probe.prepare(data, self.seed, self.progress)
-        if isinstance(probe, SearchingProbe):
+        data = probe.sees(self.data)
+        probe.prepare(data, self.seed, self.progress)
+        if probe.searches:
             asker.folder = self.out / probe.name
-            return list(_Visible(self, data, probe, asker, lambda: probe.search(asker, data, self.seed)))
+            search = probe.search
+            return list(_Visible(self, data, probe, asker, lambda: search(asker, data, self.seed)))
         return _Visible(self, data, probe, asker, lambda: probe.trials(data, self.seed))
 
     def _ask_in_rounds(
-        self, asker: Asker, trials: Mapping[str, Iterable[Trial]], scoring: Scoring, precision: float | None
+        self, asker: Asker, trials: Mapping[str, Iterable[Trial]], scoring: Scoring
     ) -> tuple[dict[str, list[Trial]], dict[str, Stop]]:
         """Have queries answered until every probe knows its drop well enough; returns the trials that were asked."""
         from pfungst.core.adaptive import ask_in_rounds
 
         made = {name: list(some) for name, some in trials.items()}
-        most, errors = self.max_errors, asker.errors
+        most, errors = self.spec.max_errors, asker.errors
         if most is None:
             every = {v.query.key(asker.fingerprint) for some in made.values() for trial in some for v in trial.variants}
             most = max(10, len(every) // 100)
 
         def answer(name: str, some: Sequence[Trial]) -> list[AnsweredTrial]:
             left = most - (asker.errors - errors)
-            portions = flow(asker, {name: some}, Filling(asker, left), len(some))
+            portions = in_portions(asker, {name: some}, Filling(asker, left), len(some))
             return [trial for portion in portions for trial in scoring.scored(portion.asked, portion.answers)[0]]
 
         return ask_in_rounds(
-            self.probes, made, scoring.examples, answer, precision=precision, seed=self.seed, images=self.images
-        )
+            self.probes, made, scoring.examples, answer, precision=self.spec.precision, seed=self.seed,
+            images=self.images,
+        )  # fmt: skip
 
 
 def _corrected(findings: Sequence[Findings]) -> list[Findings]:
@@ -342,31 +312,135 @@ class Examined:
     """The run was finished before: nothing was done, and `notes` are those of that time."""
 
 
-def labelled(path: Path, label: str) -> Path:
-    """`findings.json` with the label `exact` is `findings-exact.json`."""
-    return path.with_name(f"{path.stem}-{label}{path.suffix}") if label else path
+# --- asking in portions -----------------------------------------------------------------------------------------------
 
 
-def read_config(run: Path) -> dict[str, Any]:
-    """The configuration of a run folder."""
-    path = run / "exam.json"
+@dataclass(frozen=True)
+class Portion:
+    """Trials of one probe, with the keys of their queries, and answers by key; those that failed are missing."""
+
+    probe: str
+    asked: Asked
+    answers: Mapping[str, Answer]
+
+
+def in_portions(
+    asker: Asker, trials: Mapping[str, Iterable[Trial]], answer: Answering, examples: int
+) -> Iterator[Portion]:
+    """The trials of the probes, in order, as they are answered."""
+    several = asker.player.terms.at_once > 1
+    portion = max(AT_ONCE, PORTION) if several else PORTION
+    waiting: dict[str, list[tuple[Trial, Row]]] = {}
+    queries: dict[str, Query] = {}
+    for number, (name, some) in enumerate(trials.items()):
+        waiting[name] = []
+        for made, trial in enumerate(some, 1):
+            row = tuple(variant.query.key(asker.fingerprint) for variant in trial.variants)
+            queries.update(zip(row, (variant.query for variant in trial.variants), strict=True))
+            waiting[name].append((trial, row))
+            if len(queries) >= portion:
+                share = (number + min(1.0, made / examples)) / len(trials)
+                answers = answer(queries, share)
+                yield from (Portion(probe, asked, answers) for probe, asked in waiting.items() if asked)
+                waiting, queries = {name: []}, {}
+    answers = answer(queries, 1.0) if queries else {}
+    yield from (Portion(probe, asked, answers) for probe, asked in waiting.items() if asked)
+
+
+def known_answers(store: AnswerStore) -> Answering:
+    """The answers that are there; nobody is asked."""
+    return lambda queries, share: store.known(queries)
+
+
+class Filling:
+    """Has queries answered, and lets some of them fail.
+
+    max_errors: how many; None: 10, or 1% of those so far if that is more.
+    """
+
+    def __init__(self, asker: Asker, max_errors: int | None) -> None:
+        self._asker = asker
+        self._max_errors = max_errors
+        self._errors_before = asker.errors
+        self._absent = list(asker.player.failed) if isinstance(asker.player, StoredPlayer) else []
+        self._gone: set[str] = set()
+        """What failed once is not asked again."""
+        self._met = 0
+
+    def __call__(self, queries: Mapping[str, Query], share: float) -> Mapping[str, Answer]:
+        before, self._met = self._met, self._met + len(queries)
+        if isinstance(self._asker.player, StoredPlayer) and self._asker.store is not None:
+            # What failed when the player was there is missing still; more than that would be an unfinished run.
+            known = self._asker.store.known(queries)
+            lacking = queries.keys() - known.keys() - self._gone
+            if len(lacking) <= len(self._absent):
+                self._asker.failures += self._absent[: len(lacking)]
+                del self._absent[: len(lacking)]
+                self._gone |= lacking
+                return known
+        most = max(10, self._met // 100) if self._max_errors is None else self._max_errors
+        left = most - (self._asker.errors - self._errors_before)
+        if self._gone:
+            queries = {key: query for key, query in queries.items() if key not in self._gone}
+        with collecting():
+            answers = self._asker.fill(queries, tolerate=max(0, left), before=before, total=round(self._met / share))
+        self._gone.update(key for key in queries if key not in answers)
+        return answers
+
+
+class _Alike:
+    """Counts the variants that a player which looks at no images cannot tell from the clean ones."""
+
+    def __init__(self) -> None:
+        self.disturbed = self.alike = 0
+
+    def add(self, asked: Asked) -> None:
+        for trial, _ in asked:
+            first, *others = (_without_image(variant.query) for variant in trial.variants)
+            self.disturbed += len(others)
+            self.alike += others.count(first)
+
+    def sentence(self, player: str) -> str:
+        """That the player does not look at what the probe changes: it cannot but stay the same."""
+        if not self.alike:
+            return ""
+        if self.alike == self.disturbed:
+            return f"{player} looks at no images, and this probe changes nothing else: no answer could change."
+        return (
+            f"{player} looks at no images: to it, {self.alike:,} of the {self.disturbed:,} disturbed queries are the "
+            "same as the clean ones."
+        )
+
+
+def _without_image(query: Query) -> tuple[object, ...]:
+    return query.question, query.choices, query.scene, query.take, query.example_id, query.framing
+
+
+_RESTING: ContextVar[bool] = ContextVar("resting", default=False)
+
+
+@contextmanager
+def not_collecting() -> Iterator[None]:
+    """Python's collector of cycles would go through all that a portion holds again and again, and find none. It rests,
+    but for the time in which the player works (`collecting`)."""
+    resting = gc.isenabled()
+    token = _RESTING.set(resting)
+    gc.disable()
     try:
-        config: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        if (run / "game.json").exists():
-            raise PfungstError(
-                f"{run} was written by `pfungst play` of an earlier version, whose folders this version cannot read. "
-                "Play again into a new folder."
-            ) from None
-        raise PfungstError(f"{run} is not a run folder: it has no exam.json.") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise PfungstError(f"{path} cannot be read ({error}).") from error
+        yield
+    finally:
+        _RESTING.reset(token)
+        if resting:
+            gc.enable()
+
+
+@contextmanager
+def collecting() -> Iterator[None]:
+    """The collector works, where it rested."""
+    if _RESTING.get():
+        gc.enable()
     try:
-        check_config(config)
-    except ValueError as error:
-        raise PfungstError(f"{path} is not the configuration of an exam ({error}).") from None
-    return config
-
-
-def _settings(probe: Probe) -> dict[str, Any]:
-    return {one.name: getattr(probe, one.name) for one in fields(probe)} if is_dataclass(probe) else {}
+        yield
+    finally:
+        if _RESTING.get():
+            gc.disable()

@@ -19,8 +19,8 @@ from typing import Any
 
 from pfungst.core.errors import PfungstError
 from pfungst.core.files import exists, file_digest, jsonable, read_json, write_json
-from pfungst.core.shapes import restored
-from pfungst.core.stored import count_answers
+from pfungst.core.settings import restored
+from pfungst.core.store import count_answers
 from pfungst.core.types import Finding, Findings
 
 FILE = "finished.json"

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pfungst.core.errors import PfungstError, UsageError
-from pfungst.core.exam import labelled, read_config
-from pfungst.core.files import reading
+from pfungst.core.files import PARQUET_READING, reading
 from pfungst.core.finished import findings_of
 from pfungst.core.flips import FLIPS
-from pfungst.core.parquet import READING
-from pfungst.core.shapes import shaped
+from pfungst.core.settings import shaped
+from pfungst.core.spec import labelled, read_config
 from pfungst.core.store import AnswerStore
 from pfungst.core.trials import COLUMNS, trials_schema
 from pfungst.core.types import Answer, Finding, Findings
@@ -172,7 +171,7 @@ class Run:
         import pyarrow.parquet as pq
 
         path = self.file(probe)
-        with reading(path, self._hint), pq.ParquetFile(path, **READING) as file:
+        with reading(path, self._hint), pq.ParquetFile(path, **PARQUET_READING) as file:
             if missing := [name for name in columns if name not in file.schema_arrow.names]:
                 raise PfungstError(
                     f"{path} was written by an earlier version: it has no column {missing[0]}. {self._hint}"

@@ -20,7 +20,6 @@ from pfungst.core.types import (
     Progress,
     Score,
     Trial,
-    notes_of,
 )
 
 Asked = Sequence[tuple[Trial, Row]]
@@ -86,7 +85,7 @@ class Scoring:
         """What the players that judge and read used."""
         asking: tuple[object, ...] = (self.score, self.matcher)
         players = [part.player for part in asking if isinstance(part, AskingPart)]
-        return tuple(f"{player.name}, the judge: {note}" for player in players for note in notes_of(player))
+        return tuple(f"{player.name}, the judge: {note}" for player in players for note in player.last_words)
 
 
 def read_answer(answer: Answer, asked: Example, matcher: Matcher, asking: bool) -> Answer:
@@ -112,3 +111,36 @@ def read_as(answer: Answer, text: str | None) -> Answer:
     if text is None:
         return replace(answer, text=answer.reply, raw=answer.reply, unread=True)
     return answer if text == answer.text else replace(answer, text=text, raw=answer.reply)
+
+
+class ById(Mapping[str, Example]):
+    """The examples of a data set by id, without holding them.
+
+    Asked in the order of the data it walks along; otherwise it looks up the place of an id, which it notes for all when
+    it first has to.
+    """
+
+    def __init__(self, examples: Sequence[Example]) -> None:
+        self._examples = examples
+        self._walk = iter(examples)
+        self._last: Example | None = None
+        self._places: dict[str, int] | None = None
+
+    def __len__(self) -> int:
+        return len(self._examples)
+
+    def __iter__(self) -> Iterator[str]:
+        return (example.id for example in self._examples)
+
+    def __getitem__(self, name: str) -> Example:
+        last = self._last
+        if last is None or last.id != name:
+            last = next(self._walk, None)
+            if last is None or last.id != name:
+                if self._places is None:
+                    self._places = {example.id: place for place, example in enumerate(self._examples)}
+                place = self._places[name]
+                last = self._examples[place]
+                self._walk = (self._examples[at] for at in range(place + 1, len(self._examples)))
+            self._last = last
+        return last

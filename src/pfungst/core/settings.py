@@ -1,7 +1,20 @@
-"""Settings as a user writes them, `key=value`: the one parser for probes, players, adversaries, formats and commands.
+"""Values with their types, from what a user wrote and from JSON: the one way for the whole package.
 
-A part's settings are the fields of its dataclass, or the parameters of the function that makes it; the annotation says
-how a word is read (see `pfungst.core.words`).
+A part's settings are the fields of its dataclass, or the parameters of the function that makes it (`parse_settings` and
+the like read `key=value`). The annotation says how a word is read:
+
+    bool               yes/no, true/false, on/off, 1/0
+    int, float, str    21, 1e-6, text
+    Path               a path
+    Literal["a", "b"]  one of these words
+    X | None           `none` (or `null`), or an X
+    tuple[int, ...]    values joined by +, such as 1+2+3, or a JSON list
+    Mapping, dict      a JSON object
+
+A parameter without an annotation takes a word that reads as JSON for that value, any other for text. Values under an
+annotation that is none of these are handed on as they are.
+
+A dataclass that was written as JSON is checked by `shaped` when it is read again, and made again by `restored`.
 """
 
 from __future__ import annotations
@@ -9,30 +22,28 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import json
+import math
+import os
 import re
 import textwrap
+import types
 import typing
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass
+from functools import cache
 from itertools import pairwise
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, Literal, TypeVar
 from urllib.parse import parse_qsl
 
 from pfungst.core.errors import DataError, UsageError, did_you_mean
-from pfungst.core.words import REQUIRED, fit, in_words
+from pfungst.core.files import jsonable
 
-__all__ = [
-    "REQUIRED",
-    "Setting",
-    "describe_settings",
-    "parse_settings",
-    "read_query",
-    "read_settings",
-    "settings_of",
-    "split_settings",
-    "split_spec",
-    "unknown_setting",
-]
+REQUIRED: Any = inspect.Parameter.empty
+"""The default of a setting that has none, and the annotation of one without."""
+TRUE, FALSE = ("yes", "true", "on", "1"), ("no", "false", "off", "0")
+"""How a user may write a bool."""
 
 T = TypeVar("T")
 
@@ -45,8 +56,13 @@ class Setting:
     hint: Any
     """Its annotation, REQUIRED where it has none."""
     default: Any
-    about: str = ""
-    """The first sentence below the field."""
+    text: str = ""
+    """What stands below the field."""
+
+    @property
+    def about(self) -> str:
+        """The first sentence of it."""
+        return re.split(r"(?<=\.)\s(?=[A-Z`])", self.text)[0]
 
     @property
     def type(self) -> str:
@@ -138,7 +154,7 @@ def read_query(spec: str, query: str) -> dict[str, str]:
 def describe_settings(kind: Callable[..., Any], hidden: Collection[str] = ()) -> list[Setting]:
     """Name, type, default and the line below each field, for lists and help."""
     lines = _lines(kind)
-    return [dataclasses.replace(one, about=lines.get(one.name, "")) for one in settings_of(kind, hidden)]
+    return [dataclasses.replace(one, text=lines.get(one.name, "")) for one in settings_of(kind, hidden)]
 
 
 def settings_of(kind: Callable[..., Any], hidden: Collection[str] = ()) -> list[Setting]:
@@ -167,6 +183,31 @@ def _listed(known: Iterable[Setting], noun: str) -> str:
 # --- what a part can be set to ----------------------------------------------------------------------------------------
 
 
+def option(default: Any = MISSING, *names: str, **about: Any) -> Any:
+    """A field that is an option of a command; a plain default is one too, this says more.
+
+    names: of the option, where not `--` and the name of the field: `option("world", "--data", "-d")`.
+    about: `free=True`: it may change when a run is continued (a device, more seeds). `kept=True`: it stands in
+        exam.json where it is not the default. `least`: the least number. `shown=False`: only Python has it.
+    """
+    factory = about.pop("factory", MISSING)
+    return dataclasses.field(default=default, default_factory=factory, metadata={"names": names, **about})
+
+
+def argument(default: Any = MISSING, *, free: bool = False) -> Any:
+    """A field that is given by its place, not by a name: `pfungst reproduce failure MODEL MODEL`. `free` as in
+    `option`."""
+    return dataclasses.field(default=default, metadata={"argument": True, "free": free})
+
+
+def lifted(default: Any, *fields: str, names: tuple[str, ...] = ()) -> Any:
+    """A field that is itself a configuration. The option takes `key=value`; `fields` are options of their own:
+
+    fit: FitConfig = lifted(FitConfig(steps=4000), "steps", "batch")       # --fit rate=0.01 --steps 500
+    """
+    return dataclasses.field(default_factory=lambda: default, metadata={"lifted": fields, "names": names})
+
+
 def _parameters(kind: Callable[..., Any]) -> list[inspect.Parameter]:
     try:
         return list(inspect.signature(kind).parameters.values())
@@ -178,8 +219,7 @@ def _defaults(kind: Callable[..., Any]) -> dict[str, Any]:
     """Of fields with a factory, whose signature shows a placeholder."""
     if not dataclasses.is_dataclass(kind):
         return {}
-    missing = dataclasses.MISSING
-    return {one.name: one.default_factory() for one in dataclasses.fields(kind) if one.default_factory is not missing}
+    return {one.name: one.default_factory() for one in dataclasses.fields(kind) if one.default_factory is not MISSING}
 
 
 def _hints(kind: Callable[..., Any]) -> dict[str, Any]:
@@ -192,7 +232,7 @@ def _hints(kind: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _lines(kind: Callable[..., Any]) -> dict[str, str]:
-    """Field name -> the first sentence of the text below it, of the class and those it inherits from."""
+    """Field name -> the text below it, of the class and those it inherits from."""
     lines: dict[str, str] = {}
     for part in reversed(kind.__mro__) if inspect.isclass(kind) else ():
         if not dataclasses.is_dataclass(part):
@@ -205,5 +245,228 @@ def _lines(kind: Callable[..., Any]) -> dict[str, str]:
         for field, below in pairwise(body):
             match field, below:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                    lines[name] = re.split(r"(?<=\.)\s(?=[A-Z`])", " ".join(text.split()))[0]
+                    lines[name] = " ".join(text.split())
     return lines
+
+
+# --- a word as a value ------------------------------------------------------------------------------------------------
+
+
+def fit(value: Any, hint: Any, default: Any, where: str) -> Any:
+    """The value as its annotation wants it; unchanged where that is none we read."""
+    if hint is REQUIRED:
+        return _guess(value, default) if isinstance(value, str) else value
+    kinds = _kinds(hint)
+    if not all(_readable(kind) for kind in kinds) or (isinstance(value, str) and kinds == (str,)):
+        return value
+    try:
+        return _parse(value, kinds) if isinstance(value, str) else _convert(value, kinds)
+    except ValueError:
+        raise UsageError(f"The {where} must be {in_words(hint, default)}, not {value!r}.") from None
+
+
+def _guess(text: str, default: Any) -> Any:
+    """A word for a parameter without an annotation: as its default is, as JSON, as text."""
+    if isinstance(default, str):
+        return text
+    if type(default) in (bool, int, float):
+        try:
+            return _parse(text, (type(default),))
+        except ValueError:
+            pass
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _parse(text: str, kinds: Sequence[Any]) -> Any:
+    if type(None) in kinds and text.casefold() in ("none", "null"):
+        return None
+    # Text last: it takes every word, also those of the others.
+    for kind in sorted((one for one in kinds if one is not type(None)), key=lambda one: one is str):
+        try:
+            return _read(text, kind)
+        except ValueError:
+            continue
+    raise ValueError(text)
+
+
+def _read(text: str, kind: Any) -> Any:
+    if kind is bool:
+        word = text.strip().casefold()
+        if word not in (*TRUE, *FALSE):
+            raise ValueError(text)
+        return word in TRUE
+    if kind is float:
+        number = float(text)
+        if math.isnan(number):
+            raise ValueError(text)
+        return number
+    if kind in (int, str, Path):
+        return kind(text)
+    origin = typing.get_origin(kind) or kind
+    if origin is Literal:
+        named = [choice for choice in typing.get_args(kind) if str(choice).casefold() == text.casefold()]
+        if not named:
+            raise ValueError(text)
+        return named[0]
+    if origin in (dict, Mapping):
+        value = json.loads(text)
+        if not isinstance(value, dict):
+            raise ValueError(text)
+        return value
+    # A JSON list, or values joined by +. A number such as 1e+3 has no + between two values.
+    parts = json.loads(text) if text.lstrip().startswith("[") else re.split(r"(?<!\d[eE])\+", text) if text else []
+    return _many(parts, kind)
+
+
+def _convert(value: Any, kinds: Sequence[Any]) -> Any:
+    """A value that is none of the words: as it is, or as the nearest type."""
+    for kind in kinds:
+        origin = typing.get_origin(kind) or kind
+        if origin in (tuple, list, Sequence) and isinstance(value, list | tuple):
+            return _many(value, kind)
+        if inspect.isclass(origin) and isinstance(value, origin) and not (isinstance(value, bool) and origin is int):
+            return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if float in kinds:
+            try:
+                return float(value)
+            except OverflowError:
+                raise ValueError(value) from None
+        # `version=2` reads as a number in a configuration file, and means the text.
+        if str in kinds or any(typing.get_origin(kind) is Literal for kind in kinds):
+            return _parse(str(value), kinds)
+    if isinstance(value, os.PathLike) and str in kinds:
+        return os.fspath(value)
+    if isinstance(value, str | int | float | bool | dict | list | None):
+        raise ValueError(value)
+    return value  # some object of the user's own
+
+
+def _many(parts: Sequence[Any], kind: Any) -> Any:
+    origin, inner = typing.get_origin(kind) or kind, typing.get_args(kind)
+    each = list(inner) if origin is tuple and inner and inner[-1] is not Ellipsis else [*inner[:1]] * len(parts)
+    if not inner:
+        each = [str] * len(parts)
+    if len(each) != len(parts):
+        raise ValueError(parts)
+    read = [_parse(part, _kinds(k)) if isinstance(part, str) else _convert(part, _kinds(k))
+            for part, k in zip(parts, each, strict=True)]  # fmt: skip
+    return read if origin is list else tuple(read)
+
+
+def _kinds(hint: Any) -> tuple[Any, ...]:
+    hint = typing.get_args(hint)[0] if typing.get_origin(hint) is typing.Annotated else hint
+    return typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+
+
+_TYPES = {
+    bool: "yes or no",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    Path: "a path",
+    dict: "a JSON object",
+    Mapping: "a JSON object",
+    type(None): "none",
+}
+
+
+def _readable(kind: Any) -> bool:
+    origin = typing.get_origin(kind) or kind
+    if origin in (tuple, list, Sequence):
+        return all(one is Ellipsis or all(map(_readable, _kinds(one))) for one in typing.get_args(kind))
+    return origin is Literal or origin in _TYPES
+
+
+def in_words(hint: Any, default: Any) -> str:
+    if hint is REQUIRED:
+        return _TYPES.get(type(default), "") if default not in (REQUIRED, None) else ""
+    kinds = _kinds(hint)
+    return " or ".join(_word(kind) for kind in kinds) if all(map(_readable, kinds)) else ""
+
+
+def _word(kind: Any) -> str:
+    origin, inner = typing.get_origin(kind) or kind, typing.get_args(kind)
+    if origin is Literal:
+        return " or ".join(map(str, inner))
+    if origin in (tuple, list, Sequence):
+        parts = [in_words(one, None) for one in inner if one is not Ellipsis] or ["text"]
+        fixed = origin is tuple and Ellipsis not in inner
+        return " + ".join(parts) if fixed else f"one or more of {parts[0]}, joined by +"
+    return _TYPES[origin]
+
+
+# --- JSON as a dataclass ----------------------------------------------------------------------------------------------
+
+
+def shaped(value: Any, kind: Any, where: str) -> Any:
+    """`value`, with the defaults of fields that it lacks; ValueError where it is not `kind` as `jsonable` writes it.
+
+    Fields that `kind` does not know are kept: a newer version may have written them.
+    """
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        return _fields(value, kind, where)
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        if value is None and type(None) in inner:
+            return None
+        return shaped(value, next(one for one in inner if one is not type(None)), where)
+    if origin in (tuple, list):
+        if not isinstance(value, list):
+            raise _wrong(value, "a list", where)
+        return [shaped(one, inner[0], f"{where}[{number}]") for number, one in enumerate(value)]
+    if origin is dict and not isinstance(value, dict):
+        raise _wrong(value, "an object", where)
+    if kind is bool and not isinstance(value, bool):
+        raise _wrong(value, "true or false", where)
+    if kind is float and value is not None and not (isinstance(value, float) or _whole(value)):
+        raise _wrong(value, "a number", where)
+    if kind is int and not _whole(value):
+        raise _wrong(value, "a whole number", where)
+    if kind is str and not isinstance(value, str):
+        raise _wrong(value, "text", where)
+    return value
+
+
+def restored(value: Any, kind: Any) -> Any:
+    """A `kind` again, from what `jsonable` made of it: what is None there was NaN, where a number belongs."""
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        return kind(**{field.name: restored(value[field.name], hint) for field, hint in _typed_fields(kind)})
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        return None if value is None else restored(value, next(one for one in inner if one is not type(None)))
+    if origin is tuple:
+        return tuple(restored(one, inner[0]) for one in value)
+    return math.nan if kind is float and value is None else value
+
+
+def _fields(value: Any, kind: type, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _wrong(value, "an object", where)
+    whole = dict(value)
+    for field, hint in _typed_fields(kind):
+        if field.name in value:
+            whole[field.name] = shaped(value[field.name], hint, f"{where}.{field.name}")
+        elif field.default is not dataclasses.MISSING:
+            whole[field.name] = jsonable(field.default)
+        else:
+            raise ValueError(f"{where} lacks {field.name!r}")
+    return whole
+
+
+@cache
+def _typed_fields(kind: type) -> tuple[tuple[dataclasses.Field[Any], Any], ...]:
+    hints = typing.get_type_hints(kind)
+    return tuple((field, hints[field.name]) for field in dataclasses.fields(kind))
+
+
+def _whole(value: Any) -> bool:
+    """Whether this is a whole number that arrays and databases can hold."""
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63
+
+
+def _wrong(value: Any, wanted: str, where: str) -> ValueError:
+    return ValueError(f"{where} must be {wanted}, not {value!r:.60}")

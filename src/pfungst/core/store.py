@@ -1,11 +1,11 @@
 """The answer store: every query and answer of a run, in SQLite.
 
 What is in it is never asked again. Answers are committed in small batches as they come, so a run that is killed at any
-point loses only the queries in flight.
+point loses only the queries in flight, and of a player in this process a few milliseconds of its work.
 
 Answers are appended, never inserted in between: keys are as good as random, and an index over them on the disk would
-rewrite a page for each of them. What finds them is `core.keys.KeyIndex`, read from the heads that every batch leaves in
-the table `batches`; with it a question about many keys is a join, not a search for each. Every row has a checksum.
+rewrite a page for each of them. What finds them is `KeyIndex`, in memory, read from the heads that every batch leaves
+in the table `batches`; with it a question about many keys is a join, not a search for each. Every row has a checksum.
 """
 
 from __future__ import annotations
@@ -15,17 +15,21 @@ import sqlite3
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pfungst.core.errors import PfungstError, PfungstWarning, StoreError
-from pfungst.core.files import storable
-from pfungst.core.lock import write_ahead
-from pfungst.core.types import Answer, Query
+from pfungst.core.errors import PfungstError, PfungstWarning, PlayerError, StoreError
+from pfungst.core.files import storable, write_ahead
+from pfungst.core.types import Answer, Player, Query
 
 if TYPE_CHECKING:
-    from pfungst.core.keys import KeyIndex
+    import numpy as np
+    import numpy.typing as npt
+
+    Heads = npt.NDArray[np.uint64]
+    Rows = npt.NDArray[np.int64]
 
 VERSION = 3
 """Of the schema, kept in the file. 1: without raw and what follows it. 2: one table, its key in hexadecimal."""
@@ -57,6 +61,8 @@ _SAID = "text, confidence, scores, raw, thinking, stop, input_tokens, output_tok
 _ASKED = "key, player, image, question, choices, take"
 _EARLIER = {"raw": "NULL", "thinking": "''", "stop": "''", "input_tokens": "NULL", "output_tokens": "NULL"}
 """What stands for the columns that version 1 lacks; `seconds` too is NULL."""
+_AT_ONCE = 500
+"""Rows or keys in one SELECT."""
 
 
 class AnswerStore:
@@ -67,9 +73,7 @@ class AnswerStore:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._index: KeyIndex | None = None
-        self._last = 0
-        """The last answer that the index knows."""
+        self._index = KeyIndex()
         self._players: dict[str, int] = {}
         self._damaged: set[int] = set()
         try:
@@ -171,41 +175,26 @@ class AnswerStore:
                 if number not in self._damaged:
                     rows.pop(row[0], None)
             last, heads = self._append(list(rows.values()))
-        if self._index is not None and len(heads):
-            self._index.add(heads, last - len(heads) + 1)
-            self._last = last
+        if heads:
+            self._index.add(heads, last)
 
     def _find(self, keys: Sequence[bytes]) -> dict[int, tuple[Any, ...]]:
         """Rows by id, the first of each key before later ones. Some may be of other keys with the same head."""
-        from pfungst.core.keys import heads_of, rows_of
-
-        index = self._known_keys()
-        if not index.count or not keys:
+        if not keys:
             return {}
+        self._index.read(self._db)  # with what other processes have added since
         columns = f"id, {_ASKED}, {_SAID}, checksum"
-        numbers = index.find(heads_of(keys))
-        return {row[0]: row[1:] for row in rows_of(self._db, columns, numbers)}
+        return {row[0]: row[1:] for row in _answers_in(self._db, columns, self._index.find(_heads_of(keys)))}
 
-    def _known_keys(self) -> KeyIndex:
-        """The index, with what other processes have added since."""
-        from pfungst.core.keys import KeyIndex
-
-        if self._index is None:
-            self._index = KeyIndex()
-        self._last = self._index.read(self._db, self._last)
-        return self._index
-
-    def _append(self, rows: Sequence[tuple[Any, ...]]) -> tuple[int, Any]:
+    def _append(self, rows: Sequence[tuple[Any, ...]]) -> tuple[int, bytes]:
         """Write rows; returns the id of the last, and the heads of their keys."""
-        from pfungst.core.keys import heads_of
-
         last = int(self._db.execute("SELECT coalesce(max(id), 0) FROM answers").fetchone()[0])
-        heads = heads_of([row[0] for row in rows])
+        heads = _heads_of([row[0] for row in rows])
         if rows:
             marks = ",".join("?" * (len(rows[0]) + 1))
             self._db.executemany(f"INSERT INTO answers VALUES (NULL,{marks})", ((*row, _checksum(row)) for row in rows))
             last += len(rows)
-            self._db.execute("INSERT INTO batches VALUES (?,?)", (last, heads.astype(">u8").tobytes()))
+            self._db.execute("INSERT INTO batches VALUES (?,?)", (last, heads))
         return last, heads
 
     def _player(self, fingerprint: str) -> int:
@@ -265,3 +254,164 @@ def _real(value: float | None) -> float | None:
 
 def _checksum(row: tuple[Any, ...]) -> int:
     return zlib.crc32(repr(row).encode())
+
+
+# --- finding answers by their keys ------------------------------------------------------------------------------------
+
+
+class KeyIndex:
+    """Which rows of a store may hold a key, in memory: 16 bytes a key, and a question about many keys is one pass.
+
+    It knows the head of each key, its first eight bytes. Two keys may share a head, so what is found here must be
+    compared with the whole key; what is not found is not there. Sorted runs are merged as they grow, each at most a
+    quarter of the one before it.
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[Heads, Rows]] = []
+        self._last = 0
+        """The last row it knows."""
+
+    def add(self, heads: bytes, last: int) -> None:
+        """The heads of keys in consecutive rows, up to the row `last`."""
+        import numpy as np
+
+        added = np.frombuffer(heads, dtype=">u8").astype(np.uint64)
+        rows = np.arange(last - len(added) + 1, last + 1, dtype=np.int64)
+        self._last = last
+        while self._runs and 4 * len(added) > len(self._runs[-1][0]):
+            before, where = self._runs.pop()
+            added, rows = np.concatenate([before, added]), np.concatenate([where, rows])
+        order = np.argsort(added, kind="stable")
+        self._runs.append((added[order], rows[order]))
+
+    def read(self, db: sqlite3.Connection) -> None:
+        """Add what a store holds behind the rows known so far."""
+        query = "SELECT last, heads FROM batches WHERE last > ? ORDER BY last"
+        for last, heads in db.execute(query, (self._last,)).fetchall():
+            self.add(heads, last)
+
+    def find(self, heads: bytes) -> list[int]:
+        """The rows of all that may be among these keys, in increasing order."""
+        import numpy as np
+
+        wanted = np.unique(np.frombuffer(heads, dtype=">u8").astype(np.uint64))
+        found: list[Rows] = []
+        for known, rows in self._runs:
+            first, end = np.searchsorted(known, wanted), np.searchsorted(known, wanted, "right")
+            found += [
+                rows[start:stop] for start, stop in zip(first[end > first + 1], end[end > first + 1], strict=True)
+            ]
+            found.append(rows[first[end == first + 1]])
+        numbers: list[int] = np.sort(np.concatenate(found)).tolist() if found else []
+        return numbers
+
+
+def _heads_of(keys: Sequence[bytes]) -> bytes:
+    return b"".join([key[:8] for key in keys])
+
+
+def _answers_in(db: sqlite3.Connection, columns: str, numbers: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+    """These columns of the answers in these rows, which increase."""
+    for start in range(0, len(numbers), _AT_ONCE):
+        part = numbers[start : start + _AT_ONCE]
+        if part[-1] - part[0] == len(part) - 1:  # as they were asked: one stretch of the table
+            yield from db.execute(f"SELECT {columns} FROM answers WHERE id BETWEEN ? AND ?", (part[0], part[-1]))
+        else:
+            marks = ",".join("?" * len(part))
+            yield from db.execute(f"SELECT {columns} FROM answers WHERE id IN ({marks}) ORDER BY id", part)
+
+
+# --- a store that is looked into without writing a byte ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StoredPlayer(Player):
+    """A player that is absent: only what it said before is known. `rescore` runs an exam with it."""
+
+    name: str
+    fingerprint: str
+    reads_scenes: bool = False
+    reads_ids: bool = False
+    failed: tuple[tuple[str, str], ...] = ()
+    """Queries that have no answer: their questions, and what went wrong."""
+    takes: frozenset[str] = frozenset()
+    reads_images: bool = True
+
+    def answer(self, queries: Sequence[Query]) -> Sequence[Answer]:
+        raise PlayerError(
+            f"{len(queries)} or more answers of {self.name} are not in the store. Run the exam to its end first. If an "
+            "earlier version finished it, a probe may ask something else now: examine again into the same folder."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Typical:
+    """Means over the stored replies of a player; None where no reply says."""
+
+    replies: int = 0
+    """Replies that say how many tokens they took."""
+    input_tokens: float | None = None
+    output_tokens: float | None = None
+    seconds: float | None = None
+
+
+def stored_keys(run: Path, keys: Iterable[str]) -> set[str]:
+    """Those of the keys that the run has an answer to."""
+    wanted = list(keys)
+    found: set[str] = set()
+    with opened(run) as db:
+        if db is None or not wanted:
+            return found
+        if db.execute("PRAGMA user_version").fetchone()[0] >= 3:
+            index = KeyIndex()
+            index.read(db)
+            rows = index.find(_heads_of([bytes.fromhex(key) for key in wanted]))
+            return {key.hex() for (key,) in _answers_in(db, "key", rows)}.intersection(wanted)
+        for start in range(0, len(wanted), _AT_ONCE):  # a store of version 1 or 2, which is read as it is
+            part = wanted[start : start + _AT_ONCE]
+            marks = ",".join("?" * len(part))
+            found.update(key for (key,) in db.execute(f"SELECT key FROM answers WHERE key IN ({marks})", part))
+    return found
+
+
+def count_answers(run: Path) -> int:
+    """Answers that a run holds."""
+    with opened(run) as db:
+        if db is None:
+            return 0
+        # The heads of all keys are read far sooner than the answers are counted.
+        heads = "SELECT coalesce(sum(length(heads)), 0) / 8 FROM batches"
+        early = db.execute("PRAGMA user_version").fetchone()[0] < 3
+        return int(db.execute("SELECT count(*) FROM answers" if early else heads).fetchone()[0])
+
+
+def typical(run: Path, fingerprint: str) -> Typical:
+    """What a reply of this player took so far."""
+    with opened(run) as db:
+        columns = {row[1] for row in db.execute("PRAGMA table_info(answers)")} if db is not None else set()
+        if db is None or "input_tokens" not in columns:  # a store of version 1
+            return Typical()
+        mine = "player = (SELECT id FROM players WHERE fingerprint = ?)" if "id" in columns else "player = ?"
+        row = db.execute(
+            "SELECT count(input_tokens), avg(input_tokens), avg(output_tokens), avg(seconds) FROM answers "
+            f"WHERE {mine}",
+            (fingerprint,),
+        ).fetchone()
+        return Typical(*row)
+
+
+@contextmanager
+def opened(run: Path) -> Iterator[sqlite3.Connection | None]:
+    """The answer store of a run, to be read; None where there is none."""
+    path = (run / "answers.sqlite").absolute()
+    if not path.exists():
+        yield None
+        return
+    # Where nobody is writing, SQLite is told so: it would put files of its own beside the store otherwise.
+    mode = "mode=ro" if path.with_name(path.name + "-wal").exists() else "immutable=1"
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True)) as db:
+            yield db
+    except sqlite3.Error as error:
+        raise PfungstError(f"{path}: the answer store cannot be read ({error}).") from error

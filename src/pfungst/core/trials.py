@@ -1,4 +1,4 @@
-"""The trials of a run as Parquet, a row a variant: written as they come, read by columns (`core.run`)."""
+"""The trials of a run as Parquet, a row a variant: written as they are answered, read by columns (`core.run`)."""
 
 from __future__ import annotations
 
@@ -8,53 +8,56 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pfungst.core.files import jsonable, replacing, storable
+from pfungst.core.files import PARQUET_WRITING, jsonable, replacing, storable
 from pfungst.core.flips import FLIPS, alike, flip_codes
-from pfungst.core.parquet import WRITING
-from pfungst.core.types import AnsweredTrial
+from pfungst.core.types import Answer, AnsweredTrial, Example
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Row = tuple[str, ...]
 """The keys of a trial's queries in the answer store."""
-ROW_GROUP = 1 << 17
+ROW_GROUP = 1 << 15
 """Least rows of a row group, so that a large file can be read piece by piece. A trial lies in one group as a whole."""
+CLEAN = 1 << 14
+"""Clean answers that are kept, of the first trials: what is said about how replies are spelt is said of these."""
 
 
-@contextmanager
-def trials_file(path: Path, role: str) -> Iterator[TrialsWriter]:
-    """A trials file that is there as a whole in the end, or not at all. role: of the probe."""
-    import pyarrow.parquet as pq
+class Recorder:
+    """Takes the answered trials of a probe in any portions: counts and writes them, and holds them where they are few.
 
-    with replacing(path) as temporary, pq.ParquetWriter(temporary, trials_schema(), **WRITING) as file:
-        writer = TrialsWriter(file, role)
-        yield writer
-        writer.write()
-
-
-class TrialsWriter:
-    """Takes trials in any portions; the file is the same whatever they are.
-
-    One row per variant, with the answer, its score and what became of the clean answer: the way back from a number to
-    what was asked.
+    The file is the same whatever the portions: one row per variant, with the answer, its score and what became of the
+    clean answer, the way back from a number to what was asked.
     """
 
-    def __init__(self, file: Any, role: str) -> None:
+    def __init__(self, file: Any, role: str, hold: int) -> None:
         self._file = file
         self._role = role
-        self._trials = 0
         self._waiting: list[pa.Table] = []
         self._rows = 0
+        self._hold = hold
+        self.held: list[AnsweredTrial] | None = []
+        """All trials; None where their variants are more than `hold`."""
+        self.count: int = 0
+        """Trials that were answered in full."""
+        self.variants: int = 0
+        self.unread: int = 0
+        self.clean: list[tuple[Example, Answer]] = []
+        """Examples and clean answers, of the first trials."""
 
     def add(self, trials: Sequence[AnsweredTrial], keys: Sequence[Row]) -> None:
         if not trials:
             return
-        self._waiting.append(_table(_columns(trials, keys, self._trials, self._role)))
-        self._trials += len(trials)
+        self._waiting.append(_table(_columns(trials, keys, self.count, self._role)))
         self._rows += len(self._waiting[-1])
         if self._rows >= ROW_GROUP:
             self.write()
+        self.count += len(trials)
+        self.variants += sum(map(len, keys))
+        self.unread += sum(answer.unread for trial in trials for answer in trial.answers)
+        self.clean += [(trial.example, trial.answers[0]) for trial in trials[: CLEAN - len(self.clean)]]
+        if self.held is not None:
+            self.held = [*self.held, *trials] if self.variants <= self._hold else None
 
     def write(self) -> None:
         """What waits, as a row group."""
@@ -63,6 +66,18 @@ class TrialsWriter:
         if self._rows:
             self._file.write_table(pa.concat_tables(self._waiting).combine_chunks())
         self._waiting, self._rows = [], 0
+        pa.default_memory_pool().release_unused()  # it would keep what a row group takes, for the next one
+
+
+@contextmanager
+def recording(path: Path, role: str, hold: int = 0) -> Iterator[Recorder]:
+    """A trials file that is there as a whole in the end, or not at all. role: of the probe; hold: see `Recorder`."""
+    import pyarrow.parquet as pq
+
+    with replacing(path) as temporary, pq.ParquetWriter(temporary, trials_schema(), **PARQUET_WRITING) as file:
+        recorder = Recorder(file, role, hold)
+        yield recorder
+        recorder.write()
 
 
 def _columns(trials: Sequence[AnsweredTrial], keys: Sequence[Row], first: int, role: str) -> dict[str, Any]:

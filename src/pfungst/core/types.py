@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
 from json.encoder import encode_basestring as _text
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload, runtime_checkable
 
@@ -156,100 +157,6 @@ class Answer:
         return self.text if self.raw is None else self.raw
 
 
-@runtime_checkable
-class Player(Protocol):
-    """Anything that answers questions about images.
-
-    A player may also be any of the following: `ScenePlayer`, `BatchedPlayer`, `StreamingPlayer`, `SamplingPlayer`,
-    `PartialPlayer`, `MeteredPlayer`, `NotingPlayer`, `LookingPlayer`. Each adds one attribute; a player without it
-    gets the default named there.
-    """
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def fingerprint(self) -> str:
-        """Changes whenever the answers may change: weights, prompt, revision, settings."""
-        ...
-
-    def answer(self, queries: Sequence[Query]) -> Sequence[Answer]:
-        """One answer per query, in order."""
-        ...
-
-
-@runtime_checkable
-class ScenePlayer(Protocol):
-    """A player that says whether it wants the scene of a query. Default: no, and the scene is taken out."""
-
-    @property
-    def reads_scenes(self) -> bool: ...
-
-
-@runtime_checkable
-class ImagePlayer(Protocol):
-    """A player that says whether it looks at the image. Default: yes."""
-
-    @property
-    def reads_images(self) -> bool: ...
-
-
-@runtime_checkable
-class BatchedPlayer(Protocol):
-    """A player that says how many queries it wants at once. Default: `DEFAULT_BATCH`."""
-
-    @property
-    def batch_size(self) -> int: ...
-
-
-@runtime_checkable
-class StreamingPlayer(Protocol):
-    """A player that is given everything at once and yields (position, answer) as answers come in, in any order.
-    Default: it is asked batch by batch."""
-
-    def answer_iter(self, queries: Sequence[Query]) -> Iterator[tuple[int, Answer]]: ...
-
-
-@runtime_checkable
-class BurstPlayer(Protocol):
-    """A streaming player that hands over together what came in together, so that it is stored together. Default: what
-    it yields is stored one by one."""
-
-    def answer_bursts(self, queries: Sequence[Query]) -> Iterator[Sequence[tuple[int, Answer]]]: ...
-
-
-@runtime_checkable
-class SamplingPlayer(Protocol):
-    """A player that says whether it may answer the same query differently the next time. Default: no."""
-
-    @property
-    def samples(self) -> bool: ...
-
-
-@runtime_checkable
-class PartialPlayer(Protocol):
-    """A player that has answers to some queries only, such as a file of recorded answers."""
-
-    def knows(self, query: Query) -> bool: ...
-
-
-@runtime_checkable
-class IdPlayer(Protocol):
-    """A player that says whether it looks answers up by the example's id, such as a file of recorded answers. Default:
-    no, and no player sees an id."""
-
-    @property
-    def reads_ids(self) -> bool: ...
-
-
-@runtime_checkable
-class MeteredPlayer(Protocol):
-    """A player that counts what it uses. `str(usage)` stands in the progress bar and at the end of a run."""
-
-    @property
-    def usage(self) -> object: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Terms:
     """What asking a player may take."""
@@ -264,51 +171,6 @@ class Terms:
     """Queries under way at the same time."""
 
 
-@runtime_checkable
-class PromptedPlayer(Protocol):
-    """A player that tells beforehand what it will be sent for a query, and on which terms. Default: the question and
-    its choices, for nothing."""
-
-    @property
-    def terms(self) -> Terms: ...
-
-    def prompt(self, query: Query) -> str: ...
-
-
-@runtime_checkable
-class FramedPlayer(Protocol):
-    """A player that can be told how to put a query: names of the fields of `Framing` that it follows. Default: none."""
-
-    @property
-    def takes(self) -> frozenset[str]: ...
-
-
-@runtime_checkable
-class TalkingPlayer(Protocol):
-    """A player whose replies may be sentences. It names the matcher that reads them unless the user names another.
-    Default: none, the text is the answer and the metric judges it as it is."""
-
-    @property
-    def matcher(self) -> str: ...
-
-
-@runtime_checkable
-class NotingPlayer(Protocol):
-    """A player with something to tell the user at the end of a run, in sentences."""
-
-    @property
-    def notes(self) -> Sequence[str]: ...
-
-
-@runtime_checkable
-class LookingPlayer(Protocol):
-    """A player that can tell where it looks. Default: no maps in the report."""
-
-    def look(self, queries: Sequence[Query]) -> Mapping[str, Any]:
-        """Maps by name, torch tensors with a row a query; those whose names end in `picture` lie over the image."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Needs:
     """What one copy of a player takes of a machine."""
@@ -319,53 +181,123 @@ class Needs:
     """GiB of main memory, at most; a copy that grows beyond it is replaced between two batches. None: unknown."""
 
 
-@runtime_checkable
-class NeedingPlayer(Protocol):
-    """A player that says what each copy of it needs (`--replicas`). It is read from the class, or from the function
-    that makes the player, before any copy is made. Default: a GPU where its option `device` says `cuda`, else nothing
-    in particular."""
+DEFAULT_BATCH = 32
+"""Queries a player gets at once unless it says otherwise."""
+
+
+class Player:
+    """Anything that answers questions about images: it has a `name`, a `fingerprint` and `answer`.
+
+    All else is optional, and stands here with its default. A class need not derive from this one: `as_player` gives
+    any object that has these three the defaults for what it lacks.
+    """
+
+    name: str = ""
+    fingerprint: str = ""
+    """Changes whenever the answers may change: weights, prompt, revision, settings."""
+    batch_size: int = DEFAULT_BATCH
+    """Queries it wants at once. One that streams is given everything at once."""
+    reads_images: bool = True
+    """Whether it looks at the image."""
+    reads_scenes: bool = False
+    """Whether it wants the scene of a query; from other players it is kept."""
+    reads_ids: bool = False
+    """Whether it looks answers up by the example's id, such as a file of recorded answers; no other sees an id."""
+    takes: frozenset[str] = frozenset()
+    """How it can be told to put a query: names of the fields of `Framing` that it follows."""
+    samples: bool = False
+    """Whether it may answer the same query differently the next time."""
+    matcher: str = ""
+    """The matcher that reads its replies unless the user names another; empty where the reply is the answer."""
+    notes: Sequence[str] = ()
+    """What the user should know at the end of a run, in sentences."""
+    usage: object = None
+    """What it has used so far. `str(usage)` stands in the progress bar and at the end of a run; None: not counted."""
+    terms: Terms = Terms()
+    """What asking it may take."""
+    needs: Needs | None = None
+    """What each copy of it needs (`--replicas`). It is read from the class, or from the function that makes the
+    player, before any copy is made. None: a GPU where its option `device` says `cuda`, else nothing in particular."""
+
+    def answer(self, queries: Sequence[Query]) -> Sequence[Answer]:
+        """One answer per query, in order. A player has this, or streams."""
+        if not self.streams:
+            raise NotImplementedError(f"{type(self).__name__} has no method answer(queries).")
+        answers = dict(pair for burst in self.answer_bursts(queries) for pair in burst)
+        return [answers[position] for position in range(len(queries))]
+
+    def answer_iter(self, queries: Sequence[Query]) -> Iterator[tuple[int, Answer]]:
+        """(position, answer) as answers come in, in any order; what failed is raised after the last of them. A player
+        that has this, or `answer_bursts`, streams: each answer is stored before the next is waited for."""
+        if self.has("answer_bursts"):
+            for burst in self.answer_bursts(queries):
+                yield from burst
+        else:
+            yield from enumerate(self.answer(queries))
+
+    def answer_bursts(self, queries: Sequence[Query]) -> Iterator[Sequence[tuple[int, Answer]]]:
+        """As `answer_iter`; what comes in together is handed over together, and stored together."""
+        for pair in self.answer_iter(queries):
+            yield [pair]
+
+    def knows(self, query: Query) -> bool:
+        """Whether it has an answer to a query; some players have answers to some queries only."""
+        return True
+
+    def prompt(self, query: Query) -> str:
+        """What it is sent for a query, in words."""
+        return "\n".join((query.question, *query.choices))
+
+    def look(self, queries: Sequence[Query]) -> Mapping[str, Any]:
+        """Where it looks: maps by name, torch tensors with a row a query; those whose names end in `picture` lie over
+        the image."""
+        return {}
+
+    def has(self, method: str) -> bool:
+        """Whether one of these optional methods is its own."""
+        return getattr(type(self), method) is not getattr(Player, method)
 
     @property
-    def needs(self) -> Needs: ...
+    def streams(self) -> bool:
+        return self.has("answer_iter") or self.has("answer_bursts")
+
+    @property
+    def last_words(self) -> tuple[str, ...]:
+        """What the user should know, what it used last."""
+        return tuple(self.notes) if self.usage is None else (*self.notes, str(self.usage))
 
 
-DEFAULT_BATCH = 32
-"""Queries a player gets at once unless it is a `BatchedPlayer`."""
+_OWN = ("name", "fingerprint", "answer", "has", "streams", "last_words")
+OPTIONAL = tuple(name for name in (*Player.__annotations__, *vars(Player)) if name[0] != "_" and name not in _OWN)
+"""What a player may have besides a name, a fingerprint and `answer`."""
 
 
-def reads_scenes(player: object) -> bool:
-    return isinstance(player, ScenePlayer) and bool(player.reads_scenes)
+class GivenPlayer(Player):
+    """A player made of an object that is none: it has what the object has, and the defaults for all else."""
+
+    def __new__(cls, player: Any, **others: Any) -> GivenPlayer:
+        # A class of its own for each set of attributes: what the object has goes before the defaults.
+        seen = {name: property(attrgetter(f"_player.{name}")) for name in OPTIONAL if hasattr(player, name)}
+        return object.__new__(type(cls.__name__, (cls,), seen))
+
+    def __init__(self, player: Any) -> None:
+        self._player = player
+        self.name = player.name
+        self.fingerprint = str(player.fingerprint)
+
+    def answer(self, queries: Sequence[Query]) -> Sequence[Answer]:
+        answers: Sequence[Answer] = self._player.answer(queries)
+        return answers
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_player":  # not there yet
+            raise AttributeError(name)
+        return getattr(self._player, name)
 
 
-def reads_ids(player: object) -> bool:
-    return isinstance(player, IdPlayer) and bool(player.reads_ids)
-
-
-def takes(player: object) -> frozenset[str]:
-    return frozenset(player.takes) if isinstance(player, FramedPlayer) else frozenset()
-
-
-def reads_images(player: object) -> bool:
-    return bool(player.reads_images) if isinstance(player, ImagePlayer) else True
-
-
-def batch_size(player: object) -> int:
-    return int(player.batch_size) if isinstance(player, BatchedPlayer) else DEFAULT_BATCH
-
-
-def may_sample(player: object) -> bool:
-    return isinstance(player, SamplingPlayer) and bool(player.samples)
-
-
-def matcher_of(player: object) -> str:
-    """The name of the matcher that reads this player's replies; empty where the text is the answer."""
-    return str(player.matcher) if isinstance(player, TalkingPlayer) else ""
-
-
-def notes_of(player: object) -> tuple[str, ...]:
-    """What the player wants the user to know, what it used last."""
-    notes = tuple(player.notes) if isinstance(player, NotingPlayer) else ()
-    return (*notes, str(player.usage)) if isinstance(player, MeteredPlayer) else notes
+def as_player(thing: Any) -> Player:
+    """The object itself where it derives from `Player`, else a player made of it."""
+    return thing if isinstance(thing, Player) else GivenPlayer(thing)
 
 
 ROLES = ("clean", "keeps", "removes", "changes", "control")
@@ -646,80 +578,73 @@ class Dataset(Sequence[Example]):
         return replace(self, examples=examples, parent=self.whole)
 
 
-@runtime_checkable
-class Probe(Protocol):
+class Probe:
     """A disturbance: makes the variants of every example, and reads the answers.
 
-    Its attribute `role`, one of `ROLES`, says what its disturbance does; without one it keeps the right answer. A probe
-    may also be a `DataCheckingProbe`, a `WordingsProbe`, a `PreparingProbe` or a `SearchingProbe`.
+    It has a `name`, `trials` and `findings`; all else is optional, and stands here with its default. A class need not
+    derive from this one (`as_probe`).
     """
 
-    @property
-    def name(self) -> str: ...
+    name: str = ""
+    role: str = "keeps"
+    """What its disturbance does, one of `ROLES`."""
+    wordings: ClassVar[bool] = False
+    """Whether it asks a question in all the wordings that the data set holds. Others get the originals alone."""
 
     def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
         """The trials, a pure function of data and seed. Raises ProbeError where the data cannot carry the probe."""
-        ...
+        raise NotImplementedError(f"{type(self).__name__} has no method trials(data, seed).")
 
-    def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings: ...
-
-
-def role_of(probe: object) -> str:
-    return str(getattr(probe, "role", "keeps"))
-
-
-@runtime_checkable
-class DataCheckingProbe(Protocol):
-    """A probe that can tell, quickly and before anything is asked, whether it can be run on a data set."""
+    def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
+        raise NotImplementedError(f"{type(self).__name__} has no method findings(trials, seed).")
 
     def check_data(self, data: Dataset) -> None:
-        """Raises ProbeError where the data cannot carry the probe."""
-        ...
+        """Quickly, before anything is asked: raises ProbeError where the data cannot carry the probe."""
 
+    def prepare(self, data: Dataset, seed: int, progress: Progress) -> None:
+        """Long work before the trials, such as ranking. It shows how far it is."""
 
-@runtime_checkable
-class WordingsProbe(Protocol):
-    """A probe that asks a question in all the wordings that the data set holds. All others get the originals alone."""
+    def search(self, asker: Asker, data: Dataset, seed: int) -> Iterator[Trial]:
+        """The trials of a probe whose variants depend on the answers so far: it asks while it makes them.
 
-    wordings: ClassVar[bool]
+        A probe that has this `searches`: it is called instead of `trials`. What the asker was asked is in the store,
+        so the trials that come out cost nothing again.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no method search(asker, data, seed).")
 
-
-def asked_by(probe: Probe, data: Dataset) -> Dataset:
-    """What a probe gets to see of a data set."""
-    return data if isinstance(probe, WordingsProbe) else data.originals
-
-
-@runtime_checkable
-class PreparingProbe(Protocol):
-    """A probe with long work to do before its trials, such as ranking. It shows how far it is."""
-
-    def prepare(self, data: Dataset, seed: int, progress: Progress) -> None: ...
-
-
-@runtime_checkable
-class SearchingProbe(Protocol):
-    """A probe whose variants depend on the answers so far: it asks while it makes its trials.
-
-    The exam calls `search` instead of `trials`. What the asker was asked is in the store, so the trials that come out
-    cost nothing again.
-    """
-
-    def search(self, asker: Asker, data: Dataset, seed: int) -> Iterator[Trial]: ...
-
-
-@runtime_checkable
-class LosingProbe(Protocol):
-    """A probe whose drop is a mean over trials of something else than the clean score minus that of the variant its
-    findings name, or minus the mean of all variants. It says of what, so that the drop can be followed while it is
-    asked."""
+    def most_queries(self) -> int:
+        """The most queries that a search can put; 0: unknown."""
+        return 0
 
     def lost(self, trial: AnsweredTrial) -> float:
-        """Between -1 and 1; NaN where it is unknown."""
-        ...
+        """What the drop is a mean of over the trials, between -1 and 1, NaN where it is unknown.
+
+        Only for a drop that is no mean of the clean score minus that of the variant its findings name, or minus the
+        mean of all variants: so that it can be followed while it is asked.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no method lost(trial).")
+
+    def has(self, method: str) -> bool:
+        """Whether one of these optional methods is its own."""
+        return getattr(type(self), method) is not getattr(Probe, method)
+
+    @property
+    def searches(self) -> bool:
+        return self.has("search")
+
+    def sees(self, data: Dataset) -> Dataset:
+        """What it gets to see of a data set."""
+        return data if self.wordings else data.originals
 
 
-@runtime_checkable
-class BoundedProbe(Protocol):
-    """A searching probe that knows the most queries it can put."""
-
-    def most_queries(self) -> int: ...
+def as_probe(thing: Any) -> Probe:
+    """The object itself where it derives from `Probe`, else the same with the defaults for what it lacks."""
+    if isinstance(thing, Probe):
+        return thing
+    kind = type(thing)
+    named = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
+    probe: Probe = object.__new__(type(kind.__name__, (kind, Probe), named))
+    slots = [name for each in kind.__mro__ for name in getattr(each, "__slots__", ()) if hasattr(thing, name)]
+    for name, value in {**getattr(thing, "__dict__", {}), **{name: getattr(thing, name) for name in slots}}.items():
+        object.__setattr__(probe, name, value)
+    return probe

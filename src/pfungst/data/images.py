@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pfungst.core import BytesImage, DataError, FileImage, Image, ZipImage
-from pfungst.data.fields import Bad, shown
-from pfungst.data.files import Listing, list_folder
+from pfungst.rows.fields import Bad, shown
+from pfungst.rows.files import Listing, list_folder
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -83,8 +83,6 @@ class ImageFinder:
 
     def at(self, path: str) -> Image | None:
         """The image at a path relative to the image folder, as tables name it. Never outside that folder."""
-        if path.startswith("data:"):
-            return _data_url(path)
         return self._at(path)
 
     def _resolve(self, path: str) -> Image | None:
@@ -163,16 +161,6 @@ def _rank(place: tuple[str, str], suffix: str, split: str) -> tuple[bool, bool, 
     return not of_split, not name.lower().endswith(suffix.lower()), bool(archive), len(folders)
 
 
-def _data_url(url: str) -> Image:
-    head, comma, body = url.partition(",")
-    if not comma or not head.endswith(";base64"):
-        raise Bad("the image is a data URL without base64 data.")
-    try:
-        return BytesImage(base64.b64decode(body, validate=True))
-    except (binascii.Error, ValueError):
-        raise Bad("the image is a data URL whose base64 data is damaged.") from None
-
-
 _ENCODED = ("/9j/", "iVBORw0KGgo", "R0lGOD", "UklGR", "Qk", "SUkq", "TU0AK")
 """How JPEG, PNG, GIF, WebP, BMP and TIFF begin in base64."""
 _SHORTEST = 65
@@ -181,11 +169,17 @@ _SHORTEST = 65
 
 def is_base64(text: str) -> bool:
     """Whether a text is an encoded image rather than a path."""
+    if text.startswith("data:"):
+        return True
     return len(text) >= _SHORTEST and text.startswith(_ENCODED) and text.lower()[-5:].rpartition(".")[1] == ""
 
 
 def from_base64(text: str) -> BytesImage:
-    """An image that a table holds as base64."""
+    """An image that a table holds as base64, or as a data URL."""
+    if text.startswith("data:"):
+        head, comma, text = text.partition(",")
+        if not comma or not head.endswith(";base64"):
+            raise Bad("the image is a data URL without base64 data.")
     try:
         return BytesImage(base64.b64decode("".join(text.split()), validate=True))
     except (binascii.Error, ValueError):

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from string import ascii_uppercase
 from typing import Any, TypeVar
 
-from pfungst.core import DataError, Example
-from pfungst.data.fields import Bad
-from pfungst.data.files import File
+from pfungst.core import DataError, Example, Image
 from pfungst.data.images import ImageFinder
-from pfungst.data.json_records import JsonRecords
+from pfungst.rows.fields import Bad
+from pfungst.rows.files import File
+from pfungst.rows.json_records import JsonRecords
 
 T = TypeVar("T")
 Found = tuple[Example, File | None, int]
@@ -38,7 +38,7 @@ class BadRecord:
 
     file: str
     where: str
-    """Record, row or line number; with the byte, where that is known."""
+    """Record, row or line number."""
     problem: str
 
     def __str__(self) -> str:
@@ -128,13 +128,33 @@ class Job:
         for self.reading in splits:
             yield self.reading
 
-    def example(self, at: JsonRecords | tuple[File, int], make: Callable[..., Example], *of: Any) -> Iterator[Found]:
-        """The example that `make(*of)` gives for the record `at`; none where that is bad."""
-        file, number = at if isinstance(at, tuple) else (at.file, at.number)
+    def sorted(self, suffix: str) -> list[File]:
+        """The files with this ending, plain copies first."""
+        return sorted(file for file in self.files if file.suffix == suffix)
+
+    def made(
+        self, id_: str, question: str, target: str | None, image_id: str, image: Image | None, **more: Any
+    ) -> Example:
+        """The example of a question with one right answer, or none; what comes again and again is kept once."""
+        target = None if target is None else self.share(target)
+        answers = () if target is None else (target,)
+        return Example(
+            id=id_,
+            question=question,
+            image=image,
+            image_id=self.share(image_id),
+            answers=answers,
+            target=target,
+            **more,
+        )
+
+    def example(self, at: tuple[File, int], make: Callable[..., Example], *of: Any) -> Iterator[Found]:
+        """The example that `make(*of)` gives for the record of this number; none where that is bad."""
+        file, number = at
         try:
             yield make(*of), file, number
         except Bad as problem:
-            self.bad(file, number if isinstance(at, tuple) else at.where, problem)
+            self.bad(file, number, problem)
 
     def each(self, reader: JsonRecords, key: str, make: Callable[[Any], T]) -> Iterator[T]:
         """What `make` gives for every record of the list `key`; bad records are reported and left out."""

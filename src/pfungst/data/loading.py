@@ -12,13 +12,12 @@ from typing import Any
 from pfungst.core import DataError, Dataset, Example, PfungstError
 from pfungst.core.files import exists
 from pfungst.core.fingerprint import Fingerprint
-from pfungst.core.settings import read_query, read_settings
-from pfungst.core.words import fit
-from pfungst.data.files import Listing, list_around, list_place
+from pfungst.core.settings import fit, read_query, read_settings
 from pfungst.data.formats import FORMATS, get_format
 from pfungst.data.images import ImageFinder, NoImages
 from pfungst.data.job import ALONE, LETTERS, BadRecord, Format, Found, Job, letters_of_others
-from pfungst.data.repeats import NOTE, joined
+from pfungst.data.selection import NOTE, joined
+from pfungst.rows.files import Listing, list_around, list_place
 
 log = logging.getLogger("pfungst.data")
 

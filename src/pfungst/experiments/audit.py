@@ -8,31 +8,98 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pfungst.core import Answer, Dataset, Example, MissingExtra, ProbeError
+from pfungst.core import Answer, DataError, Dataset, Example, MissingExtra, ProbeError, UsageError
+from pfungst.core.files import read_json
 from pfungst.core.stats import Interval, interval_of
 from pfungst.core.types import Progress, no_progress
-from pfungst.experiments.audit_config import MODELS, SEES, Cell, ScorerConfig, find_models
 from pfungst.experiments.audit_features import Features, grid_features, is_there
-from pfungst.experiments.audit_open import Judge, OpenAudit, audit_open, percent
-from pfungst.experiments.audit_people import left_out
+from pfungst.experiments.audit_open import Judge, OpenAudit, audit_open
+from pfungst.experiments.study import cell
 from pfungst.probes.decoys.building import K, build
-from pfungst.probes.decoys.files import write
 from pfungst.probes.decoys.rulebook import AnswerRule, RuleScores, rules
-from pfungst.probes.decoys.sets import DecoySet, kind_name
+from pfungst.probes.decoys.sets import DecoySet, kind_name, write
 from pfungst.scores.metrics import get_metric
-
-__all__ = ["Audit", "Cell", "ScorerConfig", "audit", "percent", "split_by_image"]
 
 TEST_SHARE = 0.3
 """Share of the images that are tested on where no test split is given (Sect. 5.1: 50/20/30)."""
+
+
+SEES = {
+    "Q": "the question, without choices",
+    "A": "neither image nor question",
+    "QA": "the question alone",
+    "IA": "the image alone",
+    "IQA": "everything",
+    "HieCoAtt": "everything",
+    "Attention": "everything",
+}
+"""What there is to train -> what it sees. Q answers open questions (`audit_open`), the others pick a choice."""
+MODELS = ("Q", "A", "QA", "IA", "IQA")
+PEOPLE = ("Human-A", "Human-IA", "Human-QA", "Human-IQA")
+"""People who saw the choices alone, with the image, with the question, with both."""
+
+
+@dataclass(frozen=True)
+class ScorerConfig:
+    """How a scorer is trained. The paper gives the layer, the loss and the features; the rest is ours."""
+
+    hidden: int = 8192
+    """Neurons of the hidden layer (Sect. 5.2)."""
+    epochs: int = 20
+    """At most; the epoch with the best accuracy on held-out training images counts."""
+    batch: int = 128
+    """Questions per step, each with all its candidates."""
+    rate: float = 3e-4
+    dropout: float = 0.5
+    decay: float = 1e-4
+    held_out: float = 0.1
+    """Share of the training images kept to choose the epoch."""
+    seed: int = 0
+    seeds: int = 1
+    """Trainings of every scorer, with `seed`, `seed` + 1 ...; intervals are then over images and trainings."""
+    device: str = "cpu"
+
+    def each(self) -> Iterator[ScorerConfig]:
+        """One configuration a training."""
+        for number in range(self.seeds):
+            yield replace(self, seed=self.seed + number, seeds=1)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One model on one choice set."""
+
+    variant: str
+    model: str
+    """`Eq. 2`, `position`, `MLP-A`, `MLP-QA`, `MLP-IA`, `MLP-IQA`, `HieCoAtt` or `Attention`."""
+    accuracy: Interval
+    note: str = ""
+    vqa: Interval | None = None
+    """What the picked answers score by the metric of the data set, where that is VQA's and several people answered."""
+
+
+def row_name(name: str) -> str:
+    """`MLP-QA` for QA; models with a name keep theirs."""
+    return name if len(name) > 3 else f"MLP-{name}"
+
+
+def find_models(names: Sequence[str]) -> tuple[str, ...]:
+    """The scorers of these names, in any case; UsageError for one that does not exist. `none` alone is none."""
+    if [name.lower() for name in names] == ["none"]:
+        return ()
+    known = {name.lower(): name for name in SEES}
+    for name in names:
+        if name.lower() not in known:
+            raise UsageError(f"There is no scorer {name!r}; there are {', '.join(SEES)}, or none.")
+    return tuple(dict.fromkeys(known[name.lower()] for name in names))
 
 
 @dataclass(frozen=True)
@@ -74,7 +141,7 @@ class Audit:
         for model in models:
             known = {one.variant: one.vqa if vqa else one.accuracy for one in self.cells if one.model == model}
             found = [known.get(name) for name in self.variants]
-            rows.append((model, *("" if one is None else percent(one) for one in found)))
+            rows.append((model, *("" if one is None else cell(one) for one in found)))
         if self.human and not vqa:
             rows.append(("Human", *(f"{100 * self.human[n]:.1f}" if n in self.human else "" for n in self.variants)))
         return ("model", *self.variants), rows
@@ -99,9 +166,9 @@ class Audit:
                 share = (best.value - chance) / (1 - chance) if chance < 1 else 0.0
                 word = "hardly" if share < 0.1 else "partly" if share < 0.4 else "largely"
                 can = f"can {word}" if above else "cannot"
-                parts.append(f"{question} it {can} be answered ({model} {percent(best)})")
+                parts.append(f"{question} it {can} be answered ({model} {cell(best)})")
             gain = self.gains.get(name)
-            more = "" if gain is None else f" Seeing everything adds {percent(gain)} to the best of these."
+            more = "" if gain is None else f" Seeing everything adds {cell(gain)} to the best of these."
             strange = self.fallen.get(name)
             but = "" if strange is None else f"; {100 * strange:.0f}% of its decoys are fallbacks"
             said.append(f"{name} (chance {100 * chance:.1f}{but}): {'; '.join(parts)}.{more}")
@@ -149,7 +216,7 @@ def audit(
     models: which to train, of `SEES`; with none, only the most common answers, Eq. 2 and the position of the target are
         tried.
     human: accuracy of people by choice set, shown beside the others.
-    people: rows of people from a study, with their intervals (`audit_people.read_people`).
+    people: rows of people from a study, with their intervals (`read_people`).
     sets: write the choice sets of both splits to this folder, as train.parquet and test.parquet.
     """
     models = find_models(models)
@@ -245,3 +312,34 @@ def _statistics(train: DecoySet, test: DecoySet, variant: str, judge: Judge | No
         Cell(variant, "Eq. 2", said, "answer frequencies of training", by_rule),
         Cell(variant, "position", interval_of(right, groups), f"always option {favourite + 1}", by_place),
     ]
+
+
+def read_people(path: Path) -> tuple[Cell, ...]:
+    """The cells of people, one for each choice set and each thing that was withheld."""
+    if not path.is_file():
+        raise DataError.at(
+            path, "", "there is no such file.", "`pfungst study results DIR --out FOLDER` writes human.json."
+        )
+    found: Any = read_json(path)
+    try:
+        cells = tuple(_cell(record) for record in found["cells"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError.at(path, "", f"this is not human.json of a study ({type(error).__name__}: {error}).") from None
+    strange = [cell.model for cell in cells if cell.model not in PEOPLE]
+    if strange:
+        raise DataError.at(path, "", f"there is no row {strange[0]!r}; there are {', '.join(PEOPLE)}.")
+    return cells
+
+
+def left_out(cells: Sequence[Cell], variants: Sequence[str]) -> list[str]:
+    """Sentences about cells of choice sets that an audit does not have."""
+    names = sorted({cell.variant for cell in cells} - set(variants))
+    known = ", ".join(variants)
+    return [f"People were asked about the choice set {name}, which is not audited here ({known})." for name in names]
+
+
+def _cell(record: Any) -> Cell:
+    one = record["accuracy"]
+    low, high = (float("nan") if one[name] is None else float(one[name]) for name in ("low", "high"))
+    accuracy = Interval(float(one["value"]), low, high, int(one["n"]), int(one["clusters"]), str(one["how"]))
+    return Cell(str(record["variant"]), str(record["model"]), accuracy, str(record.get("note", "")))

@@ -15,7 +15,7 @@ from pfungst.core import Answer, Example, Image
 from pfungst.core.flips import normalise
 from pfungst.core.stats import Interval, interval_of
 from pfungst.core.types import Progress, no_progress
-from pfungst.experiments.base import in_percent
+from pfungst.experiments.study import cell
 from pfungst.scores.metrics import get_metric
 
 Judge = Callable[[Example, Answer], float]
@@ -53,7 +53,7 @@ class OpenAudit:
         """Columns and rows, in percent."""
         types = list(dict.fromkeys(name for row in self.rows for name in row.by_type))
         rows = [
-            (row.name, percent(row.score), *(percent(row.by_type[t]) if t in row.by_type else "" for t in types))
+            (row.name, cell(row.score), *(cell(row.by_type[t]) if t in row.by_type else "" for t in types))
             for row in self.rows
         ]
         return ("open questions", "all", *types), rows
@@ -61,18 +61,11 @@ class OpenAudit:
     def verdict(self) -> str:
         best = max(self.rows, key=lambda row: row.score.value)
         first = self.rows[0]
-        more = f"; {first.name} alone gets {percent(first.score)}" if best is not first else ""
+        more = f"; {first.name} alone gets {cell(first.score)}" if best is not first else ""
         return (
-            f"Open questions: {percent(best.score)} by the metric {self.metric} without the image ({best.name}){more}. "
-            f"Answers of the training questions reach {percent(self.reach)} at most."
+            f"Open questions: {cell(best.score)} by the metric {self.metric} without the image ({best.name}){more}. "
+            f"Answers of the training questions reach {cell(self.reach)} at most."
         )
-
-
-def percent(one: Interval) -> str:
-    """`36.6 [35.1, 38.0]`"""
-    if one.low != one.low:
-        return f"{100 * one.value:.1f}"
-    return in_percent(one)
 
 
 def audit_open(
@@ -112,7 +105,7 @@ def audit_open(
             f"{len(priors)} types of question"),
     ]  # fmt: skip
     if learn:
-        from pfungst.experiments.audit_open_model import answer_from_words
+        from pfungst.experiments.audit_training import answer_from_words
 
         answers, note = answer_from_words(learnt, asked, judge, seed=seed, device=device, progress=progress)
         rows.append(row("question only, learnt", answers, note))

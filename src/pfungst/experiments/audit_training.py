@@ -2,6 +2,13 @@
 
 What a scorer picked is kept in the cache folder under everything it depends on, so that an audit that was killed goes
 on with the next scorer, and the same audit trains nothing again.
+
+The question-only network of the open questions stands here too: words and short phrases of the question -> an answer.
+
+    answer = argmax softmax(W2 relu(W1 mean of the vectors of all words, pairs of words and beginnings))
+
+How a question begins ("is there", "how many people are") says most about its answer, and a mean of vectors of phrases
+keeps that.
 """
 
 from __future__ import annotations
@@ -10,33 +17,69 @@ import contextlib
 import hashlib
 import io
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import nn
 
 from pfungst import __version__
 from pfungst.compute import Shard, make_shards, place_of_work, run_shards
-from pfungst.core import PfungstError
+from pfungst.core import Example, PfungstError
 from pfungst.core.files import cache_dir
-from pfungst.core.stats import Interval, over_runs
+from pfungst.core.flips import normalise
+from pfungst.core.stats import Interval
 from pfungst.core.types import Progress, no_progress
-from pfungst.experiments import audit_attention as attention
 from pfungst.experiments import audit_scorers as scorers
-from pfungst.experiments.audit_config import SEES, Cell, ScorerConfig, row_name
+from pfungst.experiments.audit import SEES, Cell, ScorerConfig, row_name
 from pfungst.experiments.audit_features import Features, grid_features
-from pfungst.experiments.audit_open import Judge
-from pfungst.experiments.audit_scorers import INPUTS, Task, Tasks, picks_of
+from pfungst.experiments.audit_open import Judge, known_answers, worth
+from pfungst.experiments.audit_scorers import (
+    INPUTS,
+    LOOKING,
+    Reading,
+    Task,
+    Tasks,
+    hold_out,
+    picks_of,
+    train_attention,
+)
+from pfungst.experiments.study import Scores
+from pfungst.models import Batch, Model, Sizes
+from pfungst.models.batch import PAD, Output
+from pfungst.models.layers import mean_words
+from pfungst.models.vocabulary import split_words
 from pfungst.probes.decoys.sets import DecoySet
 from pfungst.text import get_encoder
+from pfungst.training import FitConfig, fit
+from pfungst.training.data import ArrayData
+from pfungst.training.numerics import answers as given_answers
 
 FORMAT = 1
 """Counted up when the same training would give other picks."""
+
+LENGTH = 30
+"""Words of a question that are read."""
+BEGINNING = 5
+"""Longest beginning that is a phrase of its own."""
+HELD_OUT = 0.1
+"""Share of the training images that choose the epoch; none where there are few questions."""
+FEW = 100
+FIT = FitConfig(epochs=8, batch=256, rate=1.5e-2, weight_decay=1e-4, warmup=0.05)
+"""Chosen on held-out training images of VQA v2."""
+LEAST_BATCH, STEPS = 16, 64
+"""Few questions are shown in smaller batches, so that an epoch has about so many steps."""
+SIZE, HIDDEN, DROPOUT = 128, 256, 0.5
+"""Length of a phrase's vector, neurons of the hidden layer, share of both that is dropped in training."""
+SPREAD = 0.05
+"""Of the vectors before training: a phrase that was seen three times should say little, not something random."""
 
 Key = tuple[str, str, int]
 """Choice set, what the scorer sees, number of the training."""
@@ -61,7 +104,7 @@ def train_scorers(
     gains: dict[str, Interval] = {}
     warnings: list[str] = []
     chosen = get_encoder(encoder)
-    grids = any(name in attention.NAMES for name in models)
+    grids = any(name in LOOKING for name in models)
     train, test = (Tasks(part, chosen, features, progress, grids) for part in made)
     if train.images is None or test.images is None:
         dropped = [name for name in models if SEES[name] in ("the image alone", "everything")]
@@ -71,29 +114,29 @@ def train_scorers(
             why = f"{lost} images are missing" if features is not None else "no image features were asked for"
             warnings.append(f"Without images {', '.join(map(row_name, dropped))} cannot be trained ({why}).")
     elif grids and (train.grids is None or test.grids is None):
-        models = [name for name in models if name not in attention.NAMES]
+        models = [name for name in models if name not in LOOKING]
         warnings.append("HieCoAtt and Attention need feature maps, and these image features are single vectors.")
     elif features is grid_features:
         warnings.append(
             "Image features are colours and edges on a grid, not those of a network: MLP-IA and MLP-IQA see little."
         )
     vectors = encoder.removeprefix("words:") if isinstance(encoder, str) and encoder.startswith("words:") else None
-    looking = any(name in attention.NAMES for name in models)
-    reading = attention.Reading(train, test, vectors, config.device) if looking else None
+    looking = any(name in LOOKING for name in models)
+    reading = Reading(train, test, vectors, config.device) if looking else None
     trained = _train_mlps(train, test, variants, models, config, progress)
     done, total = 0, len(variants) * len(models) * config.seeds
     for variant in variants:
         learnt, _ = train.of(variant)
         asked, groups = test.of(variant)
         worth = None if judge is None else test.worth(variant, judge)
-        right: dict[str, Any] = {}
+        right: dict[str, Scores] = {}
         for inputs in models:
             picks, epochs = [], []
             for number, one in enumerate(config.each()):
-                if reading is not None and inputs in attention.NAMES:
+                if reading is not None and inputs in LOOKING:
                     seen = [reading.of(part, task) for part, task in (("train", learnt), ("test", asked))]
                     told = partial(_tell, progress, total, f"{row_name(inputs)} on {variant}", done)
-                    model, epoch = attention.train(reading, seen[0], inputs, one, told)
+                    model, epoch = train_attention(reading, seen[0], inputs, one, told)
                     picks.append(picks_of(model, seen[1], batch=256))
                 else:
                     found, epoch = trained[variant, inputs, number]
@@ -101,14 +144,14 @@ def train_scorers(
                 epochs.append(str(epoch))
                 done += 1
                 progress("training scorers", done, total)
-            right[inputs] = np.stack(picks)[:, :, 0]
-            by_vqa = None if worth is None else over_runs([(one * worth).sum(1) for one in picks], groups)
+            right[inputs] = Scores(np.stack(picks)[:, :, 0], groups)
+            by_vqa = None if worth is None else Scores(np.stack([(one * worth).sum(1) for one in picks]), groups).mean()
             note = f"sees {SEES[inputs]}; epoch {', '.join(epochs)} of {config.epochs}, hidden {config.hidden}"
-            cells.append(Cell(variant, row_name(inputs), over_runs(right[inputs], groups), note, by_vqa))
+            cells.append(Cell(variant, row_name(inputs), right[inputs].mean(), note, by_vqa))
         without = [inputs for inputs in right if SEES[inputs] != "everything"]
         if without and "IQA" in right:
-            best = max(without, key=lambda inputs: float(np.mean(right[inputs])))
-            gains[variant] = over_runs(right["IQA"] - right[best], groups, bounds=(-1.0, 1.0))
+            best = max(without, key=lambda inputs: float(right[inputs].values.mean()))
+            gains[variant] = (right["IQA"] - right[best]).mean()
     return cells, gains, warnings
 
 
@@ -174,3 +217,97 @@ def _digest(tasks: Mapping[str, tuple[Task, Task]], models: Sequence[str], confi
                 seen.add(id(array))
                 digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()[:24]
+
+
+class Words(Model):
+    """question -> answers."""
+
+    reads: ClassVar[frozenset[str]] = frozenset({"question"})
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__(sizes, None)
+        self.words: nn.Embedding = nn.Embedding(sizes.words, SIZE, padding_idx=PAD)
+        with torch.no_grad():
+            self.words.weight *= SPREAD
+        self.answers: nn.Sequential = nn.Sequential(
+            nn.Dropout(DROPOUT),
+            nn.Linear(SIZE, HIDDEN),
+            nn.ReLU(),
+            nn.Dropout(DROPOUT),
+            nn.Linear(HIDDEN, sizes.answers),
+        )
+
+    def forward(self, batch: Batch) -> Output:
+        return Output(self.answers(mean_words(self.words, batch.question)))
+
+
+def phrases(question: str) -> list[str]:
+    """Words, pairs of words, and beginnings: what the network reads."""
+    words = split_words(question)[:LENGTH]
+    pairs = [" ".join(pair) for pair in pairwise(words)]
+    return [*words, *pairs, *("^" + " ".join(words[:size]) for size in range(1, min(BEGINNING, len(words)) + 1))]
+
+
+def answer_from_words(
+    train: Sequence[Example],
+    test: Sequence[Example],
+    judge: Judge,
+    *,
+    seed: int = 0,
+    device: str = "cpu",
+    progress: Progress = no_progress,
+) -> tuple[list[str], str]:
+    """Learn from the training questions, answer the others: the answers, and how the training went."""
+    answers = known_answers(train)
+    number_of = {normalise(text): number for number, text in enumerate(answers)}
+    counts = Counter(phrase for one in train for phrase in set(phrases(one.question)))
+    least = 3 if len(train) > 1000 else 1
+    known = {phrase: at for at, phrase in enumerate(sorted(p for p, n in counts.items() if n >= least), start=2)}
+    scores = [
+        {number_of[name]: score for name, score in worth(one, judge).items() if name in number_of} for one in train
+    ]
+    data = _arrays(train, known, scores, len(answers))
+    images = np.asarray([one.image_id or one.id for one in train])
+    share = HELD_OUT if len(train) >= FEW else 0.0
+    learnt, held = (data.rows(rows) for rows in hold_out(images, share, [seed, 0x0BE]))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = Words(Sizes(len(known) + 2, len(answers), (1, 1, 1)))
+    how = replace(FIT, batch=min(FIT.batch, max(LEAST_BATCH, len(learnt) // STEPS)), seed=seed)
+    each = how.per_epoch(len(learnt))
+    config = replace(how, check_every=each, log_every=each)
+
+    def told(what: str, step: int, steps: int) -> None:
+        progress("learning from questions alone", step, steps)
+
+    ended = fit(
+        model, learnt, validation=held if len(held) else None, config=config, device=device, progress=told,
+        tensorboard=False,
+    )  # fmt: skip
+    asked = _arrays(test, known, [{}] * len(test), len(answers))
+    note = f"{len(answers):,} answers; epoch {ended.best_step // each if len(held) else FIT.epochs:g} of {FIT.epochs:g}"
+    return [answers[number] for number in given_answers(model, asked, 1024, device)], note
+
+
+def _arrays(
+    examples: Sequence[Example], known: dict[str, int], scores: Sequence[dict[int, float]], answers: int
+) -> ArrayData:
+    """Questions as numbers of phrases, 1 for a question without a known one, with what each answer is worth."""
+    numbers = [[known[phrase] for phrase in phrases(one.question) if phrase in known] or [1] for one in examples]
+    none = np.zeros(len(examples), np.int64)
+    arrays = {
+        "question": _padded(numbers, PAD),
+        "answer": none,
+        "picture": none,
+        "soft_answers": _padded([[*one] for one in scores], -1),
+        "soft_scores": _padded([[*one.values()] for one in scores], 0.0),
+    }
+    return ArrayData(arrays, answers)
+
+
+def _padded(rows: Sequence[Sequence[float]], filler: float) -> npt.NDArray[Any]:
+    """(rows, length of the longest)"""
+    array = np.full((len(rows), max(1, *map(len, rows))), filler)
+    for at, row in enumerate(rows):
+        array[at, : len(row)] = row
+    return array

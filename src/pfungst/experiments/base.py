@@ -3,22 +3,33 @@
 An experiment is a file with a frozen configuration (a doc line under each field: it is the help of the option), a
 function `run(config, out, *, progress)` and a function `tables(result)`, which may have a file of its own. The last of
 them ends with the `Experiment` that names all three, and is named in `EXPERIMENTS` below. The top of these files
-imports nothing heavy: `pfungst reproduce --help` reads it.
+imports nothing heavy: `pfungst reproduce --help` reads it. run.json says what a run was made with.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import MISSING, dataclass
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from time import perf_counter
+from typing import Any, Generic, TypeVar
 
 from pfungst.core import Figure, Place, Table, UsageError, files
 from pfungst.core.files import file_name, jsonable, read_json, write_atomic, write_json
 from pfungst.core.registry import Registry
 from pfungst.core.settings import REQUIRED, settings_of
-from pfungst.core.stats import Interval
+from pfungst.core.settings import argument as argument  # for the configurations of experiments
+from pfungst.core.settings import lifted as lifted
+from pfungst.core.settings import option as option
 from pfungst.core.types import Progress, no_progress
 
 EXPERIMENTS = Registry(
@@ -26,17 +37,15 @@ EXPERIMENTS = Registry(
     "pfungst.experiments",
     {
         "attention": "pfungst.experiments.attention:EXPERIMENT",
-        "basic-questions": "pfungst.experiments.noise_data:EXPERIMENT",
+        "basic-questions": "pfungst.experiments.basic_questions:EXPERIMENT",
         "clevr": "pfungst.experiments.clevr:EXPERIMENT",
-        "committee": "pfungst.experiments.committee:EXPERIMENT",
-        "cycle": "pfungst.experiments.cycle_layout:EXPERIMENT",
+        "cycle": "pfungst.experiments.cycle_table:EXPERIMENT",
         "daquar": "pfungst.experiments.daquar:EXPERIMENT",
         "failure": "pfungst.experiments.failure:EXPERIMENT",
         "games": "pfungst.experiments.games:EXPERIMENT",
         "harden": "pfungst.experiments.harden:EXPERIMENT",
-        "matrix": "pfungst.experiments.matrix_table:EXPERIMENT",
-        "noise": "pfungst.experiments.noise_table:EXPERIMENT",
-        "paraphraser": "pfungst.experiments.paraphraser:EXPERIMENT",
+        "matrix": "pfungst.experiments.matrix:EXPERIMENT",
+        "noise": "pfungst.experiments.noise:EXPERIMENT",
         "photographs": "pfungst.experiments.photographs:EXPERIMENT",
         "questions": "pfungst.experiments.questions:EXPERIMENT",
         "data-limit": "pfungst.experiments.data_limit:EXPERIMENT",
@@ -45,19 +54,11 @@ EXPERIMENTS = Registry(
 )
 """By name, which is the name of the command."""
 
-ENDS = ("value", "low", "high")
-"""What a number with its interval is called, in objects and in JSON."""
+PACKAGES = ("numpy", "torch", "transformers")
+"""Whose versions may change a number."""
 
 C = TypeVar("C")
-C_in = TypeVar("C_in", contravariant=True)
 R = TypeVar("R")
-R_out = TypeVar("R_out", covariant=True)
-
-
-class Runs(Protocol[C_in, R_out]):
-    """Does the work. What is finished stays in `out`, so that the same call goes on where it was stopped."""
-
-    def __call__(self, config: C_in, out: Path, *, progress: Progress) -> R_out: ...
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ class Experiment(Generic[C, R]):
     name: str
     config: type[C]
     """A frozen dataclass. Its fields are the options of the command, see `option`, `argument` and `lifted`."""
-    run: Runs[C, R]
+    run: Callable[..., R]
+    """`run(config, out, *, progress)`. What is finished stays in `out`: the same call goes on where it was stopped."""
     tables: Callable[[R], Sequence[Table]]
     figures: Callable[[R], Sequence[Figure]] = lambda result: ()
     """Drawn as OUT/NAME.svg, OUT/NAME-2.svg ..."""
@@ -95,7 +97,6 @@ def perform(experiment: Experiment[C, R], config: C, out: str | Path = "", *, pr
     run.json says with which versions, on which machine, and how long it took.
     """
     from pfungst import __version__
-    from pfungst.experiments.environment import noted
     from pfungst.report.plots import draw_alone
 
     folder = Path(out) if out else experiment.folder(config)
@@ -126,47 +127,11 @@ def markdown(table: Table) -> str:
     return "\n".join([f"### {table.title}", "", *head, *rows, *note]) + "\n"
 
 
-def in_percent(one: Any, sign: str = "", unit: str = "") -> str:
-    """`36.6 [35.1, 38.0]` of a mapping or an object with value, low and high. sign: `+` for a difference."""
-    value, low, high = (100 * (one[end] if isinstance(one, Mapping) else getattr(one, end)) for end in ENDS)
-    return f"{value:{sign}.1f}{unit} [{low:.1f}, {high:.1f}]"
-
-
-def span(found: Interval) -> dict[str, float]:
-    """An interval as results hold it."""
-    return {end: getattr(found, end) for end in ENDS}
-
-
 def check_known(names: Sequence[str], known: Collection[str], sentence: str) -> None:
     """UsageError for a name that is not known; in the sentence, {0} is the name and {1} are those there are."""
     for name in names:
         if name not in known:
             raise UsageError(sentence.format(name, ", ".join(known)))
-
-
-def option(default: Any = MISSING, *names: str, factory: Any = MISSING, free: bool = False) -> Any:
-    """A field of a configuration that is an option of the command: `limit: int | None = option(None, free=True)`.
-
-    A plain default does the same; this says more.
-
-    names : of the option, where not `--` and the name of the field: `option("world", "--data", "-d")`
-    free : may change when a run is continued (a device, more seeds); see `claim`
-    """
-    return dataclasses.field(default=default, default_factory=factory, metadata={"names": names, "free": free})
-
-
-def argument(default: Any = MISSING, *, free: bool = False) -> Any:
-    """A field that is given by its place, not by a name: `pfungst reproduce failure MODEL MODEL`. `free` as in
-    `option`."""
-    return dataclasses.field(default=default, metadata={"argument": True, "free": free})
-
-
-def lifted(default: Any, *fields: str, names: tuple[str, ...] = ()) -> Any:
-    """A field that is itself a configuration. The option takes `key=value`; `fields` are options of their own:
-
-    fit: FitConfig = lifted(FitConfig(steps=4000), "steps", "batch")       # --fit rate=0.01 --steps 500
-    """
-    return dataclasses.field(default_factory=lambda: default, metadata={"lifted": fields, "names": names})
 
 
 def claim(out: Path, config: Any, **more: Any) -> None:
@@ -217,3 +182,69 @@ def run_cells(
     with working(place):
         files = run_shards(work, shards, out, progress=progress, what="runs")
     return dict(zip(cells, files, strict=True))
+
+
+@contextmanager
+def noted(folder: Path, *, device: str = "cpu") -> Iterator[None]:
+    """Write FOLDER/run.json when the work inside is done; the seconds of a continued run are added up."""
+    from pfungst import __version__
+
+    file = folder / "run.json"
+    before = read_json(file) if file.exists() else {}
+    code = _code(before)
+    began, started = perf_counter(), datetime.now(UTC)
+    yield
+    seconds = before.get("seconds", 0) + perf_counter() - began
+    first = before.get("started", started.strftime("%Y-%m-%d %H:%M UTC"))
+    made_with = {
+        "pfungst": __version__,
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "device": _gpu(device) or _processor(),
+        "packages": {name: version(name) for name in PACKAGES if find_spec(name) is not None},
+        **code,
+    }
+    write_json(file, {**made_with, "started": first, "seconds": round(seconds, 1)})
+
+
+def git(folder: Path, *words: str) -> str:
+    """What git says, or nothing where there is no git."""
+    try:
+        utc = {**os.environ, "TZ": "UTC"}
+        done = subprocess.run(["git", *words], cwd=folder, env=utc, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def changed_code() -> bool:
+    """Whether the package is under version control and has changes that are not committed."""
+    return bool(git(Path(__file__).parent.parent, "status", "--porcelain", "--", "."))
+
+
+def _code(before: dict[str, Any]) -> dict[str, Any]:
+    """The commit that the run began from, and others that it was continued from. Nothing where that is unknown: for
+    code that is not under version control, such as an installed package, and runs that began without a note."""
+    home = Path(__file__).parent.parent
+    if not git(home, "ls-files", "__init__.py") or (before and "commit" not in before):
+        return {}
+    now = git(home, "rev-parse", "HEAD")
+    changed = changed_code() or before.get("uncommitted_changes", False)
+    first, *later = dict.fromkeys([before.get("commit", now), *before.get("later_commits", ()), now])
+    return {"commit": first, "uncommitted_changes": changed, **({"later_commits": later} if later else {})}
+
+
+def _gpu(device: str) -> str:
+    torch = sys.modules.get("torch")
+    if torch is None or not str(device).startswith("cuda") or not torch.cuda.is_available():
+        return ""
+    return str(torch.cuda.get_device_name(device))
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, "") or platform.processor() or platform.machine()

@@ -11,7 +11,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pfungst.core import AnsweredTrial, DataError, Dataset, Exam, Example, FileImage, Findings, Table, Trial, Variant
+from pfungst.core import (
+    AnsweredTrial,
+    DataError,
+    Dataset,
+    Exam,
+    Example,
+    FileImage,
+    Findings,
+    Probe,
+    Table,
+    Trial,
+    Variant,
+)
 from pfungst.core.fingerprint import fingerprint
 from pfungst.core.types import Progress
 from pfungst.experiments.base import Experiment, argument, claim, option
@@ -56,7 +68,7 @@ class ClevrStudy:
 
 
 @dataclass(frozen=True)
-class Redrawn:
+class Redrawn(Probe):
     """A probe: the image is replaced by a drawing of its scene."""
 
     name: str = "redrawn"

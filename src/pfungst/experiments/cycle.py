@@ -14,9 +14,9 @@ from dataclasses import MISSING, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pfungst.core import PfungstError, UsageError
+from pfungst.core import UsageError
 from pfungst.core.types import Progress
-from pfungst.experiments.base import check_known, claim, here, lifted, option, run_cells
+from pfungst.experiments.base import check_known, claim, here, lifted, option
 from pfungst.training.config import FitConfig
 from pfungst.training.cycle.config import CycleConfig
 
@@ -198,9 +198,9 @@ class CycleResult:
 
 def run(config: CycleStudy, out: Path, *, progress: Progress) -> CycleResult:
     """Train what is missing, and compare."""
-    from pfungst.experiments.cycle_data import prepare_study
-    from pfungst.experiments.cycle_runs import Runs
     from pfungst.experiments.cycle_table import failures, read_run, summarise, writing
+    from pfungst.experiments.cycle_training import Runs, prepare_study
+    from pfungst.experiments.study import finished
 
     if config.data != "world" and not config.test and not is_prepared(config.data):
         raise UsageError("Say which other questions to ask: --test DATA.")
@@ -214,20 +214,18 @@ def run(config: CycleStudy, out: Path, *, progress: Progress) -> CycleResult:
     # The settings that made the data may change, for example to the folder they were written to: their content may not.
     claim(out, settings, data=dict(prepared.notes), inputs=prepared.inputs, splits=dict(prepared.splits))
     cells = {f"{name}.npz": list(key) for name, key in config.runs().items()}
-    if not config.read:
-        told = progress if here(config.jobs) else None
-        work = Runs(prepared.folder, settings, out / "begun", told)
-        run_cells(work, cells, out / "runs", jobs=config.jobs, progress=progress)
-    finished = [read_run(out / "runs" / name) for name in cells if (out / "runs" / name).exists()]
-    if not finished:
-        raise PfungstError(f"{out}: no run of the study has finished yet.")
+    work = (
+        None if config.read else Runs(prepared.folder, settings, out / "begun", progress if here(config.jobs) else None)
+    )
+    files, missing = finished(work, cells, out / "runs", jobs=config.jobs, what="run of the study", progress=progress)
+    runs = [read_run(path) for path in files]
     return dataclasses.replace(
         result,
-        missing=len(cells) - len(finished),
-        failures=failures(finished),
-        writing=writing(finished, prepared.vocabulary, out / "writing", config.meteor, progress),
+        missing=missing,
+        failures=failures(runs),
+        writing=writing(runs, prepared.vocabulary, out / "writing", config.meteor, progress),
         rephraser=config.rephraser[0],
-        **summarise(finished),
+        **summarise(runs),
     )
 
 

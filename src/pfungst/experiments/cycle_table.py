@@ -1,4 +1,7 @@
-"""The table of a study: every variant against its base, paired by seed and by question."""
+"""What a study of cycle consistency found, and its tables in the layout of the paper.
+
+Every variant is compared with its base, paired by seed and by question.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pfungst.core.stats import over_runs
+from pfungst.core import Table
 from pfungst.core.types import Progress
-from pfungst.experiments.base import kept, span
-from pfungst.experiments.cycle import BEST, CONTROL, JUDGED, MEASURES, VARIANTS, WRITING
+from pfungst.experiments.base import Experiment, kept
+from pfungst.experiments.cycle import BEST, CONTROL, JUDGED, MEASURES, VARIANTS, WRITING, CycleResult, CycleStudy
+from pfungst.experiments.cycle import run as run_study
+from pfungst.experiments.study import Scores, by_seed, cell, missing_note, over_seeds
 
 if TYPE_CHECKING:
     from pfungst.models import Vocabulary
@@ -23,7 +28,7 @@ if TYPE_CHECKING:
 COLUMNS = ("precision", "recall", "f1", "augrc", "ece")
 """Of Table 4; AUGRC and the calibration error are ours."""
 LOOKS = "looks"
-"""How far a model looks at the same place in another wording, see `pfungst.experiments.cycle_runs.looks`."""
+"""How far a model looks at the same place in another wording, see `pfungst.experiments.cycle_training.looks`."""
 Floats = NDArray[np.float64]
 
 
@@ -42,25 +47,27 @@ def measures(run: Mapping[str, Any]) -> dict[str, tuple[Floats, NDArray[np.int64
     """Measure -> scores and the image each belongs to."""
     held, groups, picture = run["heldout"].astype(np.float64), run["group"], run["picture"]
     first = np.zeros(len(held), bool)
-    scores = {}
+    consensus = {}
     for k in range(1, 5):
         values, rows = consensus_by_group(held, groups, k)
-        scores[f"CS({k})"] = (values, picture[rows])
+        consensus[f"CS({k})"] = (values, picture[rows])
         first[rows] = True
-    found = {
+    scores = {
         "val": (run["val"].astype(np.float64), run["val_picture"]),
         "ORI": (held[first], picture[first]),
         "REP": (held[~first], picture[~first]),
-        **scores,
+        **consensus,
     }
     if len(run.get("looks", ())):
-        found[LOOKS] = (run["looks"][~first].astype(np.float64), picture[~first])
-    return found
+        scores[LOOKS] = (run["looks"][~first].astype(np.float64), picture[~first])
+    return scores
 
 
-def interval(scores: Floats, clusters: NDArray[np.int64], bounds: tuple[float, float] = (0.0, 1.0)) -> dict[str, float]:
-    """Mean and 95% interval of (seeds, N) scores, over seeds and images, as both were drawn."""
-    return span(over_runs(scores, clusters, bounds=bounds))
+def scores_of(runs: Sequence[Mapping[str, Any]]) -> dict[str, Scores]:
+    """Measure -> the scores of all these runs; measures that one of them lacks are left out."""
+    each = [measures(run) for run in runs]
+    shared = [name for name in (*MEASURES, LOOKS) if all(name in one for one in each)]
+    return {name: Scores(np.stack([one[name][0] for one in each]), each[0][name][1]) for name in shared}
 
 
 def read_run(path: Path) -> dict[str, Any]:
@@ -102,73 +109,39 @@ def _rows(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         base = by_seed(runs, model=model, variant="base")
         control = by_seed(runs, model=model, variant=CONTROL)
         for variant in VARIANTS:
-            found = by_seed(runs, model=model, variant=variant)
-            if found:
-                rows.append(_row(model, variant, found, base))
-                if VARIANTS[variant].hides and variant != CONTROL and found.keys() & control.keys():
+            mine = by_seed(runs, model=model, variant=variant)
+            if mine:
+                rows.append(_row(model, variant, mine, base))
+                if VARIANTS[variant].hides and variant != CONTROL and mine.keys() & control.keys():
                     rows[-1]["control"] = CONTROL
-                    rows[-1].update(_differences(found, control, "control"))
+                    rows[-1].update(_differences(mine, control, "control"))
     return rows
 
 
 def _row(
-    model: str, variant: str, found: Mapping[int, Mapping[str, Any]], base: Mapping[int, Mapping[str, Any]]
+    model: str, variant: str, mine: Mapping[int, Mapping[str, Any]], base: Mapping[int, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    shared = found.keys() & base.keys()
-    each = {seed: measures(run) for seed, run in found.items()}
-    row: dict[str, Any] = {
+    paired = len(mine.keys() & base.keys()) if variant != "base" else 0
+    return {
         "model": model,
         "variant": variant,
-        "seeds": len(found),
-        "paired": len(shared) if variant != "base" else 0,
-        "seconds": float(np.mean([run["seconds"] for run in found.values()])),
-        "gate": _mean([run["gate"] for run in found.values()]),
-        "best_steps": [run.get("best_step") for run in found.values()],
+        "seeds": len(mine),
+        "paired": paired,
+        "seconds": float(np.mean([run["seconds"] for run in mine.values()])),
+        "gate": _mean([run["gate"] for run in mine.values()]),
+        "best_steps": [run.get("best_step") for run in mine.values()],
+        **{name: scores.summary() for name, scores in scores_of([*mine.values()]).items()},
+        **(_differences(mine, base, "base") if paired else {}),
     }
-    for name in (*MEASURES, LOOKS):
-        if any(name not in one for one in each.values()):
-            continue
-        clusters = next(iter(each.values()))[name][1]
-        row[name] = interval(np.stack([one[name][0] for one in each.values()]), clusters, _bounds(name))
-        scores = [one[name][0] for one in each.values()]  # NaN where CS(k) has too few wordings, it may be everywhere
-        row[name]["by_seed"] = [float(np.nanmean(some)) if np.isfinite(some).any() else math.nan for some in scores]
-    return {**row, **_differences(found, base, "base")} if variant != "base" and shared else row
 
 
 def _differences(
-    found: Mapping[int, Mapping[str, Any]], base: Mapping[int, Mapping[str, Any]], title: str
+    mine: Mapping[int, Mapping[str, Any]], base: Mapping[int, Mapping[str, Any]], title: str
 ) -> dict[str, dict[str, float]]:
     """`MEASURE - TITLE` -> difference of the runs with the same seeds, and its interval."""
-    pairs = [(measures(found[seed]), measures(base[seed])) for seed in sorted(found.keys() & base.keys())]
-    return {
-        f"{name} - {title}": interval(
-            np.stack([a[name][0] - b[name][0] for a, b in pairs]), pairs[0][0][name][1], _bounds(name, 1.0)
-        )
-        for name in (*MEASURES, LOOKS)
-        if all(name in one for pair in pairs for one in pair)
-    }
-
-
-def _bounds(name: str, apart: float = 0.0) -> tuple[float, float]:
-    """What a measure can be; apart 1: a difference of two. Looking at the same place is a correlation, from -1 to 1."""
-    least = -1.0 if name == LOOKS else 0.0
-    return least - apart * (1 - least), 1 + apart * -least
-
-
-def over_seeds(values: Sequence[float]) -> dict[str, float]:
-    """Mean and 95% interval of a value per seed, by Student's t; one seed has none."""
-    from scipy.stats import t
-
-    count, mean = len(values), float(np.mean(values))
-    if count < 2:
-        return {"value": mean, "low": math.nan, "high": math.nan}
-    half = float(t.ppf(0.975, count - 1) * np.std(values, ddof=1) / math.sqrt(count))
-    return {"value": mean, "low": mean - half, "high": mean + half}
-
-
-def by_seed(runs: Sequence[Mapping[str, Any]], **about: str) -> dict[int, Mapping[str, Any]]:
-    """Seed -> run, of those about which this holds."""
-    return {run["seed"]: run for run in runs if about.items() <= run.items()}
+    seeds = sorted(mine.keys() & base.keys())
+    ours, theirs = (scores_of([runs[seed] for seed in seeds]) for runs in (mine, base))
+    return {f"{name} - {title}": (ours[name] - theirs[name]).interval() for name in ours if name in theirs}
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -222,3 +195,134 @@ def _score(run: Mapping[str, Any], words: Vocabulary, meteor: bool) -> dict[str,
     wrote, asked = ([words.decode(row.tolist()) for row in run[name]] for name in ("written", "asked"))
     scores = generation_scores(wrote, [[text] for text in asked], meteor=meteor)
     return {name: value for name, value in scores.items() if name != "METEOR" or meteor}
+
+
+Rows = Sequence[Mapping[str, Any]]
+CONSENSUS = ("CS(1)", "CS(2)", "CS(3)", "CS(4)", "ORI", "REP")
+STEP = "Every run at its best step on images that are not measured."
+
+
+def study_tables(result: CycleResult) -> list[Table]:
+    """Table 2 first, at the best step where the study looked for it; then Table 1 for every rephraser, the control with
+    hidden words, Table 3, Table 4, and where models look."""
+    if not result.rows:
+        return [Table(f"Arrays in {result.prepared}", ("split", "questions"), tuple(result.splits.items()))]
+    how = f"In percent. 95% intervals: {result.how}.{missing_note(result.missing)}"
+    found = [_parts("Cycle consistency", result.rows, how)]
+    if result.best:
+        note = "The same runs, each at its best step on images that are not measured."
+        found.append(_parts("At the best step", result.best, note))
+    shown = {result.rephraser: result.best or result.rows}
+    shown |= {name: part["best"] or part["rows"] for name, part in result.others.items()}
+    note = STEP if result.best else ""
+    for name, rows in shown.items():
+        about = f", wordings by {name}" if result.others else ""
+        found += [_consensus(rows, about, note), _control(rows, about), _looks(rows, about, note)]
+    found += [_writing(result.writing), _failures(result.failures)]
+    return [table for table in found if table.rows]
+
+
+def _parts(title: str, rows: Rows, note: str) -> Table:
+    """Table 2, and CS(k) beside it."""
+    columns = ("model", "variant", "seeds", *MEASURES, "CS(4) - base", "val - base")
+    return Table(
+        title,
+        columns,
+        tuple(
+            (
+                row["model"],
+                VARIANTS[row["variant"]].title,
+                row["seeds"],
+                *(cell(row[m], 2, ends=False) for m in MEASURES),
+                *(_gain(row, f"{m} - base") for m in ("CS(4)", "val")),
+            )
+            for row in rows
+        ),
+        note,
+    )
+
+
+def _consensus(rows: Rows, about: str, note: str) -> Table:
+    """Table 1: each model, and with the whole scheme (CC); below it the difference."""
+    lines: list[tuple[str, ...]] = []
+    for row in rows:
+        if row["variant"] in JUDGED:
+            lines.append((_scheme(row), *(cell(row[m], 2, ends=False) for m in CONSENSUS)))
+            if "CS(4) - base" in row:
+                lines.append(("  gain", *(_gain(row, f"{m} - base") for m in CONSENSUS)))
+    return Table(f"Consensus{about}", ("model", *CONSENSUS), tuple(lines), note)
+
+
+def _scheme(row: Mapping[str, Any]) -> str:
+    """A model, and with the whole scheme."""
+    return str(row["model"]) + (" + CC" if row["variant"] == "gating" else "")
+
+
+def _control(rows: Rows, about: str) -> Table:
+    measures = ("CS(4)", "REP", "val")
+    lines = tuple(
+        (f"{row['model']} {VARIANTS[row['variant']].title}", *(_gain(row, f"{m} - control") for m in measures))
+        for row in rows
+        if "control" in row
+    )
+    return Table(f"Against {VARIANTS[CONTROL].title}{about}", ("variant", *measures), lines)
+
+
+def _looks(rows: Rows, about: str, note: str) -> Table:
+    """Figure 4 as a number."""
+    lines = tuple(
+        (
+            row["model"],
+            VARIANTS[row["variant"]].title,
+            cell(row["looks"], 3, scale=1),
+            _gain(row, "looks - base", 3, 1),
+        )
+        for row in rows
+        if "looks" in row and row["variant"] in JUDGED
+    )
+    told = "The overlap of the attention in another wording with that in the original: 1 where it is the same."
+    columns = ("model", "variant", "overlap", "- base")
+    return Table(f"Where they look{about}", columns, lines, f"{told} {note}".strip())
+
+
+def _writing(rows: Rows) -> Table:
+    """Table 3."""
+    names = list(rows[0]["mean"]) if rows else []
+    lines = tuple(
+        (
+            row["model"],
+            "what F attends to" if row["variant"] == "gating" else "the whole image",
+            row["seeds"],
+            *(f"{row['mean'][name]:.3f}" for name in names),
+        )
+        for row in rows
+    )
+    note = "One greedy question for each validation image and its right answer, against the one that was asked."
+    return Table("Question generation", ("model", "G is told of", "seeds", *names), lines, note)
+
+
+def _failures(rows: Rows) -> Table:
+    """Table 4."""
+    lines = tuple(
+        (
+            _scheme(row) + (" + FP" if row["way"] == "FP" else ""),
+            row["seeds"],
+            *(f"{row[name]:.3f}" if row[name] is not None else "" for name in COLUMNS),
+            _gain(row, "f1 - base", 3, 1),
+        )
+        for row in rows
+    )
+    columns = ("model", "seeds", "precision", "recall", "F1", "AUGRC", "ECE", "F1 - base")
+    note = (
+        "Half of the validation images set the threshold and train FP, the other half judges both. Means over seeds; "
+        "the interval is Student's over the seeds."
+    )
+    return Table("Failure prediction", columns, lines, note)
+
+
+def _gain(row: Mapping[str, Any], name: str, digits: int = 2, scale: float = 100) -> str:
+    """A difference with its interval, in percent; empty where the row has none."""
+    return cell(row[name], digits, "+", scale) if name in row else ""
+
+
+EXPERIMENT = Experiment("cycle", CycleStudy, run_study, study_tables)

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from pfungst.core import Figure, PfungstError, Series, Table, UsageError
+from pfungst.core import Figure, Table, UsageError
 from pfungst.core.files import jsonable, read_json
-from pfungst.core.shapes import restored
-from pfungst.core.stats import interval_of
+from pfungst.core.settings import restored
+from pfungst.core.stats import Interval, interval_of
 from pfungst.core.types import Progress, no_progress
-from pfungst.experiments.base import Experiment, check_known, claim, here, option, run_cells
-from pfungst.experiments.data_limit_world import HOPS
+from pfungst.experiments.base import Experiment, check_known, claim, here, option
+from pfungst.experiments.study import finished, line, missing_note
 from pfungst.probes.measure import finding
 
 MODELS: dict[str, dict[str, Any]] = {
@@ -30,6 +30,7 @@ MODELS: dict[str, dict[str, Any]] = {
             "classifier": 96, "stem": (24, 32, 32)},
 }  # fmt: skip
 """The paper's three players, small: their worlds have two to four objects."""
+HOPS = ("onehop", "twohop", "mixhop")
 PERCENTS = (1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 75.0)
 
 
@@ -147,29 +148,25 @@ class DataLimitResult:
 
 def run(config: DataLimitConfig, out: Path, *, progress: Progress = no_progress) -> DataLimitResult:
     """Train every model that OUT/cells does not have yet. The images are drawn once, into OUT/images."""
-    folder = out / "cells"
+    folder, work = out / "cells", None
+    cells = {cell.file: jsonable(cell) for cell in config.cells()}
+    by_run = no_progress if here(config.jobs) else progress
     if not config.read:
         from pfungst.experiments.data_limit_training import keep_images
 
         claim(out, config)
-        cells = {cell.file: jsonable(cell) for cell in config.cells()}
         if any(not (folder / name).exists() for name in cells):
             for count in config.objects:
                 keep_images(config, count, out / "images", progress)
 
-        def told(what: str, step: int, steps: int) -> None:
+        def show(what: str, step: int, steps: int) -> None:
             done = sum((folder / name).exists() for name in cells)
             progress(f"training steps · {what}", done * steps + step, len(cells) * steps)
 
-        by_step, by_run = (told, no_progress) if here(config.jobs) else (no_progress, progress)
-        work = partial(_work, config, out / "images", progress=by_step)
-        run_cells(work, cells, folder, jobs=config.jobs, progress=by_run)
-    planned = [cell.file for cell in config.cells()]
-    names = [name for name in planned if (folder / name).exists()]
-    if not names:
-        raise PfungstError(f"{folder} has no finished training run of this plan yet.")
-    finished = tuple(restored(read_json(folder / name), CellResult) for name in names)
-    return DataLimitResult(finished, config.models, len(planned) - len(names))
+        work = partial(_work, config, out / "images", progress=show if here(config.jobs) else no_progress)
+    files, missing = finished(work, cells, folder, jobs=config.jobs, what="training run", progress=by_run)
+    results = tuple(restored(read_json(path), CellResult) for path in files)
+    return DataLimitResult(results, config.models, missing)
 
 
 def _work(config: DataLimitConfig, images: Path, shard: Any, progress: Progress = no_progress) -> bytes:
@@ -200,8 +197,14 @@ def tables(result: DataLimitResult) -> list[Table]:
         "on seen layouts",
         "majority",
     )
-    missing = f" {result.missing} training runs are missing." if result.missing else ""
-    return [Table("Accuracy on unseen layouts", columns, tuple(rows), f"Intervals over trials.{missing}")]
+    return [
+        Table(
+            "Accuracy on unseen layouts",
+            columns,
+            tuple(rows),
+            f"Intervals over trials.{missing_note(result.missing, 'training run')}",
+        )
+    ]
 
 
 def _mean(shares: Sequence[float]) -> str:
@@ -210,13 +213,11 @@ def _mean(shares: Sequence[float]) -> str:
 
 def figures(result: DataLimitResult) -> list[Figure]:
     """Accuracy on unseen layouts over the share of layouts seen, one line for objects and kind of question."""
-    lines: dict[str, list[tuple[float, float, float, float]]] = {}
+    lines: dict[str, dict[float, Interval]] = {}
     for (objects, hops, percent), some in result.groups().items():
-        span = interval_of([one.unseen for one in some], [one.cell.trial for one in some])
-        lines.setdefault(f"{objects} objects, {hops}", []).append((percent, span.value, span.low, span.high))
-    series = tuple(
-        Series(name, *(tuple(column) for column in zip(*points, strict=True))) for name, points in lines.items()
-    )
+        interval = interval_of([one.unseen for one in some], [one.cell.trial for one in some])
+        lines.setdefault(f"{objects} objects, {hops}", {})[percent] = interval
+    series = tuple(line(name, [*points], [*points.values()]) for name, points in lines.items())
     title, label = "Limits of data-driven reasoning (Figure 2)", "% of all layouts seen in training"
     return [Figure(title, "line", series, label, "accuracy on unseen layouts")]
 

@@ -12,10 +12,21 @@ import numpy as np
 
 from pfungst.core import Dataset, Example, NamedImage, Table, UsageError
 from pfungst.core.files import jsonable
-from pfungst.core.stats import Interval, over_runs
+from pfungst.core.stats import Interval
 from pfungst.core.types import Progress, no_progress
-from pfungst.experiments.audit_config import SEES, ScorerConfig, find_models, row_name
+from pfungst.experiments.audit import (
+    PEOPLE,
+    SEES,
+    ScorerConfig,
+    audit,
+    find_models,
+    left_out,
+    read_people,
+    row_name,
+    split_by_image,
+)
 from pfungst.experiments.base import Experiment, check_known, claim, kept, option
+from pfungst.experiments.study import Scores, cell
 
 if TYPE_CHECKING:
     from pfungst.experiments.audit_features import Features
@@ -186,7 +197,6 @@ def _rows(rows: Sequence[Sequence[Any]]) -> tuple[tuple[Any, ...], ...]:
 
 def _load(config: DecoysConfig, name: str) -> tuple[Dataset, Dataset]:
     from pfungst.data import load
-    from pfungst.experiments.audit import split_by_image
 
     train, test = SPLITS[name]
     whole = load(config.data / name, split=train, limit=config.limit)
@@ -197,8 +207,6 @@ def _load(config: DecoysConfig, name: str) -> tuple[Dataset, Dataset]:
 
 
 def _audit(config: DecoysConfig, name: str, construction: str, out: Path, progress: Progress) -> dict[str, Any]:
-    from pfungst.experiments.audit import audit
-
     train, test = _load(config, name)
     balanced = construction == "balanced"
     found = audit(
@@ -223,16 +231,13 @@ def _audit(config: DecoysConfig, name: str, construction: str, out: Path, progre
 
 def _with_people(config: DecoysConfig, record: dict[str, Any]) -> dict[str, Any]:
     """The same with the rows of people, where a study asked them about these choice sets."""
-    from pfungst.experiments.audit_open import percent
-    from pfungst.experiments.audit_people import ROWS, left_out, read_people
-
     file = config.human / f"{record['data']}-{record['construction']}.json" if config.human is not None else None
     if file is None or not file.is_file():
         return record
     cells, variants = read_people(file), list(record["columns"])[1:]
     rows = []
-    for model in ROWS:
-        known = {one.variant: percent(one.accuracy) for one in cells if one.model == model}
+    for model in PEOPLE:
+        known = {one.variant: cell(one.accuracy) for one in cells if one.model == model}
         if any(name in known for name in variants):
             rows.append([model, *(known.get(name, "") for name in variants)])
     warnings = [*record["warnings"], *left_out(cells, variants)]
@@ -265,7 +270,6 @@ def _features(config: DecoysConfig, examples: Sequence[Example]) -> Features | N
 
 def _transfer(config: DecoysConfig, source: str, name: str, progress: Progress) -> dict[str, Any]:
     """A row of Table 6: MLP-IQA where both data sets have images, else MLP-QA."""
-    from pfungst.experiments.audit import percent
     from pfungst.experiments.audit_scorers import Tasks
     from pfungst.probes.decoys.building import build
     from pfungst.text import get_encoder
@@ -281,7 +285,7 @@ def _transfer(config: DecoysConfig, source: str, name: str, progress: Progress) 
 
     asked, images = task(test)
     found = transfer(task(first)[0], task(train)[0], asked, images, inputs, config.training, config.seed, progress)
-    row = [percent(cell) for cell in (found.alone, found.before, found.after, found.gain)]
+    row = [cell(one) for one in (found.alone, found.before, found.after, found.gain)]
     return {"source": source, "target": name, "inputs": inputs, "row": row, "found": jsonable(found)}
 
 
@@ -323,9 +327,8 @@ def transfer(
         before.append(right(start, test))
         alone.append(right(train(target, inputs, one, progress=progress), test))
         after.append(right(train(target, inputs, one, start, progress), test))
-    gain = over_runs(np.stack(after) - np.stack(alone), groups, bounds=(-1.0, 1.0))
-    found = [over_runs(scores, groups) for scores in (alone, before, after)]
-    return Transfer(found[0], found[1], found[2], gain)
+    first, second, third = (Scores(np.stack(rows), groups) for rows in (alone, before, after))
+    return Transfer(first.mean(), second.mean(), third.mean(), (third - first).mean())
 
 
 EXPERIMENT = Experiment("decoys", DecoysConfig, run, tables)

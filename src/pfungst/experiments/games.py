@@ -17,7 +17,7 @@ from pfungst.core import Figure, Place, StoredPlayer, Table
 from pfungst.core.files import file_name
 from pfungst.core.settings import split_settings
 from pfungst.core.threads import available_cores
-from pfungst.core.types import Progress, reads_scenes
+from pfungst.core.types import Progress
 from pfungst.experiments.base import Experiment, argument, claim, option
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _examine_all(jobs: Sequence[GameJob], place: Place, staging: Path, progress:
     shards = []
     for job in jobs:
         player = made_player(job.source)
-        about = [player.name, player.fingerprint, reads_scenes(player)]
+        about = [player.name, player.fingerprint, bool(player.reads_scenes)]
         shards.append(Shard(0, f"{job.out.name}.txt", about))
     work = partial(_examine, jobs={job.out.name: job for job in jobs})
     run_shards(work, shards, staging, on=place.on, workers=place.workers, progress=progress, what="exams")

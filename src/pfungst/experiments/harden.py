@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pfungst.core import Dataset, Example, Finding, PfungstError, Table
 from pfungst.core.files import jsonable
 from pfungst.core.types import Progress, no_progress
@@ -139,7 +141,7 @@ def harden(
     from pfungst.models import Trained
     from pfungst.players.zoo import ZooPlayer
     from pfungst.training import evaluate, fit, prepare
-    from pfungst.training.adversarial import mixed_rows
+    from pfungst.training.augment import mixed_rows
 
     if trained.model.objective == "choice":
         raise PfungstError(f"{trained.name} learns to choose; hardening with found scenes needs a model that answers.")
@@ -154,9 +156,9 @@ def harden(
     # Found scenes have no choices, and all rows must be alike.
     asked = list(select(clean, open_questions=True))
     sets = {
-        "train": _named("train", [*asked, *learnt]),
-        "held": _named("held", held),
-        "test": _named("test", select(test, open_questions=True)),
+        "train": dataset_of("train", [*asked, *learnt]),
+        "held": dataset_of("held", held),
+        "test": dataset_of("test", select(test, open_questions=True)),
     }
     claim(out, config, model=trained.fingerprint, **{name: data.fingerprint for name, data in sets.items()})
     prepared = prepare(
@@ -227,15 +229,14 @@ def _example(row: Mapping[str, Any]) -> Example:
 
 def split_images(examples: Sequence[Example], share: float, seed: int) -> tuple[list[Example], list[Example]]:
     """Two parts without a common image; the second has about `share` of the images (at least one, if two exist)."""
-    import numpy as np
+    from pfungst.training.data import held_images
 
-    names = sorted({example.image_id for example in examples})
-    count = min(max(1, round(share * len(names))), len(names) - 1) if len(names) > 1 else 0
-    held = set(np.random.default_rng([seed, 0xAD]).permutation(names)[:count].tolist())
+    held = held_images([example.image_id for example in examples], share, np.random.default_rng([seed, 0xAD]))
     return [x for x in examples if x.image_id not in held], [x for x in examples if x.image_id in held]
 
 
-def _named(name: str, examples: Sequence[Example]) -> Dataset:
+def dataset_of(name: str, examples: Sequence[Example]) -> Dataset:
+    """Examples from several places as one data set."""
     about = [[x.id, x.question, x.image.digest if x.image is not None else ""] for x in examples]
     return Dataset(name, list(examples), "exact", hashlib.sha256(json.dumps(about).encode()).hexdigest())
 

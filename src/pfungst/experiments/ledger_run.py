@@ -19,8 +19,7 @@ from pfungst.core.errors import DataError, UsageError
 from pfungst.core.files import jsonable, read_json, write_json
 from pfungst.core.settings import parse_settings, read_settings
 from pfungst.core.types import Progress, no_progress
-from pfungst.experiments.base import Experiment, get_experiment, perform
-from pfungst.experiments.environment import changed_code, git, noted
+from pfungst.experiments.base import Experiment, changed_code, get_experiment, git, noted, perform
 from pfungst.experiments.ledger import LARGEST, Protocol, check_findings, digest, read_protocol
 
 WHERE = ("device", "jobs")

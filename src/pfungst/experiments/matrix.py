@@ -9,15 +9,20 @@ OUT/cells holds a file for every finished training, OUT/exams its run folder, OU
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pfungst.core import PfungstError, UsageError
+import numpy as np
+
+from pfungst.core import DataError, Figure, Run, Table, UsageError
 from pfungst.core.files import read_json
 from pfungst.core.types import Progress
-from pfungst.experiments.base import argument, check_known, claim, lifted, option, run_cells
+from pfungst.experiments.base import Experiment, argument, check_known, claim, lifted, option
+from pfungst.experiments.study import Scores, by_seed, cell, finished, line, missing_note, side
 from pfungst.training.config import FitConfig
 from pfungst.training.cycle.config import CycleConfig
 
@@ -121,24 +126,22 @@ class MatrixConfig:
 
 def run(config: MatrixConfig, out: Path, *, progress: Progress) -> dict[str, Any]:
     """Train and examine what is missing, and compare."""
-    from pfungst.experiments.matrix_table import summarise
-
+    work = None
     if not config.read:
-        from pfungst.experiments.matrix_training import make_kit, work
+        from pfungst.experiments.matrix_training import make_kit, train_and_examine
 
         claim(out, config)
-        missing = {cell["model"] for name, cell in config.cells().items() if not (out / "cells" / name).exists()}
+        missing = {one["model"] for name, one in config.cells().items() if not (out / "cells" / name).exists()}
         for model in (name for name in config.models if name in missing):
             make_kit(model, config, out, progress)
         if config.prepare_only:
             return {"rows": [], "missing": 0, "prepared": sorted(missing)}
-    cells = {name: cell for name, cell in config.cells().items() if exists(cell["way"], cell["model"], out)}
-    if not config.read:
-        run_cells(partial(work, config=config, out=out), cells, out / "cells", jobs=config.jobs, progress=progress)
-    finished = [read_json(out / "cells" / name) for name in cells if (out / "cells" / name).exists()]
-    if not finished:
-        raise PfungstError(f"{out}: no training of the matrix has finished yet.")
-    return {**summarise(finished), "missing": len(cells) - len(finished)}
+        work = partial(train_and_examine, config=config, out=out)
+    cells = {name: one for name, one in config.cells().items() if exists(one["way"], one["model"], out)}
+    files, left = finished(
+        work, cells, out / "cells", jobs=config.jobs, what="training of the matrix", progress=progress
+    )
+    return {**summarise([read_json(path) for path in files]), "missing": left}
 
 
 def kit(model: str, out: Path) -> Path:
@@ -150,3 +153,201 @@ def exists(way: str, model: str, out: Path) -> bool:
     """Whether a model can be hardened in this way: a model on photographs has no scenes to move."""
     path = kit(model, out) / BLOCKS_FILE
     return not path.exists() or bool(read_json(path).get(way, True))
+
+
+LEAST = 10
+"""Questions below which a probe says nothing about a model."""
+Row = Mapping[str, Any]
+
+
+def _disturbed(rows: Sequence[Row]) -> float:
+    """The mean over all disturbed variants; the first is the clean one."""
+    return float(np.mean([row["score"] for row in rows[1:]])) if len(rows) > 1 else math.nan
+
+
+def _of(*names: str) -> Callable[[Sequence[Row]], float]:
+    """The score of the first of these variants that there is."""
+
+    def read(rows: Sequence[Row]) -> float:
+        found = {row["variant"]: float(row["score"]) for row in rows}
+        return next((found[name] for name in names if name in found), math.nan)
+
+    return read
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A column of the matrix."""
+
+    probe: str
+    read: Callable[[Sequence[Row]], float]
+    """The score of one question, from the rows of its trial."""
+    about: str
+    keeps: bool = True
+    """Whether a higher score is better; without the image it is not: it says how much is guessed."""
+
+
+MEASURES = {
+    "clean": Measure("control", _of("clean"), "unchanged questions"),
+    "noise": Measure("noise", _disturbed, "basic questions appended, mean of seven levels"),
+    "rephrase": Measure("rephrase", _disturbed, "in other words"),
+    "surface": Measure("surface", _disturbed, "typed differently, mean of all edits"),
+    "decoys": Measure("decoys", _of("QoU+IoU"), "among decoys of QoU and IoU"),
+    "picture": Measure("picture", _disturbed, "images disturbed at severity 3, mean of all operations"),
+    "game": Measure("game", _of("moved"), "after random legal scenes were tried"),
+    "contrast": Measure("contrast", lambda rows: float(min(row["score"] for row in rows)), "all of a contrast group"),
+    "blind": Measure(
+        "blind", _of("question only"), "without the image, where a higher score means better guessing", False
+    ),
+}
+"""Accuracies, each of the questions of one probe."""
+
+
+def measured(name: str, folder: Path) -> dict[str, Any] | None:
+    """Ids, images and scores of one measure, from a run; None where its probe did not run."""
+    measure, read = MEASURES[name], Run(folder)
+    if not folder.is_dir() or measure.probe not in read.probes:
+        return None
+    groups: dict[str, list[Row]] = {}
+    columns = ("example_id", "image_id", "variant", "score")
+    for row in read.table(measure.probe, columns).to_pylist():
+        row["score"] = math.nan if row["score"] is None else row["score"]
+        groups.setdefault(row["example_id"], []).append(row)
+    scores = {key: measure.read(rows) for key, rows in groups.items()}
+    known = [key for key, score in scores.items() if not math.isnan(score)]
+    return {
+        "ids": known,
+        "images": [groups[key][0]["image_id"] for key in known],
+        "scores": [round(scores[key], 6) for key in known],
+    }
+
+
+def summarise(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """All rows of the matrix: accuracies, and differences to plain further training with the same seeds."""
+    rows = []
+    for model in dict.fromkeys(run["model"] for run in runs):
+        plain = by_seed(runs, model=model, way=NONE)
+        for way in (BEFORE, *WAYS):
+            mine = by_seed(runs, model=model, way=way)
+            if mine:
+                rows.append(_row(model, way, mine, plain if way not in (BEFORE, NONE) else {}))
+    return {"rows": rows}
+
+
+def _row(
+    model: str, way: str, runs: Mapping[int, Mapping[str, Any]], plain: Mapping[int, Mapping[str, Any]]
+) -> dict[str, Any]:
+    first = next(iter(runs.values()))
+    shared = sorted(runs.keys() & plain.keys())
+    row: dict[str, Any] = {"model": model, "way": way, "seeds": len(runs), "paired": len(shared)}
+    row["accuracy"], row["gain"], row["n"] = {}, {}, {}
+    row["gates"] = [run["gate"] for run in runs.values() if "gate" in run]
+    for name in first["scores"]:
+        scores = _scores([*runs.values()], name)
+        count = scores.values.shape[1]
+        if count < LEAST:
+            continue
+        row["accuracy"][name] = scores.summary()
+        row["n"][name] = count
+        if shared:
+            mine, other = (_scores([some[seed] for seed in shared], name) for some in (runs, plain))
+            gain = mine - other
+            row["gain"][name] = {**gain.summary(), "changed": int(np.count_nonzero(gain.values))}
+    return row
+
+
+def _scores(runs: Sequence[Mapping[str, Any]], name: str) -> Scores:
+    parts = [run["scores"][name] for run in runs]
+    if any(part["ids"] != parts[0]["ids"] for part in parts):
+        raise DataError(f"The trainings of {runs[0]['model']} were asked different questions by the probe {name}.")
+    return Scores(np.asarray([part["scores"] for part in parts], np.float64), parts[0]["images"])
+
+
+def matrix_tables(result: Mapping[str, Any]) -> list[Table]:
+    """What each way gains over plain further training, what it has, and whether the gain passes on."""
+    rows = result["rows"]
+    if not rows:
+        return [Table("Prepared", ("model",), tuple((name,) for name in result.get("prepared", ())))]
+    names = [name for name in MEASURES if any(name in row["accuracy"] for row in rows)]
+    gains, sure, told = [], 0, 0
+    for row in rows:
+        if row["way"] == NONE:
+            cells = [cell(row["accuracy"].get(name), ends=False) for name in names]
+            gains.append((row["model"], f"{WAYS[NONE]} (accuracy)", row["seeds"], *cells))
+        elif row["gain"]:
+            told += len(row["gain"])
+            sure += sum(side(one) != 0 for one in row["gain"].values())
+            cells = [_points(row["gain"].get(name)) for name in names]
+            gains.append((row["model"], WAYS[row["way"]], row["paired"], *cells))
+    about = "; ".join(f"{name}: {MEASURES[name].about}" for name in names)
+    note = (
+        "Points of accuracy gained over plain further training with the same steps, on the same questions and with the "
+        f"same seeds; 95% intervals over seeds and images. {sure} of {told} intervals exclude 0; without any "
+        f"effect about {0.05 * told:.0f} would. – : the data do not support this probe, or for fewer than {LEAST} "
+        f"questions. Columns: {about}.{missing_note(result['missing'], 'training')}"
+    )
+    absolute = [
+        (
+            row["model"],
+            WAYS.get(row["way"], "as it came"),
+            row["seeds"],
+            *(cell(row["accuracy"].get(n), ends=False) for n in names),
+        )
+        for row in rows
+    ]
+    return [
+        Table("What hardening gains", ("model", "way", "seeds", *names), tuple(gains), note),
+        _passed_on(rows),
+        Table(
+            "Accuracies behind it", ("model", "way", "seeds", *names), tuple(absolute), "In percent, means over seeds."
+        ),
+    ]
+
+
+def _passed_on(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """For each way: the gain against its own disturbance, and against which others it helps or hurts."""
+    lines = []
+    for row in rows:
+        if not row["gain"]:
+            continue
+        own = AGAINST[row["way"]]
+        others = {
+            name: side(one) for name, one in row["gain"].items() if name not in ("clean", own) and MEASURES[name].keeps
+        }
+        lines.append(
+            (
+                row["model"], WAYS[row["way"]], _points(row["gain"].get(own)) if own else "–",
+                _points(row["gain"].get("clean")),
+                ", ".join(name for name, sign in others.items() if sign > 0) or "none",
+                ", ".join(name for name, sign in others.items() if sign < 0) or "none",
+                sum(sign == 0 for sign in others.values()),
+            )
+        )  # fmt: skip
+    columns = ("model", "way", "own probe", "clean", "other probes it helps", "it hurts", "not shown")
+    note = "Helps, hurts: the interval of the gain lies above or below 0. Own probe: whose disturbance was trained on."
+    return Table("Does it pass on?", columns, tuple(lines), note)
+
+
+def matrix_figures(result: Mapping[str, Any]) -> list[Figure]:
+    """The gains of one model each, by probe and way; without `blind`, where more is not better."""
+    found = []
+    for model in dict.fromkeys(row["model"] for row in result["rows"]):
+        series = []
+        for row in result["rows"]:
+            gains = row["gain"] if row["model"] == model else {}
+            if gains:
+                names = [name for name, measure in MEASURES.items() if measure.keeps and name in gains]
+                series.append(line(WAYS[row["way"]], names, [gains[name] for name in names]))
+        if series:
+            title = f"{model}: gain over plain further training"
+            found.append(Figure(title, "bar", tuple(series), "probe", "accuracy gained"))
+    return found
+
+
+def _points(number: Mapping[str, float] | None) -> str:
+    if number is not None and number["changed"] == 0:
+        return "0.0 (all the same)"
+    return cell(number, sign="+")
+
+
+EXPERIMENT = Experiment("matrix", MatrixConfig, run, matrix_tables, matrix_figures)

@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 from pfungst.compute import Shard
 from pfungst.core import Dataset, Exam, Example, PfungstError, Place, Probe
 from pfungst.core.files import read_json, write_json
-from pfungst.core.types import DataCheckingProbe, PreparingProbe, Progress, no_progress
+from pfungst.core.types import Progress, no_progress
 from pfungst.data import load
 from pfungst.data.selection import select
 from pfungst.experiments.base import kept
-from pfungst.experiments.harden import _named, found_examples
-from pfungst.experiments.matrix import BEFORE, BLOCKS_FILE, MatrixConfig, kit
-from pfungst.experiments.matrix_table import MEASURES, measured
+from pfungst.experiments.harden import dataset_of, found_examples
+from pfungst.experiments.matrix import BEFORE, BLOCKS_FILE, MEASURES, MatrixConfig, kit, measured
 from pfungst.models import Model, Trained, load_shipped, shipped
 from pfungst.players.resolving import Recipe
 from pfungst.players.zoo import ZooPlayer
@@ -34,8 +33,7 @@ from pfungst.probes.noise.probe import Noise
 from pfungst.probes.rephrase.generators import get_rephraser
 from pfungst.scores import get_metric
 from pfungst.training import fit, prepare
-from pfungst.training.adversarial import mixed_rows
-from pfungst.training.augment import recolour, shuffle_objects
+from pfungst.training.augment import mixed_rows, recolour, shuffle_objects
 from pfungst.training.cycle.loss import Cycle, hiding
 from pfungst.training.data import ArrayData, Prepared
 from pfungst.training.loop import Loss, Transform, model_losses
@@ -89,8 +87,7 @@ def make_kit(name: str, config: MatrixConfig, out: Path, progress: Progress = no
     source, asked = config.sources(name)
     test = _drawn(load(asked), config.limit, config.seed)
     for probe in probes_for(test, config):
-        if isinstance(probe, PreparingProbe):
-            probe.prepare(test, config.seed, progress)  # rankings and decoys are cached: trainings share them
+        probe.prepare(test, config.seed, progress)  # rankings and decoys are cached: trainings share them
     place = kit(name, out)
     if (place / BLOCKS_FILE).exists():
         return
@@ -104,7 +101,7 @@ def make_kit(name: str, config: MatrixConfig, out: Path, progress: Progress = no
         "rephrase": _worded(data, others, "rephrase"),
         "scenes": _fooling(name, data, config, place, progress) if "scenes" in config.ways else [],
     }
-    learnt = _named("train", [example for block in blocks.values() for example in block])
+    learnt = dataset_of("train", [example for block in blocks.values() for example in block])
     inputs = trained.inputs
     if not _looks(trained):
         inputs = dataclasses.replace(inputs, picture="none")
@@ -176,7 +173,7 @@ def load_kit(name: str, config: MatrixConfig, out: Path) -> Kit:
     return Kit(trained, arrays, read_json(place / BLOCKS_FILE), test)
 
 
-def work(shard: Shard, path: Path, *, config: MatrixConfig, out: Path) -> None:
+def train_and_examine(shard: Shard, path: Path, *, config: MatrixConfig, out: Path) -> None:
     """One training and its examination; the score of every question is written to `path`."""
     cell: dict[str, Any] = shard.payload
     if config.device == "cpu" and config.jobs > 1:
@@ -234,8 +231,7 @@ def probes_for(test: Dataset, config: MatrixConfig) -> list[Probe]:
     found: dict[str, Probe] = {}
     for probe in wanted:
         try:
-            if isinstance(probe, DataCheckingProbe):
-                probe.check_data(test)
+            probe.check_data(test)
         except PfungstError:
             continue  # such as a game about photographs; the table says so
         found.setdefault(probe.name, probe)

@@ -14,18 +14,21 @@ of the backbones.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from pfungst.core import UsageError
+import numpy as np
+
+from pfungst.core import Dataset, Table, UsageError
 from pfungst.core.files import read_json
 from pfungst.core.types import Progress
 from pfungst.experiments.base import Experiment, argument, check_known, claim, lifted, option, run_cells
-from pfungst.experiments.photographs_table import judge, score_tables
+from pfungst.experiments.study import Scores, cell, side
+from pfungst.scores.vqa import vqa_accuracy
 from pfungst.training.config import FitConfig
 
 
@@ -68,10 +71,14 @@ ROWS: dict[str, Row] = {
     "ban": Row("ban", True, {"word_size": 64, "hidden": 96, "glimpses": 2}),
 }  # fmt: skip
 """Small, so that the weights of all nine take 17 MB."""
+VERDICTS = {1: "yes", 0: "not shown", -1: "no: it does harm"}
+"""Whether the image is worth anything, by the side of 0 on which the interval lies."""
 NOISE_PAPERS = ("lstm-qi", "hiecoatt", "hiecoatt-large", "mutan", "mutan-att", "mlb")
 """LQI, HAV, HAR, MU, MUA and MLB there."""
 FIT = FitConfig(epochs=22, batch=512, weight_decay=0.01, schedule="constant", average=0.99, patience=6)
 SUFFIX = "-vqa2"
+TYPES = {"Other": "other", "Num": "number", "Y/N": "yes/no", "All": ""}
+"""Columns of the papers' tables, and the answer type behind each."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +155,7 @@ def run(config: PhotographsConfig, out: Path, *, progress: Progress) -> dict[str
         # Those that see the same features follow each other: a process loads them once.
         order = sorted(cells, key=lambda one: (one["blind"], one["backbone"]))
         named = {f"{_name(one)}.json": one for one in order}
-        missing = {cell["backbone"] for name, cell in named.items() if not (out / "cells" / name).exists()}
+        missing = {one["backbone"] for name, one in named.items() if not (out / "cells" / name).exists()}
         for backbone in sorted(missing):
             prepare_for(backbone, parts, out, vocabulary, config.device, progress)
         paths = run_cells(work, named, out / "cells", jobs=config.jobs, progress=progress)
@@ -174,16 +181,16 @@ def twin(row: str) -> str:
     return next(name for name, one in ROWS.items() if one.model == ROWS[row].model)
 
 
-def _name(cell: Mapping[str, Any]) -> str:
-    kind = "blind" if cell["blind"] else "sees"
-    return f"{cell['row']}-{kind}-{cell['rate']:g}-{cell['dropout']:g}-{cell['seed']}"
+def _name(run: Mapping[str, Any]) -> str:
+    kind = "blind" if run["blind"] else "sees"
+    return f"{run['row']}-{kind}-{run['rate']:g}-{run['dropout']:g}-{run['seed']}"
 
 
-def _ship(row: str, cell: str, result: Mapping[str, Any], out: Path) -> None:
+def _ship(row: str, name: str, result: Mapping[str, Any], out: Path) -> None:
     """The chosen model of seed 0 with its card, as OUT/ROW-vqa2.safetensors."""
     from pfungst.models import Trained
 
-    trained = Trained.load(out / "weights" / f"{cell}.safetensors")
+    trained = Trained.load(out / "weights" / f"{name}.safetensors")
     scores = result["rows"][row]
     shown = {name: {kind: part[kind] for kind in ("sees", "blind", "worth")} for name, part in scores["scores"].items()}
     first = scores["first"]
@@ -197,6 +204,106 @@ def _ship(row: str, cell: str, result: Mapping[str, Any], out: Path) -> None:
         "seeds": {"n": scores["seeds"], "scores": shown},
     }
     dataclasses.replace(trained, card=card).save(out / f"{row}{SUFFIX}.safetensors", half=True)
+
+
+def judge(
+    runs: Sequence[Mapping[str, Any]], test: Dataset, answers: Sequence[str], twins: Mapping[str, str]
+) -> dict[str, Any]:
+    """Accuracies with intervals of all rows, from the answers that the runs gave.
+
+    runs : one for each row, twin and seed, with `answers`, the number of the answer to every test question
+    twins : row -> the row whose twin is its own
+    """
+
+    @cache
+    def score(question: int, text: str) -> float:
+        return vqa_accuracy(text, test[question].answers)
+
+    images = [example.image_id for example in test]
+    types = np.array([example.answer_type for example in test])
+    order = sorted(runs, key=lambda one: int(one["seed"]))
+    places = {
+        (row, blind): [i for i, one in enumerate(order) if (one["row"], one["blind"]) == (row, blind)]
+        for row in {*twins, *twins.values()}
+        for blind in (False, True)
+    }
+    every = np.array([[score(i, answers[number]) for i, number in enumerate(one["answers"])] for one in order])
+    found: dict[str, dict[str, Any]] = {}
+    for row, other in twins.items():
+        first, alone = (order[places[key][0]] for key in ((row, False), (other, True)))
+        found[row] = {
+            "backbone": first["backbone"],
+            "parameters": first["parameters"],
+            "seeds": len(places[row, False]),
+            "rate": first["rate"],
+            "rate_of_twin": alone["rate"],
+            "dropout": first["dropout"],
+            "dropout_of_twin": alone["dropout"],
+            "held": [order[i]["held"] for i in places[row, False]],
+            "held_of_twin": [order[i]["held"] for i in places[other, True]],
+            "scores": {},
+        }
+    for name, kind in TYPES.items():
+        chosen = types == kind if kind else np.ones(len(types), bool)
+        if not chosen.any():
+            continue
+        groups = [image for image, wanted in zip(images, chosen, strict=True) if wanted]
+        for row, other in twins.items():
+            sees, blind = (Scores(every[rows][:, chosen], groups) for rows in (places[row, False], places[other, True]))
+            found[row]["scores"][name] = {
+                "sees": sees.interval(),
+                "blind": blind.interval(),
+                "worth": (sees - blind).interval(),
+                "by_seed": sees.by_seed(),
+                "by_seed_of_twin": blind.by_seed(),
+            }
+            if name == "All":
+                found[row]["first"] = Scores(sees.values[:1], groups).interval()
+    frequent, sayable = answers[0], set(answers)
+    best = [max((score(i, text) for text in sayable & set(one.answers)), default=0.0) for i, one in enumerate(test)]
+    return {
+        "rows": found,
+        "questions": {name: int((types == kind).sum()) if kind else len(test) for name, kind in TYPES.items()},
+        "images": len(set(images)),
+        "constant": {"answer": frequent, "accuracy": float(np.mean([score(i, frequent) for i in range(len(test))]))},
+        "reachable": float(np.mean(best)),
+    }
+
+
+def score_tables(result: Mapping[str, Any]) -> list[Table]:
+    """What the models score, and what they lose without the image."""
+    rows: Mapping[str, Any] = result["rows"]
+    counts = result["questions"]
+    kinds = [name for name in TYPES if counts[name]]
+    sees = Table(
+        "VQA accuracy on photographs",
+        ("model", "features", *kinds, "question only: All", "parameters", "seeds"),
+        tuple(
+            (
+                name, one["backbone"], *(cell(one["scores"][kind]["sees"]) for kind in kinds),
+                cell(one["scores"]["All"]["blind"]), f"{one['parameters']:,}", one["seeds"],
+            )
+            for name, one in rows.items()
+        ),
+        note=f"In percent, 95% intervals over images and seeds. {counts['All']:,} questions on {result['images']:,} "
+        f"images: {counts['Other']:,} other, {counts['Num']:,} number, {counts['Y/N']:,} yes/no. Always saying "
+        f'"{result["constant"]["answer"]}" scores {result["constant"]["accuracy"]:.1%}; the answers that the models '
+        f"know allow {result['reachable']:.1%}.",
+    )  # fmt: skip
+    worth = Table(
+        "What the image is worth",
+        ("model", *kinds, "is it worth anything?"),
+        tuple(
+            (
+                name, *(cell(one["scores"][kind]["worth"], sign="+") for kind in kinds),
+                VERDICTS[side(one["scores"]["All"]["worth"])],
+            )
+            for name, one in rows.items()
+        ),
+        note="Points of VQA accuracy: the model minus its twin that learns from questions alone, on the same questions "
+        "and with the same seeds; 95% intervals over images and seeds.",
+    )  # fmt: skip
+    return [sees, worth]
 
 
 EXPERIMENT = Experiment("photographs", PhotographsConfig, run, score_tables)

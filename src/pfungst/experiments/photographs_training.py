@@ -29,8 +29,8 @@ from pfungst.models.quick import full_precision
 from pfungst.models.vocabulary import plain_answer
 from pfungst.text import get_encoder
 from pfungst.training import FitConfig, fit, prepare
-from pfungst.training.data import ArrayData, Data, Prepared
-from pfungst.training.evaluation import answers, evaluate
+from pfungst.training.data import ArrayData, Data, Prepared, held_images
+from pfungst.training.numerics import answers, evaluate
 from pfungst.training.trainer import make_card
 from pfungst.training.words import start_reader
 
@@ -48,9 +48,7 @@ def splits(train: Dataset, test: Dataset, share: float) -> dict[str, Dataset]:
 
     A share of the training images is held out, the same for every model and seed.
     """
-    names = sorted({example.image_id for example in train})
-    out = set(np.random.default_rng(0).permutation(len(names))[: round(share * len(names))].tolist())
-    held = {name for i, name in enumerate(names) if i in out}
+    held = held_images([example.image_id for example in train], share, np.random.default_rng(0))
     parts = {TRAIN: [x for x in train if x.image_id not in held], HELD: [x for x in train if x.image_id in held]}
     made = {
         name: Dataset(f"{train.name} {name}", rows, metric="vqa", fingerprint=f"{train.fingerprint} {name} {share}")

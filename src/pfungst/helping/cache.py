@@ -35,7 +35,7 @@ SHELVES = {
         r"[0-9a-f]{64}\.npy|[^/]+-[0-9a-f]{16}/(index\.txt|lock|about\.json|features\.bin)",
     ),
     "shown": Shelf("images that `show` links to", r"[\w-]*[0-9a-f]{32}[\w-]*\.(png|jpg|gif|bmp|tif|webp|image)"),
-    "skip-thoughts": Shelf("word tables of published encoders, converted", r"[0-9a-f]{16}\.npy"),
+    "skip-thoughts": Shelf("word tables of published encoders, converted by earlier versions", r"[0-9a-f]{16}\.npy"),
     "kernels": Shelf("programs compiled for the GPU", r"[0-9a-f]{32}\.cubin"),
     "meteor": Shelf("the paraphrase table of METEOR", r"paraphrases-\d+-[0-9a-f]{16}\.npz"),
     "rephrasings": Shelf("rephrasings that players wrote", r"answers\.sqlite(-wal|-shm)?|\.lock", precious=True),

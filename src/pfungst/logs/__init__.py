@@ -2,5 +2,6 @@
 
 from pfungst.logs.reading import LOGS, read_log
 from pfungst.logs.records import About, Log, LogFormat, Record
+from pfungst.rows.fields import Bad
 
-__all__ = ["LOGS", "About", "Log", "LogFormat", "Record", "read_log"]
+__all__ = ["LOGS", "About", "Bad", "Log", "LogFormat", "Record", "read_log"]

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pfungst.core import DataError, Dataset, Example, UsageError
-from pfungst.data.files import File
 from pfungst.logs.pairing import pair
 from pfungst.logs.reading import parse, read_log
 from pfungst.logs.records import Log, Record, condition_of, take_name
 from pfungst.logs.table import SECOND_ANSWER
+from pfungst.rows.files import File
+from pfungst.rows.vlmevalkit import contrast_group, hallusion_group
 from pfungst.scores import same_answer
 
 RULES = ("file", "folder", "circular", "epoch", "variant")
@@ -35,9 +36,7 @@ CLEAN = (
 """Names of a condition that the others are held against, where the user does not say which."""
 PARTS = re.compile(r"[^_\-. /]+|[_\-. /]+")
 """The words of a file name, and what stands between them."""
-_HALLUSION = re.compile(r"(V[DS]_[a-z]+)_[01]_(\d+)_\d+_\d+", re.IGNORECASE)
-_IN_ORDER = {"mmvp": 2, "naturalbenchdataset": 4, "naturalbench": 4}
-"""Data sets whose rows follow one another in groups of so many."""
+_HALLUSION = re.compile(r"V[DS]_[a-z]+_[01]_\d+_\d+_\d+", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -274,13 +273,15 @@ def contrasts(log: Log) -> Mapping[str, str]:
     """
     ids = [record.id for record in log.records]
     if ids and all(_HALLUSION.fullmatch(id_) for id_ in ids):
-        return {id_: "_".join(match.groups()) for id_ in ids if (match := _HALLUSION.fullmatch(id_))}
+        return {id_: hallusion_group(id_) for id_ in ids}
     if log.format != "vlmevalkit":
         return {}
-    name = (log.about.data or File(Path(log.path)).stem.rpartition("_")[2]).casefold()
-    if name == "mme":
-        return {record.id: f"{record.question_type}/{record.image_id}" for record in log.records if record.image_id}
-    if name in _IN_ORDER and all(id_.isdecimal() for id_ in ids):
-        first = min(map(int, ids), default=0)
-        return {id_: str((int(id_) - first) // _IN_ORDER[name]) for id_ in ids}
-    return {}
+    name = log.about.data or File(Path(log.path)).stem.rpartition("_")[2]
+    numbered = all(id_.isdecimal() for id_ in ids)
+    first = min(map(int, ids), default=0) if numbered else 0
+    groups = {}
+    for record in log.records:
+        image = f"{record.question_type}/{record.image_id}" if record.image_id else ""
+        place = int(record.id) - first if numbered else None
+        groups[record.id] = contrast_group(name, record.id, image, place)
+    return {id_: group for id_, group in groups.items() if group}

@@ -1,20 +1,30 @@
-"""lm-evaluation-harness: `samples_TASK_DATE.jsonl`, one line a document and filter.
+"""lm-evaluation-harness and lmms-eval, which grew out of it.
 
-Several filters give several lines a document. They share the raw reply, which is what is read here; only the metrics
-differ, so one filter is chosen (`?filter=NAME`, by default the first).
+lm-eval writes `samples_TASK_DATE.jsonl`, one line a document and filter. Several filters give several lines a document.
+They share the raw reply, which is what is read here; only the metrics differ, so one filter is chosen (`?filter=NAME`,
+by default the first).
+
+lmms-eval writes `TIME_samples_TASK.jsonl` (0.3 to 0.7) with `TIME_results.json` beside it, and JSON before 0.3.
+`doc_id` is a row number of the task's split, not the data set's id; an id inside a metric is the data set's own and is
+preferred where it is unique. Lines are appended, so the last line of a document counts. `doc_hash` is the same on every
+line in some versions and is not read. Of a multiple choice judged by likelihood the file holds losses: lmms-eval takes
+the smallest, lm-eval the largest. Targets went through `str()`: those of a test split are all `None`.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from string import ascii_uppercase
 from typing import Any
 
-from pfungst.data.fields import Bad
-from pfungst.logs import cells
-from pfungst.logs.records import LogFormat, Record
-from pfungst.logs.source import Source
+from pfungst.logs.records import About, LogFormat, Record
+from pfungst.logs.vlmevalkit import rotations
+from pfungst.rows import cells, options
+from pfungst.rows.fields import Bad
+from pfungst.rows.source import Source
 
 IDS = ("question_id", "id", "index", "qid", "questionId", "Index")
 _OWN = frozenset(
@@ -38,11 +48,10 @@ class LmEval(LogFormat):
     name = "lm-eval"
     title = "lm-evaluation-harness samples"
     options = LmEvalOptions
+    has = frozenset({"doc_id", "resps"})
+    either = frozenset({"filter", "prompt_hash"})
+    sure = 0.9
     _own_ids: bool | None = None
-
-    def claims(self, source: Source) -> float:
-        columns = set(source.columns)
-        return 0.9 if {"doc_id", "resps"} <= columns and columns & {"filter", "prompt_hash"} else 0.0
 
     def record(self, row: Mapping[str, Any], where: str, source: Source) -> Sequence[Record] | None:
         wanted = self.set.get("filter") or source.rows[0][1].get("filter")
@@ -51,6 +60,53 @@ class LmEval(LogFormat):
         if self._own_ids is None:
             self._own_ids = own_ids(source)
         return sample(row, where, self._own_ids)
+
+
+_NAME = re.compile(r"(?P<run>.+)_samples_(?P<task>.+)")
+
+
+class LmmsEval(LogFormat):
+    """lmms-eval samples: TIME_samples_TASK.jsonl, with the results next to it."""
+
+    name = "lmms-eval"
+    title = "lmms-eval samples"
+    has = frozenset({"doc_id"})
+    either = frozenset({"filtered_resps", "resps"})
+    sure = 0.8
+    repeats = "last"
+    _own_ids: bool | None = None
+
+    def record(self, row: Mapping[str, Any], where: str, source: Source) -> Sequence[Record]:
+        if self._own_ids is None:
+            self._own_ids = own_ids(source)
+        return sample(row, where, self._own_ids, losses=True)
+
+    def finish(self, records: Sequence[Record]) -> Sequence[Record]:
+        if all(record.target == "None" for record in records):
+            records = [replace(record, answers=(), target=None) for record in records]
+        return rotations(records)
+
+    def about(self, source: Source) -> About:
+        if "model_configs" in source.header or "args" in source.header:
+            arguments = cells.mapping(source.header.get("args"))
+            return About(str(arguments.get("model") or ""))
+        named = _NAME.fullmatch(source.stem)
+        if named is None:
+            return About()
+        path = source.path.with_name(f"{named['run']}_results.json")
+        if not path.exists():
+            return About(data=named["task"])
+        try:
+            found = cells.mapping(json.loads(path.read_text("utf-8")))
+        except (OSError, ValueError, RecursionError):
+            return About(data=named["task"], notes=(f"{path} cannot be read, so the model is not known.",))
+        config = cells.mapping(cells.mapping(found.get("configs")).get(named["task"]))
+        parts = (config.get("dataset_path"), config.get("dataset_name"), config.get("test_split"))
+        return About(
+            str(found.get("model_name") or cells.mapping(found.get("config")).get("model") or ""),
+            "/".join(str(part) for part in parts if part) or named["task"],
+            cells.mapping(cells.mapping(found.get("results")).get(named["task"])),
+        )
 
 
 def own_ids(source: Source) -> bool:
@@ -72,7 +128,7 @@ def sample(row: Mapping[str, Any], where: str, own_ids: bool = True, losses: boo
     target = row.get("target")
     choices = _choices(doc)
     if not choices and isinstance(target, str) and len(target.strip()) == 1:
-        choices = cells.options_in(prompt)
+        choices = options.options_in(prompt)
     replies = _flat(row.get("resps", row.get("filtered_resps")))
     likely = bool(replies) and all(isinstance(one, Sequence) and not isinstance(one, str) for one in replies)
     if likely:
@@ -123,7 +179,7 @@ def _choices(doc: Mapping[str, Any]) -> tuple[str, ...]:
     value = cells.first(doc, ("choices", "options"))
     if isinstance(value, Mapping):  # {"text": [...], "label": [...]}
         value = value.get("text")
-    return cells.listed(value, "the choices") if value is not None else cells.option_columns(doc)
+    return cells.listed(value, "the choices") if value is not None else options.option_columns(doc)
 
 
 def _truth(target: Any, choices: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
@@ -136,7 +192,7 @@ def _truth(target: Any, choices: Sequence[str]) -> tuple[tuple[str, ...], str | 
             return (choices[place],), choices[place]
     answers = cells.listed(target, "the target")
     if len(answers) == 1:
-        right = cells.right_answer(answers[0], choices, "the target")
+        right = options.right_answer(answers[0], choices, "the target")
         return (right,), right
     return answers, None
 

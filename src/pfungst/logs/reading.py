@@ -13,24 +13,24 @@ from pfungst.core import DataError
 from pfungst.core.files import exists
 from pfungst.core.registry import Registry
 from pfungst.core.settings import read_query, read_settings
-from pfungst.data.fields import Bad
-from pfungst.logs import cells
 from pfungst.logs.records import Log, LogFormat, Record
-from pfungst.logs.source import Source, open_source
 from pfungst.logs.table import COLUMNS, SECOND_ANSWER, UNIQUE
+from pfungst.rows import cells
+from pfungst.rows.fields import Bad
+from pfungst.rows.source import Source, open_source
 
 LOGS = Registry(
     "log format",
     "pfungst.logs",
     {
-        "vqa-results": "pfungst.logs.vqa_results:VqaResults",
-        "llava": "pfungst.logs.llava:Llava",
-        "lmms-eval": "pfungst.logs.lmms_eval:LmmsEval",
+        "vqa-results": "pfungst.logs.answers:VqaResults",
+        "llava": "pfungst.logs.answers:Llava",
+        "lmms-eval": "pfungst.logs.lm_eval:LmmsEval",
         "lm-eval": "pfungst.logs.lm_eval:LmEval",
         "vlmevalkit": "pfungst.logs.vlmevalkit:VlmEvalKit",
         "inspect": "pfungst.logs.inspect_ai:Inspect",
-        "evalscope": "pfungst.logs.evalscope:EvalScope",
-        "batch": "pfungst.logs.batch:Batch",
+        "evalscope": "pfungst.logs.inspect_ai:EvalScope",
+        "batch": "pfungst.logs.answers:Batch",
         "table": "pfungst.logs.table:TableLog",
     },
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from pfungst.core import Answer
-from pfungst.logs.source import Source
+from pfungst.rows.source import Source
 
 _TAKE = re.compile(r", epoch [0-9]+$")
 
@@ -118,14 +118,20 @@ class Log:
 
 
 class LogFormat:
-    """Reads one tool's answer files. A new format is one new file and one line in `pfungst.logs.LOGS`; third parties
-    declare an entry point in the group `pfungst.logs`."""
+    """Reads one tool's answer files. A new format is one new class and one line in `pfungst.logs.LOGS`; third parties
+    declare an entry point in the group `pfungst.logs`. Where columns do not tell the format, `claims` is written."""
 
     name: ClassVar[str] = ""
     title: ClassVar[str] = ""
     """For messages and lists."""
     options: ClassVar[type | None] = None
     """A dataclass of what may stand behind the question mark; None for nothing."""
+    has: ClassVar[frozenset[str]] = frozenset()
+    """Columns that all its files have."""
+    either: ClassVar[frozenset[str]] = frozenset()
+    """Columns of which its files have at least one; empty if that does not matter."""
+    sure: ClassVar[float] = 0.0
+    """How surely a file with these columns is of this format, 0 to 1."""
     repeats: ClassVar[str] = "refused"
     """A second, different reply to one question is `refused`, or the `last` counts, where a tool appends lines."""
 
@@ -135,11 +141,12 @@ class LogFormat:
 
     def claims(self, source: Source) -> float:
         """How surely this is a file of this format, 0 to 1."""
-        raise NotImplementedError
+        columns = set(source.columns)
+        return self.sure if self.has <= columns and (not self.either or columns & self.either) else 0.0
 
     def record(self, row: Mapping[str, Any], where: str, source: Source) -> Record | Sequence[Record] | None:
         """The record of a row, or several where it holds several replies to a question; None for a row that is not a
-        reply. Raises `pfungst.data.fields.Bad`."""
+        reply. Raises `pfungst.rows.fields.Bad`."""
         raise NotImplementedError
 
     def about(self, source: Source) -> About:

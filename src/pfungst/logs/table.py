@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import field, make_dataclass
 from typing import Any
 
-from pfungst.data.fields import Bad, shown
-from pfungst.logs import cells
 from pfungst.logs.records import About, LogFormat, Record
-from pfungst.logs.source import Source
+from pfungst.rows import cells, options
+from pfungst.rows.fields import Bad, shown
+from pfungst.rows.source import Source
 
 REPLIES = (
     "reply", "prediction", "predictions", "pred", "predict", "predicted_answer", "response", "model_response", "output",
@@ -111,14 +111,12 @@ class TableLog(LogFormat):
 
     def _choices(self, row: Mapping[str, Any]) -> tuple[tuple[str, ...], bool]:
         """The options, from one column or from one for each, and whether answers are always their letters."""
-        from pfungst.data.formats.layouts import lettered_options
-
         value = self._get(row, "choices")
         if value is None:
-            return cells.option_columns(row, self._get(row, "answer")), True
+            return options.option_columns(row, self._get(row, "answer")), True
         if not isinstance(value, str) or isinstance(cells.literal(value), list | dict):
             return cells.listed(value, "the choices"), False
-        inside = lettered_options(value)
+        inside = options.lettered_options(value)
         return inside or tuple(part.strip() for part in value.split("|")), bool(inside)
 
     def _id(self, row: Mapping[str, Any], where: str, source: Source) -> str:
@@ -142,7 +140,7 @@ def _target(said: Any, choices: tuple[str, ...], lettered: bool) -> str | None:
     if number is None and written not in choices and re.fullmatch(r"-?[0-9]{1,3}", written):
         number = int(written)
     if not choices or lettered or number is None:
-        return cells.target_of(said, choices, "the right answer", lettered)
+        return options.target_of(said, choices, "the right answer", lettered)
     if number >= len(choices):
         raise Bad(f"the right answer is choice {number}, but there are {len(choices)} choices, counted from 0.")
     return None if number < 0 else choices[number]

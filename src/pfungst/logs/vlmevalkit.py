@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pfungst.logs import cells
 from pfungst.logs.records import About, LogFormat, Record
-from pfungst.logs.source import Source
+from pfungst.rows import cells, options
+from pfungst.rows.source import Source
+from pfungst.rows.vlmevalkit import CIRCLE
 
 FAILED = "Failed to obtain answer"
 """Stands in a prediction where the request failed."""
-CIRCLE = 1_000_000
 _JUDGED = ("hit", "score", "extracted", "match", "eval_score")
 
 
@@ -25,12 +25,11 @@ class VlmEvalKit(LogFormat):
 
     name = "vlmevalkit"
     title = "VLMEvalKit predictions"
-
-    def claims(self, source: Source) -> float:
-        return 0.7 if {"index", "prediction"} <= set(source.columns) else 0.0
+    has = frozenset({"index", "prediction"})
+    sure = 0.7
 
     def record(self, row: Mapping[str, Any], where: str, source: Source) -> Record:
-        choices = cells.option_columns(row, row.get("answer"))
+        choices = options.option_columns(row, row.get("answer"))
         answers, target = _truth(row.get("answer"), choices)
         # An empty cell is an empty reply: a request that failed says so.
         reply = cells.optional(row.get("prediction"), "prediction")
@@ -88,7 +87,7 @@ def _truth(value: Any, choices: Sequence[str]) -> tuple[tuple[str, ...], str | N
     if not cells.known(value) or value == "":
         return (), None
     if choices:
-        right = cells.right_answer(value, choices, "the answer")  # as it is: the letter of an option that is empty
+        right = options.right_answer(value, choices, "the answer")  # as it is: the letter of an option that is empty
         return (right,), right
     answers = cells.listed(value, "the answer")
     return answers, answers[0] if len(set(answers)) == 1 else None

@@ -17,7 +17,7 @@ from pfungst.players.options import HuggingFaceOptions, InspectOptions, LmmsOpti
 from pfungst.players.recorded import RecordedPlayer
 from pfungst.players.reference import FlakyPlayer, OraclePlayer, PriorPlayer, RandomPlayer
 from pfungst.players.resolving import options_of, register, resolve
-from pfungst.probes.noise.vqabq import THRESHOLDS
+from pfungst.probes.noise.appending import THRESHOLDS
 from pfungst.probes.rephrase.generators import REPHRASERS
 from pfungst.scores import matchers, metrics
 
@@ -99,7 +99,7 @@ def _vqabq(
     if not argument:
         raise PlayerError("Say which player is asked with basic questions: vqabq:hiecoatt, for example.")
     from pfungst.players.vqabq import VqabqPlayer
-    from pfungst.probes.noise.vqabq_probe import Vqabq
+    from pfungst.probes.noise.probe import Vqabq
 
     settings = Vqabq(
         encoder=encoder, pool=pool, pool_type=pool_type, ranked=ranked, s1=s1, s2=s2, s3=s3, words=words, tol=tol

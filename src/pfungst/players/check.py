@@ -12,7 +12,7 @@ from typing import Any
 
 from pfungst.core import Answer, BytesImage, PfungstError, Query
 from pfungst.core.code import describe
-from pfungst.core.types import DEFAULT_BATCH, BatchedPlayer, StreamingPlayer, may_sample, reads_scenes
+from pfungst.core.types import DEFAULT_BATCH, Player
 
 
 def check_player(player: Any, queries: Sequence[Query] | None = None) -> list[str]:
@@ -30,22 +30,26 @@ def check_player(player: Any, queries: Sequence[Query] | None = None) -> list[st
     problems = _identity(player)
     if not callable(getattr(player, "answer", None)):
         return [*problems, "It has no method answer(queries)."]
-    asked = list(queries) if queries is not None else _built_in(reads_scenes(player))
+    asked = list(queries) if queries is not None else _built_in(bool(getattr(player, "reads_scenes", False)))
     before = (getattr(player, "name", None), getattr(player, "fingerprint", None))
     _empty(player, problems)
     answers = _batch(player, asked, problems, "a batch")
     if answers is not None:
         for query, answer in zip(asked, answers, strict=True):
             problems.extend(_answer(answer, query))
-        if not problems and not may_sample(player):
+        if not problems and not getattr(player, "samples", False):
             _independence(player, asked, [answer.text for answer in answers], problems)
-        if not problems and isinstance(player, StreamingPlayer):
+        if not problems and _streams(player):
             _iteration(player, asked, [answer.text for answer in answers], problems)
     elif queries is None:
         _blame(player, asked, problems)
     if (getattr(player, "name", None), getattr(player, "fingerprint", None)) != before:
         problems.append("Its name or fingerprint changed while it answered; both must stay the same.")
     return list(dict.fromkeys(problems))
+
+
+def _streams(player: Any) -> bool:
+    return player.streams if isinstance(player, Player) else hasattr(player, "answer_iter")
 
 
 def _identity(player: Any) -> list[str]:
@@ -63,7 +67,7 @@ def _identity(player: Any) -> list[str]:
             problems.append(f"Its {attribute} should be text that is not empty, not {first!r:.60}.")
         elif first != second:
             problems.append(f"Its {attribute} changes each time it is read ('{first:.40}', '{second:.40}').")
-    size: object = player.batch_size if isinstance(player, BatchedPlayer) else DEFAULT_BATCH
+    size: object = getattr(player, "batch_size", DEFAULT_BATCH)
     if not isinstance(size, int) or isinstance(size, bool) or size < 1:
         problems.append(f"Its batch_size should be a whole number from 1 up, not {size!r:.60}.")
     return problems
@@ -159,7 +163,7 @@ def _iteration(player: Any, queries: Sequence[Query], texts: list[str], problems
         problems.append(
             f"answer_iter(queries) gave the positions {sorted(positions)} instead of each of {len(queries)} once."
         )
-    elif not may_sample(player) and [said[index] for index in range(len(queries))] != texts:
+    elif not getattr(player, "samples", False) and [said[index] for index in range(len(queries))] != texts:
         problems.append("answer_iter(queries) gave different answers from answer(queries).")
 
 

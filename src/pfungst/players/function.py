@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -15,17 +15,19 @@ from typing import TYPE_CHECKING, Any
 from pfungst.core import Answer, Image, PfungstError, PlayerError, Query
 from pfungst.core.code import describe
 from pfungst.core.images import as_rgb
+from pfungst.core.types import GivenPlayer, Player
 from pfungst.players.hashing import digest
 
 if TYPE_CHECKING:
     import PIL.Image
 
+BURST_SECONDS = 0.005
+"""Work of a function that a kill may lose beside the query it is at: storing each quick answer by itself would cost
+more than all else that is done with it."""
 _EXTRAS = ("choices", "scene", "take")
-OPTIONAL = ("answer_iter", "batch_size", "knows", "notes", "reads_images", "reads_scenes", "samples", "takes", "usage")
-"""What a player may have besides `answer`: the protocols of `pfungst.core.types`."""
 
 
-class FunctionPlayer:
+class FunctionPlayer(Player):
     """A function `answer(image, question) -> str` as a player.
 
     The function is called once per query. `image` is an RGB `PIL.Image.Image` of its own. Where the query has no image
@@ -50,9 +52,6 @@ class FunctionPlayer:
         self.reads_images: bool = self._call.wants_image
         self.batch_size = batch_size
 
-    def answer(self, queries: Sequence[Query]) -> list[Answer]:
-        return [answer for _, answer in self.answer_iter(queries)]
-
     def answer_iter(self, queries: Sequence[Query]) -> Iterator[tuple[int, Answer]]:
         """Answers one by one, so that those already given survive an error in a later one."""
         last: Image | None = None
@@ -74,6 +73,25 @@ class FunctionPlayer:
                 ) from error
             yield index, self._read(said, query)
 
+    def answer_bursts(self, queries: Sequence[Query]) -> Iterator[list[tuple[int, Answer]]]:
+        """Answers of a function that is quick come together, so that they are stored together."""
+        burst: list[tuple[int, Answer]] = []
+        since = time.monotonic()
+        try:
+            for answer in self.answer_iter(queries):
+                burst.append(answer)
+                if time.monotonic() - since > BURST_SECONDS:
+                    yield burst
+                    burst, since = [], time.monotonic()
+        except GeneratorExit:
+            raise
+        except BaseException:
+            if burst:
+                yield burst
+            raise
+        if burst:
+            yield burst
+
     def _read(self, said: object, query: Query) -> Answer:
         if isinstance(said, Answer):
             return said
@@ -90,31 +108,21 @@ class FunctionPlayer:
         )
 
 
-class ObjectPlayer:
+class ObjectPlayer(GivenPlayer):
     """An object with `answer(queries)` that lacks a name or a fingerprint, completed with both.
 
     The fingerprint is made of the source file of its class, the class name, the options it was made with, and
     `version`. Optional attributes of the object (`reads_scenes`, `batch_size`, `answer_iter` ...) stay visible.
     """
 
-    def __new__(cls, player: Any, **others: Any) -> ObjectPlayer:
-        # A class of its own for each set of optional attributes: isinstance(x, BatchedPlayer) and the like look at the
-        # class (from Python 3.12 on they do not see what __getattr__ gives).
-        seen = {name: property(attrgetter(f"_player.{name}")) for name in OPTIONAL if hasattr(player, name)}
-        return object.__new__(type(cls.__name__, (cls,), seen))
-
     def __init__(
         self, player: Any, *, name: str = "", version: str = "", options: dict[str, Any] | None = None
     ) -> None:
         self._player = player
-        self.name: str = getattr(player, "name", None) or name or type(player).__qualname__
+        self.name = getattr(player, "name", None) or name or type(player).__qualname__
         own = getattr(player, "fingerprint", None)
         made = f"object-1-{digest(source_digest(player), qualified_name(player), options or {}, version)}"
-        self.fingerprint: str = (f"{own}-{digest(version)}" if version else own) if own else made
-
-    def answer(self, queries: Sequence[Query]) -> Sequence[Answer]:
-        answers: Sequence[Answer] = self._player.answer(queries)
-        return answers
+        self.fingerprint = (f"{own}-{digest(version)}" if version else own) if own else made
 
 
 class _Call:

@@ -1,7 +1,8 @@
 """HTTP/1.1 to one server: connections are kept, and a request costs little beyond what the kernel takes.
 
-General clients spend several times as much on a request, which is what limits how many questions a second a quick
-server can be asked (`benchmarks/asking.py`). The replies are parsed by llhttp (httptools).
+General clients spend several times as much on a request: 16 us of processor here are 73 us in aiohttp, as much as all
+else that is done for a question. That limits how many a second a quick server can be asked (`benchmarks/asking.py`).
+The replies are parsed by llhttp (httptools).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 
-from pfungst.core import Answer, Framing, MissingExtra, PlayerDied, PlayerError, Query
+from pfungst.core import Answer, Framing, MissingExtra, Player, PlayerDied, PlayerError, Query
 from pfungst.core.types import Terms
 from pfungst.players.chat_api import DataURLs
 from pfungst.players.dispatch import Background, by_image
@@ -21,7 +21,7 @@ from pfungst.players.options import InspectOptions
 _FAILURES_IN_A_ROW = 10
 
 
-class InspectPlayer:
+class InspectPlayer(Player):
     """A model behind inspect_ai's `get_model`. inspect brings the provider and tries again what may pass; its cache is
     off. Images travel as PNG data URLs with unchanged pixels."""
 
@@ -53,22 +53,14 @@ class InspectPlayer:
             raise PlayerError(f"inspect_ai could not make the model {model}: {_one_line(error)}") from error
         self.name: str = options.name or model
         self.samples: bool = options.samples
+        self.terms = Terms(options.price_in, options.price_out, options.max_tokens, options.concurrency)
         self.fingerprint: str = f"inspect-1-{digest(model, version('inspect_ai'), options.settings())}"
         self._urls = DataURLs()
         self._background = Background(self.name)
 
-    @property
-    def terms(self) -> Terms:
-        options = self.options
-        return Terms(options.price_in, options.price_out, options.max_tokens, options.concurrency)
-
     def prompt(self, query: Query) -> str:
         """What is sent in words, the system message first."""
         return f"{self.options.system}\n{self.options.text(query)}".lstrip()
-
-    def answer(self, queries: Sequence[Query]) -> list[Answer]:
-        given = dict(self.answer_iter(queries))
-        return [given[index] for index in range(len(queries))]
 
     def answer_iter(self, queries: Sequence[Query]) -> Iterator[tuple[int, Answer]]:
         """(position, answer) as they come, in any order; an error is raised after the last answer there is."""

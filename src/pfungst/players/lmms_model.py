@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from pfungst.core import Answer, MissingExtra, PfungstError, PlayerError, Query, UsageError
+from pfungst.core import Answer, MissingExtra, PfungstError, Player, PlayerError, Query, UsageError
 from pfungst.core.images import as_rgb
 from pfungst.core.types import Terms
 from pfungst.players.hashing import digest
@@ -32,7 +32,7 @@ class _Doc:
     image_last: bool = False
 
 
-class LmmsPlayer:
+class LmmsPlayer(Player):
     """A model of lmms-eval, asked by its `generate_until`. lmms-eval brings the model, its chat template and its
     processing of images; its response cache is not used. Images are handed over as RGB pixels."""
 
@@ -62,11 +62,8 @@ class LmmsPlayer:
         self.samples: bool = options.temperature > 0
         settings = options.settings()
         what = f"{made.__module__}.{made.__qualname__}"
+        self.terms = Terms(most_output=options.max_new_tokens)
         self.fingerprint: str = f"lmms-1-{digest(model, what, version('lmms-eval'), settings, _weights(options.args))}"
-
-    @property
-    def terms(self) -> Terms:
-        return Terms(most_output=self.options.max_new_tokens)
 
     def prompt(self, query: Query) -> str:
         """What is asked, in words."""

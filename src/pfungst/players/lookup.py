@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from pfungst.core import Dataset, Example, Image, PlayerError, Query
 from pfungst.core.images import NAMED
-from pfungst.data.fields import most_frequent
 from pfungst.players.hashing import digest
+from pfungst.rows.fields import most_frequent
 
 
 def truth(example: Example) -> str | None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import urlsplit
 
-from pfungst.core import Answer, PfungstError, PlayerError, Query
+from pfungst.core import Answer, PfungstError, Player, PlayerError, Query
 from pfungst.core.types import Terms
 from pfungst.players.chat_api import Chat, DataURLs
 from pfungst.players.dispatch import Dispatcher
@@ -39,7 +39,7 @@ class PartialAnswers(PlayerError):
         self.answers = dict(answers)
 
 
-class OpenAIPlayer:
+class OpenAIPlayer(Player):
     """A vision model asked over HTTP (`POST URL/chat/completions`).
 
     Images travel as PNG data URLs with unchanged pixels. Failures that may pass (no connection, cut or unreadable
@@ -75,26 +75,22 @@ class OpenAIPlayer:
         self._at_once = self.options.concurrency * len(addresses)
         self._dispatcher = Dispatcher(self.name, self.chat, servers, self.options, self._at_once)
         where = self.options.version or (servers.names[0] if len(addresses) == 1 else sorted(servers.names))
+        self.terms = Terms(self.options.price_in, self.options.price_out, self.options.max_tokens, self._at_once)
         self.fingerprint: str = f"openai-1-{digest(where, model, self.options.settings())}"
         self.batch_size: int = self.options.batch_size or 4 * self._at_once
         self.samples: bool = self.options.samples
-
-    @property
-    def terms(self) -> Terms:
-        options = self.options
-        return Terms(options.price_in, options.price_out, options.max_tokens, self._at_once)
 
     def prompt(self, query: Query) -> str:
         """What is sent in words, the system message first."""
         return f"{self.options.system}\n{self.options.text(query)}".lstrip()
 
     @property
-    def usage(self) -> Usage:
+    def usage(self) -> Usage:  # type: ignore[override]
         """Requests, retries, tokens and spend so far; safe to read from another thread."""
         return self._dispatcher.meter.usage
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:  # type: ignore[override]
         """What each server did, where there are several or one failed, and how many answers never began."""
         cut = self._dispatcher.meter.cut
         said = f"{'1 reply' if cut == 1 else f'{cut:,} replies'} reached max_tokens before an answer began."
@@ -111,11 +107,6 @@ class OpenAIPlayer:
                 raise PartialAnswers(str(error), received) from error
             raise
         return [received[index] for index in range(len(queries))]
-
-    def answer_iter(self, queries: Sequence[Query]) -> Iterator[tuple[int, Answer]]:
-        """(position, answer) as they come, in any order; an error is raised after the last answer there is."""
-        for burst in self.answer_bursts(queries):
-            yield from burst
 
     def answer_bursts(self, queries: Sequence[Query]) -> Iterator[Sequence[tuple[int, Answer]]]:
         """As `answer_iter`; what comes in together is handed over together."""

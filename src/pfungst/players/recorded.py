@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pfungst.core import Answer, DataError, Dataset, Example, NoAnswer, PlayerError, Query
+from pfungst.core import Answer, DataError, Dataset, Example, NoAnswer, Player, PlayerError, Query
 from pfungst.logs import read_log
 from pfungst.logs.pairing import pair
 from pfungst.players.hashing import digest
 from pfungst.players.lookup import Lookup, content_digest, required, with_image
 
 
-class RecordedPlayer:
+class RecordedPlayer(Player):
     """Gives the answers of a file to the examples of a data set.
 
     The file is anything that `pfungst.logs.read_log` reads: official VQA results, LLaVA answers, lmms-eval, lm-eval,
@@ -100,7 +100,7 @@ class RecordedPlayer:
         )
 
 
-class LoggedPlayer:
+class LoggedPlayer(Player):
     """Gives answers that were read from logs before, by the id of the example."""
 
     reads_images = False

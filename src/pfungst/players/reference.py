@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pfungst.core import Answer, Dataset, Player, PlayerError, Query, UsageError
-from pfungst.core.types import batch_size, matcher_of, may_sample, reads_ids, reads_images, reads_scenes
+from pfungst.core.types import as_player
 from pfungst.players.hashing import digest, pick, unit
 from pfungst.players.lookup import Lookup, beginnings, content_digest, required, truth
 
 
-class OraclePlayer:
+class OraclePlayer(Player):
     """Answers the target of the example that was asked.
 
     It knows questions by heart and uses the image only to tell apart examples that share a question, so it stays
@@ -51,7 +51,7 @@ class OraclePlayer:
         return Answer(chosen if chosen is not None else pick(query.choices, 0, "oracle", _steady(query)))
 
 
-class PriorPlayer:
+class PriorPlayer(Player):
     """Answers the most frequent answer of the question's type: the score a player gets without looking.
 
     The type is that of the same question (or its longest known beginning) in the data set; else the longest type
@@ -108,7 +108,7 @@ class PriorPlayer:
         return next((beginning for beginning in beginnings(question.casefold()) if beginning in self._counts), None)
 
 
-class RandomPlayer:
+class RandomPlayer(Player):
     """Answers uniformly at random among the distinct answers of the data set, or among the choices: chance.
 
     The draw depends on seed and query alone; the same question asked again (`take` 1) is a new draw.
@@ -131,17 +131,17 @@ class RandomPlayer:
         return self._answers
 
 
-class PlayerAround:
+class PlayerAround(Player):
     """A player that asks another one; what is optional about that one stays visible."""
 
     def __init__(self, inner: Player) -> None:
-        self._inner = inner
-        self.reads_scenes: bool = reads_scenes(inner)
-        self.reads_images: bool = reads_images(inner)
-        self.reads_ids: bool = reads_ids(inner)
-        self.batch_size: int = batch_size(inner)
-        self.samples: bool = may_sample(inner)
-        self.matcher: str = matcher_of(inner)
+        self._inner = inner = as_player(inner)
+        self.reads_scenes = inner.reads_scenes
+        self.reads_images = inner.reads_images
+        self.reads_ids = inner.reads_ids
+        self.batch_size = inner.batch_size
+        self.samples = inner.samples
+        self.matcher = inner.matcher
 
 
 class FlakyPlayer(PlayerAround):

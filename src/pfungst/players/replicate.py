@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
@@ -28,7 +28,6 @@ from pfungst.core import (
     Example,
     Image,
     Needs,
-    PartialPlayer,
     PfungstError,
     Player,
     PlayerDied,
@@ -41,19 +40,6 @@ from pfungst.core.errors import QueriesFailed
 from pfungst.core.images import BytesImage, FileImage, NamedImage, ZipImage
 from pfungst.core.settings import parse_settings, split_spec
 from pfungst.core.threads import available_cores, machine_memory
-from pfungst.core.types import (
-    LookingPlayer,
-    PromptedPlayer,
-    StreamingPlayer,
-    batch_size,
-    matcher_of,
-    may_sample,
-    notes_of,
-    reads_ids,
-    reads_images,
-    reads_scenes,
-    takes,
-)
 from pfungst.data import load as load_data
 from pfungst.players.dispatch import by_image
 from pfungst.players.resolving import find, load, resolve
@@ -66,6 +52,8 @@ SHARE = 0.9
 """Of the machine's memory that all copies together may hold."""
 AHEAD = 2
 """Batches that a copy holds: while one is answered and stored, the next is there already."""
+TRAITS = ("reads_scenes", "reads_ids", "reads_images", "samples", "takes", "matcher")
+"""What a copy says about its player, so that the copies together are asked as it would be."""
 DEATHS = 3
 """Copies that a query may cost before it is given up."""
 PATIENCE = 5 * DEATHS
@@ -165,7 +153,7 @@ def replicate(
 
 
 def needs_of(spec: str, options: Mapping[str, Any]) -> Needs:
-    """What a copy needs: what the player's class or maker says (`core.NeedingPlayer`), else what its options tell."""
+    """What a copy needs: what the player's class or maker says (`Player.needs`), else what its options tell."""
     name = spec.partition(":")[0]
     maker = find(name)
     said = getattr(maker if maker is not None else load(spec), "needs", None)
@@ -199,12 +187,8 @@ class _Same:
         self.about = about
 
 
-class ReplicatedPlayer:
+class ReplicatedPlayer(Player):
     """Copies of one player that answer together."""
-
-    def __new__(cls, *arguments: Any, **options: Any) -> ReplicatedPlayer:
-        # A class of its own: which optional attributes there are is known only after a copy has told.
-        return object.__new__(type(cls.__name__, (cls,), {}))
 
     def __init__(self, workers: Workers, count: int, *, timeout: float = math.inf, memory: float | None = None) -> None:
         self._files = workers.files
@@ -217,16 +201,16 @@ class ReplicatedPlayer:
         """The notes of each copy."""
         with self._in_words():
             self._pool.start_one()
-        self.name: str = self._about.name
-        self.fingerprint: str = self._about.fingerprint
-        seen: dict[str, Any] = {name: property(_trait(name)) for name in self._about.traits}
-        if self._about.looks:
-            seen["look"] = _look
-        for name, value in seen.items():
-            setattr(type(self), name, value)
+        self.name = self._about.name
+        self.fingerprint = self._about.fingerprint
+        for name, value in self._about.traits.items():
+            setattr(self, name, value)
+
+    def has(self, method: str) -> bool:
+        return self._about.looks if method == "look" else super().has(method)
 
     @property
-    def notes(self) -> Sequence[str]:
+    def notes(self) -> Sequence[str]:  # type: ignore[override]
         """What the copies want to tell, and what became of them."""
         said = dict.fromkeys(note for _, notes in sorted(self._words.items()) for note in notes)
         if self._pool.deaths:
@@ -234,14 +218,6 @@ class ReplicatedPlayer:
         if self._renewed:
             said[f"{self._renewed} copies of the player grew too large and were replaced."] = None
         return tuple(said)
-
-    def answer(self, queries: Sequence[Query]) -> list[Answer]:
-        answers = dict(self.answer_iter(queries))
-        return [answers[place] for place in range(len(queries))]
-
-    def answer_iter(self, queries: Sequence[Query]) -> Iterator[tuple[int, Answer]]:
-        for burst in self.answer_bursts(queries):
-            yield from burst
 
     def answer_bursts(self, queries: Sequence[Query]) -> Iterator[list[tuple[int, Answer]]]:
         """Answers as they come; what failed is raised after the last of them."""
@@ -317,25 +293,20 @@ class ReplicatedPlayer:
         assert self._same.about is not None
         return self._same.about
 
+    def look(self, queries: Sequence[Query]) -> Mapping[str, Any]:
+        """Where the player looks, as one of the copies says."""
+        import torch
+
+        with self._in_words():
+            for _, _, outcome in self._outcomes([_Chunk(list(range(len(queries))), what="look")], queries):
+                if isinstance(outcome, dict):
+                    return {name: torch.from_numpy(values) for name, values in outcome.items()}
+                raise PlayerError(f"{self.name} could not say where it looks: {outcome}.")
+        raise AssertionError("a pool gives an outcome for every task")
+
     def close(self) -> None:
         """End all copies. Whoever forgets it ends them with the program."""
         self._pool.close()
-
-
-def _trait(name: str) -> Callable[[ReplicatedPlayer], Any]:
-    return lambda player: player._about.traits[name]
-
-
-def _look(player: ReplicatedPlayer, queries: Sequence[Query]) -> Mapping[str, Any]:
-    """Where the player looks, as one of the copies says."""
-    import torch
-
-    with player._in_words():
-        for _, _, outcome in player._outcomes([_Chunk(list(range(len(queries))), what="look")], queries):
-            if isinstance(outcome, dict):
-                return {name: torch.from_numpy(values) for name, values in outcome.items()}
-            raise PlayerError(f"{player.name} could not say where it looks: {outcome}.")
-    raise AssertionError("a pool gives an outcome for every task")
 
 
 def _poisonous(name: str, query: Query, how: str = "") -> str:
@@ -372,7 +343,7 @@ class Made:
             raise
         except Exception as error:
             raise PlayerError(f"The player could not be made: {describe(error)}") from error
-        if isinstance(player, PartialPlayer):
+        if player.has("knows"):
             raise PlayerError(f"{player.name} has recorded answers: there is nothing to gain from copies of it.")
         return Host(player)
 
@@ -446,22 +417,12 @@ class Host:
 
     def about(self) -> Described:
         player = self.player
-        streams = isinstance(player, StreamingPlayer)
-        at_once = batch_size(player)
+        streams, at_once = player.streams, player.batch_size
         if streams:
-            under_way = player.terms.at_once if isinstance(player, PromptedPlayer) else 1
+            under_way = player.terms.at_once
             at_once = UNDER_WAY * under_way if under_way > 1 else STREAMED
-        traits = {
-            "reads_scenes": reads_scenes(player),
-            "reads_ids": reads_ids(player),
-            "reads_images": reads_images(player),
-            "samples": may_sample(player),
-            "takes": takes(player),
-        }
-        if matcher_of(player):
-            traits["matcher"] = matcher_of(player)
-        looks = isinstance(player, LookingPlayer)
-        return Described(player.name, str(player.fingerprint), at_once, not streams, traits, looks)
+        traits = {name: getattr(player, name) for name in TRAITS}
+        return Described(player.name, str(player.fingerprint), at_once, not streams, traits, player.has("look"))
 
     def answer(self, queries: Sequence[Query]) -> Reply:
         """Ask; a query that fails alone has no answer and a sentence that says why."""
@@ -472,12 +433,11 @@ class Host:
             return Reply((None,) * len(queries), died=str(error), memory=memory_held())
         problems = tuple(sentence for _, sentence in asker.failures)
         return Reply(
-            tuple(answers), problems, frozenset(asker.broken), memory=memory_held(), notes=notes_of(self.player)
+            tuple(answers), problems, frozenset(asker.broken), memory=memory_held(), notes=self.player.last_words
         )
 
     def look(self, queries: Sequence[Query]) -> dict[str, Any]:
         """Where the player looks, as NumPy arrays."""
-        assert isinstance(self.player, LookingPlayer)
         return {name: values.cpu().numpy() for name, values in self.player.look(queries).items()}
 
 

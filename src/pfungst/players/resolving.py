@@ -17,6 +17,7 @@ from pfungst.core.code import describe, load_code, own_modules, split_code
 from pfungst.core.files import exists
 from pfungst.core.registry import Registry
 from pfungst.core.settings import Setting, describe_settings, parse_settings, read_settings
+from pfungst.core.types import as_player
 from pfungst.data import load as load_data
 from pfungst.data.selection import select
 from pfungst.players.function import FunctionPlayer, ObjectPlayer, is_answer_function
@@ -112,7 +113,7 @@ def resolve(spec: str | object, *, data: Dataset | None = None, **options: Any) 
     name, _, argument = spec.partition(":")
     maker = find(name)
     if maker is not None:
-        return _registered(maker, name, argument, data, options)
+        return as_player(_registered(maker, name, argument, data, options))
     place, _ = split_code(spec, "answer")
     if not place.endswith(".py") and (":" not in spec or not all(part.isidentifier() for part in place.split("."))):
         if exists(f"{spec}.py"):
@@ -174,7 +175,7 @@ def _wrap(thing: Any, name: str, data: Dataset | None, options: dict[str, Any]) 
         return FunctionPlayer(thing.answer, name=getattr(thing, "name", "") or name, version=f"{version}{made_with}")
     if not getattr(thing, "name", "") or not getattr(thing, "fingerprint", "") or version:
         return ObjectPlayer(thing, name=name, version=version, options=given)
-    return thing  # type: ignore[no-any-return]
+    return as_player(thing)
 
 
 def _make(maker: Any, name: str, data: Dataset | None, options: dict[str, Any]) -> Any:

@@ -11,12 +11,10 @@ import numpy as np
 from pfungst.core import Answer, Dataset, Player, PlayerError, Query
 from pfungst.players.hashing import digest
 from pfungst.players.reference import PlayerAround
-from pfungst.probes.noise.bqd import BasicQuestions
-from pfungst.probes.noise.cache import pool_questions
-from pfungst.probes.noise.partitions import append
-from pfungst.probes.noise.ranking import get_ranker, rank
-from pfungst.probes.noise.vqabq import count_appended
-from pfungst.probes.noise.vqabq_probe import Vqabq
+from pfungst.probes.noise.appending import append, count_appended
+from pfungst.probes.noise.bqd import BasicQuestions, pool_questions
+from pfungst.probes.noise.probe import Vqabq
+from pfungst.probes.noise.ranking import rank
 
 APPENDED = 3
 """Most basic questions that Algorithm 1 appends."""
@@ -40,8 +38,7 @@ class VqabqPlayer(PlayerAround):
             self._pool = pool_questions(settings.pool, data or Dataset("", []), settings.pool_type, settings.pool_limit)
         else:
             raise PlayerError("The player 'vqabq' takes basic questions from a pool: give it one with pool=DATA.")
-        given = {"encoder": settings.encoder or None, "lam": settings.lam, "tol": settings.tol}
-        self._ranker = get_ranker(settings.ranker, **given)
+        self._ranker = settings.make()
         self._asked: dict[str, str] = {}
         rows = self._stored.rows if self._stored is not None else {}
         ranked_by = "" if rows else getattr(self._ranker, "fingerprint", "")

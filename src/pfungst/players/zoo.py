@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from pfungst.compute.devices import check_device
-from pfungst.core import Answer, PlayerError, Query, UsageError
+from pfungst.core import Answer, Player, PlayerError, Query, UsageError
 from pfungst.core.files import exists
 from pfungst.models import MODELS, Batch, Output, Trained, load_shipped, shipped
 from pfungst.models.encode import Encoder
@@ -28,7 +28,7 @@ ON_CPU, ON_GPU = 64, 512
 """Questions asked at once."""
 
 
-class ZooPlayer:
+class ZooPlayer(Player):
     """A trained model of the zoo.
 
     Open questions get the likeliest answer it knows. Of given choices it takes the likeliest; a choice that is none of
@@ -75,7 +75,7 @@ class ZooPlayer:
         self._numbers = {plain_answer(text): i for i, text in reversed(list(enumerate(trained.vocabulary.answers)))}
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:  # type: ignore[override]
         """That it was asked about scenes which the data do not have, and that questions were too long for it."""
         said = []
         if self._unseen and self._unseen == self._asked:  # a probe may take the scene away

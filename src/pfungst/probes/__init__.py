@@ -8,6 +8,7 @@ from typing import Any
 from pfungst.core import Dataset, Probe
 from pfungst.core.registry import Registry
 from pfungst.core.settings import parse_settings, split_spec
+from pfungst.core.types import as_probe
 
 __all__ = ["PROBES", "check_probe", "get_probe"]
 
@@ -26,7 +27,7 @@ PROBES = Registry(
         "protocol": "pfungst.probes.protocol:Protocol",
         "rephrase": "pfungst.probes.rephrase:Rephrase",
         "surface": "pfungst.probes.surface:Surface",
-        "vqabq": "pfungst.probes.noise.vqabq_probe:Vqabq",
+        "vqabq": "pfungst.probes.noise.probe:Vqabq",
     },
 )
 
@@ -40,15 +41,13 @@ def get_probe(spec: str) -> Probe:
     Settings are the fields of the probe's dataclass.
     """
     name, words = split_spec(spec)
-    probe: Probe = parse_settings(PROBES.get(name), words, what=f"probe {name}")
-    return probe
+    return as_probe(parse_settings(PROBES.get(name), words, what=f"probe {name}"))
 
 
 def probe_again(name: str, settings: Mapping[str, Any]) -> Probe:
     """The probe of a run, from its exam.json, which may name settings of earlier versions."""
     known = {setting: value for setting, value in settings.items() if setting not in RETIRED}
-    probe: Probe = parse_settings(PROBES.get(name), known, what=f"probe {name}")
-    return probe
+    return as_probe(parse_settings(PROBES.get(name), known, what=f"probe {name}"))
 
 
 def check_probe(probe: Probe, data: Dataset | None = None) -> list[str]:

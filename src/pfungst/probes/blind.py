@@ -25,6 +25,7 @@ from pfungst.core import (
     Finding,
     Findings,
     Image,
+    Probe,
     ProbeError,
     Query,
     Table,
@@ -55,7 +56,7 @@ questions as they are, or if the share of its answers that are not the most freq
 
 
 @dataclass(frozen=True)
-class Blind:
+class Blind(Probe):
     """The image of another example, a blank one, question only, options only (multiple choice).
 
     *Gain* is what the image adds: clean accuracy minus that with the image of another example. Where the data set has

@@ -6,9 +6,9 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 
-from pfungst.core import Answer, AnsweredTrial, Asker, Dataset, Example, Findings, Probe, ProbeError, Query
+from pfungst.core import Answer, AnsweredTrial, Asker, Dataset, Example, Findings, Player, Probe, ProbeError, Query
 from pfungst.core.files import jsonable
-from pfungst.core.types import ROLES, SearchingProbe, Trial, Variant, asked_by, role_of
+from pfungst.core.types import ROLES, Trial, Variant, as_probe
 from pfungst.probes.blind import one_colour
 from pfungst.scores import same_answer
 
@@ -28,13 +28,14 @@ def check_probe(probe: Probe, data: Dataset | None = None) -> list[str]:
     missing = [method for method in ("trials", "findings") if not callable(getattr(probe, method, None))]
     if missing:
         return [*problems, f"The probe lacks the methods {', '.join(missing)}."]
-    if role_of(probe) not in ROLES[1:]:
-        return [*problems, f"The probe's role is {role_of(probe)!r}; a probe is one of: {', '.join(ROLES[1:])}."]
+    probe = as_probe(probe)
+    if probe.role not in ROLES[1:]:
+        return [*problems, f"The probe's role is {probe.role!r}; a probe is one of: {', '.join(ROLES[1:])}."]
     refused: list[str] = []
     samples = [data] if data is not None else [_squares(), _world()]
     for sample in samples:
         try:
-            problems += _check_on(probe, asked_by(probe, sample))
+            problems += _check_on(probe, probe.sees(sample))
         except ProbeError as error:
             refused.append(str(error))
     if len(refused) == len(samples):
@@ -50,12 +51,12 @@ def _check_on(probe: Probe, data: Dataset) -> list[str]:
     if _keys(trials) != _keys(_trials(probe, data)):
         problems.append("The probe made different trials for the same data and seed: draw every choice from the seed.")
     examples = {example.id: example for example in data}
-    problems += _check_trials(trials, examples, role_of(probe))
+    problems += _check_trials(trials, examples, probe.role)
     return problems or _check_findings(probe, trials, examples)
 
 
 def _trials(probe: Probe, data: Dataset) -> list[Trial]:
-    if isinstance(probe, SearchingProbe):
+    if probe.searches:
         return list(probe.search(Asker(_Reference(data)), data, 0))
     return list(probe.trials(data, 0))
 
@@ -184,7 +185,7 @@ def _check_findings(probe: Probe, trials: Sequence[Trial], examples: Mapping[str
 # --- what a probe is tried on -----------------------------------------------------------------------------------------
 
 
-class _Reference:
+class _Reference(Player):
     """Knows the target of every question, and gets a quarter of what it is shown wrong: always the same quarter."""
 
     name = "reference"

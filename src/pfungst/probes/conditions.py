@@ -14,7 +14,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from pfungst.core import AnsweredTrial, Dataset, Example, Figure, Finding, Findings, ProbeError, Table, Trial, Variant
+from pfungst.core import (
+    AnsweredTrial,
+    Dataset,
+    Example,
+    Figure,
+    Finding,
+    Findings,
+    Probe,
+    ProbeError,
+    Table,
+    Trial,
+    Variant,
+)
 from pfungst.core.flips import alike
 from pfungst.core.stats import Floats, Labels
 from pfungst.logs.records import condition_of
@@ -34,7 +46,7 @@ def member_id(group: str, condition: str) -> str:
 
 
 @dataclass(frozen=True)
-class Conditions:
+class Conditions(Probe):
     """Questions asked under several conditions: accuracy of each, paired drops, flips, all of a group, worst of n."""
 
     conditions: tuple[str, ...] = ()

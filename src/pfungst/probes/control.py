@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pfungst.core import AnsweredTrial, Dataset, Figure, Findings, Table, Trial, Variant
+from pfungst.core import AnsweredTrial, Dataset, Figure, Findings, Probe, Table, Trial, Variant
 from pfungst.probes import measure
 
 KEEPS = "the answer: image, question and choices are the same"
 
 
 @dataclass(frozen=True)
-class Control:
+class Control(Probe):
     """Ask everything twice, unchanged."""
 
     name: str = "control"

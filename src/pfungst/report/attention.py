@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from pfungst.core import Asker, Dataset, Example, Image, PfungstError, Player, Query, Run
 from pfungst.core.files import write_atomic, write_json
 from pfungst.core.images import as_rgb
-from pfungst.core.types import LookingPlayer, PromptedPlayer, reads_scenes
+from pfungst.core.types import as_player
 from pfungst.report.cases import MOST_WORDS, Case, Tools, sample_of
 from pfungst.report.page import data_url
 from pfungst.report.pictures import Thumbnail
@@ -217,9 +217,10 @@ MOST_PROMPTS = 1_000_000
 _LOGGER = logging.getLogger("pfungst")
 
 
-def add_looks(run: Path, player: object, data: Dataset) -> None:
+def add_looks(run: Path, player: Player, data: Dataset) -> None:
     """Note where a player that can tell looks, for cases that its report will show. Others have no such file."""
-    if not isinstance(player, LookingPlayer):
+    player = as_player(player)
+    if not player.has("look"):
         return
     sample = sample_of(Run.open(run))
     tools = Tools(run, data=data)
@@ -229,7 +230,7 @@ def add_looks(run: Path, player: object, data: Dataset) -> None:
             image = tools.image(row, case, sample.cases)
             # Who reads scenes is asked about the one of the example alone: that of another image is not kept.
             own = row["image"] == case.clean["image"]
-            if image is not None and (own or not reads_scenes(player)):
+            if image is not None and (own or not player.reads_scenes):
                 scene = tools.examples[case.example_id].scene if own else None
                 query = Query(row["question"], image, tuple(row["choices"] or ()), scene)
                 asked.setdefault(row["key"], (row, query))
@@ -278,7 +279,8 @@ def _in_turn(cases: Sequence[Case]) -> list[Case]:
 
 def add_prompts(run: Path, player: Player, data: Dataset) -> None:
     """Note what a player that can tell was sent, for cases that its report will show. Others have no such file."""
-    if not isinstance(player, PromptedPlayer):
+    player = as_player(player)
+    if not player.has("prompt"):
         return
     cases = sample_of(Run.open(run)).cases
     asker = Asker(player)

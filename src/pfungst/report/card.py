@@ -27,7 +27,7 @@ def key(words: str) -> str:
     return f"partition{_ORDINALS.index(plain) + 1}" if plain in _ORDINALS else plain
 
 
-def slug(words: str) -> str:
+def dashed(words: str) -> str:
     """A name as it is shown: `any-flip rate` -> `any-flip-rate`, `CS(4)` -> `cs4`."""
     return re.sub(r"[\W_]+", "-", re.sub(r"[()]", "", words.casefold())).strip("-")
 
@@ -35,7 +35,7 @@ def slug(words: str) -> str:
 def finding_name(probe: str, finding: Mapping[str, Any]) -> str:
     """`PROBE.FINDING`, with the condition in brackets where there is one."""
     condition = finding.get("condition") or ""
-    return f"{probe}.{slug(finding['name'])}" + (f"[{condition}]" if condition else "")
+    return f"{probe}.{dashed(finding['name'])}" + (f"[{condition}]" if condition else "")
 
 
 def read_findings(run: Path, label: str = "") -> list[dict[str, Any]]:

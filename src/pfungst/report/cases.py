@@ -25,12 +25,8 @@ from pfungst.core import Dataset, Example, Findings, Image, PfungstError, Query,
 from pfungst.core.files import jsonable
 from pfungst.core.flips import CHANGED, FLIPS, KEPT_WITHOUT, STILL_WRONG, normalise
 from pfungst.core.registry import Registry
-from pfungst.core.types import PreparingProbe, SearchingProbe, asked_by
 from pfungst.probes import probe_again
-from pfungst.probes.game.board import Board
-from pfungst.probes.game.rows import fooled_rows, read_moves, scene_after
-from pfungst.probes.game.rules import GameRules
-from pfungst.probes.rephrase.validated import NOTE
+from pfungst.probes.rephrase.results import VALIDATED
 from pfungst.report.page import environment
 from pfungst.report.pictures import Thumbnail, Thumbnails
 from pfungst.world import render
@@ -149,7 +145,8 @@ class _Told:
     def of(cls, run: Run, finding: Findings) -> _Told:
         named = {(one.example_id, one.variant) for one in finding.failures}
         columns = ("trial", "place", "role", "flip", "example_id", "variant", "score")
-        rows = zip(*(column.to_pylist() for column in run.table(finding.probe, columns).columns), strict=True)
+        parts = run.table(finding.probe, columns).to_batches()
+        rows = (row for part in parts for row in zip(*(column.to_pylist() for column in part.columns), strict=True))
         best: dict[int, tuple[int, str, bool]] = {}
         trials, alone = 0, -1
         for trial, place, role, flip, example_id, variant, score in rows:
@@ -255,6 +252,8 @@ class Tools:
         yield from made_again(read_config(self.run), probe, self.data, {case.example_id for case in cases})
 
     def _moved(self, cases: Sequence[Case]) -> Iterator[Query]:
+        from pfungst.probes.game import Board, GameRules
+
         for case in cases:
             row, example = self.moves.get(case.example_id), self.examples.get(case.example_id)
             if row is not None and example is not None:
@@ -264,6 +263,8 @@ class Tools:
     def moves(self) -> dict[str, dict[str, Any]]:
         """Example id -> the row of game/moves.parquet that fooled the player."""
         import pyarrow.compute as pc
+
+        from pfungst.probes.game import fooled_rows, read_moves
 
         try:
             return {row["example_id"]: row for row in fooled_rows(read_moves(self.run).filter(pc.field("fooled")))}
@@ -280,9 +281,9 @@ def made_again(config: Mapping[str, Any], name: str, data: Dataset, ids: Collect
     settings = next((one["settings"] for one in config["probes"] if one["name"] == name), None)
     try:
         probe = None if settings is None else probe_again(name, settings)
-        if probe is None or isinstance(probe, PreparingProbe | SearchingProbe):
+        if probe is None or probe.has("prepare") or probe.searches:
             return
-        data = asked_by(probe, data)
+        data = probe.sees(data)
         if len(data) > MOST_ANEW:
             groups = {data_group(one) for one in data if one.id in ids} - {""}
             data = data.subset([one for one in data if one.id in ids or data_group(one) in groups])
@@ -321,7 +322,7 @@ def draw_noise(case: Case, tools: Tools) -> Any:
 
 def draw_rephrase(case: Case, tools: Tools) -> Any:
     """A group of wordings with its answers, and with what people say about the rephrasings where they were asked."""
-    notes = json.loads(case.clean.get("notes") or "{}").get(NOTE, ())
+    notes = json.loads(case.clean.get("notes") or "{}").get(VALIDATED, ())
     return _macros().rephrase(case, notes if any(notes) else ())
 
 
@@ -346,6 +347,8 @@ def draw_game(case: Case, tools: Tools) -> Any:
     row = tools.moves.get(case.example_id)
     if row is None:
         return draw_variants(case, tools)
+    from pfungst.probes.game.rows import scene_after
+
     scene = json.loads(row["scene"])
     before, after = (_places(row[name]) for name in ("before", "after"))
     scenes = {"before": scene, "after": scene_after(row)}

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from pfungst.core import Answer, Finding, Findings, PfungstError, Progress, Run
-from pfungst.core.exam import labelled
 from pfungst.core.files import file_name
 from pfungst.core.flips import Flips, alike, count_flips, same_answer
+from pfungst.core.spec import labelled
 from pfungst.core.stats import Floats, Interval, compare_paired, holm, interval_of
 from pfungst.core.types import no_progress
 from pfungst.logs.records import condition_of

@@ -9,21 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import Answer, Dataset, Run
-from pfungst.core.exam import labelled
 from pfungst.core.files import write_atomic
 from pfungst.core.run import stored
+from pfungst.core.spec import labelled
 from pfungst.report.attention import LOOKS, PROMPTS, draw_looks
 from pfungst.report.card import (
     CARD_COLUMNS,
     P_NOTE,
     card_rows,
     clean_sides,
+    dashed,
     number,
     read_extras,
     read_findings,
     read_judge,
     read_kept,
-    slug,
     too_few,
 )
 from pfungst.report.cases import MOST_WORDS, PER_KIND, Case, Sample, Tools, draw_case, sample_of
@@ -61,11 +61,11 @@ def _page(read: Run, findings: Sequence[Mapping[str, Any]], data: Dataset | None
     run, config, label = read.path, read.config, read.label
     sample = sample_of(read, per_kind)
     tools = Tools(run, data=data)
-    stem = slug(config["player"]["name"])[:40] or "player"
+    stem = dashed(config["player"]["name"])[:40] or "player"
     judge = read_judge(run, label)
     told = [*findings, *([{**judge, "probe": "The judge"}] if judge is not None else [])]
     # An id in the page for each probe; names of third parties may hold anything.
-    anchors = {one["probe"]: f"probe-{at}-{slug(one['probe'])}" for at, one in enumerate(told, 1)}
+    anchors = {one["probe"]: f"probe-{at}-{dashed(one['probe'])}" for at, one in enumerate(told, 1)}
     again = [name for one in config["probes"] for name in one["settings"].get("again") or ()]
     rows = summary_rows(findings, again)
     summary = None
@@ -103,7 +103,7 @@ def _section(
     run: Path, one: Mapping[str, Any], anchors: Mapping[str, str], stem: str, cases: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     extras = read_extras(run, one["probe"])
-    stem = f"{stem}-{slug(one['probe'])}"
+    stem = f"{stem}-{dashed(one['probe'])}"
     return {
         "probe": one["probe"],
         "anchor": anchors[one["probe"]],

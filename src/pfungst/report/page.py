@@ -17,7 +17,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from pfungst.report.card import format_cell, format_p, number, slug
+from pfungst.report.card import dashed, format_cell, format_p, number
 from pfungst.report.exports.formats import UNICHAR, booktabs, cell_text, csv_bytes
 from pfungst.report.plots import EMPTY, alone, draw, figure_rows
 
@@ -125,7 +125,7 @@ def drawn_block(
     note: str = "",
 ) -> FigureBlock:  # fmt: skip
     """A drawing with the numbers behind it."""
-    name = f"{stem}-{slug(title)}"[:90]
+    name = f"{stem}-{dashed(title)}"[:90]
     found = [Download("CSV", f"{name}.csv", data_url("text/csv;charset=utf-8", csv_bytes(columns, rows)))]
     if drawings[0] != EMPTY:
         picture = alone(drawings[0]).encode("utf-8", "replace")
@@ -137,7 +137,7 @@ def table_block(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], stem: str, note: str = ""
 ) -> TableBlock:
     """A table whose cells are as in findings.json. `stem`: how its files are named."""
-    name = f"{stem}-{slug(title)}"[:90]
+    name = f"{stem}-{dashed(title)}"[:90]
     tex = UNICHAR + booktabs(title, columns, [[cell_text(cell) for cell in row] for row in rows], note)
     found = (
         Download("CSV", f"{name}.csv", data_url("text/csv;charset=utf-8", _table_csv(columns, rows))),

@@ -1,10 +1,9 @@
 """How answers are judged: VQA accuracy, exact match, WUPS, multiple choice, yes/no, consensus, R_score."""
 
 from pfungst.core.flips import same_answer
-from pfungst.scores.check import check_metric
-from pfungst.scores.exact import YesNo, choice_accuracy, exact_match, yes_no
+from pfungst.scores.exact import YesNo, anls, choice_accuracy, exact_match, token_f1, token_recall, yes_no
 from pfungst.scores.generation import generation_scores
-from pfungst.scores.metrics import METRICS, get_metric, wups_accuracy, yes_no_scores
+from pfungst.scores.metrics import METRICS, check_metric, get_metric, wups_accuracy, yes_no_scores
 from pfungst.scores.robustness import Consensus, consensus, consensus_of, r_score
 from pfungst.scores.selective import (
     FailureScores,
@@ -17,7 +16,6 @@ from pfungst.scores.selective import (
     risk_coverage,
 )
 from pfungst.scores.spelling import Gap, spelling_gap
-from pfungst.scores.text_overlap import anls, token_f1, token_recall
 from pfungst.scores.vqa import VQAScorer, VQAScores, vqa_accuracy
 
 __all__ = [

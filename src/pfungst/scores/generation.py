@@ -22,7 +22,7 @@ from pfungst.text.metrics import (
     length_penalty,
     ngram_precision,
 )
-from pfungst.text.ptb import tokenize
+from pfungst.text.words import tokenize
 
 COLUMNS = ("BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "ROUGE-L", "METEOR", "CIDEr")
 _METEOR_AT_ONCE = 64

@@ -28,6 +28,13 @@ from pfungst.study.results import answers_csv, payments_csv, study_results
 from pfungst.web.security import Actions, App, Form, Guard, Refused, Session, Sessions, allowed_hosts
 from pfungst.web.serving import router, run_app, static_route
 
+HERE = Path(__file__).parent
+PORT = 8908
+OURS = {"study.css": "text/css", "study.js": "text/javascript"}
+MAX_FORM = 50_000
+"""Bytes of a request."""
+CODES = ("worker", "PROLIFIC_PID", "workerId")
+"""Query parameters that may hold the code of a worker who joins: ours, Prolific's, Mechanical Turk's."""
 _KEPT = 20_000
 """Visitors that are remembered."""
 
@@ -55,15 +62,6 @@ class Limit:
             raise Refused(
                 429, "There were too many requests in a short time. Please wait a moment, then load the page again."
             )
-
-
-HERE = Path(__file__).parent
-PORT = 8908
-OURS = {"study.css": "text/css", "study.js": "text/javascript"}
-MAX_FORM = 50_000
-"""Bytes of a request."""
-CODES = ("worker", "PROLIFIC_PID", "workerId")
-"""Query parameters that may hold the code of a worker who joins: ours, Prolific's, Mechanical Turk's."""
 
 
 class Pages:
@@ -95,10 +93,13 @@ class Pages:
             Route("/w/{token}", self._worker_page),
             Route("/w/{token}/image/{turn}/{number}", self._image),
             static_route(HERE / "static", OURS),
-            self.actions.action("/consent", self._consent, open_to_all=True),
-            self.actions.action("/answer", self._answer, open_to_all=True),
-            self.actions.action("/break", self._break, open_to_all=True),
-            *admin_routes(self),
+            self.actions.action("/consent", self._consent),
+            self.actions.action("/answer", self._answer),
+            self.actions.action("/break", self._break),
+            Route("/admin", self._overview),
+            Route("/admin/sign-in", lambda request: self.page(request.state.session, "sign_in.html")),
+            Route("/admin/{name}", self._download),
+            self.actions.action("/admin/sign-in", self._sign_in),
         ]
         return Guard(router(pages, self.study.close), self.sessions, self.hosts, {"/": MAX_FORM}, self._error)
 
@@ -243,6 +244,42 @@ class Pages:
         kind = "image/png" if file.suffix == ".png" else "image/jpeg"
         return Response(file.read_bytes(), media_type=kind, headers={"cache-control": "private, max-age=3600"})
 
+    # Those who run the study: they need the admin token; a worker's is none
+
+    def _overview(self, request: Request) -> Response:
+        if not request.state.session.may_write:
+            return RedirectResponse("/admin/sign-in", 303)
+        results = study_results(self.study)
+        tables = [
+            (table, [[format_cell(jsonable(cell)) for cell in row] for row in table.rows]) for table in results.tables
+        ]
+        workers = [(one.code, self.address(one)) for one in self.book.workers()]
+        return self.page(
+            request.state.session, "admin.html", results=results, tables=tables, workers=workers,
+            join=f"/join/{self.study.keys.join}?worker=CODE",
+        )  # fmt: skip
+
+    def _download(self, request: Request) -> Response:
+        if not request.state.session.may_write:
+            raise Refused(403, "Sign in first, at /admin/sign-in.")
+        results = study_results(self.study)
+        name = request.path_params["name"]
+        if name == "answers.csv":
+            content = answers_csv(results)
+        elif name == "payments.csv":
+            content = payments_csv(results, self.study.settings.currency)
+        else:
+            raise Refused(404, "There is no such file.")
+        headers = {"content-disposition": f'attachment; filename="{name}"'}
+        return Response(content, media_type="text/csv", headers=headers)
+
+    def _sign_in(self, form: Form) -> Response:
+        self.signing.check("")
+        if not hmac.compare_digest(form.text("token").encode(), self.study.keys.admin.encode()):
+            time.sleep(0.5)
+            raise Refused(403, "This is not the admin token of this study.")
+        return self.sessions.signed_in("/admin")
+
 
 def make_app(study: Study, host: str = "127.0.0.1", port: int = 0, public: str = "") -> App:
     """The study as an ASGI application."""
@@ -282,52 +319,3 @@ def _seconds(text: str) -> float | None:
 
 def _address(request: Request) -> str:
     return request.client.host if request.client is not None else ""
-
-
-def admin_routes(pages: Pages) -> list[Route]:
-    def allowed(request: Request) -> None:
-        if not request.state.session.may_write:
-            raise Refused(403, "Sign in first, at /admin/sign-in.")
-
-    def overview(request: Request) -> Response:
-        if not request.state.session.may_write:
-            return RedirectResponse("/admin/sign-in", 303)
-        results = study_results(pages.study)
-        tables = [
-            (table, [[format_cell(jsonable(cell)) for cell in row] for row in table.rows]) for table in results.tables
-        ]
-        workers = [(one.code, pages.address(one)) for one in pages.book.workers()]
-        return pages.page(
-            request.state.session, "admin.html", results=results, tables=tables, workers=workers,
-            join=f"/join/{pages.study.keys.join}?worker=CODE",
-        )  # fmt: skip
-
-    def download(request: Request) -> Response:
-        allowed(request)
-        results = study_results(pages.study)
-        name = request.path_params["name"]
-        if name == "answers.csv":
-            content = answers_csv(results)
-        elif name == "payments.csv":
-            content = payments_csv(results, pages.study.settings.currency)
-        else:
-            raise Refused(404, "There is no such file.")
-        headers = {"content-disposition": f'attachment; filename="{name}"'}
-        return Response(content, media_type="text/csv", headers=headers)
-
-    def sign_in(form: Form) -> Response:
-        pages.signing.check("")
-        if not hmac.compare_digest(form.text("token").encode(), pages.study.keys.admin.encode()):
-            time.sleep(0.5)
-            raise Refused(403, "This is not the admin token of this study.")
-        # A new session: one that somebody may have planted before gets no rights.
-        answer = RedirectResponse("/admin", 303)
-        answer.headers["set-cookie"] = pages.sessions.header(pages.sessions.new(may_write=True), False)
-        return answer
-
-    return [
-        Route("/admin", overview),
-        Route("/admin/sign-in", lambda request: pages.page(request.state.session, "sign_in.html")),
-        Route("/admin/{name}", download),
-        pages.actions.action("/admin/sign-in", sign_in, open_to_all=True),
-    ]

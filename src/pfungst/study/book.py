@@ -262,7 +262,7 @@ class Book:
         said = [json.loads(value) for value in connection.execute(schema.SAID_ABOUT, {"item": item_id}).scalars()]
         more = self.kind.follow(dict(item._mapping), said, worker.id, self.settings)
         if more:
-            known = set(connection.execute(schema.names_among([one.name for one in more])).scalars())
+            known = set(connection.execute(schema.NAMES_AMONG, {"names": [one.name for one in more]}).scalars())
             self._add(connection, [one for one in more if one.name not in known])
 
     def turn(self, worker: Worker, turn_id: int) -> Turn | None:

@@ -8,18 +8,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, event, insert, inspect, select, text
+from sqlalchemy import Connection, Engine, create_engine, event, insert, inspect, select
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
 
 from pfungst.core import MissingExtra, PfungstError
-from pfungst.core.lock import write_ahead
+from pfungst.core.files import write_ahead
 from pfungst.study.schema import METADATA, SCHEMA, VERSION
 
 FILE = "study.sqlite"
 _READS = "pfungst_reads"
-_ONE_WRITER = text("LOCK TABLE turn IN SHARE ROW EXCLUSIVE MODE")
-"""In PostgreSQL every transaction that writes begins with it: other processes wait, readers do not."""
+_ONE_WRITER = select(VERSION).with_for_update()
+"""In PostgreSQL every transaction that writes begins with a lock on this row: other processes wait, readers do not."""
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from pfungst.core import PfungstError
 from pfungst.core.files import storable
-from pfungst.core.shapes import restored
+from pfungst.core.settings import restored
 
 ITEM, TRAINING, CHECK = "item", "training", "check"
 """Roles: what counts, what is practised with feedback before, what shows whether somebody is reading."""

@@ -7,11 +7,8 @@ constraint on it is what a study rests on: nobody gets two items of one source.
 
 from __future__ import annotations
 
-from typing import Any
-
 from sqlalchemy import (
     BigInteger,
-    BindParameter,
     Column,
     Double,
     ForeignKey,
@@ -22,16 +19,9 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    and_,
     bindparam,
-    case,
-    delete,
-    exists,
-    func,
     insert,
-    or_,
-    select,
-    update,
+    text,
 )
 
 from pfungst.study.items import CHECK, ITEM, TRAINING
@@ -107,115 +97,87 @@ SHUFFLED = 1_000_000
 WINDOW = 40
 """Items that are compared before one is given."""
 
-_worker: BindParameter[Any] = bindparam("worker")
-_now: BindParameter[Any] = bindparam("now")
-_seen = TURN.alias("seen")
-_unseen = ~exists().where(_seen.c.worker_id == _worker, _seen.c.source == ITEMS.c.source)
-_turn_columns = (
-    TURN.c.id, TURN.c.item_id, ITEMS.c.role, ITEMS.c.content, TURN.c.answered, TURN.c.value, TURN.c.right,
-    TURN.c.given, TURN.c.leased_until, ITEMS.c.gold,
-)  # fmt: skip
-_turns = select(*_turn_columns).join_from(TURN, ITEMS)
+JOIN, ADD, GIVE = insert(WORKER), insert(ITEMS), insert(TURN)
+"""Another worker, items, and a turn."""
 
-JOIN = insert(WORKER)
-WORKER_OF_ID = select(WORKER).where(WORKER.c.id == _worker)
-WORKER_OF_CODE = select(WORKER).where(WORKER.c.code == bindparam("code"))
-ALL_WORKERS = select(WORKER).order_by(WORKER.c.id)
-CONSENT = update(WORKER).where(WORKER.c.id == _worker, WORKER.c.consented.is_(None)).values(consented=_now)
-FINISH = update(WORKER).where(WORKER.c.id == _worker, WORKER.c.finished.is_(None)).values(finished=_now)
+_workers = "SELECT id, code, joined, consented, finished FROM worker"
+WORKER_OF_ID = text(f"{_workers} WHERE id = :worker")
+WORKER_OF_CODE = text(f"{_workers} WHERE code = :code")
+ALL_WORKERS = text(f"{_workers} ORDER BY id")
+CONSENT = text("UPDATE worker SET consented = :now WHERE id = :worker AND consented IS NULL")
+FINISH = text("UPDATE worker SET finished = :now WHERE id = :worker AND finished IS NULL")
 
-TURN_OF = _turns.where(TURN.c.id == bindparam("turn"), TURN.c.worker_id == _worker)
-BEGUN = (
-    _turns.where(TURN.c.worker_id == _worker, TURN.c.answered.is_(None), ITEMS.c.role != REMOVED)
-    # An item that others have completed since is let go.
-    .where(or_(ITEMS.c.role != ITEM, TURN.c.leased_until > _now, ITEMS.c.answered < ITEMS.c.wanted))
-    .order_by(TURN.c.id)
-    .limit(1)
-)
-GIVE = insert(TURN)
-LEASE = update(TURN).where(TURN.c.id == bindparam("turn")).values(leased_until=bindparam("until"))
-RESUME = LEASE.values(given=_now)
+_turns = """
+    SELECT turn.id, item_id, role, content, turn.answered, value, "right", given, leased_until, gold
+    FROM turn JOIN item ON item.id = item_id
+"""
+TURN_OF = text(f"{_turns} WHERE turn.id = :turn AND worker_id = :worker")
+# An item that others have completed since is let go.
+BEGUN = text(f"""
+    {_turns} WHERE worker_id = :worker AND turn.answered IS NULL AND role != '{REMOVED}'
+    AND (role != '{ITEM}' OR leased_until > :now OR item.answered < wanted) ORDER BY turn.id LIMIT 1
+""")
+LEASE = text("UPDATE turn SET leased_until = :until WHERE id = :turn")
+RESUME = text("UPDATE turn SET leased_until = :until, given = :now WHERE id = :turn")
 """After a break the time on the item begins anew."""
-REST = update(TURN).where(TURN.c.worker_id == _worker, TURN.c.answered.is_(None)).values(leased_until=0.0)
-ANSWER = update(TURN).where(TURN.c.id == bindparam("turn")).values(
-    answered=_now, value=bindparam("said"), right=bindparam("is_right"), seconds=bindparam("took"),
-    active=bindparam("in_front"),
-)  # fmt: skip
-COUNT_ANSWER = update(ITEMS).where(ITEMS.c.id == bindparam("item")).values(answered=ITEMS.c.answered + 1)
-COUNTS = (
-    select(ITEMS.c.role, func.count())
-    .join_from(TURN, ITEMS)
-    .where(TURN.c.worker_id == _worker, TURN.c.answered.is_not(None))
-    .group_by(ITEMS.c.role)
-)
+REST = text("UPDATE turn SET leased_until = 0 WHERE worker_id = :worker AND answered IS NULL")
+ANSWER = text("""
+    UPDATE turn SET answered = :now, value = :said, "right" = :is_right, seconds = :took, active = :in_front
+    WHERE id = :turn
+""")
+COUNT_ANSWER = text("UPDATE item SET answered = answered + 1 WHERE id = :item")
+COUNTS = text("""
+    SELECT role, count(*) FROM turn JOIN item ON item.id = item_id
+    WHERE worker_id = :worker AND turn.answered IS NOT NULL GROUP BY role
+""")
 """Answered turns of a worker by role."""
-SIZES = select(ITEMS.c.role, func.count(func.distinct(ITEMS.c.source))).group_by(ITEMS.c.role)
+SIZES = text("SELECT role, count(DISTINCT source) FROM item GROUP BY role")
 
-_pick = select(ITEMS.c.id, ITEMS.c.source)
-NEXT_TRAINING = _pick.where(ITEMS.c.role == TRAINING, _unseen).order_by(ITEMS.c.id).limit(1)
-NEXT_CHECK = _pick.where(ITEMS.c.role == CHECK, _unseen).order_by(ITEMS.c.id).limit(1)
-LEASED = (
-    select(TURN.c.item_id, func.count())
-    .where(TURN.c.answered.is_(None), TURN.c.leased_until > _now)
-    .group_by(TURN.c.item_id)
-)
+_unseen = "NOT EXISTS (SELECT * FROM turn WHERE worker_id = :worker AND turn.source = item.source)"
+_next = "SELECT id, source FROM item WHERE role = '{}' AND {} ORDER BY id LIMIT 1"
+NEXT_TRAINING, NEXT_CHECK = (text(_next.format(role, _unseen)) for role in (TRAINING, CHECK))
+LEASED = text("""
+    SELECT item_id, count(*) FROM turn WHERE answered IS NULL AND leased_until > :now GROUP BY item_id
+""")
 """Items that somebody has and has not answered yet, and how many have them."""
-CONDITIONS_HAD = (
-    select(ITEMS.c.condition, func.count())
-    .join_from(TURN, ITEMS)
-    .where(TURN.c.worker_id == _worker)
-    .group_by(ITEMS.c.condition)
-)
-_wanted = and_(ITEMS.c.role == ITEM, ITEMS.c.answered < ITEMS.c.wanted)
-LEVELS = (
-    select(ITEMS.c.stage, ITEMS.c.answered)
-    .where(_wanted)
-    .group_by(ITEMS.c.stage, ITEMS.c.answered)
-    .order_by(ITEMS.c.stage.desc(), ITEMS.c.answered)
+CONDITIONS_HAD = text("""
+    SELECT condition, count(*) FROM turn JOIN item ON item.id = item_id WHERE worker_id = :worker GROUP BY condition
+""")
+_wanted = f"role = '{ITEM}' AND answered < wanted"
+LEVELS = text(
+    f"SELECT stage, answered FROM item WHERE {_wanted} GROUP BY stage, answered ORDER BY stage DESC, answered"
 )
 """Later stages first, so that what was begun is finished; then where least is known."""
-_at_level = (
-    select(ITEMS.c.id, ITEMS.c.source, ITEMS.c.condition, ITEMS.c.wanted)
-    .where(_wanted, ITEMS.c.stage == bindparam("stage"), ITEMS.c.answered == bindparam("level"))
-    .where(or_(ITEMS.c.author.is_(None), ITEMS.c.author != _worker), _unseen)
-    .order_by(ITEMS.c.shuffle)
-    .limit(WINDOW)
+_at_level = f"""
+    SELECT id, source, condition, wanted FROM item
+    WHERE {_wanted} AND stage = :stage AND answered = :level AND (author IS NULL OR author != :worker) AND {_unseen}
+"""
+CANDIDATES = tuple(
+    text(f"{_at_level} AND shuffle {side} :start ORDER BY shuffle LIMIT {WINDOW}") for side in (">=", "<")
 )
-_from: BindParameter[Any] = bindparam("start")
-CANDIDATES = (_at_level.where(ITEMS.c.shuffle >= _from), _at_level.where(ITEMS.c.shuffle < _from))
 """Items of a level that a worker may get, from somewhere in their random order on, and from its beginning."""
 
-ADD = insert(ITEMS)
-LAST_ITEM = select(func.max(ITEMS.c.id))
-ITEM_OF = select(ITEMS).where(ITEMS.c.id == bindparam("item"))
-SAID_ABOUT = (
-    select(TURN.c.value).where(TURN.c.item_id == bindparam("item"), TURN.c.answered.is_not(None)).order_by(TURN.c.id)
+LAST_ITEM = text("SELECT max(id) FROM item")
+ITEM_OF = text("SELECT * FROM item WHERE id = :item")
+NAMES_AMONG = text("SELECT name FROM item WHERE name IN :names").bindparams(bindparam("names", expanding=True))
+"""Which of these names items have."""
+SAID_ABOUT = text("SELECT value FROM turn WHERE item_id = :item AND answered IS NOT NULL ORDER BY id")
+ALL_ITEMS = text(f"SELECT * FROM item WHERE role = '{ITEM}' ORDER BY id")
+ALL_ANSWERS = text("""
+    SELECT turn.id, item_id, name AS item, role, stage, condition, item.source, about, author, code AS worker, value,
+        "right", seconds, active, turn.answered AS at
+    FROM turn JOIN item ON item.id = item_id JOIN worker ON worker.id = worker_id
+    WHERE turn.answered IS NOT NULL ORDER BY turn.id
+""")
+
+_answered = "SELECT item_id FROM turn WHERE worker_id = :worker AND answered IS NOT NULL"
+COUNT_OF = text(f"SELECT count(*) FROM ({_answered}) AS answered")
+FORGET = (
+    text(f"UPDATE item SET answered = answered - 1 WHERE answered > 0 AND id IN ({_answered})"),
+    text(f"""
+        UPDATE item SET content = :blank, about = '{{}}', gold = '{{}}', author = NULL, role = '{REMOVED}'
+        WHERE author = :worker
+    """),
+    text("DELETE FROM turn WHERE worker_id = :worker"),
+    text("DELETE FROM worker WHERE id = :worker"),
 )
-ALL_ITEMS = select(ITEMS).where(ITEMS.c.role == ITEM).order_by(ITEMS.c.id)
-ALL_ANSWERS = (
-    select(
-        TURN.c.id, ITEMS.c.id.label("item_id"), ITEMS.c.name.label("item"), ITEMS.c.role, ITEMS.c.stage,
-        ITEMS.c.condition, ITEMS.c.source, ITEMS.c.about, ITEMS.c.author, WORKER.c.code.label("worker"),
-        TURN.c.value, TURN.c.right, TURN.c.seconds, TURN.c.active, TURN.c.answered.label("at"),
-    )
-    .join_from(TURN, ITEMS).join(WORKER, WORKER.c.id == TURN.c.worker_id)
-    .where(TURN.c.answered.is_not(None)).order_by(TURN.c.id)
-)  # fmt: skip
-
-_answered_by = select(TURN.c.item_id).where(TURN.c.worker_id == _worker, TURN.c.answered.is_not(None))
-COUNT_OF = select(func.count()).select_from(_answered_by.subquery())
-FORGET: tuple[Any, ...] = (
-    update(ITEMS).where(ITEMS.c.id.in_(_answered_by)).values(
-        answered=case((ITEMS.c.answered > 0, ITEMS.c.answered - 1), else_=0)
-    ),
-    update(ITEMS).where(ITEMS.c.author == _worker).values(
-        content=bindparam("blank"), about="{}", gold="{}", author=None, role=REMOVED
-    ),
-    delete(TURN).where(TURN.c.worker_id == _worker),
-    delete(WORKER).where(WORKER.c.id == _worker),
-)  # fmt: skip
-
-
-def names_among(names: list[str]) -> Any:
-    """Which of these names items have."""
-    return select(ITEMS.c.name).where(ITEMS.c.name.in_(names))

@@ -6,13 +6,12 @@ Every name is loaded when it is first used, so that importing the package costs 
 from pfungst._lazy import lazy
 
 _HOMES = {
-    "encode": "encoders.cache",
+    "encode": "encoders.vectors",
     "get_encoder": "encoders",
     "pairwise": "metrics",
-    "tokenize": "ptb",
+    "tokenize": "words",
     "top_pairs": "metrics",
     "wup": "wordnet",
-    "wup_many": "wordnet",
     "wup_matrix": "wordnet",
     "wups": "wordnet",
 }

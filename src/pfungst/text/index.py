@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pfungst.text.ptb import tokenize
+from pfungst.text.words import tokenize
 
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pfungst.text.compiled import compiled
-from pfungst.text.wordnet_tables import wu_palmer
+from pfungst.text.wordnet import wu_palmer
 
 _rule = numba.njit(wu_palmer, inline="always")
 

@@ -15,18 +15,18 @@ from pfungst._lazy import declared, lazy
 
 if TYPE_CHECKING:
     from pfungst.training.augment import shift as shift
+    from pfungst.training.checkpoint import read_curves as read_curves
     from pfungst.training.config import FitConfig as FitConfig
-    from pfungst.training.curves import read_curves as read_curves
     from pfungst.training.data import ArrayData as ArrayData
     from pfungst.training.data import Data as Data
     from pfungst.training.data import Prepared as Prepared
-    from pfungst.training.evaluation import Evaluation as Evaluation
-    from pfungst.training.evaluation import evaluate as evaluate
     from pfungst.training.loop import Fitted as Fitted
     from pfungst.training.loop import Loss as Loss
     from pfungst.training.loop import Moment as Moment
     from pfungst.training.loop import fit as fit
     from pfungst.training.loop import model_losses as model_losses
+    from pfungst.training.numerics import Evaluation as Evaluation
+    from pfungst.training.numerics import evaluate as evaluate
     from pfungst.training.preparing import prepare as prepare
     from pfungst.training.trainer import train as train
 

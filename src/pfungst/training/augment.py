@@ -1,12 +1,16 @@
-"""Changes of training images and scenes that keep every answer, or change it in a known way."""
+"""Changes of training images and scenes that keep every answer, or change it in a known way; and adversarial training,
+which mixes scenes that fooled a model into the questions it learnt from.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 
 from pfungst.models import Batch, Vocabulary
 from pfungst.models.batch import UNKNOWN
@@ -95,3 +99,12 @@ def _renamed(values: torch.Tensor, names: torch.Tensor, order: torch.Tensor) -> 
     table[:, names] = names[order]
     inside = (values >= 0) & (values < top)
     return torch.where(inside, table.gather(1, values.clamp(0, top - 1).flatten(1)).view(values.shape), values)
+
+
+def mixed_rows(clean: int, found: int, share: float, seed: int) -> NDArray[np.int64]:
+    """Rows of the training data for adversarial training: clean ones first, so that a model forgets nothing, then
+    fooling scenes, repeated until they are `share` of all (Measuring CLEVRness, "Adversarial training")."""
+    wanted = max(found, round(clean * share / (1 - share)))
+    rng = np.random.default_rng([seed, 0x313])
+    repeated = np.concatenate([rng.permutation(found) for _ in range(-(-wanted // found))])[:wanted]
+    return np.concatenate([np.arange(clean), clean + repeated]).astype(np.int64)

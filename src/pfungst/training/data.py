@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -39,6 +39,13 @@ def batches(data: Data, size: int, device: torch.device | str) -> Iterator[Batch
     """All examples in their order, on a device."""
     for start in range(0, len(data), size):
         yield data.batch(np.arange(start, min(start + size, len(data)))).to(device)
+
+
+def held_images(images: Sequence[Any] | NDArray[Any], share: float, rng: np.random.Generator) -> set[Any]:
+    """About this share of the images, at least one, to be kept apart from the others; none where there is only one."""
+    names = np.unique(np.asarray(images))
+    count = min(max(1, round(share * len(names))), len(names) - 1)
+    return set(rng.permutation(names)[:count].tolist())
 
 
 PARTS = {
@@ -142,12 +149,10 @@ class ArrayData:
 
     def split_by_picture(self, share: float, seed: int) -> tuple[ArrayData, ArrayData]:
         """Two parts without a common image; the second has about `share` of the images."""
-        names = np.unique(self.picture)
-        if len(names) < 2:
+        chosen = held_images(self.picture, share, np.random.default_rng([seed, 0x5EED]))
+        if not chosen:
             raise DataError("There is only one image: give separate validation data.")
-        count = min(max(1, round(share * len(names))), len(names) - 1)
-        out = np.random.default_rng([seed, 0x5EED]).permutation(names)[:count]
-        held = np.isin(self.picture, out)
+        held = np.isin(self.picture, list(chosen))
         return self.rows(np.flatnonzero(~held)), self.rows(np.flatnonzero(held))
 
     def batch(self, rows: NDArray[np.int64]) -> Batch:
@@ -227,6 +232,11 @@ class Prepared:
     """Where the data come from: name, fingerprint, settings."""
     images: str = ""
     """Changes with the names and sizes of the image files, or with the region features; empty where there are none."""
+
+    @staticmethod
+    def is_there(folder: str | Path) -> bool:
+        """Whether this is a folder of prepared arrays."""
+        return (Path(folder) / RECORD).exists()
 
     def save(self) -> None:
         write_json(

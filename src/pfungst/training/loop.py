@@ -19,15 +19,10 @@ from pfungst.core import DataError, PfungstError
 from pfungst.core.files import claim
 from pfungst.core.types import Progress, no_progress
 from pfungst.models import Batch, Model, Output, load_tensors, save_tensors
-from pfungst.training.checkpoint import BEST, CHECKPOINT, State, load_checkpoint, save_checkpoint
+from pfungst.training.checkpoint import BEST, CHECKPOINT, Curves, State, deferred, load_checkpoint, save_checkpoint
 from pfungst.training.config import FitConfig
-from pfungst.training.curves import Curves
 from pfungst.training.data import Data
-from pfungst.training.evaluation import evaluate
-from pfungst.training.interrupt import deferred
-from pfungst.training.optimizer import make_optimizer
-from pfungst.training.parallel import Team, share_statistics
-from pfungst.training.precision import autocast, usable
+from pfungst.training.numerics import autocast, evaluate, make_optimizer, usable
 
 SETTINGS = "fit.json"
 
@@ -98,8 +93,6 @@ def fit(
     again or not. With a folder `out`, checkpoints, curves and settings lie there, and a second call resumes where the
     first was stopped.
 
-    Started by `torchrun` (or `pfungst train --on processes`), processes share every step: see `training.parallel`.
-
     Parameters
     ----------
     losses : what is minimised, the sum of all parts; by default the model's own losses
@@ -110,11 +103,8 @@ def fit(
     settings : what else must be the same to resume in a folder, such as the fingerprint of the data
     """
     config = config or FitConfig()
-    team = Team.of_environment(device)
-    device = team.device(device)
     folder = Path(out) if out else None
-    with team.leader_first():
-        run = _Run(model, data, config, folder, modules or {}, device, settings or {}, tensorboard, team)
+    run = _Run(model, data, config, folder, modules or {}, device, settings or {}, tensorboard)
     run.draw = rows
     measure = check
     if measure is None and validation is not None:
@@ -136,16 +126,14 @@ class _Run:
         device: torch.device | str,
         settings: Mapping[str, Any],
         tensorboard: bool,
-        team: Team,
     ) -> None:
         if not len(data):
             raise DataError("There is nothing to learn from: the data is empty.")
         if reserved := {"model", "optimizer", "average"} & modules.keys():
             raise PfungstError(f"A module cannot be called {min(reserved)}: the loop uses that name.")
         self.model, self.data, self.config, self.folder = model.to(device), data, config, folder
-        self.device, self.team = torch.device(device), team
+        self.device = torch.device(device)
         self.modules = {"model": model, **{name: module.to(device) for name, module in modules.items()}}
-        self.counted = share_statistics(list(self.modules.values()), team)
         self.optimizer = make_optimizer(list(self.modules.values()), config)
         self.precision = usable(config.precision, device, self.modules.values())
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.precision == "fp16")
@@ -160,12 +148,10 @@ class _Run:
                 self.state = load_checkpoint(folder / CHECKPOINT, self.modules, self.optimizer, self.average)
                 if self.state.scaler:
                     self.scaler.load_state_dict(self.state.scaler)
-        self.curves = Curves(folder if team.leads else None, self.state.step, tensorboard)
+        self.curves = Curves(folder, self.state.step, tensorboard)
         # Apple's GPUs have no float64.
         self.exact = torch.float32 if torch.device(device).type == "mps" else torch.float64
-        # What is resumed with is the sum over all processes: one of them has it.
-        kept = float(team.leads)
-        self.sums = {k: torch.tensor(kept * v, dtype=self.exact, device=device) for k, v in self.state.sums.items()}
+        self.sums = {k: torch.tensor(v, dtype=self.exact, device=device) for k, v in self.state.sums.items()}
         self.best: dict[str, Tensor] = {}
         self.draw: Rows | None = None
         self.order: tuple[int, NDArray[np.int64]] = (-1, np.zeros(0, np.int64))
@@ -183,7 +169,7 @@ class _Run:
         gpus = [self.device.index or 0] if self.device.type == "cuda" else []
         try:
             # Dropout draws from torch's global generators: borrow them, seed them at every step, give them back.
-            with torch.random.fork_rng(devices=gpus), deferred(terminate=True) as interrupted:
+            with torch.random.fork_rng(devices=gpus), deferred() as interrupted:
                 while not why:
                     self.step(losses, transforms)
                     state.step += 1
@@ -194,9 +180,8 @@ class _Run:
                     if measure is not None and (state.step % config.check_every == 0 or last):
                         why = self.check(measure)
                     why = "steps" if last else why
-                    out_of_time, stop = self.team.agree(
-                        bool(config.seconds) and state.seconds >= config.seconds, interrupted(), device=self.device
-                    )
+                    out_of_time = bool(config.seconds) and state.seconds >= config.seconds
+                    stop = interrupted()
                     state.finished = why
                     if why or out_of_time or stop or state.step % config.checkpoint_every == 0:
                         self.checkpoint()
@@ -211,20 +196,15 @@ class _Run:
         return Fitted(state.step, why, accuracy, state.best_step, state.seconds, self.precision)
 
     def step(self, losses: Sequence[Loss], transforms: Sequence[Transform]) -> None:
-        config, step, team = self.config, self.state.step, self.team
-        seed = _seed(config.seed, step, team.rank)
+        config, step = self.config, self.state.step
+        seed = _seed(config.seed, step)
         _seed_all(seed, self.device)
         for module in self.modules.values():
             module.train()
         rate = config.rate_at(step, self.total)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        whole = self.rows(step)
-        rows = team.share(whole)
-        weight = len(rows) / len(whole)
-        self.counted.rows = len(rows) > 0
-        if not len(rows):
-            rows = whole[:1]  # more processes than rows: what this one says has no weight
+        rows = self.rows(step)
         batch = self.data.batch(rows).to(self.device, non_blocking=True)
         for transform in transforms:
             batch = transform(batch, seed)
@@ -235,9 +215,8 @@ class _Run:
                 parts |= loss(moment)
             total = torch.stack([value.float() for value in parts.values()]).sum()
         self.optimizer.zero_grad(set_to_none=True)
-        self.scaler.scale(total if team.size == 1 else total * weight).backward()  # type: ignore[no-untyped-call]
+        self.scaler.scale(total).backward()  # type: ignore[no-untyped-call]
         every = [p for group in self.optimizer.param_groups for p in group["params"]]
-        team.add_gradients(every)
         if config.clip:
             self.scaler.unscale_(self.optimizer)
             torch.nn.utils.clip_grad_norm_(every, config.clip)
@@ -250,7 +229,7 @@ class _Run:
             "steps": total.new_ones(()),
         }.items():
             kept = self.sums.get(name)
-            value = value.detach().to(self.exact) * weight
+            value = value.detach().to(self.exact)
             self.sums[name] = value if kept is None else kept + value
 
     def rows(self, step: int) -> NDArray[np.int64]:
@@ -278,9 +257,7 @@ class _Run:
                 kept.copy_(now[name])
 
     def log(self) -> None:
-        sums, self.sums = self.team.gather(self.sums), {}
-        if not self.team.leads:
-            return
+        sums, self.sums = self.sums, {}
         count = float(sums.pop("steps"))
         point = {name: float(value) / count for name, value in sums.items()}
         if not math.isfinite(point["loss"]):
@@ -294,9 +271,9 @@ class _Run:
     def check(self, measure: Callable[[Model], Mapping[str, float]]) -> str:
         with self.averaged():
             self.model.eval()
-            measured = dict(measure(self.model)) if self.team.leads else {}
+            measured = dict(measure(self.model))
             self.curves.add(self.state.step, {f"check/{name}": value for name, value in measured.items()})
-            accuracy = self.team.told(measured.get("accuracy", math.nan), self.device)
+            accuracy = measured.get("accuracy", math.nan)
             if accuracy > self.state.best:
                 self.state.best, self.state.best_step, self.state.bad_checks = accuracy, self.state.step, 0
                 self.keep_best()
@@ -307,14 +284,12 @@ class _Run:
     def keep_best(self) -> None:
         weights = self.model.state_dict()
         if self.folder is not None:
-            if self.team.leads:
-                save_tensors(self.folder / BEST, weights)
+            save_tensors(self.folder / BEST, weights)
         else:
             self.best = {name: value.detach().clone() for name, value in weights.items()}
 
     def finish(self, checked: bool) -> None:
         """Leave the model with the weights worth keeping."""
-        self.team.agree(True, device=self.device)  # what the leading process wrote last lies there now
         if checked and self.folder is not None and (self.folder / BEST).exists():
             self.best, _ = load_tensors(self.folder / BEST)
         chosen = self.best if checked and self.best else self.average
@@ -339,9 +314,6 @@ class _Run:
     def checkpoint(self) -> None:
         if self.folder is None:
             return
-        self.sums = self.team.gather(self.sums)
-        if not self.team.leads:
-            return
         self.state.sums = {name: float(value) for name, value in self.sums.items()}
         if self.scaler.is_enabled():
             self.state.scaler = {k: v for k, v in self.scaler.state_dict().items() if isinstance(v, int | float)}
@@ -360,5 +332,5 @@ def _seed_all(seed: int, device: torch.device) -> None:
         torch.mps.manual_seed(seed)
 
 
-def _seed(seed: int, step: int, rank: int = 0) -> int:
-    return int(np.random.SeedSequence([seed, step, *([rank] if rank else ())]).generate_state(1, np.uint32)[0])
+def _seed(seed: int, step: int) -> int:
+    return int(np.random.SeedSequence([seed, step]).generate_state(1, np.uint32)[0])

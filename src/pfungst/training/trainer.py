@@ -26,10 +26,9 @@ from pfungst.training.config import FitConfig
 from pfungst.training.cycle.config import CycleConfig
 from pfungst.training.cycle.loss import Cycle
 from pfungst.training.data import ArrayData, Prepared
-from pfungst.training.evaluation import evaluate
 from pfungst.training.grounding import Grounding
 from pfungst.training.loop import Fitted, Loss, Transform, fit, model_losses
-from pfungst.training.parallel import Team
+from pfungst.training.numerics import evaluate
 
 CARD = "card.md"
 
@@ -74,8 +73,6 @@ def train(
     start : begin with the weights of this trained model, of the same sizes, instead of fresh ones
     """
     fit_config = fit_config or FitConfig()
-    team = Team.of_environment(device)
-    device = str(team.device(device))
     chosen = get_config(name, config)
     model = build(name, prepared.sizes(), chosen, seed=fit_config.seed)
     if start is not None:
@@ -136,8 +133,6 @@ def train(
         settings=settings,
         progress=progress,
     )
-    if not team.leads:
-        return Trained(name, model.to("cpu"), prepared.vocabulary, prepared.inputs, {})  # another process writes it
     correct = evaluate(model, asked, fit_config.batch, device, fit_config.precision).correct
     measured = interval_of(correct, asked.picture.tolist())
     card = make_card(model, name, fitted, settings, fit_config, measured, test or str(validation), device)

@@ -12,7 +12,7 @@ from torch import nn
 from pfungst.models import Model, Vocabulary
 from pfungst.models.layers import WordReader
 from pfungst.text.encoders import SkipThoughts, WordVectors
-from pfungst.text.encoders.gru import fill
+from pfungst.text.encoders.skip_thoughts import fill
 
 
 def start_words(

@@ -19,9 +19,9 @@ from starlette.routing import Route
 
 from pfungst.core import Dataset, Image, PfungstError
 from pfungst.web import views
-from pfungst.web.asking import ask_routes
+from pfungst.web.asking import AskPages
 from pfungst.web.desk import Desk, Row, save
-from pfungst.web.game import game_routes
+from pfungst.web.game import GamePages
 from pfungst.web.index import Place, Wanted
 from pfungst.web.notes import LONGEST_NOTE, Note, parse_tags, shown_image, tagged_lines
 from pfungst.web.pictures import LARGE, SMALL, moved_scene
@@ -117,8 +117,8 @@ class Explorer:
             Route("/notes", self._notes),
             Route("/notes/export", self._export),
             self.actions.action("/notes/write", self._write_note),
-            *ask_routes(self),
-            *game_routes(self),
+            *AskPages(self).routes(),
+            *GamePages(self).routes(),
         ]
         largest = {"/": self.settings.max_form, "/ask/upload": self.settings.max_upload + self.settings.max_form}
         hosts = allowed_hosts(self.settings.host)
@@ -241,10 +241,7 @@ class Explorer:
         if not self.settings.token or not hmac.compare_digest(given.encode(), self.settings.token.encode()):
             self._wrong.append(time.monotonic())
             raise Refused(403, "This is not the token of this server.")
-        # A new session: one that somebody may have planted before gets no rights.
-        answer = RedirectResponse("/", 303)
-        answer.headers["set-cookie"] = self.sessions.header(self.sessions.new(may_write=True), False)
-        return answer
+        return self.sessions.signed_in("/")
 
 
 def make_app(settings: WebSettings) -> App:

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 
 BASIC_QUESTIONS = 7
+SUGGESTED = 60
+_TICKETS = 200
+"""Answered questions that can still be saved."""
+_MOST_CHOICES = 26
 
 
 @dataclass(frozen=True)
@@ -157,12 +161,6 @@ def _said(
     return Said(name, query, answer, score, not same_answer(answer.text, clean.text), detail)
 
 
-SUGGESTED = 60
-_TICKETS = 200
-"""Answered questions that can still be saved."""
-_MOST_CHOICES = 26
-
-
 class AskPages:
     """Asking, and saving what was said."""
 
@@ -170,6 +168,13 @@ class AskPages:
         self._explorer = explorer
         self.desk = explorer.desk
         self._tickets: OrderedDict[str, tuple[Seat, Asked, str]] = OrderedDict()
+
+    def routes(self) -> list[Route]:
+        action = self._explorer.actions.action
+        return [
+            Route("/ask", self.show), Route("/ask/image", self.image), action("/ask/upload", self.ask),
+            action("/ask/save", self.save),
+        ]  # fmt: skip
 
     def show(self, request: Request) -> Response:
         query = request.query_params
@@ -266,13 +271,3 @@ def _shown(image: Image | None) -> str:
         return ""
     content, kind = encode(image, LARGE)
     return data_url(kind, content)
-
-
-def ask_routes(explorer: Explorer) -> list[Route]:
-    pages = AskPages(explorer)
-    return [
-        Route("/ask", pages.show),
-        Route("/ask/image", pages.image),
-        explorer.actions.action("/ask/upload", pages.ask),
-        explorer.actions.action("/ask/save", pages.save),
-    ]

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pfungst.api import run_config, slug
-from pfungst.core import Answer, Asker, Dataset, Exam, Example, PfungstError, Player, Query
+from pfungst.api import slug
+from pfungst.core import Answer, Asker, Dataset, Exam, Example, ExamSpec, PfungstError, Player, Query
 from pfungst.core.files import jsonable, write_atomic
 from pfungst.core.scoring import read_as
-from pfungst.core.types import Matcher, matcher_of
+from pfungst.core.types import Matcher
 from pfungst.data import load
 from pfungst.players import resolve
 from pfungst.players.recorded import LoggedPlayer
@@ -76,7 +76,7 @@ class Desk:
         with lock:
             if key not in self._seats:
                 player = resolve(spec, data=data.whole)
-                reading = matcher_of(player)
+                reading = player.matcher
                 matcher = get_matcher(reading) if reading else None
                 self._seats[key] = Seat(spec, player, Asker(player), matcher)
             return self._seats[key]
@@ -150,7 +150,7 @@ def save(home: Path, player: str, rows: Sequence[Row]) -> Path:
         conditions = dict.fromkeys(_condition(json.loads(line)) for line in questions)
         player_said = LoggedPlayer(player, answers, f"saved-1-{player}", "")
         probe = Conditions(tuple(conditions))
-        Exam(player_said, data, [probe], get_metric(data.metric), folder, 0, run_config("", _SPEC)).run()
+        Exam(player_said, data, [probe], get_metric(data.metric), folder, spec=ExamSpec("", _SPEC)).run()
         write_report(folder, data)
     return folder
 

@@ -6,7 +6,6 @@ import json
 import queue
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from pfungst.core import Answer, Asker, Dataset, Example, PfungstError
+from pfungst.core import Asker, Dataset, Example, PfungstError
 from pfungst.probes.game.adversaries import get_adversary
 from pfungst.probes.game.board import Board, Floats
 from pfungst.probes.game.enforcers import Enforcers
@@ -23,7 +22,7 @@ from pfungst.probes.game.minigame import UNASKED, MiniGame, Move
 from pfungst.probes.game.rules import GAMES, GameRules
 from pfungst.report.page import data_url
 from pfungst.scores import same_answer
-from pfungst.web.desk import Desk, Row, Seat, find_example
+from pfungst.web.desk import Row, Seat, find_example
 from pfungst.web.security import Form, Refused
 from pfungst.world.constants import BOUND, COLOR_RGB, RADIUS
 from pfungst.world.programs import answer_text
@@ -46,67 +45,81 @@ ADVERSARIES = ("greedy", "rsg", "cross-entropy")
 BUDGET = 60
 """Moved scenes that an adversary may ask about."""
 MOST_SEARCHES = 2
+SUGGESTED = 24
 RULES: GameRules = GAMES["paper"]
+ENFORCERS = Enforcers.of(RULES)
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """What holds for a layout of the scene."""
+class GamePages:
+    """Choose a question, move its objects, watch an adversary do it."""
 
-    refused: tuple[tuple[str, str], ...]
-    """(enforcer, sentence) of every rule that forbids it."""
-    truth: str
-    """The right answer on the scene as it stood."""
-    now: str | None
-    """The program's answer here; None where it has none."""
-
-
-class Table:
-    """The boards that are played on."""
-
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
-        self.enforcers = Enforcers.of(RULES)
+    def __init__(self, explorer: Explorer) -> None:
+        self._explorer = explorer
         self._boards: dict[tuple[str, str], Board] = {}
         self._searches = threading.Semaphore(MOST_SEARCHES)
 
-    def playable(self, data: Dataset, count: int) -> list[Example]:
-        """Some questions that can be played, spread over the data set."""
-        fit = [
-            one
-            for one in data.originals
-            if one.scene is not None and one.program is not None
-            and RULES.min_objects <= len(one.scene.get("objects", ())) <= RULES.max_objects
-        ]  # fmt: skip
-        return fit[:: max(1, len(fit) // count)][:count]
+    def routes(self) -> list[Route]:
+        actions: dict[str, Any] = {"judge": self.judge, "answer": self.answer, "search": self.search, "save": self.save}
+        posts = (self._explorer.actions.action(f"/game/{name}", handler) for name, handler in actions.items())
+        return [Route("/game", self.show), *posts]
 
-    def board(self, data: Dataset, example: Example) -> Board:
-        key = (data.fingerprint or data.name, example.id)
-        if key not in self._boards:
-            if len(self._boards) > 200:
-                self._boards.clear()
-            self._boards[key] = Board.of(example, RULES)
-        return self._boards[key]
+    def show(self, request: Request) -> Response:
+        run, id_ = request.query_params.get("run", ""), request.query_params.get("id", "")
+        data = self._explorer.data(run)
+        examples = playable(data, SUGGESTED)
+        if not examples:
+            raise PfungstError(f"The data set {data.name} has no scenes to play with. Serve with --data world.")
+        example = find_example(data, id_) if id_ else examples[0]
+        board = self._board(data, example)
+        players = self._explorer.settings.players
+        chosen = request.query_params.get("player", "")
+        return self._explorer.page(
+            request, "game.html", here="game", run=run, example=example, examples=examples, players=players,
+            player=chosen if chosen in players else players[0], adversaries=ADVERSARIES, truth=board.truth_text,
+            scene=json.dumps(scene_of(board)), image=drawn(board, board.start),
+        )  # fmt: skip
 
-    def judge(self, board: Board, positions: Floats) -> Verdict:
-        """Which rules forbid a layout (objects, 2), each with its sentence, and what the program says there."""
-        value = board.moved.answers(positions[None])[0]
-        now = None if value is None else answer_text(value)
-        told = {"least": RULES.min_objects, "most": RULES.max_objects, "truth": board.truth_text,
-                "now": now if now is not None else "nothing"}  # fmt: skip
-        refused = tuple(
-            (part.name, REFUSALS.get(part.name, "A rule of the game forbids this.").format_map(told))
-            for part in self.enforcers.parts
-            if not part.allows(board, positions[None])[0]
-        )
-        return Verdict(refused, board.truth_text, now)
+    def judge(self, form: Form) -> Response:
+        """What the rules say, what the program says, and the image: while an object is dragged."""
+        _, board = self._named(form)
+        positions = positions_of(form.fields.get("positions"), board)
+        refused, now = refused_by(board, positions)
+        return JSONResponse({
+            "refused": [{"rule": rule, "sentence": sentence} for rule, sentence in refused], "now": now,
+            "truth": board.truth_text, "image": drawn(board, positions),
+        })  # fmt: skip
 
-    def answer(self, board: Board, seat: Seat, positions: Floats) -> Answer:
-        query = board.query(positions, scene=True)
-        return self.desk.answers(seat, [query], board.example.id)[0]
+    def answer(self, form: Form) -> Response:
+        """What the player says, before and after."""
+        data, board = self._named(form)
+        seat = self._seat(form, data)
+        positions = positions_of(form.fields.get("positions"), board)
+        before, after = (self._said(board, seat, places).answer for places in (board.start, positions))
+        truth = board.truth_text
+        fair = not refused_by(board, positions)[0]
+        return JSONResponse({
+            "before": {"text": before.text, "right": same_answer(before.text, truth)},
+            "after": {"text": after.text, "confidence": after.confidence, "right": same_answer(after.text, truth)},
+            "outcome": outcome(truth, before.text, after.text) if fair else "Not a fair scene: a rule forbids it.",
+        })  # fmt: skip
 
-    def search(self, board: Board, seat: Seat, adversary: str, seed: int) -> Iterator[dict[str, Any]]:
-        """Let an adversary try: every move with what came of it, then how it ended."""
+    def save(self, form: Form) -> Response:
+        """The scene as it stands and as it was moved, with both answers, as rows of a run."""
+        data, board = self._named(form)
+        seat = self._seat(form, data)
+        positions = positions_of(form.fields.get("positions"), board)
+        if refused := refused_by(board, positions)[0]:
+            raise PfungstError(f"Only fair scenes can be saved. {refused[0][1]}")
+        by = form.text("by", 40)
+        moved = f"moved by {by if by in ADVERSARIES else 'hand'}"
+        rows = [self._said(board, seat, board.start), self._said(board, seat, positions, moved)]
+        run = self._explorer.save(seat.player.name, rows)
+        return JSONResponse({"run": run.id, "address": self._explorer.site.links("run", run=run.id)})
+
+    def search(self, form: Form) -> Response:
+        """Let an adversary try: every move with what came of it, then how it ended, one JSON object a line."""
+        data, board = self._named(form)
+        seat, adversary, seed = self._seat(form, data), form.text("adversary"), form.fields.get("seed", 0)
         if adversary not in ADVERSARIES:
             raise Refused(400, f"The adversaries here are {', '.join(ADVERSARIES)}.")
         if not self._searches.acquire(blocking=False):
@@ -118,7 +131,8 @@ class Table:
             try:
                 with seat.lock:
                     game = _Shown([board], Asker(seat.player), told, stopped)
-                    get_adversary(adversary).attack(game, np.random.default_rng(seed))
+                    rng = np.random.default_rng(seed if isinstance(seed, int) and seed >= 0 else 0)
+                    get_adversary(adversary).attack(game, rng)
                 told.put(_ending(game))
             except _Stopped:
                 pass
@@ -130,14 +144,60 @@ class Table:
 
         threading.Thread(target=work, daemon=True).start()
 
-        def events() -> Iterator[dict[str, Any]]:
+        def lines() -> Iterator[str]:
             try:
                 while (event := told.get()) is not None:
-                    yield event
+                    yield json.dumps(event) + "\n"
             finally:
                 stopped.set()  # the visitor left: so does the adversary
 
-        return events()
+        return StreamingResponse(lines(), media_type="application/x-ndjson")
+
+    def _named(self, form: Form) -> tuple[Dataset, Board]:
+        data = self._explorer.data(form.text("run"))
+        return data, self._board(data, find_example(data, form.text("id")))
+
+    def _board(self, data: Dataset, example: Example) -> Board:
+        key = (data.fingerprint or data.name, example.id)
+        if key not in self._boards:
+            if len(self._boards) > 200:
+                self._boards.clear()
+            self._boards[key] = Board.of(example, RULES)
+        return self._boards[key]
+
+    def _seat(self, form: Form, data: Dataset) -> Seat:
+        return self._explorer.desk.seat(form.text("player"), data)
+
+    def _said(self, board: Board, seat: Seat, positions: Floats, condition: str = "clean") -> Row:
+        """A layout and what the player says to it."""
+        query = board.query(positions, scene=True)
+        answer = self._explorer.desk.answers(seat, [query], board.example.id)[0]
+        return Row(board.example, query, answer, condition)
+
+
+def playable(data: Dataset, count: int) -> list[Example]:
+    """Some questions that can be played, spread over the data set."""
+    fit = [
+        one
+        for one in data.originals
+        if one.scene is not None and one.program is not None
+        and RULES.min_objects <= len(one.scene.get("objects", ())) <= RULES.max_objects
+    ]  # fmt: skip
+    return fit[:: max(1, len(fit) // count)][:count]
+
+
+def refused_by(board: Board, positions: Floats) -> tuple[list[tuple[str, str]], str | None]:
+    """The rules that forbid a layout (objects, 2), each with its sentence, and what the program says there."""
+    value = board.moved.answers(positions[None])[0]
+    now = None if value is None else answer_text(value)
+    words = {"least": RULES.min_objects, "most": RULES.max_objects, "truth": board.truth_text,
+             "now": now if now is not None else "nothing"}  # fmt: skip
+    refused = [
+        (part.name, REFUSALS.get(part.name, "A rule of the game forbids this.").format_map(words))
+        for part in ENFORCERS.parts
+        if not part.allows(board, positions[None])[0]
+    ]
+    return refused, now
 
 
 class _Stopped(Exception):
@@ -221,101 +281,3 @@ def outcome(truth: str, before: str, after: str) -> str:
     if was:
         return "Still right."
     return "Still wrong." if same_answer(before, after) else "Wrong before and after, with another answer."
-
-
-SUGGESTED = 24
-
-
-class GamePages:
-    """Choose a question, move its objects, watch an adversary do it."""
-
-    def __init__(self, explorer: Explorer) -> None:
-        self._explorer = explorer
-        self._table = Table(explorer.desk)
-
-    def show(self, request: Request) -> Response:
-        run, id_ = request.query_params.get("run", ""), request.query_params.get("id", "")
-        data = self._explorer.data(run)
-        examples = self._table.playable(data, SUGGESTED)
-        if not examples:
-            raise PfungstError(f"The data set {data.name} has no scenes to play with. Serve with --data world.")
-        example = find_example(data, id_) if id_ else examples[0]
-        board = self._table.board(data, example)
-        players = self._explorer.settings.players
-        chosen = request.query_params.get("player", "")
-        return self._explorer.page(
-            request, "game.html", here="game", run=run, example=example, examples=examples, players=players,
-            player=chosen if chosen in players else players[0], adversaries=ADVERSARIES, truth=board.truth_text,
-            scene=json.dumps(scene_of(board)), image=drawn(board, board.start),
-        )  # fmt: skip
-
-    def judge(self, form: Form) -> Response:
-        """What the rules say, what the program says, and the image: while an object is dragged."""
-        _, board = self._board(form)
-        positions = positions_of(form.fields.get("positions"), board)
-        verdict = self._table.judge(board, positions)
-        refused = [{"rule": rule, "sentence": sentence} for rule, sentence in verdict.refused]
-        return JSONResponse({"refused": refused, "now": verdict.now, "truth": verdict.truth,
-                             "image": drawn(board, positions)})  # fmt: skip
-
-    def answer(self, form: Form) -> Response:
-        """What the player says, before and after."""
-        data, board = self._board(form)
-        seat = self._seat(form, data)
-        positions = positions_of(form.fields.get("positions"), board)
-        before, after = (self._table.answer(board, seat, one) for one in (board.start, positions))
-        truth = board.truth_text
-        fair = not self._table.judge(board, positions).refused
-        return JSONResponse({
-            "before": {"text": before.text, "right": same_answer(before.text, truth)},
-            "after": {"text": after.text, "confidence": after.confidence, "right": same_answer(after.text, truth)},
-            "outcome": outcome(truth, before.text, after.text) if fair else "Not a fair scene: a rule forbids it.",
-        })  # fmt: skip
-
-    def search(self, form: Form) -> Response:
-        """The moves of an adversary as they come, one JSON object a line."""
-        data, board = self._board(form)
-        seed = form.fields.get("seed", 0)
-        events = self._table.search(
-            board, self._seat(form, data), form.text("adversary"), seed if isinstance(seed, int) and seed >= 0 else 0
-        )
-
-        def lines() -> Iterator[str]:
-            for event in events:
-                yield json.dumps(event) + "\n"
-
-        return StreamingResponse(lines(), media_type="application/x-ndjson")
-
-    def save(self, form: Form) -> Response:
-        """The scene as it stands and as it was moved, with both answers, as rows of a run."""
-        data, board = self._board(form)
-        seat = self._seat(form, data)
-        positions = positions_of(form.fields.get("positions"), board)
-        refused = self._table.judge(board, positions).refused
-        if refused:
-            raise PfungstError(f"Only fair scenes can be saved. {refused[0][1]}")
-        by = form.text("by", 40)
-        rows = []
-        layouts = (("clean", board.start), (f"moved by {by if by in ADVERSARIES else 'hand'}", positions))
-        for condition, places in layouts:
-            query = board.query(places, scene=True)
-            said = self._table.answer(board, seat, places)
-            rows.append(Row(board.example, query, said, condition))
-        run = self._explorer.save(seat.player.name, rows)
-        return JSONResponse({"run": run.id, "address": self._explorer.site.links("run", run=run.id)})
-
-    def _board(self, form: Form) -> tuple[Dataset, Board]:
-        data = self._explorer.data(form.text("run"))
-        return data, self._table.board(data, find_example(data, form.text("id")))
-
-    def _seat(self, form: Form, data: Dataset) -> Seat:
-        return self._explorer.desk.seat(form.text("player"), data)
-
-
-def game_routes(explorer: Explorer) -> list[Route]:
-    pages = GamePages(explorer)
-    actions: dict[str, Any] = {"judge": pages.judge, "answer": pages.answer, "search": pages.search, "save": pages.save}
-    return [
-        Route("/game", pages.show),
-        *(explorer.actions.action(f"/game/{name}", handler) for name, handler in actions.items()),
-    ]

@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 
 from pfungst.api import load_again, lost_images, part_again
 from pfungst.core import BytesImage, DataError, Dataset, Example, Image, PfungstError
+from pfungst.core.files import PARQUET_READING
 from pfungst.core.images import as_rgb
-from pfungst.core.parquet import READING
 from pfungst.probes.game.rows import fooled_rows, image_of, scenes_of
 from pfungst.web.runs import NotHere, RunFolder
 from pfungst.world.images import SceneImage
@@ -193,7 +193,7 @@ def _all(run: RunFolder, size: int, modified: int) -> dict[str, MovedScene]:
     columns = ["example_id", "scene", "after", "query", "camera", "fooled", "verified", "confirmed"]
     try:
         table = pq.read_table(
-            run.path / "game" / "moves.parquet", columns=columns, filters=[("fooled", "=", True)], **READING
+            run.path / "game" / "moves.parquet", columns=columns, filters=[("fooled", "=", True)], **PARQUET_READING
         )
         return {row["example_id"]: _scene(row) for row in fooled_rows(table.sort_by("query"))}
     except (OSError, pa.ArrowException, ValueError, KeyError, TypeError, PfungstError):

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from pfungst.api import slug
 from pfungst.core import PfungstError, read_config
-from pfungst.core.exam import labelled
 from pfungst.core.progress import PROGRESS_FILE
 from pfungst.core.run import read_numbers
+from pfungst.core.spec import labelled
 
 if TYPE_CHECKING:
     from pfungst.web.site import Site

@@ -23,7 +23,7 @@ from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from pfungst.core import PfungstError
@@ -67,6 +67,12 @@ class Sessions:
 
     def is_form_token(self, session: Session, token: str) -> bool:
         return _same(token, self.form_token(session))
+
+    def signed_in(self, address: str) -> Response:
+        """Leads a visitor who gave the token on, with a new session: one that somebody may have planted before gets no
+        rights."""
+        cookie = self.header(self.new(may_write=True), False)
+        return RedirectResponse(address, 303, {"set-cookie": cookie})
 
     def header(self, session: Session, secure: bool) -> str:
         """The value of a Set-Cookie header."""

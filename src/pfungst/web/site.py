@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -121,14 +120,10 @@ class Site:
             link=self.links, is_right=is_right, number=number, finding=format_finding, p_value=format_p,
             cell=format_cell, is_static=self.links.static,
         )  # fmt: skip
-        environment.filters.update(percent=_percent, thousands=lambda n: f"{n:,}")
+        environment.filters.update(thousands=lambda n: f"{n:,}")
         return environment
 
     def render(self, template: str, **context: Any) -> str:
         shared: Mapping[str, Any] = {"form_token": "", "may_write": False, "needs_token": bool(self.settings.token)}
         text: str = self._templates.get_template(template).render({**shared, **context})
         return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None or math.isnan(value) else f"{100 * value:.1f}%"

@@ -90,7 +90,7 @@ def embedded(
         if path is not None:
             _keep(path, content)
     questions = [Question.from_json(one) for one in content["questions"]]
-    examples = tuple(_examples(content["scenes"], questions, width, height))
+    examples = tuple(examples_of(content["scenes"], questions, width, height))
     return Dataset(
         "world",
         examples,
@@ -100,7 +100,7 @@ def embedded(
     )
 
 
-def _examples(
+def examples_of(
     scenes: Sequence[Mapping[str, Any]], questions: Sequence[Question], width: int, height: int
 ) -> list[Example]:
     by_image = {scene["image_filename"]: (scene, SceneImage(scene, width, height)) for scene in scenes}

@@ -11,7 +11,6 @@ import multiprocessing
 import os
 import signal
 import sys
-from itertools import count
 from pathlib import Path
 
 
@@ -47,13 +46,6 @@ def players(module):
     module.Noting.answer = before(module.Noting.answer, lambda player, queries: " ".join(q.question for q in queries))
 
 
-def team(module):
-    steps = count()
-    module.Team.add_gradients = before(
-        module.Team.add_gradients, lambda team, parameters: f"process {team.rank}, step {next(steps)}"
-    )
-
-
 def impatient(module):
     """A locked database is waited for half a second, not half a minute."""
     connect = module.connect
@@ -63,7 +55,6 @@ def impatient(module):
 STRUCK = {
     "pfungst.compute.shards": shards,
     "tests.faults.players": players,
-    "pfungst.training.parallel": team,
     "sqlite3": impatient,
 }
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pfungst.probes.decoys import kernels
-from pfungst.probes.decoys.neighbours import nearest
+from pfungst.probes.decoys.maker import nearest
 from pfungst.text.encoders.base import unit_rows
 
 

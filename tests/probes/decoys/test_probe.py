@@ -8,8 +8,7 @@ import pytest
 from pfungst.core import Answer, AnsweredTrial, Dataset, ProbeError, Query, UsageError
 from pfungst.probes.check import check_probe
 from pfungst.probes.decoys import Decoys, build, write
-from pfungst.probes.decoys.probe import refers
-from pfungst.probes.decoys.reading import pick
+from pfungst.probes.decoys.probe import pick, refers
 from pfungst.scores import get_metric
 from tests.conftest import squares
 from tests.probes.decoys.conftest import made_up, triplet

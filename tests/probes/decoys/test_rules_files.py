@@ -11,7 +11,7 @@ from pfungst.cli import decoys as command
 from pfungst.core import Example, PfungstError
 from pfungst.data import load
 from pfungst.probes.decoys import AnswerRule, build, rules, write
-from pfungst.probes.decoys.files import read_about, read_sets
+from pfungst.probes.decoys.sets import read_about, read_sets
 from tests.probes.decoys.conftest import made_up, triplet
 
 

@@ -1,18 +1,19 @@
 """The noise probe and VQABQ on players whose behaviour is known."""
 
+import json
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from pfungst.core import Answer, AnsweredTrial, DataCheckingProbe, PfungstError, PreparingProbe, ProbeError
-from pfungst.probes.noise import vqabq
-from pfungst.probes.noise.bqd import write_bqd
-from pfungst.probes.noise.build import MainQuestion
-from pfungst.probes.noise.partitions import append, split
-from pfungst.probes.noise.probe import Noise
+from pfungst.core import Answer, AnsweredTrial, PfungstError, ProbeError
+from pfungst.probes.noise import appending
+from pfungst.probes.noise.appending import append, split
+from pfungst.probes.noise.bqd import MainQuestion, write_bqd
+from pfungst.probes.noise.probe import Noise, Vqabq
 from pfungst.probes.noise.ranking import rank
-from pfungst.probes.noise.vqabq_probe import Vqabq
 from pfungst.scores import r_score
 from tests.conftest import squares
 
@@ -174,50 +175,50 @@ def test_a_limit_limits_what_is_asked_and_not_the_pool(data):
     ],
 )
 def test_what_cannot_be_done_on_these_data_is_said_before_anything_is_ranked(data, probe, sentence, monkeypatch):
-    monkeypatch.setattr("pfungst.probes.noise.cache.rank", None)
+    monkeypatch.setattr("pfungst.probes.noise.ranking.rank", None)
     with pytest.raises(PfungstError, match=sentence):
         probe.check_data(data)
 
 
 def test_good_data_pass_the_check(data):
     for probe in (Noise(), Noise(ranker="rouge+cider"), Vqabq()):
-        assert isinstance(probe, DataCheckingProbe) and isinstance(probe, PreparingProbe)
+        assert probe.has("check_data") and probe.has("prepare")
         probe.check_data(data)
 
 
 @pytest.mark.parametrize("probe", [Noise(ranker="lasso+rouge"), Vqabq()])
 def test_ranking_happens_in_prepare_with_progress_and_once(data, probe, monkeypatch):
     alone = questions_of(probe.trials(data, 0))
-    monkeypatch.setattr("pfungst.probes.noise.cache._latest", None)
+    monkeypatch.setattr("pfungst.probes.noise.ranked._latest", None)
     told = []
     fresh = replace(data, name="fresh")
-    monkeypatch.setattr("pfungst.probes.noise.cache._read", lambda *arguments: None)
-    monkeypatch.setattr("pfungst.probes.noise.cache.write_atomic", lambda path, content: None)
+    monkeypatch.setattr("pfungst.probes.noise.ranked._read", lambda *arguments: None)
+    monkeypatch.setattr("pfungst.probes.noise.ranked.write_atomic", lambda path, content: None)
     probe.prepare(fresh, 0, lambda what, done, total: told.append((what, done, total)))
     assert ("ranking", 30, 30) in told and all(done <= total for _, done, total in told)
-    monkeypatch.setattr("pfungst.probes.noise.cache.rank", None)  # nothing is ranked again
+    monkeypatch.setattr("pfungst.probes.noise.ranking.rank", None)  # nothing is ranked again
     assert questions_of(probe.trials(fresh, 0)) == alone
 
 
 def test_algorithm_1_is_nested():
     scores = np.asarray([[0.7, 0.5, 0.3], [0.7, 0.5, 0.1], [0.7, 0.1, 0.09], [0.5, 0.5, 0.5], [0.61, 0.0, 0.0]])
-    assert vqabq.count_appended(scores).tolist() == [3, 2, 1, 0, 1]
-    assert np.bincount(vqabq.count_appended(scores)).tolist() == [1, 2, 1, 1], "Table 6"
+    assert appending.count_appended(scores).tolist() == [3, 2, 1, 0, 1]
+    assert np.bincount(appending.count_appended(scores)).tolist() == [1, 2, 1, 1], "Table 6"
 
 
 def test_a_score_that_is_not_positive_never_passes_a_ratio():
-    assert vqabq.count_appended(np.asarray([[0.9, -0.9, 0.5], [0.9, 0.8, -0.1]])).tolist() == [1, 2]
+    assert appending.count_appended(np.asarray([[0.9, -0.9, 0.5], [0.9, 0.8, -0.1]])).tolist() == [1, 2]
 
 
 def test_score_statistics_of_a_hand_worked_case():
-    found = vqabq.ScoreStatistics.of(np.asarray([[0.4, 0.2, 0.1], [0.2, 0.2, 0.1]]))
+    found = appending.ScoreStatistics.of(np.asarray([[0.4, 0.2, 0.1], [0.2, 0.2, 0.1]]))
     assert found.mean == pytest.approx((0.3, 0.75, 0.5))
     assert found.std == pytest.approx((0.1, 0.25, 0.0))
 
 
 def test_the_search_finds_the_thresholds_that_help():
     scores = np.asarray([[0.9, 0.1, 0.1], [0.2, 0.1, 0.1]])
-    best, accuracy = vqabq.search_thresholds(
+    best, accuracy = appending.search_thresholds(
         scores, lambda counts: float(counts[0] == 1 and counts[1] == 0), [(0.95, 0.5, 0.5), (0.5, 0.5, 0.5)]
     )
     assert best == (0.5, 0.5, 0.5) and accuracy == 1
@@ -231,7 +232,7 @@ def test_vqabq_takes_the_answer_with_as_many_basic_questions_as_pass(data):
 
 
 def test_rankings_of_third_parties_are_not_kept_for_another_version_of_them(data, tmp_path, monkeypatch):
-    from pfungst.probes.noise import cache
+    from pfungst.probes.noise import ranked
     from pfungst.probes.noise.rankers import TextMetric
 
     monkeypatch.setenv("PFUNGST_CACHE", str(tmp_path))
@@ -245,10 +246,22 @@ def test_rankings_of_third_parties_are_not_kept_for_another_version_of_them(data
     def get(registry, name):
         return Theirs if name == "theirs" else ours(registry, name)
 
-    ours = type(cache.RANKERS).get
-    monkeypatch.setattr(type(cache.RANKERS), "get", get)
+    ours = type(ranked.RANKERS).get
+    monkeypatch.setattr(type(ranked.RANKERS), "get", get)
     for _ in range(2):
-        monkeypatch.setattr(cache, "_latest", None)
+        monkeypatch.setattr(ranked, "_latest", None)
         list(Noise(ranker="theirs").trials(data, 0))
         list(Noise(ranker="rouge").trials(data, 0))
     assert asked == ["theirs"] * 2 and len(list((tmp_path / "rankings").glob("*.npz"))) == 1
+
+
+def test_an_exam_of_noise_loads_neither_the_game_nor_blender_nor_the_questions_of_the_world(tmp_path):
+    questions = [{"id": str(i), "question": f"Is the number {i} shown?", "answer": "yes"} for i in range(24)]
+    (tmp_path / "d.jsonl").write_text("\n".join(map(json.dumps, questions)))
+    code = (
+        "import pfungst, sys; pfungst.examine(lambda image, question: 'yes', 'd.jsonl', ['noise'], 'run');"
+        "print([name for name in sys.modules if name.startswith(('pfungst.probes.game', 'pfungst.world.questions'))"
+        " or 'blender' in name])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert shown.stdout.strip() == "[]"

@@ -7,9 +7,8 @@ import pytest
 
 from pfungst.core import PfungstError
 from pfungst.probes.noise import Pool, normalise, rank
-from pfungst.probes.noise.bqd import BasicQuestions, MainQuestion, write_bqd
-from pfungst.probes.noise.build import RankSettings, build, read_source
-from pfungst.probes.noise.ranking import Ranking
+from pfungst.probes.noise.bqd import BasicQuestions, MainQuestion, build, read_source, write_bqd
+from pfungst.probes.noise.ranking import Ranking, RankSettings
 
 THINGS = ("car", "truck", "cat", "dog", "table", "phone", "tree", "boat")
 POOL = [f"{start} {thing}?" for thing in THINGS for start in ("How old is the", "What color is the", "Where is the")]
@@ -183,7 +182,7 @@ def test_a_file_that_is_no_dataset_is_a_sentence(tmp_path):
 
 
 def test_a_killed_build_goes_on_and_leaves_no_parts(tmp_path, monkeypatch):
-    from pfungst.probes.noise import build as module
+    from pfungst.probes.noise import bqd as module
 
     monkeypatch.setattr(module, "SHARD", 1)
     main = [MainQuestion(text, str(i)) for i, text in enumerate([*MAIN, MAIN[0]])]
@@ -226,7 +225,7 @@ def test_a_text_file_is_a_source_of_questions(tmp_path):
 
 def test_a_lambda_is_compared_with_the_papers_and_with_the_next_smaller_one():
     from pfungst.core.types import no_progress
-    from pfungst.probes.noise.study import lambda_study
+    from pfungst.probes.noise.bqd import lambda_study
 
     main = [MainQuestion(text) for text in MAIN]
     rows = lambda_study(main, POOL, RankSettings(k=5, tol=1e-6), [1e-1, 1e-7, 1e-2], no_progress)

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import DataError, Example, Image
-from pfungst.data.fields import Bad, answer_text, answer_type, checked, items, kind, name, optional_text, record, text
-from pfungst.data.files import File, Listing, list_place
 from pfungst.data.images import ImageFinder
 from pfungst.data.job import Format, Found, Job, canonical
-from pfungst.data.json_records import JsonRecords
+from pfungst.rows.fields import Bad, answer_text, answer_type, checked, items, kind, name, optional_text, record, text
+from pfungst.rows.files import File, Listing, list_place
+from pfungst.rows.json_records import JsonRecords
 
 Scene = Mapping[str, Any]
 
@@ -64,7 +64,7 @@ class Clevr(Format):
 
     def read(self, job: Job) -> Iterator[Found]:
         splits = _by_split(job.files, _QUESTIONS)
-        jsons = [file for file in job.files if file.suffix == ".json"]
+        jsons = job.sorted(".json")
         if not splits and len(jsons) == 1 and not _SCENES.fullmatch(jsons[0].stem):
             splits = {"": jsons[0]}
         if not splits:
@@ -187,7 +187,7 @@ def read_scenes(job: Job, file: File) -> Iterator[tuple[str, Scene]]:
 
 def _by_split(files: Sequence[File], pattern: re.Pattern[str]) -> dict[str, File]:
     found: dict[str, File] = {}
-    for file in sorted(files, key=lambda file: (file.preference, file)):
+    for file in sorted(files):
         named = pattern.fullmatch(file.stem) if file.suffix == ".json" else None
         if named:
             found.setdefault(canonical(named[1] or ""), file)

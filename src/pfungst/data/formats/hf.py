@@ -106,16 +106,13 @@ def _examples(job: Job, rows: Rows, data: Any, prefix: str) -> Iterator[Found]:
     there = {name: _filled(images, name) for name, images in pictures.items()}
     rest = data.remove_columns(list(kept)) if len(kept) < len(data.column_names) else [{} for _ in range(len(data))]
     for index, row in enumerate(rest):
-        given, picture = dict(row), None
-        for name, images in pictures.items():
-            stored = StoredImage(partial(_fetch, job.place, images, name, index)) if there[name][index] else None
-            if name == column:
-                picture = stored
-                if there[name][index] > 1:
-                    rows.note_several()
-            else:
-                given[name] = stored
-        yield from rows.found(None, f"row {index + 1}", given, prefix, picture)
+        given = dict(row)
+        stored = {
+            name: (StoredImage(partial(_fetch, job.place, images, name, index)), there[name][index])
+            for name, images in pictures.items()
+            if there[name][index]
+        }
+        yield from rows.found(None, f"row {index + 1}", given, prefix, rows.picture_of(given, stored, column))
 
 
 def _undecoded(feature: Any) -> Any:

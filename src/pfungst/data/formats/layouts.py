@@ -3,13 +3,12 @@ for what the general names of `NAMES` do not say already."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
-from pfungst.logs import cells
+from pfungst.rows.options import options_at_end
 
 NAMES: Mapping[str, tuple[str, ...]] = {
     "question": ("question", "query", "sent", "Question", "text"),
@@ -213,50 +212,3 @@ class Linked:
         for other in (id_, *others):
             self._groups.setdefault(other, group)
         return self._groups[id_]
-
-
-_HEADING = re.compile(r"\s*\b(?:Options?|Choices?)\s*:\s*", re.IGNORECASE)
-
-
-def options_at_end(question: str) -> tuple[str, tuple[str, ...]]:
-    """A question and the options behind it, as in `What is it? Options: A: cat, B: dog`; no options if not clear."""
-    for heading in reversed(list(_HEADING.finditer(question))):
-        if options := lettered_options(question[heading.end() :]):
-            return question[: heading.start()].rstrip(), options
-    return question, ()
-
-
-_FIRST = re.compile(r"^[ \t]*\(?A[.):]", re.MULTILINE)
-_HOW = re.compile(r"\s*(?:please\b|(?:answer|choose|select|reply|respond)\b.*\b(?:letter|option))", re.IGNORECASE)
-
-
-def options_in_lines(question: str) -> tuple[str, tuple[str, ...]]:
-    """A question and its options, one a line from `A.` on, as in RealWorldQA; no options if not clear.
-
-    A last line that says how to answer is left out: these options are shown and asked for like all others.
-    """
-    options, first = cells.options_in(question), _FIRST.search(question)
-    if not options or first is None or not question[: first.start()].strip():
-        return question, ()
-    lines = [line for line in question[first.start() :].split("\n") if line.strip()]
-    listed, rest = lines[: len(options)], lines[len(options) :]
-    clear = cells.options_in("\n".join(listed)) == options and (not rest or (len(rest) == 1 and _HOW.match(rest[0])))
-    return (question[: first.start()].rstrip(), options) if clear else (question, ())
-
-
-def lettered_options(text: str) -> tuple[str, ...]:
-    """Options with letters before them: `(a) Open (b) Closed`, `A: cat, B: dog`, `A. cat\\nB. dog`."""
-    starts: list[tuple[int, int]] = []
-    at = 0
-    for letter in ascii_lowercase:
-        mark = re.compile(rf"(?:^|(?<=[\s,;]))(?:\({letter}\)|{letter}[.:)])\s*", re.IGNORECASE)
-        found = mark.search(text, at)
-        if found is None or (letter == "a" and text[: found.start()].strip()):
-            break
-        starts.append((found.start(), found.end()))
-        at = found.end()
-    if len(starts) < 2:
-        return ()
-    ends = [start for start, _ in starts[1:]] + [len(text)]
-    options = tuple(text[begin:end].strip().rstrip(",;").rstrip() for (_, begin), end in zip(starts, ends, strict=True))
-    return options if all(options) else ()

@@ -30,7 +30,18 @@ from string import ascii_uppercase
 from typing import Any
 
 from pfungst.core import BytesImage, Example, Image
-from pfungst.data.fields import (
+from pfungst.data.formats.clevr import Programs, checked_scene
+from pfungst.data.formats.layouts import (
+    NAMES,
+    OPTION_COLUMNS,
+    Layout,
+    Linked,
+    layout_of,
+)
+from pfungst.data.images import StoredImage, from_base64, is_base64, normal_path
+from pfungst.data.job import FEW, UNREAD, Found, Job
+from pfungst.rows import cells, options
+from pfungst.rows.fields import (
     Bad,
     answer_text,
     checked,
@@ -42,21 +53,7 @@ from pfungst.data.fields import (
     shown,
     text,
 )
-from pfungst.data.files import IMAGE_SUFFIXES, File
-from pfungst.data.formats.clevr import Programs, checked_scene
-from pfungst.data.formats.layouts import (
-    NAMES,
-    OPTION_COLUMNS,
-    Layout,
-    Linked,
-    layout_of,
-    lettered_options,
-    options_at_end,
-    options_in_lines,
-)
-from pfungst.data.images import StoredImage, from_base64, is_base64, normal_path
-from pfungst.data.job import FEW, UNREAD, Found, Job
-from pfungst.logs import cells
+from pfungst.rows.files import IMAGE_SUFFIXES, File
 
 SEVERAL = "questions with several images, of which the first is shown"
 _NAN = "nan"
@@ -77,6 +74,8 @@ class _Shape:
     """Field -> columns of the row that may hold it; the first possible name if there is none."""
     options: tuple[str, ...]
     """The columns that hold one option each."""
+    present: frozenset[str]
+    """The fields that have a column."""
 
     @classmethod
     def of(cls, names: Sequence[str], given: Mapping[str, Any]) -> _Shape:
@@ -86,7 +85,8 @@ class _Shape:
             possible = (given[field_],) if field_ in given else layout.columns.get(field_, usual)
             columns[field_] = tuple(column for column in possible if column in names) or possible[:1]
         options = (series for series in OPTION_COLUMNS if sum(column in names for column in series) > 1)
-        return cls(layout, columns, next(options, ()))
+        present = frozenset(field_ for field_, own in columns.items() if own[0] in names)
+        return cls(layout, columns, next(options, ()), present)
 
     def column(self, row: Mapping[str, Any], field: str) -> str:
         candidates = self.columns[field]
@@ -139,6 +139,18 @@ class Rows:
         """The column that holds a field in this row; the first possible name if none does."""
         return self._shape(row).column(row, field)
 
+    def picture_of(
+        self, row: dict[str, Any], images: Mapping[str, tuple[StoredImage, int]], column: str
+    ) -> StoredImage | None:
+        """The image in a column, out of those that a row keeps in its file, each with how many there are; the others
+        are put into the row."""
+        for there, (image, count) in images.items():
+            if there != column:
+                row[there] = image
+            elif count > 1:
+                self.note_several()
+        return images[column][0] if column in images else None
+
     def found(
         self, file: File | None, where: int | str, row: object, prefix: str, picture: Image | None
     ) -> Iterator[Found]:
@@ -178,6 +190,8 @@ class Rows:
         layout = shape.layout
 
         def get(field: str) -> Any:
+            if field not in shape.present:
+                return None
             value = row.get(shape.column(row, field))
             return value if cells.known(value) else None
 
@@ -188,11 +202,11 @@ class Rows:
             answer = layout.answers.get(answer_text(answer, '"answer"').strip(), answer)
         choices, lettered = self._choices(row, get("choices"), shape.options, answer)
         if layout.options_in_question and not choices:
-            question, choices = options_at_end(question)
+            question, choices = options.options_at_end(question)
             # options that cannot be told apart stay in the question, and the letters are what is chosen from
             choices, lettered = choices or ("A", "B", "C", "D"), True
         elif not choices and not answers and get("target") is None and "choices" not in self._job.options:
-            asked, inside = options_in_lines(question) if isinstance(answer, str) else (question, ())
+            asked, inside = options.options_in_lines(question) if isinstance(answer, str) else (question, ())
             if answer in [*ascii_uppercase[: len(inside)]]:
                 question, choices, lettered = asked, inside, True
         hint = get("hint")
@@ -319,13 +333,13 @@ class Rows:
     ) -> tuple[tuple[str, ...], bool]:
         """The options, from one column or from one for each, and whether answers are always their letters."""
         if value is not None:
-            inside = lettered_options(checked(value, '"choices"')) if isinstance(value, str) else ()
+            inside = options.lettered_options(checked(value, '"choices"')) if isinstance(value, str) else ()
             return inside or self._list(value, "choices"), bool(inside)
         if not columns:
             return (), False
         cell = {column: None if row.get(column) == _NAN else row.get(column) for column in columns}
         letters = {letter: cell[column] for letter, column in zip(ascii_uppercase, columns, strict=True)}
-        return tuple(checked(one, "an option") for one in cells.option_columns(letters, answer)), True
+        return tuple(checked(one, "an option") for one in options.option_columns(letters, answer)), True
 
     def _answer(self, answer: object, choices: Sequence[str], lettered: bool) -> str:
         if not choices:
@@ -334,7 +348,7 @@ class Rows:
             if not 0 <= answer < len(choices):
                 raise Bad(f"the answer is choice {answer}, but there are {len(choices)} choices, counted from 0.")
             return choices[answer]
-        said = cells.right_answer(answer_text(answer, '"answer"'), choices, "the answer", lettered)
+        said = options.right_answer(answer_text(answer, '"answer"'), choices, "the answer", lettered)
         # in a table of texts a number is text, too
         is_number = said not in choices and not lettered and re.fullmatch(r"[0-9]{1,3}", said.strip())
         return self._answer(int(said), choices, lettered) if is_number else said
@@ -391,8 +405,6 @@ class Rows:
             return BytesImage(value), ""
         if not isinstance(value, str) or not value:
             raise Bad(f'"image" is {kind(value)}, not a path.')
-        if value.startswith("data:"):
-            return self._job.images.at(value), ""
         if is_base64(value):
             return from_base64(value), ""
         return self._job.images.at(checked(value, '"image"')), normal_path(value)

@@ -8,14 +8,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pfungst.core import Image
-from pfungst.data.files import File
+from pfungst.core import DataError, Image
 from pfungst.data.formats.layouts import NAMES
-from pfungst.data.formats.parquet import holds_images, parquet_rows
 from pfungst.data.formats.rows import ColumnOptions, Rows
+from pfungst.data.images import StoredImage
 from pfungst.data.job import Format, Found, Job
-from pfungst.data.json_records import JsonRecords
-from pfungst.data.lines import json_lines, table
+from pfungst.rows.files import File
+from pfungst.rows.json_records import JsonRecords, json_lines
+from pfungst.rows.tables import csv_rows, parquet_columns, parquet_rows
 
 Row = tuple[int | str, Any, Image | None]
 """Position, the row or what is wrong with it, and its image if the table holds it."""
@@ -56,7 +56,7 @@ class TableFiles(Format):
         return 0.0
 
     def read(self, job: Job) -> Iterator[Found]:
-        pictures = [file for file in job.files if holds_images(file)] if len(job.files) > 1 else []
+        pictures = [file for file in job.files if _holds_images(file)] if len(job.files) > 1 else []
         splits = _splits(job, [file for file in job.files if file not in pictures])
         if not splits:
             raise self.nothing(job, "there is no table in it.")
@@ -75,10 +75,16 @@ class TableFiles(Format):
 
 def _rows(file: File, rows: Rows) -> Iterator[Row]:
     if file.suffix in _CELLS:
-        for number, value, _ in table(file, rows.expect):
+        for number, value, _ in csv_rows(file, rows.expect):
             yield number, value, None
     elif file.suffix == ".parquet":
-        yield from parquet_rows(file, rows)
+        column = rows.column(dict.fromkeys(parquet_columns(file)[0], True), "image")
+        for number, row, images in parquet_rows(file):
+            for image in images.values():
+                if image.path:
+                    row.setdefault("image_id", image.path)
+            there = {name: (StoredImage(image.fetch), image.count) for name, image in images.items()}
+            yield number, row, rows.picture_of(row, there, column)
     elif file.suffix in _LINES or holds_lines(head := file.head()):
         for number, value in json_lines(file):
             yield number, value, None
@@ -108,15 +114,26 @@ def holds_lines(head: str) -> bool:
 
 def _pictures(file: File, rows: Rows) -> Iterator[tuple[str, Image]]:
     """Image id and image of a table that holds images alone (GQA on the hub)."""
-    for _, row, picture in parquet_rows(file, rows):
+    for _, row, picture in _rows(file, rows):
         if picture is not None and (id_ := row.get(rows.column(row, "id"))) is not None:
             yield str(id_), picture
+
+
+def _holds_images(file: File) -> bool:
+    """Whether a file is a table of images alone: an id and an image, and nothing is asked."""
+    if file.suffix != ".parquet":
+        return False
+    try:
+        columns, images = parquet_columns(file)
+    except DataError:
+        return False  # told when it is read
+    return bool(images) and set(columns) - set(images) <= {"id", "image_id", "imageId"}
 
 
 def _splits(job: Job, tables: Sequence[File]) -> Mapping[str, list[File]]:
     splits: dict[str, dict[str, File]] = {}
     names = Counter((file.name, file.preference) for file in tables)
-    for file in sorted(tables, key=lambda file: (file.preference, file)):
+    for file in sorted(tables):
         if file.suffix in _SUFFIXES or (len(job.files) == 1 and holds_lines(file.head())):
             split = _SHARD.sub("", file.stem)
             if names[file.name, file.preference] > 1:

@@ -13,32 +13,33 @@ from __future__ import annotations
 
 import ast
 import csv
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+import io
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cache, partial
+from functools import cached_property, partial
 from pathlib import Path
 
 from pfungst.core import BytesImage, DataError, Example, Image
-from pfungst.data.fields import Bad, name, shown
-from pfungst.data.files import File
 from pfungst.data.formats.layouts import naturalbench
 from pfungst.data.formats.rows import SEVERAL, ColumnOptions, Rows
 from pfungst.data.images import StoredImage, from_base64, normal_path
 from pfungst.data.job import Format, Found, Job
-from pfungst.data.lines import MAX_LINE, table
+from pfungst.rows.fields import Bad, name, shown
+from pfungst.rows.files import File
+from pfungst.rows.json_records import MAX_RECORD
+from pfungst.rows.tables import csv_rows
+from pfungst.rows.vlmevalkit import CIRCLE, contrast_group
 
-CIRCLE = 1_000_000
-"""Rotation r of a question has the index of the original plus r times this."""
 _LONGEST_INDEX = 64
 """A shorter text in `image` is the index of the row that holds the image."""
 NATURALBENCH = "NaturalBench"
 """The data set whose options stand in the question."""
+_PAIRED = ("MME", "MMVP", "NaturalBenchDataset", "HallusionBench")
+"""Data sets made of contrast groups."""
 _MARKS = frozenset({"image", "image_path", "A", "answer", "category"})
 
-Row = dict[str, str]
-Cell = Callable[[], Image]
-"""Gives the image of one row."""
+Place = tuple[int, int]
+"""First byte of a row, and the one behind its last."""
 
 
 class VlmEvalKit(Format):
@@ -56,54 +57,16 @@ class VlmEvalKit(Format):
         return 0.6 if {"index", "question"} <= columns and len(_MARKS & columns) > 1 else 0.0
 
     def read(self, job: Job) -> Iterator[Found]:
-        splits = {file.stem: file for file in sorted(job.files, reverse=True) if file.suffix == ".tsv"}
+        splits = {file.stem: file for file in reversed(job.sorted(".tsv"))}
         if not splits:
             raise self.nothing(job, "there is no TSV in it.")
         chosen = job.choose(sorted(splits))
         job.name = "+".join(chosen)
         rows = Rows(job)
         for split in job.in_turn(chosen):
-            tsv = _Table(splits[split], job)
-            for place, (number, row, cell) in enumerate(tsv.rows(rows.expect)):
-                yield from job.example((tsv.file, number), tsv.example, rows, place, number, row, cell)
-
-
-def _circular(file: File) -> frozenset[int]:
-    """The questions of a circular evaluation that stand there again with rotated options."""
-    numbers = set()
-    for _, row, _ in table(file):
-        index = "" if isinstance(row, Bad) else _plain(row.get("index", ""))
-        if not index.isdecimal() and not isinstance(row, Bad):
-            return frozenset()
-        numbers.add(int(index or 0))
-    copied = {number % CIRCLE for number in numbers if number >= CIRCLE}
-    # large numbers without an original are only large numbers
-    return frozenset(copied) if copied <= numbers else frozenset()
-
-
-def _group(row: Mapping[str, str], circular: frozenset[int]) -> str:
-    """The question that a circular evaluation asks again with rotated options; the original is part of its group."""
-    if given := row.get("g_index"):
-        return name(_plain(given), '"g_index"')
-    index = _plain(row["index"])
-    return str(int(index) % CIRCLE) if circular and int(index) % CIRCLE in circular else ""
-
-
-def _contrast(name: str, example: Example, place: int) -> str:
-    """The contrast group, which these tables tell by their name and the order of their rows alone."""
-    if example.contrast:
-        return example.contrast
-    match name.removesuffix("_local"):
-        case "MME":  # two questions an image
-            return example.image_id
-        case "MMVP":  # one question on two images
-            return str(place // 2)
-        case "NaturalBenchDataset":  # two questions on two images
-            return str(place // 4)
-        case "HallusionBench":  # category, subcategory, with image or not, set, figure, question
-            parts = example.id.split("_")
-            return "_".join((*parts[:2], parts[3])) if len(parts) == 6 else ""
-    return ""
+            table = _Table(splits[split], job)
+            for count, (number, row, place) in enumerate(csv_rows(table.file, rows.expect)):
+                yield from job.example((table.file, number), table.example, rows, count, number, row, place)
 
 
 def _plain(index: str) -> str:
@@ -128,35 +91,34 @@ def first_of(cell: str, job: Job) -> str:
 
 
 class _Table:
-    """One file, and where its images are."""
+    """One file. A first look tells where its images are, and which of its questions are rotated."""
 
     def __init__(self, file: File, job: Job) -> None:
         self.file, self._job = file, job
-        self._circular = _circular(file)
-        self._images: dict[str, Image] = {}
-        self._searched = False
+        self._places: dict[str, Place] = {}
+        """Index of a row that holds an image -> where it stands."""
+        self._images: dict[Place, Image] = {}
+        numbers: set[int] | None = set()
+        for _, row, place in csv_rows(file):
+            index = "" if isinstance(row, Bad) else _plain(row.get("index", ""))
+            if index and not isinstance(row, Bad) and len(row.get("image", "")) > _LONGEST_INDEX:
+                self._places[index] = place
+            if not index.isdecimal() and not isinstance(row, Bad):
+                numbers = None
+            elif numbers is not None:
+                numbers.add(int(index or 0))
+        copied = {number % CIRCLE for number in numbers or () if number >= CIRCLE}
+        # large numbers without an original are only large numbers
+        self._circular = copied if copied <= (numbers or set()) else set()
 
-    def rows(
-        self, named: Callable[[Sequence[str]], None] | None = None
-    ) -> Iterator[tuple[int, Row | Bad, Cell | None]]:
-        for number, row, place in table(self.file, named):
-            if isinstance(row, Bad):
-                yield number, row, None
-                continue
-            text = row.pop("image", "")
-            cell: Cell | None = cache(partial(self._image, text, place)) if text else None
-            if cell is not None and "index" in row and len(text) > _LONGEST_INDEX and not self._searched:
-                with suppress(Bad):  # reported with its own row
-                    self._images[_plain(row["index"])] = cell()
-            yield number, row, cell
-
-    def example(self, rows: Rows, place: int, number: int, row: Row | Bad, cell: Cell | None) -> Example:
-        """The example of a row, the `place`-th of the table, in line `number` of the file."""
+    def example(self, rows: Rows, count: int, number: int, row: dict[str, str] | Bad, place: Place) -> Example:
+        """The example of a row, the `count`-th of the table, in line `number` of the file."""
         if isinstance(row, Bad):
             raise row
         if "index" not in row:
             raise Bad('"index" is empty.')
-        image = cell() if cell is not None else None
+        cell = row.pop("image", "")
+        image = self._image(cell, place) if cell else None
         named = first_of(row.pop("image_path", ""), self._job)
         if named:
             row["image_id"] = normal_path(named) if not named.startswith("/") else named.rpartition("/")[2]
@@ -164,44 +126,53 @@ class _Table:
                 self._job.image_column = "image_path"
                 # an absolute path is that of another machine: the name of the file is what counts
                 image = self._job.images.at(row["image_id"])
-        inside = self.file.stem.startswith(NATURALBENCH)
-        asked = naturalbench({**row, "question_type": row.get("type", "")}) if inside else row
+        stem = self.file.stem
+        of_naturalbench = stem.startswith(NATURALBENCH)
+        asked = naturalbench({**row, "question_type": row.get("type", "")}) if of_naturalbench else row
         example = rows.example(asked, str(number), image)
-        contrast = _contrast(self.file.stem, example, place)
-        return replace(example, group=_group(row, self._circular), contrast=contrast)
+        data = stem.removesuffix("_local")
+        contrast = example.contrast
+        if not contrast and data in _PAIRED:
+            contrast = contrast_group(data, example.id, example.image_id, count)
+        return replace(example, group=self._group(row), contrast=contrast)
 
-    def _image(self, text: str, place: tuple[int, int]) -> Image:
-        text = first_of(text, self._job)
-        if len(text) <= _LONGEST_INDEX:
-            return self._of_index(_plain(text))
-        return self._late(_decoded(text), place)
+    def _group(self, row: Mapping[str, str]) -> str:
+        """The question that a circular evaluation asks again with its options rotated; it is part of its own group."""
+        if given := row.get("g_index"):
+            return name(_plain(given), '"g_index"')
+        original = int(_plain(row["index"])) % CIRCLE if self._circular else -1
+        return str(original) if original in self._circular else ""
 
-    def _of_index(self, index: str) -> Image:
-        """The image that another row holds, before this one or behind it."""
-        if index not in self._images and not self._searched:
-            for _ in self.rows():
-                pass
-            self._searched = True
-        if index not in self._images:
-            raise Bad(f"the image is that of row {shown(index)}, which holds none.")
-        return self._images[index]
+    def _image(self, cell: str, place: Place) -> Image:
+        """The image in a cell, or the one in the row that the cell names."""
+        cell = first_of(cell, self._job)
+        if len(cell) > _LONGEST_INDEX:
+            return self._kept(from_base64(cell), place)
+        index = _plain(cell)
+        try:
+            place = self._places[index]
+            return (
+                self._images[place]
+                if place in self._images
+                else self._kept(BytesImage(_fetch(self._source, *place)), place)
+            )
+        except (KeyError, DataError):
+            raise Bad(f"the image is that of row {shown(index)}, which holds none.") from None
 
-    def _late(self, image: BytesImage, place: tuple[int, int]) -> Image:
-        """An image that is read from the file again when it is needed; kept in memory where the file is packed."""
-        path = self.file.random_access() if not self.file.member and self.file.preference == 0 else None
-        if not isinstance(path, Path):
-            return image
-        return StoredImage(partial(_fetch, path, *place), [image.digest])
+    def _kept(self, image: BytesImage, place: Place) -> Image:
+        """The image as one that is read from the file again when it is needed."""
+        return self._images.setdefault(place, StoredImage(partial(_fetch, self._source, *place), [image.digest]))
+
+    @cached_property
+    def _source(self) -> Path | io.BytesIO:
+        return self.file.random_access()
 
 
-def _decoded(text: str) -> BytesImage:
-    return from_base64(text.partition(",")[2] if text.startswith("data:") else text)
-
-
-def _fetch(path: Path, start: int, end: int) -> bytes:
+def _fetch(source: Path | io.BytesIO, start: int, end: int) -> bytes:
+    """The image of the row between two bytes of a file."""
     try:
-        with path.open("rb") as file:
-            header = next(csv.reader([file.readline(MAX_LINE).decode("utf-8-sig")], delimiter="\t"))
+        with source.open("rb") if isinstance(source, Path) else io.BytesIO(source.getbuffer()) as file:
+            header = next(csv.reader([file.readline(MAX_RECORD).decode("utf-8-sig")], delimiter="\t"))
             file.seek(start)
             text = file.read(end - start).decode("utf-8", "surrogateescape")
         row = next(csv.reader((line + "\n" for line in text.split("\n")), delimiter="\t"))
@@ -209,6 +180,7 @@ def _fetch(path: Path, start: int, end: int) -> bytes:
             row = text.rstrip("\r\n").split("\t")
         cell = row[[column.strip() for column in header].index("image")]
         items = ast.literal_eval(cell.strip()) if cell.lstrip().startswith("[") else [cell]
-        return _decoded(items[0]).data
+        return from_base64(items[0]).data
     except (OSError, ValueError, IndexError, SyntaxError, StopIteration, Bad) as error:
-        raise DataError.at(path, f"byte {start}", "the image cannot be read again.", "Was the file changed?") from error
+        name = source if isinstance(source, Path) else "packed table"
+        raise DataError.at(name, f"byte {start}", "the image cannot be read again.", "Was the file changed?") from error

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pfungst.core import DataError, Image, Progress
-from pfungst.core.files import cache_dir, write_atomic, write_json
-from pfungst.core.lock import only_here
+from pfungst.core.files import cache_dir, only_here, write_atomic, write_json
 from pfungst.models.features.backbones import Backbone
 
 BATCH = 32

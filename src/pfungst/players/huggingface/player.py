@@ -6,11 +6,10 @@ import importlib.util
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
-from pfungst.core import Answer, Image, MissingExtra, PfungstError, PlayerError, Query
+from pfungst.core import Answer, Image, MissingExtra, PfungstError, Player, PlayerError, Query
 from pfungst.core.code import describe
 from pfungst.core.files import at_home
 from pfungst.core.images import as_rgb
-from pfungst.core.types import Terms
 from pfungst.players.function import gray
 from pfungst.players.hashing import digest
 from pfungst.players.options import HuggingFaceOptions
@@ -31,7 +30,7 @@ def load(source: str, options: HuggingFaceOptions | None = None) -> HuggingFaceP
     return HuggingFacePlayer(source, options)
 
 
-class HuggingFacePlayer:
+class HuggingFacePlayer(Player):
     """Asks a `transformers` model.
 
     The confidence is the probability of the answer: softmax over the answer vocabulary (ViLT), of the written tokens
@@ -80,16 +79,12 @@ class HuggingFacePlayer:
             options.version,
         )
 
-    @property
-    def terms(self) -> Terms:
-        return Terms()
-
     def prompt(self, query: Query) -> str:
         """What is asked in words, the system message first; a chat template then marks who speaks."""
         return f"{self._backend.settings.get('system', '')}\n{self._backend.text_of(query)}".lstrip()
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:  # type: ignore[override]
         """What a user should know about the answers so far."""
         if not self._cut:
             return ()
@@ -97,9 +92,6 @@ class HuggingFacePlayer:
             f"{self._cut} questions were longer than the {self._backend.longest} tokens {self.name} can read, "
             f"and were cut at the end.",
         )
-
-    def answer(self, queries: Sequence[Query]) -> list[Answer]:
-        return [answer for _, answer in self.answer_iter(queries)]
 
     def answer_iter(self, queries: Sequence[Query]) -> Iterator[tuple[int, Answer]]:
         """Answers as each forward pass ends, in order."""

@@ -27,9 +27,6 @@ from pfungst.core import (
 from pfungst.core.settings import parse_settings, settings_of, split_settings, split_spec
 from pfungst.core.store import AnswerStore
 from pfungst.core.types import Progress, Variant
-from pfungst.data.fields import Bad
-from pfungst.logs import cells
-from pfungst.logs.source import open_source
 from pfungst.players.hashing import digest, unit
 from pfungst.players.judging import section
 from pfungst.players.judging.prompt import (
@@ -45,10 +42,12 @@ from pfungst.players.judging.prompt import (
     verdict,
 )
 from pfungst.players.resolving import writer
+from pfungst.rows import cells
+from pfungst.rows.fields import Bad
+from pfungst.rows.source import open_source
 from pfungst.scores.matchers import get_matcher, kind_of, read
-from pfungst.scores.matchers.numbers import numbers_in, value_of
 from pfungst.scores.matchers.reply import said as spoken
-from pfungst.scores.matchers.words import words
+from pfungst.scores.matchers.words import numbers_in, value_of, words
 
 T = TypeVar("T")
 

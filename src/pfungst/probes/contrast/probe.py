@@ -27,6 +27,7 @@ from pfungst.core import (
     Figure,
     Finding,
     Findings,
+    Probe,
     ProbeError,
     Series,
     Table,
@@ -61,7 +62,7 @@ ONE_OBJECT = (
 
 
 @dataclass(frozen=True)
-class Contrast:
+class Contrast(Probe):
     """Questions whose right answers differ: question, image and group accuracy, and how often it says the same."""
 
     by: Literal["any", "data", "world", "question"] = "any"

@@ -20,9 +20,9 @@ _HOMES = {
     "WupFilter": "filters",
     "build": "building",
     "confusions": "filters",
-    "mine": "mined",
+    "mine": "filters",
     "rules": "rulebook",
-    "write": "files",
+    "write": "sets",
 }
 """Public name -> module that defines it."""
 

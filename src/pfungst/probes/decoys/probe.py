@@ -12,15 +12,293 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pfungst.core import AnsweredTrial, Dataset, Example, Findings, ProbeError, Trial, UsageError, Variant
+import numpy as np
+
+from pfungst.core import (
+    Answer,
+    AnsweredTrial,
+    Dataset,
+    Example,
+    Figure,
+    Finding,
+    Findings,
+    Probe,
+    ProbeError,
+    Query,
+    Series,
+    Table,
+    Trial,
+    UsageError,
+    Variant,
+)
 from pfungst.core.files import cache_dir
-from pfungst.core.flips import normalise
+from pfungst.core.flips import alike, normalise
 from pfungst.core.types import Progress, no_progress
 from pfungst.probes import measure
 from pfungst.probes.decoys.building import NEIGHBOURS, K, build
 from pfungst.probes.decoys.filters import THRESHOLD
-from pfungst.probes.decoys.reading import OPEN, read, turn_name
-from pfungst.probes.decoys.sets import DecoySet
+from pfungst.probes.decoys.sets import MOSTLY, DecoySet, fallen_note, kind_name, read_sets
+from pfungst.scores.exact import choice_by_scores
+
+OPEN = "open-ended"
+_TURN = re.compile(r"(.+), turn (\d+)")
+_STRENGTH = re.compile(r"QoU@(\d+)")
+OWN = ", no fallback"
+
+
+def turn_name(name: str, turn: int) -> str:
+    """The variant with the options moved up by `turn` places."""
+    return f"{name}, turn {turn}"
+
+
+@dataclass(frozen=True)
+class Pick:
+    """What a player chose."""
+
+    score: float
+    """In [0, 1]; 0 where the answer is none of the choices, NaN where the truth is unknown."""
+    choice: int | None
+    """Position of the chosen option; None where the answer cannot be read as one."""
+
+
+def pick(query: Query, answer: Answer, score: float, target: str | None) -> Pick:
+    """Read an answer to a multiple choice, strictly.
+
+    Scores decide where a player gives them; of several highest ones the one it names is the choice, else the first, and
+    the question counts the share that is right. Otherwise the text must be one of the choices (`pfungst.scores` says
+    when two answers are the same); anything else is not read, and wrong.
+    """
+    said = normalise(answer.text)
+    named = next((at for at, choice in enumerate(query.choices) if normalise(choice) == said), None)
+    if answer.scores is not None and len(answer.scores) == len(query.choices):
+        known = [-np.inf if one != one else one for one in answer.scores]
+        best = [at for at, one in enumerate(known) if one == max(known)]
+        if len(best) == 1 and best[0] == named:
+            return Pick(score, named)
+        right = float("nan") if target is None else choice_by_scores(answer.scores, query.choices, target)
+        return Pick(right, named if named in best else best[0])
+    if named is None:
+        return Pick(score if score != score else 0.0, None)
+    return Pick(score, named)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One choice set over all trials that have it."""
+
+    name: str
+    trials: tuple[AnsweredTrial, ...]
+    picks: tuple[Pick, ...]
+    options: tuple[int, ...]
+
+    @classmethod
+    def of(cls, name: str, trials: Sequence[AnsweredTrial]) -> Column:
+        some, picks, options = [], [], []
+        for one in trials:
+            for variant, answer, score in zip(one.trial.variants, one.answers, one.scores, strict=True):
+                if variant.name == name:
+                    some.append(one)
+                    options.append(len(variant.query.choices))
+                    open_ = not variant.query.choices
+                    picks.append(Pick(score, 0) if open_ else pick(variant.query, answer, score, one.example.target))
+        return cls(name, tuple(some), tuple(picks), tuple(options))
+
+    @property
+    def scores(self) -> list[float]:
+        return [one.score for one in self.picks]
+
+    @property
+    def chance(self) -> float:
+        known = [1 / size for size in self.options if size]
+        return float(np.mean(known)) if known else float("nan")
+
+    @property
+    def unread(self) -> int:
+        return sum(one.choice is None for one in self.picks)
+
+    def accuracy(self, seed: int, condition: str = "") -> Finding:
+        return measure.mean("accuracy", self.scores, measure.clusters(self.trials), seed, condition or self.name)
+
+    def not_read(self, seed: int, condition: str) -> Finding:
+        unread = [float(one.choice is None) for one in self.picks]
+        return measure.mean("answers not read", unread, measure.clusters(self.trials), seed, condition)
+
+    def only(self, keep: Sequence[bool]) -> Column:
+        rows = [
+            row for row, kept in zip(zip(self.trials, self.picks, self.options, strict=True), keep, strict=True) if kept
+        ]
+        trials, picks, options = zip(*rows, strict=True) if rows else ((), (), ())
+        return Column(self.name, trials, picks, options)
+
+
+def read(probe: str, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
+    """The findings of the decoys probe."""
+    names = list(dict.fromkeys(v.name for one in trials for v in one.trial.variants))
+    columns = {name: Column.of(name, trials) for name in names}
+    has_orig = any(columns["clean"].options)
+    headline = max(
+        (one.trial.notes["headline"] for one in trials), key=lambda name: len(columns[name].trials), default="clean"
+    )
+    main = columns[headline]
+    sets = [name for name in names if not _TURN.fullmatch(name)]
+    labels = {name: ("Orig" if has_orig else OPEN) if name == "clean" else name for name in sets}
+    accuracies = {name: columns[name].accuracy(seed, labels[name]) for name in sets}
+    drops = _drops(columns, [name for name in ("Random", "clean") if name in columns], headline, labels, has_orig, seed)
+    unread = [columns[name].not_read(seed, labels[name]) for name in sets if any(columns[name].options)]
+    own = main.only([not one.trial.notes["fallbacks"] for one in main.trials])
+    fallen, fallbacks = _fallbacks(trials, seed)
+    circular, circular_table = _circular(columns, headline, seed)
+    rows = [*accuracies.values(), *drops, *unread, *circular, *fallbacks]
+    shown = [(columns[name], accuracies[name]) for name in sets]
+    figures = _figures(shown)
+    if 0 < len(own.trials) < len(main.trials):
+        shown.append((own, own.accuracy(seed, headline + OWN)))
+        rows.append(shown[-1][1])
+    base = accuracies["Random"] if "Random" in accuracies else accuracies["clean"]
+    drop = drops[0] if drops else None
+    tables = [_table(shown, fallen)]
+    if circular_table is not None:
+        tables.append(circular_table)
+    open_ended = accuracies.get(OPEN) or (None if has_orig else accuracies["clean"])
+    return Findings(
+        probe, tuple(rows), _verdict(main, accuracies[headline], base, drop, open_ended, circular, fallen),
+        base, accuracies[headline], drop, tuple(tables), figures,
+        measure.worst(trials, "Random", headline) if "Random" in columns else (),
+    )  # fmt: skip
+
+
+def _fallbacks(trials: Sequence[AnsweredTrial], seed: int) -> tuple[dict[str, float], list[Finding]]:
+    """Kinds whose decoys mostly come from the fallback, with its share; and how much of each kind the fallback made."""
+    notes = [one.trial.notes for one in trials]
+    fallen, made = {}, []
+    for kind in dict.fromkeys(kind for note in notes for kind in note.get("decoys", {})):
+        counts = [note.get("decoys", {}).get(kind, 0) for note in notes]
+        strange = [note["fallbacks"].get(kind, 0) for note in notes]
+        if sum(strange) > MOSTLY * sum(counts):
+            fallen[kind] = sum(strange) / sum(counts)
+        share = [few / count if count else float("nan") for few, count in zip(strange, counts, strict=True)]
+        made.append(measure.mean("decoys from the fallback", share, measure.clusters(trials), seed, kind_name(kind)))
+    return fallen, made
+
+
+def _drops(
+    columns: dict[str, Column], bases: Sequence[str], headline: str, labels: dict[str, str], has_orig: bool, seed: int
+) -> list[Finding]:
+    found = []
+    by_id = {
+        one.trial.example_id: p.score for one, p in zip(columns[headline].trials, columns[headline].picks, strict=True)
+    }
+    for base in bases:
+        if base == headline or (base == "clean" and not has_orig):
+            continue
+        both = columns[base].only([one.trial.example_id in by_id for one in columns[base].trials])
+        after = [by_id[one.trial.example_id] for one in both.trials]
+        condition = f"{labels[base]} to {headline}"
+        said = [alike(one.of(base)[0], one.of(headline)[0]) == 1.0 for one in both.trials]
+        settled = (both.scores, np.where(said, both.scores, after))
+        groups = measure.clusters(both.trials)
+        found.append(measure.difference("drop", both.scores, after, groups, seed, condition, settled))
+    return measure.corrected(found)
+
+
+def _circular(columns: dict[str, Column], headline: str, seed: int) -> tuple[list[Finding], Table | None]:
+    """All orders of one set: right in every one, same choice in every one, and where the player likes to point."""
+    turns = [columns[headline], *(one for name, one in columns.items() if name.startswith(f"{headline}, turn "))]
+    if len(turns) < 2:
+        return [], None
+    scores: dict[str, list[float]] = {}
+    chosen: dict[str, set[str | None]] = {}
+    where: dict[str, AnsweredTrial] = {}
+    places: dict[int, list[int]] = {}
+    for column in turns:
+        for one, p, size in zip(column.trials, column.picks, column.options, strict=True):
+            key = one.trial.example_id
+            where[key] = one
+            scores.setdefault(key, []).append(p.score)
+            choices = next(v.query.choices for v in one.trial.variants if v.name == column.name)
+            chosen.setdefault(key, set()).add(None if p.choice is None else choices[p.choice])
+            counts = places.setdefault(size, [0] * size)
+            if p.choice is not None:
+                counts[p.choice] += 1
+    groups = measure.clusters(list(where.values()))
+    always, swayed = [float(np.min(one)) for one in scores.values()], [float(len(one) > 1) for one in chosen.values()]
+    rows = [
+        measure.mean("accuracy in every order", always, groups, seed, headline),
+        measure.mean("choice changes with the order", swayed, groups, seed, headline),
+    ]
+    size = max(places, key=lambda one: sum(places[one]))
+    total = max(1, sum(places[size]))
+    table = Table(
+        f"Where the player points, {headline} with {size} options in every order",
+        ("place", *(chr(65 + place % 26) for place in range(size))),
+        (("share of picks", *(f"{100 * count / total:.1f}%" for count in places[size])),),
+        f"Every option is in every position once, so a player without a preference has {100 / size:.1f}% each.",
+    )
+    return rows, table
+
+
+def _table(shown: Sequence[tuple[Column, Finding]], fallen: dict[str, float]) -> Table:
+    rows: list[tuple[object, ...]] = []
+    for one, accuracy in shown:
+        told = (f"{np.mean(one.options):.1f}", measure.percent(one.chance), one.unread)
+        options, chance, unread = told if any(one.options) else ("", "", "")
+        rows.append((accuracy.condition, options, accuracy, chance, unread, len(one.trials)))
+    return Table(
+        "Accuracy by choice set",
+        ("choices", "options", "accuracy", "chance", "not read", "n"),
+        tuple(rows),
+        "Layout of Tables 3 to 5, for one player. Random: as many decoys as QoU+IoU, targets of any questions. "
+        "Not read: answers that are none of the choices; they count as wrong."
+        + "".join(f" {fallen_note(kind_name(kind), share)}" for kind, share in fallen.items()),
+    )
+
+
+def _figures(shown: Sequence[tuple[Column, Finding]]) -> tuple[Figure, ...]:
+    bars = [(accuracy.condition, one, accuracy) for one, accuracy in shown if not _STRENGTH.fullmatch(one.name)]
+    figures = [_figure("Accuracy by choice set", "bar", "", bars)]
+    weak = {int(found[1]): pair for pair in shown if (found := _STRENGTH.fullmatch(pair[0].name))}
+    strong = [pair for pair in shown if pair[0].name == "QoU"]
+    if weak and strong:
+        curve = [(str(rank), *weak[rank]) for rank in sorted(weak, reverse=True)] + [("0", *strong[0])]
+        title = "Accuracy against the strength of the decoys"
+        figures.append(_figure(title, "line", "most similar questions left out", curve))
+    return tuple(figures)
+
+
+def _figure(title: str, kind: str, label: str, points: Sequence[tuple[str, Column, Finding]]) -> Figure:
+    x = tuple(name for name, _, _ in points)
+    found = measure.series("accuracy", x, [accuracy for _, _, accuracy in points])
+    chance = Series("chance", x, tuple(one.chance for _, one, _ in points))
+    return Figure(title, kind, (found, chance), label, "accuracy")
+
+
+def _verdict(
+    main: Column, accuracy: Finding, base: Finding, drop: Finding | None, open_ended: Finding | None,
+    circular: Sequence[Finding], fallen: dict[str, float],
+) -> str:  # fmt: skip
+    fit = "that fit the question and the image " if not fallen else ""
+    said = (
+        f"Among decoys {fit}({accuracy.condition}) the player finds the right answer in "
+        f"{measure.with_interval(accuracy)}, chance {measure.percent(main.chance)}"
+    )
+    if drop is not None:
+        said += (
+            f"; among random ones in {measure.percent(base.value)}: elimination is worth {measure.with_interval(drop)}"
+        )
+    if open_ended is not None:
+        said += f"; without choices it scores {measure.percent(open_ended.value)}"
+    said += "."
+    if accuracy.low <= main.chance <= accuracy.high:
+        said += " That is no better than guessing."
+    if "iou" in fallen:
+        said += f" {fallen_note('IoU', fallen['iou'])}"
+    if circular:
+        swayed = measure.with_interval(circular[1])
+        said += f" It changes {swayed} of its choices when only the order of the options changes."
+    if main.unread:
+        said += f" {main.unread} of {len(main.picks)} answers are none of the choices."
+    return said
+
 
 Sets = dict[str, tuple[str, ...]]
 """Choice set -> choices, of one example."""
@@ -37,7 +315,7 @@ STRENGTHS = (10, 100, 1000, 10_000)
 
 
 @dataclass(frozen=True)
-class Decoys:
+class Decoys(Probe):
     """Other wrong choices: accuracy on Orig, QoU, IoU, QoU+IoU and All, open-ended twin, order of the options."""
 
     kinds: str = "qou+iou"
@@ -144,8 +422,6 @@ class Decoys:
         return sets, dict(zip(keys, made.of_each(numbers), strict=True))
 
     def _from_file(self, data: Dataset) -> tuple[dict[str, Sets], dict[str, Sources]]:
-        from pfungst.probes.decoys.files import read_sets
-
         stored = read_sets(Path(self.made))
         sets: dict[str, Sets] = {}
         sources: dict[str, Sources] = {}

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from pfungst.core import DataError, Example
 from pfungst.core.flips import normalise
 from pfungst.text.index import group, starts_of
-from pfungst.text.letters import spelled
+from pfungst.text.words import spelled
 
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from pfungst.core import Answer, Asker, ProbeError, Query
 from pfungst.core.flips import normalise
 from pfungst.core.scoring import read_answer
-from pfungst.core.types import AskingMatcher, matcher_of
+from pfungst.core.types import AskingMatcher
 from pfungst.probes.game.board import Board, Bools, Floats, Ints
 from pfungst.probes.game.enforcers import Enforcers
 from pfungst.probes.game.rules import CHANGED, FOOLED, INVALID, SAME, UNANSWERED, GameRules, Rewards
@@ -361,7 +361,7 @@ class MiniGame:
 
 def matcher_name(asker: Asker) -> str:
     """The matcher that reads the replies in a game; empty where the text is the answer."""
-    return asker.reading or matcher_of(asker.player)
+    return asker.reading or asker.player.matcher
 
 
 class Reader:

@@ -25,9 +25,8 @@ from pfungst.compute import Shard, ShardsFailed, run_shards
 from pfungst.compute.shards import Store
 from pfungst.core import Asker, Dataset, Example, PfungstError, Place, Player, ProbeError, Source
 from pfungst.core.files import jsonable, write_atomic
-from pfungst.core.store import AnswerStore
-from pfungst.core.stored import StoredPlayer
-from pfungst.core.types import Progress, matcher_of, no_progress
+from pfungst.core.store import AnswerStore, StoredPlayer
+from pfungst.core.types import Progress, as_player, no_progress
 from pfungst.probes.game.adversaries import TellingAdversary, VersionedAdversary
 from pfungst.probes.game.board import Board, boards_of
 from pfungst.probes.game.minigame import MiniGame, matcher_name
@@ -60,19 +59,20 @@ def play(
     finished, such as by a player that goes down, PfungstError says which and why; the run folder holds the others, and
     the same call plays those again. `config` is more to remember in exam.json: how player and data were made.
     """
-    from pfungst.core import Exam
+    from pfungst.core import Exam, ExamSpec
     from pfungst.probes.game.probe import Game
     from pfungst.probes.game.tables import read_result
     from pfungst.scores import get_metric
     from pfungst.scores.matchers import get_matcher
 
+    player = as_player(player)
     about = {**(config or {})}
-    reading = about.get("matcher") or matcher_of(player)
+    reading = about.get("matcher") or player.matcher
     about |= {"matcher": reading} if reading else {}
     game = Game(**vars(settings)) if settings is not None else Game()
     exam = Exam(
-        player, data, [game], get_metric(data.metric), Path(out), seed, about, progress, place=place,
-        matcher=get_matcher(reading) if reading else None,
+        player, data, [game], get_metric(data.metric), Path(out), seed, about, progress,
+        matcher=get_matcher(reading) if reading else None, spec=ExamSpec("", (), max_errors=0, place=place),
     )  # fmt: skip
     exam.run()
     return read_result(Path(out))
@@ -211,7 +211,7 @@ def play_ahead(
     groups: dict[str, list[dict[str, Any]]] = {}
     for number, job in enumerate(jobs):
         player, by_id = _made(job.source)
-        matcher = job.matcher or matcher_of(player)
+        matcher = job.matcher or player.matcher
         plan = Plan.of(job.settings, player.fingerprint, list(by_id.values()), job.seed, matcher)
         store = Store(job.out / "game" / ROUNDS, plan.version)
         for shard in plan.shards:
@@ -261,7 +261,7 @@ _MADE: dict[Source, tuple[Player, dict[str, Example]]] = {}
 def _made(source: Source) -> tuple[Player, dict[str, Example]]:
     if source not in _MADE:
         player, examples = source()
-        _MADE[source] = (player, {example.id: example for example in examples})
+        _MADE[source] = (as_player(player), {example.id: example for example in examples})
     return _MADE[source]
 
 

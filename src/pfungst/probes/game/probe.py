@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pfungst.core import AnsweredTrial, Asker, Dataset, Findings, Table, Trial, Variant
+from pfungst.core import AnsweredTrial, Asker, Dataset, Findings, Probe, Table, Trial, Variant
 from pfungst.probes import measure
 from pfungst.probes.game import results
 from pfungst.probes.game.board import Board, boards_of
@@ -23,7 +23,7 @@ KEEPS = (
 
 
 @dataclass(frozen=True)
-class Game(GameSettings):
+class Game(GameSettings, Probe):
     """Moves the objects of a scene until the player is fooled; the right answer stays.
 
     Needs data with scenes and programs. `pfungst play` is an exam with this probe alone.

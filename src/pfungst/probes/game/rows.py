@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from pfungst.core import PfungstError, read_config
-from pfungst.core.files import jsonable, reading, storable
-from pfungst.core.parquet import READING, WRITING
+from pfungst.core.files import PARQUET_READING, PARQUET_WRITING, jsonable, reading, storable
 from pfungst.probes.game.board import Board, Floats
 from pfungst.probes.game.minigame import MiniGame, Move
 from pfungst.probes.game.rules import CHANGED, FOOLED, INVALID, GameRules
@@ -279,7 +278,7 @@ def table_bytes(table: Any) -> bytes:
     import pyarrow.parquet as pq
 
     buffer = io.BytesIO()
-    pq.write_table(table, buffer, **WRITING)
+    pq.write_table(table, buffer, **PARQUET_WRITING)
     return buffer.getvalue()
 
 
@@ -287,7 +286,7 @@ def read_round(path: Path) -> Round:
     import pyarrow.parquet as pq
 
     with reading(path, "Delete it, and run the same command again."):
-        table = pq.read_table(path, **READING)
+        table = pq.read_table(path, **PARQUET_READING)
         about = json.loads((table.schema.metadata or {})[b"pfungst"])
         return Round.of(table.replace_schema_metadata(None), about)
 
@@ -299,7 +298,7 @@ def read_moves(run: Path) -> Any:
 
     path = run / "game" / MOVES
     try:
-        return pq.read_table(path, **READING)
+        return pq.read_table(path, **PARQUET_READING)
     except FileNotFoundError:
         read_config(run)  # says what is wrong where this is no run folder at all
         raise PfungstError(f"{run} has no finished game: it has no {path.relative_to(run)}.") from None

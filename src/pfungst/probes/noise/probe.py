@@ -1,8 +1,11 @@
-"""The noise probe: ranked basic questions appended to the main question, seven levels of noise.
+"""The probes `noise` and `vqabq`: ranked basic questions appended to the main question.
 
-A Novel Framework for Robustness Analysis; Assessing the Robustness of VQA. The hypothesis: the less similar the
-appended questions, the larger the noise, so accuracy should fall from the first partition to the last; R_score (Eq. 8)
-says how little it falls at the first.
+A Novel Framework for Robustness Analysis; Assessing the Robustness of VQA. The hypothesis of `noise`, seven levels of
+it: the less similar the appended questions, the larger the noise, so accuracy should fall from the first partition to
+the last; R_score (Eq. 8) says how little it falls at the first.
+
+`vqabq`: do good basic questions help? (Section 4 (iii) of Assessing the Robustness of VQA) All main questions are asked
+with 0, 1, 2 and 3 basic questions, so that every choice of thresholds can be judged from the stored answers.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
+import numpy.typing as npt
 
 from pfungst.core import (
     AnsweredTrial,
@@ -20,7 +24,6 @@ from pfungst.core import (
     Figure,
     Finding,
     Findings,
-    Progress,
     Table,
     Trial,
     UsageError,
@@ -29,9 +32,17 @@ from pfungst.core import (
 from pfungst.core.stats import compare_paired, holm, interval_of
 from pfungst.core.types import POINTS
 from pfungst.probes import measure
-from pfungst.probes.noise.cache import check_rankable, rank_for, rankers_of
-from pfungst.probes.noise.partitions import PARTITIONS, append, partition_names, split
-from pfungst.probes.noise.ranking import GAP, LAMBDA, TOP_K
+from pfungst.probes.noise.appending import (
+    PARTITIONS,
+    THRESHOLDS,
+    ScoreStatistics,
+    append,
+    count_appended,
+    partition_names,
+    search_thresholds,
+    split,
+)
+from pfungst.probes.noise.ranked import RankingProbe
 from pfungst.scores.robustness import robustness
 
 SURE = 0.05
@@ -41,43 +52,22 @@ TYPES = (("other", "Other"), ("number", "Num"), ("yes/no", "Y/N"))
 
 
 @dataclass(frozen=True)
-class Noise:
+class Noise(RankingProbe):
     """Basic questions appended to the question, 7 partitions of 3: accuracy per noise level, R_score."""
 
-    ranker: str = "lasso"
-    """lasso, cosine, bleu1 .. bleu4, rouge, cider, meteor, or a third party's; several with + to compare them."""
-    encoder: str = ""
-    """Encoder of `lasso` and `cosine`; empty for the embedded default."""
-    pool: str = ""
-    """Data set (or text file, one question per line) whose questions are ranked; empty: the whole examined data set."""
-    pool_type: str = "all"
-    """`all` (GBQD) or `yes/no` (YNBQD)."""
-    pool_limit: int = 0
-    """Only the first N questions of the pool; 0: all. A limit on the exam does not make the pool smaller."""
-    ranked: str = ""
-    """A basic question dataset written by `pfungst rank`, to use instead of ranking."""
-    k: int = TOP_K
     partitions: int = PARTITIONS
     words: int = 0
     """Cut the question after this many words (26 in the papers); 0: never."""
-    lam: float = LAMBDA
-    tol: float = GAP
-    keep_main_questions: bool = False
-    """Leave a main question in its own pool: no preprocessing, as in Table 8 of the journal paper."""
     name: str = "noise"
 
     def check_data(self, data: Dataset) -> None:
         if self.partitions < 1 or self.k < self.partitions:
             raise UsageError(f"{self.k} basic questions cannot make {self.partitions} partitions.")
-        check_rankable(self, data)
-
-    def prepare(self, data: Dataset, seed: int, progress: Progress) -> None:
-        """Rank the pool."""
-        rank_for(self, data, progress)
+        super().check_data(data)
 
     def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
         self.check_data(data)
-        rankings = rank_for(self, data)
+        rankings = self.rankings(data)
         for number, example in enumerate(data.originals):
             query = measure.clean_query(example)
             variants = [Variant("clean", query)]
@@ -109,7 +99,7 @@ class Noise:
 
     def _rankers(self) -> list[str]:
         # A ranking that was given is one ranking, whoever made it.
-        return rankers_of(self)[:1] if self.ranked else rankers_of(self)
+        return self.rankers[:1] if self.ranked else self.rankers
 
     def _variants(self, ranker: str) -> list[str]:
         prefix = f"{ranker} " if len(self._rankers()) > 1 else ""
@@ -257,3 +247,122 @@ def _verdict(probe: Noise, clean: Finding, curve: _Curve) -> str:
         f"{told} Over the {probe.partitions} levels accuracy {effective} with the noise level "
         f"({measure.with_interval(curve.fall)} per level; rank correlation {curve.trend.value:.2f})."
     )
+
+
+HELPS = "the answer: the main question stands unchanged at the front of similar questions"
+VARIANTS = ("clean", "1 BQ", "2 BQ", "3 BQ")
+
+
+@dataclass(frozen=True)
+class Vqabq(RankingProbe):
+    """Basic questions appended only where their scores pass the thresholds (Algorithm 1): do they help?"""
+
+    k: int = 3
+    s1: float = THRESHOLDS[0]
+    s2: float = THRESHOLDS[1]
+    s3: float = THRESHOLDS[2]
+    words: int = 0
+    name: str = "vqabq"
+
+    def check_data(self, data: Dataset) -> None:
+        if not self.ranked and len(self.rankers) != 1:
+            raise UsageError(f"VQABQ takes one ranker, not {self.ranker!r}.")
+        if self.k < 3:
+            raise UsageError(f"VQABQ appends up to three basic questions, so k must be at least 3, not {self.k}.")
+        super().check_data(data)
+
+    def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
+        self.check_data(data)
+        for example, row in zip(data.originals, self.rankings(data)[0], strict=True):
+            query = measure.clean_query(example)
+            variants = [Variant("clean", query)] + [
+                Variant(
+                    name,
+                    replace(query, question=append(example.question, row.questions[:count], self.words)),
+                    level=count,
+                )
+                for count, name in enumerate(VARIANTS[1:], start=1)
+            ]
+            yield Trial(example.id, tuple(variants), HELPS, {"scores": row.scores, "gap": row.gap})
+
+    def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
+        scores = np.asarray([one.trial.notes["scores"][:3] for one in trials], dtype=np.float64)
+        right = np.asarray([measure.scores(trials, name) for name in VARIANTS])
+        groups = measure.clusters(trials)
+        thresholds = (self.s1, self.s2, self.s3)
+        counts = count_appended(scores, thresholds)
+        chosen = _choose(right, counts)
+        before = measure.accuracy(trials, "clean", seed)
+        after = measure.mean("accuracy", chosen, groups, seed, "VQABQ")
+        settled = np.asarray([measure.settled(one) for one in trials]).T
+        both = (settled[0], _choose(settled, counts))
+        drop = measure.difference("drop", right[0], chosen, groups, seed, "VQABQ", both)
+        found, _ = search_thresholds(scores, lambda many: _mean(_choose(right, many)))
+        best = _choose(right, count_appended(scores, found))
+        statistics = ScoreStatistics.of(scores)
+        table5 = Table(
+            "Scores of the ranked questions",
+            ("", "score1", "score2/score1", "score3/score2"),
+            (("avg", *statistics.mean), ("std", *statistics.std)),
+            "Layout of Table 5.",
+        )
+        totals = np.bincount(counts, minlength=4)
+        table6 = Table(
+            "How many basic questions are appended",
+            ("", "0 BQ", "1 BQ", "2 BQ", "3 BQ"),
+            (("# Q", *totals.tolist()), ("share", *(f"{100 * share:.2f}%" for share in totals / len(trials)))),
+            f"Layout of Table 6, thresholds {thresholds}.",
+        )
+        table7 = Table(
+            "Accuracy",
+            ("(s1, s2, s3)", "", *(label for _, label in TYPES), "All"),
+            (
+                (str(thresholds), "before", *_by_type(trials, right[0], "before", seed)),
+                (str(thresholds), "after", *_by_type(trials, chosen, "VQABQ", seed)),
+                (_text(found), "after, best of the search", *_by_type(trials, best, "best", seed)),
+            ),
+            "Layout of Table 7. The search is over avg - std, avg, avg + std and the papers' thresholds, on the "
+            "examined questions themselves: its accuracy is optimistic.",
+        )
+        accuracies = [measure.accuracy(trials, name, seed) for name in VARIANTS]
+        series = measure.series("accuracy", VARIANTS, accuracies)
+        gain = replace(drop, value=0.0 - drop.value, low=0.0 - drop.high, high=0.0 - drop.low)
+        verdict = (
+            f"Algorithm 1 appends basic questions to {int((counts > 0).sum())} of {len(trials)} questions; accuracy "
+            f"changes by {measure.with_interval(gain)}."
+        )
+        figure = Figure("Accuracy when basic questions are appended to all", "bar", (series,), "", "accuracy")
+        return Findings(
+            self.name, (*accuracies, after, drop), verdict, before, after, drop, (table5, table6, table7), (figure,),
+            measure.worst(trials, "clean", "1 BQ"),
+        )  # fmt: skip
+
+
+def _choose(right: npt.NDArray[np.float64], counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """The score of each question with its number of basic questions."""
+    return np.asarray(right[counts, np.arange(len(counts))])
+
+
+def _by_type(
+    trials: Sequence[AnsweredTrial], right: npt.NDArray[np.float64], condition: str, seed: int
+) -> tuple[object, ...]:
+    """Accuracy on Other, Num, Y/N and all questions; a dash where there are none of a type."""
+    groups = measure.clusters(trials)
+    types = [one.example.answer_type for one in trials]
+
+    def over(places: Sequence[int]) -> object:
+        if not places:
+            return "–"
+        return measure.mean("accuracy", right[places], [groups[i] for i in places], seed, condition)
+
+    kinds = [[i for i, kind in enumerate(types) if kind == wanted] for wanted, _ in TYPES]
+    return tuple(over(places) for places in (*kinds, list(range(len(trials)))))
+
+
+def _mean(scores: npt.NDArray[np.float64]) -> float:
+    known = scores[~np.isnan(scores)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+def _text(thresholds: Sequence[float]) -> str:
+    return "(" + ", ".join(f"{value:.2f}" for value in thresholds) + ")"

@@ -1,14 +1,19 @@
-"""Ranking the pool for main questions: `rank`, the one way to do it.
+"""Ranking a pool of basic questions for main questions: `rank`, the one way to do it.
 
 ranking = rank(["How old is the car?"], pool)
 [pool[i] for i in ranking.indices[0]]
+
+The papers' preprocessing: the pool holds unique questions, and a main question is never its own basic question;
+otherwise the LASSO puts all its weight on that one column and ranks the rest at random (Table 8 of
+Assessing the Robustness of VQA).
 """
 
 from __future__ import annotations
 
 import logging
+import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -16,7 +21,54 @@ import numpy.typing as npt
 
 from pfungst.core import PfungstError, Progress, UsageError
 from pfungst.core.registry import Registry
-from pfungst.probes.noise.pool import Pool
+from pfungst.core.types import no_progress
+from pfungst.text.words import spelled
+
+
+def normalise(question: str) -> str:
+    """The form in which two questions count as the same: case, punctuation and spacing do not matter."""
+    text = unicodedata.normalize("NFKC", question).casefold()
+    # A question written without any letter or digit is still a question of its own.
+    return " ".join(spelled(text)) or text.strip()
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Distinct questions to rank, and the way back to the pool as it was given."""
+
+    questions: tuple[str, ...]
+    origin: npt.NDArray[np.int64]
+    """Place of each question in the pool as given (its first occurrence)."""
+    forms: dict[str, int]
+    """Normalised form to place in `questions`."""
+
+    @classmethod
+    def of(cls, questions: Sequence[str]) -> Pool:
+        """Duplicates (after `normalise`) become one question, the first that occurs; empty ones are left out."""
+        if isinstance(questions, str):
+            raise PfungstError("The pool must be a list of questions, not one string.")
+        forms: dict[str, int] = {}
+        kept: list[int] = []
+        for place, question in enumerate(questions):
+            if not isinstance(question, str):
+                raise PfungstError(f"Pool question number {place} is {type(question).__name__}, not text.")
+            form = normalise(question)
+            if form and form not in forms:
+                forms[form] = len(kept)
+                kept.append(place)
+        if not kept:
+            raise PfungstError("The pool has no question to rank: it is empty, or all its questions are.")
+        return cls(tuple(questions[place] for place in kept), np.asarray(kept, dtype=np.int64), forms)
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def excluded(self, main: Sequence[str], keep_main_questions: bool = False) -> list[int | None]:
+        """For each main question the place of its own text in the pool, None where it does not occur."""
+        if keep_main_questions:
+            return [None] * len(main)
+        return [self.forms.get(normalise(question)) for question in main]
+
 
 log = logging.getLogger("pfungst.noise")
 
@@ -100,49 +152,77 @@ def get_ranker(name: str, **settings: Any) -> Ranker:
     return ranker
 
 
+@dataclass(frozen=True)
+class RankSettings:
+    """How a pool is ranked."""
+
+    ranker: str = "lasso"
+    """lasso, cosine, bleu1 .. bleu4, rouge, cider, meteor, or a third party's; several with + to compare them."""
+    encoder: str = ""
+    """Encoder of `lasso` and `cosine`; empty for the embedded default."""
+    k: int = TOP_K
+    """Basic questions of each main question."""
+    lam: float = LAMBDA
+    """Trade-off of the LASSO."""
+    tol: float = GAP
+    """Relative duality gap of the LASSO."""
+    keep_main_questions: bool = False
+    """Leave a main question in its own pool: no preprocessing, as in Table 8 of the journal paper."""
+
+    def make(self, device: str | None = None) -> Ranker:
+        """The ranker of these settings; device: where the LASSO is solved."""
+        return get_ranker(self.ranker, encoder=self.encoder or None, lam=self.lam, tol=self.tol, device=device)
+
+    def rank(
+        self, main: Sequence[str], pool: Sequence[str], progress: Progress = no_progress, device: str | None = None
+    ) -> Ranking:
+        """As `rank`; main questions that resemble no question of the pool are counted, and told."""
+        settings = {one.name: getattr(self, one.name) for one in fields(RankSettings)}
+        ranking = rank(main, pool, device=device, progress=progress, **settings)
+        ranking.tell_unlike()
+        return ranking
+
+
 def rank(
     main: Sequence[str],
     pool: Sequence[str] | Pool,
     ranker: str | Ranker = "lasso",
     encoder: Any = None,
-    k: int = TOP_K,
-    lam: float = LAMBDA,
-    tol: float = GAP,
     *,
-    keep_main_questions: bool = False,
     device: str | None = None,
-    progress: Progress = lambda what, done, total: None,
+    progress: Progress = no_progress,
+    **settings: Any,
 ) -> Ranking:
     """The k basic questions of the pool for every main question.
 
     pool: questions to rank; a `Pool` where several calls share one.
     ranker: `lasso`, `cosine`, `bleu1` .. `bleu4`, `rouge`, `cider`, `meteor`, a third party's, or a Ranker.
     encoder: name or encoder for `lasso` and `cosine`; the embedded default if None.
-    lam, tol: trade-off and relative duality gap of the LASSO.
-    keep_main_questions: leave a main question in its own pool, as the papers must not (their Table 8).
+    settings: k, lam, tol and keep_main_questions, as in `RankSettings`.
     """
     if isinstance(main, str):
         raise PfungstError("The main questions must be a list, not one string.")
     for place, question in enumerate(main):
         if not isinstance(question, str) or not question.strip():
             raise PfungstError(f"Main question number {place} is empty or not text.")
-    chosen = get_ranker(ranker, encoder=encoder, lam=lam, tol=tol, device=device) if isinstance(ranker, str) else ranker
+    wanted = RankSettings(ranker if isinstance(ranker, str) else ranker.name, encoder, **settings)
+    chosen = wanted.make(device) if isinstance(ranker, str) else ranker
     distinct = pool if isinstance(pool, Pool) else Pool.of(pool)
     texts = list(dict.fromkeys(main))  # real data repeats a third of its questions
-    excluded = distinct.excluded(texts, keep_main_questions)
-    _check_k(k, len(distinct), any(place is not None for place in excluded))
-    indices, scores, gaps = chosen.top(texts, distinct.questions, k, excluded, progress)
+    excluded = distinct.excluded(texts, wanted.keep_main_questions)
+    _check_k(wanted.k, len(distinct), any(place is not None for place in excluded))
+    indices, scores, gaps = chosen.top(texts, distinct.questions, wanted.k, excluded, progress)
     row = {text: number for number, text in enumerate(texts)}
     rows = np.asarray([row[text] for text in main], dtype=np.int64)
-    settings = {name: getattr(chosen, name) for name in getattr(type(chosen), "__dataclass_fields__", {})}
+    used = {name: getattr(chosen, name) for name in getattr(type(chosen), "__dataclass_fields__", {})}
     return Ranking(
-        distinct.origin[indices[rows]] if len(rows) else np.zeros((0, k), dtype=np.int64),
+        distinct.origin[indices[rows]] if len(rows) else np.zeros((0, wanted.k), dtype=np.int64),
         scores[rows],
         gaps[rows],
         chosen.name,
         {
             name: value if isinstance(value, str | int | float | None) else str(getattr(value, "name", value))
-            for name, value in settings.items()
+            for name, value in used.items()
         },
     )
 
@@ -157,3 +237,46 @@ def _check_k(k: int, size: int, some_excluded: bool) -> None:
             f"The pool has {usable} distinct question{'' if usable == 1 else 's'}{own}, "
             f"fewer than the {k} asked for. Give a larger pool or a smaller k."
         )
+
+
+_THINGS = ("car", "truck", "cat", "dog", "table", "phone", "tree", "boat")
+_POOL = [f"{start} {thing}?" for thing in _THINGS for start in ("How old is the", "What color is the", "Where is the")]
+_MAIN = ["How old is the bicycle?", _POOL[3], "Is there a dog on the table?"]
+_EXCLUDED = [None, 3, None]
+_K = 5
+
+
+def check_ranker(ranker: Ranker) -> list[str]:
+    """What is wrong with a ranker, in sentences; empty when it keeps the rules."""
+    if not isinstance(getattr(ranker, "name", None), str) or not ranker.name:
+        return ["The ranker has no name: `name` must be a non-empty string."]
+    if not callable(getattr(ranker, "top", None)):
+        return ["The ranker lacks the method top(main, pool, k, excluded, progress)."]
+    try:
+        indices, scores, gaps = (np.asarray(part) for part in ranker.top(_MAIN, _POOL, _K, _EXCLUDED, no_progress))
+        again = np.asarray(ranker.top(_MAIN, _POOL, _K, _EXCLUDED, no_progress)[0])
+        alone = np.asarray(ranker.top(_MAIN[1:2], _POOL, _K, _EXCLUDED[1:2], no_progress)[0])
+    except PfungstError as error:
+        return [f"top() could not rank {len(_POOL)} plain questions: {error}"]
+    except Exception as error:
+        return [f"top() must return indices, scores and gaps, but failed with {type(error).__name__}: {error}"]
+    shape = (len(_MAIN), _K)
+    if indices.shape != shape or scores.shape != shape or gaps.shape != (len(_MAIN),):
+        return [
+            f"top() must give indices and scores of shape {shape} and gaps of shape ({len(_MAIN)},), "
+            f"not {indices.shape}, {scores.shape} and {gaps.shape}."
+        ]
+    problems = []
+    if not np.issubdtype(indices.dtype, np.integer) or not ((indices >= 0) & (indices < len(_POOL))).all():
+        problems.append("The indices must be whole numbers that name places in the pool.")
+    if any(len(set(row.tolist())) < _K for row in indices):
+        problems.append("A pool question is ranked twice for one main question.")
+    if _EXCLUDED[1] in indices[1]:
+        problems.append("The excluded question (the main question itself) was ranked.")
+    if not np.isfinite(scores).all() or (np.diff(scores) > 0).any():
+        problems.append("The scores must be known numbers, best first.")
+    if not np.array_equal(indices, again):
+        problems.append("The same questions got a different ranking the second time.")
+    if not np.array_equal(indices[1], alone[0]):
+        problems.append("A main question got a different ranking when it was ranked alone.")
+    return problems

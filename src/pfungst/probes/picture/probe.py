@@ -28,6 +28,7 @@ from pfungst.core import (
     Findings,
     Image,
     LazyImage,
+    Probe,
     ProbeError,
     Query,
     Series,
@@ -77,7 +78,7 @@ PROVED = (
 
 
 @dataclass(frozen=True)
-class Picture:
+class Picture(Probe):
     """The same image shifted, padded, compressed, blurred ...: severity curves, worst of n, where accuracy halves."""
 
     operations: tuple[str, ...] = DEFAULT

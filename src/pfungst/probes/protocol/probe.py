@@ -21,6 +21,7 @@ from pfungst.core import (
     Finding,
     Findings,
     Framing,
+    Probe,
     ProbeError,
     Query,
     Table,
@@ -79,7 +80,7 @@ KEEPS = (
 
 
 @dataclass(frozen=True)
-class Protocol:
+class Protocol(Probe):
     """The same question asked as different harnesses ask: how many points of the score come from the harness?"""
 
     factors: tuple[str, ...] = FACTORS

@@ -15,6 +15,8 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from random import Random
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -23,12 +25,54 @@ from numpy.typing import NDArray
 from pfungst.core import Dataset, Example, ProbeError, UsageError
 from pfungst.core.registry import Registry
 from pfungst.core.settings import REQUIRED, read_settings, settings_of
+from pfungst.probes import measure
+
+KINDS = (
+    ("count", r"\bhow many\b|\bnumber of\b|\bcount\b"),
+    ("amount", r"\bhow much\b"),
+    ("place", r"\bwhere\b|\blocation\b"),
+    ("person", r"\bwho(?:se|m)?\b|\b(?:which|what) person\b"),
+    ("time", r"\bwhen\b|\b(?:what|which) (?:time|day|year|season|month)\b"),
+    ("reason", r"\bwhy\b|\breason\b"),
+    ("manner", r"\bhow\b"),
+    ("thing", r"\bwhat(?:'s)?\b|\bwhich\b"),
+)
+"""What a question asks for; the first that fits. All others are yes/no questions."""
+_FREE = """
+    a an the this that these those is are be being do does can could would you i we me see seen tell show shows shown
+    visible what what's which who whose whom where when why how of whether there it have has any some kind type sort
+    please
+"""
+FREE = frozenset(_FREE.split())
+"""Words that may come and go. Prepositions may not, what is on a table is not under it, nor may the past."""
+_COUNTING = frozenset({"many", "number", "count"})
+"""So may these, where it is asked how many there are."""
+_SHOWN = re.compile(r"\b(?:in|on) (?:the|this) (?:picture|image|photo|photograph)\b")
+
+
+def keeps_meaning(question: str, other: str) -> bool:
+    """Whether both say the same content words, as often, and ask for the same kind of thing."""
+    return content(question) == content(other) and kind_of(question) == kind_of(other)
+
+
+def content(question: str) -> list[str]:
+    """The words that must stay, in the order of the alphabet."""
+    text = _SHOWN.sub(" ", question.lower()).replace("colour", "color")
+    free = FREE | _COUNTING if kind_of(question) == "count" else FREE
+    return sorted(word for word in re.findall(r"[^\W_]+(?:['’][^\W_]+)*", text) if word not in free)
+
+
+def kind_of(question: str) -> str:
+    """What a question asks for."""
+    text = question.lower()
+    return next((kind for kind, pattern in KINDS if re.search(pattern, text)), "yes/no")
+
 
 REPHRASERS = Registry(
     "rephraser",
     "pfungst.rephrasers",
     {
-        "asked": "pfungst.probes.rephrase.asked:AskedRephraser",
+        "asked": "pfungst.probes.rephrase.generators:AskedRephraser",
         "rules": "pfungst.probes.rephrase.rules:RuleRephraser",
         "world": "pfungst.probes.rephrase.world_words:WorldWords",
     },
@@ -145,3 +189,47 @@ def with_rephrasings(data: Dataset, rephraser: Rephraser | str, count: int = 3, 
     digest = hashlib.sha256(f"{data.fingerprint} {writer!r} {count} {seed}".encode()).hexdigest()
     notes = {**data.notes, "rephrased": writer.keeps}
     return replace(data, name=f"{data.name}, rephrased", examples=tuple(grouped), fingerprint=digest, notes=notes)
+
+
+Index = dict[tuple[str, ...], list[str]]
+
+
+@dataclass(frozen=True)
+class AskedRephraser:
+    """Finds questions of a pool with the same content words that ask for the same kind of thing."""
+
+    argument: str
+    """A data set, or a text file with one question per line."""
+    least: float = 0.6
+    """Smallest cosine of the sentence vectors; the words are checked more strictly than those of the rules."""
+    encoder: str = "skip-thoughts"
+    name: str = "asked"
+
+    @property
+    def keeps(self) -> str:
+        return (
+            "the answer: somebody asked it about another image, with the same content words and for the same kind of "
+            f"thing, and the sentence vectors ({self.encoder}) have a cosine of at least {self.least:g}"
+        )
+
+    def rephrase(self, examples: Sequence[Example], count: int, seed: int) -> list[tuple[str, ...]]:
+        questions = [one.question for one in examples]
+        offered = []
+        for text in questions:
+            same = list(self._index.get(_key(text), ()))
+            Random(f"{seed} {text}").shuffle(same)
+            offered.append(same)
+        return gated(questions, offered, count, Gate(self.least, self.encoder))
+
+    @cached_property
+    def _index(self) -> Index:
+        """What is asked about, and what for -> the questions of the pool, each wording once."""
+        from pfungst.probes.noise.bqd import pool_questions
+
+        different = {plain(text): text for text in pool_questions(self.argument, Dataset("", []), "all")}
+        groups = measure.grouped((different[words] for words in sorted(different)), _key)
+        return {key: [" ".join(text.split()) for text in texts] for key, texts in groups.items()}
+
+
+def _key(question: str) -> tuple[str, ...]:
+    return (kind_of(question), *content(question))

@@ -19,6 +19,7 @@ from pfungst.core import (
     Figure,
     Finding,
     Findings,
+    Probe,
     ProbeError,
     Table,
     Trial,
@@ -30,10 +31,17 @@ from pfungst.core.stats import Labels
 from pfungst.probes import measure
 from pfungst.probes.measure import agreement, failures, worst_of_n
 from pfungst.probes.rephrase.generators import get_rephraser
-from pfungst.probes.rephrase.stability import stability_rows
-from pfungst.probes.rephrase.validated import NOTE as VALIDATED
-from pfungst.probes.rephrase.validated import check_judged, noted, read_validated, validated_rows
-from pfungst.probes.rephrase.wordings import NOTE, compared, wording_rows
+from pfungst.probes.rephrase.results import (
+    VALIDATED,
+    WORDINGS,
+    check_judged,
+    compared,
+    noted,
+    read_validated,
+    stability_rows,
+    validated_rows,
+    wording_rows,
+)
 
 KEEPS = "the answer: all wordings of a group ask the same thing about the same image"
 LARGEST_K = 4
@@ -42,7 +50,7 @@ THRESHOLDS = {"any": 0.0, "0.3": 0.3, "exact": 1.0}
 
 
 @dataclass(frozen=True)
-class Rephrase:
+class Rephrase(Probe):
     """The same question in other words: consensus scores CS(1) to CS(4), ORI, REP, agreement, flips."""
 
     correct: str = "any"
@@ -93,7 +101,7 @@ class Rephrase:
                     for number, member in enumerate(members)
                 ),
                 KEEPS,
-                {NOTE: [member.wording for member in members]} if any(m.wording for m in members[1:]) else {},
+                {WORDINGS: [member.wording for member in members]} if any(m.wording for m in members[1:]) else {},
             )
 
     def _generated(self, data: Dataset, seed: int) -> Iterator[Trial]:
@@ -113,7 +121,7 @@ class Rephrase:
                     *(Variant(f"rephrasing {i}", replace(clean, question=text)) for i, text in enumerate(texts, 1)),
                 ),
                 writer.keeps,
-                {NOTE: [example.wording, *([kind] * len(texts))]} if kind else {},
+                {WORDINGS: [example.wording, *([kind] * len(texts))]} if kind else {},
             )
         if not made:
             raise ProbeError(

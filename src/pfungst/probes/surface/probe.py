@@ -21,6 +21,7 @@ from pfungst.core import (
     Figure,
     Finding,
     Findings,
+    Probe,
     ProbeError,
     Trial,
     UsageError,
@@ -63,7 +64,7 @@ KEEPS = (
 
 
 @dataclass(frozen=True)
-class Surface:
+class Surface(Probe):
     """The same question typed differently: typos, case, marks, contractions, spelling, fillers, polite phrases."""
 
     edits: tuple[str, ...] = tuple(EDITS.builtin)

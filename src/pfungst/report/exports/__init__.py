@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from pfungst.core import PfungstError, Run, UsageError, read_config
-from pfungst.core.exam import labelled
 from pfungst.core.files import write_atomic
 from pfungst.core.registry import Registry
 from pfungst.core.run import stored
+from pfungst.core.spec import labelled
 from pfungst.core.types import FRACTIONS
 from pfungst.report.card import finding_name, read_findings, read_judge
 

@@ -19,8 +19,8 @@ from datetime import datetime
 from typing import Any
 from xml.etree import ElementTree
 
-from pfungst.core.parquet import WRITING
-from pfungst.report.card import CARD_COLUMNS, P_NOTE, card_rows, format_cell, format_finding, slug
+from pfungst.core.files import PARQUET_WRITING
+from pfungst.report.card import CARD_COLUMNS, P_NOTE, card_rows, dashed, format_cell, format_finding
 from pfungst.report.exports import Source, interval_text, scale_of
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
@@ -78,7 +78,7 @@ def _parquet(table: Any) -> bytes:
     import pyarrow.parquet as pq
 
     buffer = io.BytesIO()
-    pq.write_table(table, buffer, **WRITING)
+    pq.write_table(table, buffer, **PARQUET_WRITING)
     return buffer.getvalue()
 
 
@@ -291,7 +291,7 @@ def hub_files(source: Source) -> Iterable[tuple[str, bytes]]:
             f"- dataset:\n    id: {quoted(source.hub_id or source.data)}\n    task_id: {quoted(row['id'])}\n"
             f"  value: {value}\n  date: {quoted(source.finished.date().isoformat())}\n  notes: {quoted(notes)}\n"
         )
-        name = f"pfungst-{slug(row['probe'])}-{slug(row['headline'].split(',')[0])}.yaml"
+        name = f"pfungst-{dashed(row['probe'])}-{dashed(row['headline'].split(',')[0])}.yaml"
         yield f".eval_results/{name}", entry.encode("utf-8")
 
 

@@ -23,8 +23,8 @@ MATCHERS = Registry(
         "strict": "pfungst.scores.matchers.simple:strict",
         "first-word": "pfungst.scores.matchers.simple:first_word",
         "contains": "pfungst.scores.matchers.simple:contains",
-        "lmms-eval": "pfungst.scores.matchers.lmms_eval:lmms_eval",
-        "vlmevalkit": "pfungst.scores.matchers.vlmevalkit:vlmevalkit",
+        "lmms-eval": "pfungst.scores.matchers.simple:lmms_eval",
+        "vlmevalkit": "pfungst.scores.matchers.simple:vlmevalkit",
     },
 )
 """All matchers by name; installed packages add theirs as `pfungst.matchers` entry points."""

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import re
 
-from pfungst.scores.matchers.naming import LONGEST, Letters, Reading, meant_in, mentioned, nth, single
-from pfungst.scores.matchers.numbers import read_number, worth
-from pfungst.scores.matchers.options import Options, loose, says_none
-from pfungst.scores.matchers.phrases import AGAIN, CUE, JUDGED, LEAD, REFUSAL, REVISION, WEAK_REVISION
-from pfungst.scores.matchers.words import labels, sentences
+from pfungst.scores.matchers.options import (
+    LONGEST,
+    Letters,
+    Options,
+    Reading,
+    loose,
+    meant_in,
+    mentioned,
+    nth,
+    says_none,
+    single,
+)
+from pfungst.scores.matchers.reply import AGAIN, CUE, JUDGED, LEAD, REFUSAL, REVISION, WEAK_REVISION
+from pfungst.scores.matchers.words import labels, read_number, sentences, worth
 
 _SHORT = 120
 """Characters up to which every sentence of a reply should agree with its answer."""

@@ -13,7 +13,7 @@ from pfungst.core.registry import Registry
 from pfungst.core.settings import parse_settings, split_spec
 from pfungst.data import load
 from pfungst.probes.measure import finding, grouped
-from pfungst.scores.people import over_people, too_few
+from pfungst.scores.reliability import over_people, too_few
 from pfungst.study.items import TRAINING, Content, Field, Item, instructed
 from pfungst.study.settings import StudySettings
 

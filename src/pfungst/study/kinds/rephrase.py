@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from pfungst.core import Dataset, Example, Image, Table, UsageError
 from pfungst.probes.rephrase.generators import with_rephrasings
-from pfungst.probes.rephrase.validated import FILE as VALIDATED
+from pfungst.probes.rephrase.results import FILE as VALIDATED
 from pfungst.study.items import BadAnswer, Content, Field, Item
 from pfungst.study.kinds import (
     YES_NO,

@@ -16,13 +16,13 @@ _HOMES = {
     "SentenceTransformer": "sentence_transformers",
     "SkipThoughts": "skip_thoughts",
     "SkipThoughtsConfig": "training",
-    "TfIdf": "tfidf",
+    "TfIdf": "word_vectors",
     "WordVectors": "word_vectors",
     "check_encoder": "base",
-    "get_encoder": "registry",
-    "list_encoders": "registry",
-    "load_published": "published",
-    "read_corpus": "corpus",
+    "get_encoder": "vectors",
+    "list_encoders": "vectors",
+    "load_published": "skip_thoughts",
+    "read_corpus": "training",
     "train_skip_thoughts": "training",
 }
 """Public name -> module that defines it."""

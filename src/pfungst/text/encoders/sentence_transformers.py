@@ -27,12 +27,12 @@ BATCH = 64
 class MiniLM:
     """all-MiniLM-L6-v2: 384 dimensions, the mean of the token vectors scaled to length 1."""
 
-    def __init__(self, folder: Path, device: str = "cpu", name: str = "minilm") -> None:
+    def __init__(self, folder: Path, device: str = "cpu") -> None:
         try:
             from transformers import AutoModel, AutoTokenizer
         except ImportError as error:
             raise MissingExtra("MiniLM", "hf") from error
-        self.folder, self.device, self.name = folder, device, name
+        self.folder, self.device, self.name = folder, device, "minilm"
         try:
             self.content: str = file_digest(folder / "model.safetensors")
             self.dim = int(json.loads((folder / "config.json").read_bytes())["hidden_size"])

@@ -1,15 +1,25 @@
-"""Skip-thought vectors: the last state of a GRU that read the sentence (Eq. 1-4 of Assessing the Robustness of VQA)."""
+"""Skip-thought vectors: the last state of a GRU that read the sentence (Eq. 1-4 of Assessing the Robustness of VQA).
+
+The papers write the state update as (Eq. 3, 4), with z the share of the new state
+
+    h' = tanh(U (r * h) + W x),    h = z * h' + (1 - z) * h
+
+The released skip-thoughts program, and so the released weights, differ from their own paper in two ways: the gate
+u = 1 - z is the share of the *old* state (the same function with the signs of its weights turned), and the reset gate
+is applied after the product: h' = tanh(r * (U h) + W x). `reset_after` chooses that, as torch and cuDNN calculate it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,10 +27,142 @@ from pfungst.core import DataError
 from pfungst.core.files import write_atomic
 from pfungst.core.seal import read_sealed, seal
 from pfungst.core.threads import Workers, threads
-from pfungst.text.encoders.base import MAX_WORDS, EncoderError, FloatArray, check_sentences, unit_rows
-from pfungst.text.encoders.gru import GRUWeights, TorchGRU, last_state
-from pfungst.text.encoders.tokens import TOKENIZERS, gram_buckets
+from pfungst.text.encoders.base import (
+    MAX_WORDS,
+    TOKENIZERS,
+    EncoderError,
+    FloatArray,
+    best_device,
+    check_sentences,
+    gram_buckets,
+    unit_rows,
+)
 from pfungst.text.encoders.word_vectors import WordVectors
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True, slots=True)
+class GRUWeights:
+    """Weights in the published layout, for input size `e` and state size `h`. Gates stand as [reset, update]."""
+
+    W: FloatArray
+    """(e, 2h): input to gates."""
+    U: FloatArray
+    """(h, 2h): state to gates."""
+    Wx: FloatArray
+    """(e, h): input to new state."""
+    Ux: FloatArray
+    """(h, h): state to new state."""
+    b: FloatArray
+    """(2h,)"""
+    bx: FloatArray
+    """(h,)"""
+
+    @classmethod
+    def read(cls, arrays: Mapping[str, Any], prefix: str, where: str) -> GRUWeights:
+        """Those of the arrays whose names begin with the prefix; shapes that do not belong together are refused."""
+        weights = cls(*(arrays[f"{prefix}{field.name}"].astype(np.float32) for field in fields(cls)))
+        e, h = weights.Wx.shape if weights.Wx.ndim == 2 else (0, 0)
+        wanted = {"W": (e, 2 * h), "U": (h, 2 * h), "Wx": (e, h), "Ux": (h, h), "b": (2 * h,), "bx": (h,)}
+        for name, shape in wanted.items():
+            found = getattr(weights, name).shape
+            if found != shape or not h:
+                raise EncoderError(f"{where}: {name} has the shape {found}, not {shape}.")
+        return weights
+
+    @property
+    def size(self) -> int:
+        """Size of the state."""
+        return int(self.Ux.shape[0])
+
+
+def last_state(weights: GRUWeights, x: FloatArray, *, reset_after: bool = True) -> FloatArray:
+    """State after the last word, in numpy.
+
+    `x`: (words, sentences, e), sentences of one length. Returns (sentences, h); the state before the first word is 0.
+    """
+    h = weights.size
+    gates_in = x @ weights.W + weights.b
+    new_in = x @ weights.Wx + weights.bx
+    state = np.zeros((x.shape[1], h), np.float32)
+    recurrent = np.concatenate([weights.U, weights.Ux], axis=1) if reset_after else weights.U
+    for gate_in, one_in in zip(gates_in, new_in, strict=True):
+        product = state @ recurrent
+        gates = _sigmoid(product[:, : 2 * h] + gate_in)
+        reset, update = gates[:, :h], gates[:, h:]
+        if reset_after:
+            new = np.tanh(reset * product[:, 2 * h :] + one_in)
+        else:
+            new = np.tanh((reset * state) @ weights.Ux + one_in)
+        state = update * state + (1 - update) * new
+    return state
+
+
+def _sigmoid(x: FloatArray) -> FloatArray:
+    # The tanh form never overflows.
+    gates: FloatArray = 0.5 * (1 + np.tanh(0.5 * x))
+    return gates
+
+
+def fill(gru: torch.nn.GRU, weights: GRUWeights) -> None:
+    """Put the weights into torch's GRU, which applies the reset gate after the product."""
+    import torch
+
+    inputs, states, bias, second = gru.all_weights[0]
+    with torch.no_grad():
+        inputs.copy_(torch.from_numpy(np.concatenate([weights.W, weights.Wx], 1).T))
+        states.copy_(torch.from_numpy(np.concatenate([weights.U, weights.Ux], 1).T))
+        bias.copy_(torch.from_numpy(np.concatenate([weights.b, weights.bx])))
+        second.zero_()
+
+
+class TorchGRU:
+    """The same in torch, on any device."""
+
+    def __init__(self, weights: GRUWeights, *, reset_after: bool, device: str) -> None:
+        import torch
+
+        self.device = device
+        self.reset_after = reset_after
+        self.tensors = {
+            field.name: torch.from_numpy(np.ascontiguousarray(getattr(weights, field.name))).to(device)
+            for field in fields(weights)
+        }
+        self.fused = None
+        if reset_after:
+            self.fused = torch.nn.GRU(weights.Wx.shape[0], weights.size, device=device).requires_grad_(False)
+            fill(self.fused, weights)
+
+    def last_state(self, x: FloatArray) -> FloatArray:
+        """As `last_state`: (words, sentences, e) -> (sentences, h)."""
+        import torch
+
+        inputs = torch.from_numpy(x.copy()).to(self.device)  # torch has no reversed views
+        with torch.inference_mode():
+            if self.fused is not None:
+                state = self.fused(inputs)[1][0]
+            else:
+                state = equation_states(self.tensors, inputs)[-1]
+        return np.asarray(state.cpu().numpy(), dtype=np.float32)
+
+
+def equation_states(t: dict[str, Any], x: torch.Tensor) -> torch.Tensor:
+    """All states (words, sentences, h) with the reset gate where Eq. 3 has it; `t` in the published layout."""
+    import torch
+
+    h = t["Ux"].shape[0]
+    state = x.new_zeros(x.shape[1], h)
+    gates_in, new_in = x @ t["W"] + t["b"], x @ t["Wx"] + t["bx"]
+    states = []
+    for gate_in, one_in in zip(gates_in, new_in, strict=True):
+        reset, update = torch.sigmoid(state @ t["U"] + gate_in).chunk(2, dim=1)
+        new = torch.tanh((reset * state) @ t["Ux"] + one_in)
+        state = update * state + (1 - update) * new
+        states.append(state)
+    return torch.stack(states)
+
 
 FORMAT = "pfungst-skip-thoughts-1"
 BATCH = 256
@@ -248,3 +390,89 @@ class SkipThoughts:
 
 def _with_one(rows: FloatArray) -> np.ndarray[Any, np.dtype[np.float64]]:
     return np.concatenate([rows.astype(np.float64), np.ones((len(rows), 1))], axis=1)
+
+
+FILES = ("dictionary.txt", "utable.npy", "btable.npy", "uni_skip.npz", "bi_skip.npz")
+UNKNOWN, END = "UNK", "<eos>"
+
+
+def load_published(folder: str | Path, *, device: str | None = None, end_of_sentence: bool = False) -> SkipThoughts:
+    """Load the five published files (`FILES`) from one folder; the `.pkl` files beside them are not read.
+
+    Vectors have 4800 dimensions and length sqrt 2 (two parts of length 1), as in the papers. `end_of_sentence` appends
+    `<eos>` to every sentence, which its authors advise for sentences without final punctuation. `device`: a torch
+    device, or `numpy`; by default the GPU, else torch on the CPU, else numpy.
+    """
+    home = Path(folder)
+    missing = [name for name in FILES if not (home / name).is_file()]
+    if missing:
+        raise EncoderError(
+            f"{home}: the skip-thoughts model is not complete; {', '.join(missing)} missing. All of "
+            f"{', '.join(FILES)} must be in one folder."
+        )
+    words = [line.strip() for line in (home / "dictionary.txt").read_text("utf-8").splitlines()]
+    # The released program keeps the last of two equal words.
+    vocabulary = {word: row for row, word in enumerate(words)}
+    for word in (UNKNOWN, END):
+        if word not in vocabulary:
+            raise EncoderError(f"{home / 'dictionary.txt'}: the word {word} is missing.")
+    uni = Part(_table(home / "utable.npy", len(words)), _gru(home / "uni_skip.npz", "encoder"))
+    both = _gru(home / "bi_skip.npz", "encoder"), _gru(home / "bi_skip.npz", "encoder_r")
+    bi = Part(_table(home / "btable.npy", len(words)), *both)
+    for part, name in ((uni, "utable.npy"), (bi, "btable.npy")):
+        if part.table.shape[1] != part.forward.W.shape[0]:
+            raise EncoderError(
+                f"{home / name}: words have {part.table.shape[1]} numbers, not {part.forward.W.shape[0]}."
+            )
+    return SkipThoughts(
+        parts=(uni, bi),
+        vocabulary=vocabulary,
+        tokens="penn",
+        unknown=vocabulary[UNKNOWN],
+        end=vocabulary[END] if end_of_sentence else None,
+        reset_after=True,
+        name="skip-thoughts-published",
+        source=_content([home / name for name in FILES]),
+        device=device or best_device(),
+    )
+
+
+def _gru(path: Path, prefix: str) -> GRUWeights:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return GRUWeights.read(archive, f"{prefix}_", f"{path}, {prefix}")
+    except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
+        raise EncoderError(f"{path}: the weights {prefix}_* cannot be read ({error}).") from error
+
+
+def _table(path: Path, rows: int) -> FloatArray:
+    """Word vectors as a memory map. Those of the release were saved as Python objects: a program, which is not run."""
+    try:
+        table: FloatArray = np.load(path, mmap_mode="r", allow_pickle=False)
+    except ValueError as error:
+        file = repr(str(path))
+        raise DataError.at(
+            path,
+            "",
+            f"it holds Python objects, or is no numpy file ({error}).",
+            f"If you trust the file, convert it once: numpy.save({file}, numpy.stack([row.ravel() for row in "
+            f"numpy.load({file}, allow_pickle=True, encoding='latin1')])).",
+        ) from error
+    except (OSError, EOFError) as error:
+        raise DataError.at(path, "", f"the file cannot be read ({error}).") from error
+    if table.ndim != 2 or table.dtype.kind != "f" or len(table) != rows:
+        raise DataError.at(path, "", f"one vector for each of the {rows} words of dictionary.txt is needed.")
+    return table
+
+
+def _content(paths: list[Path]) -> str:
+    """Names the content: sizes, and 64 pieces of 64 KiB over each file (the tables have 2 GB)."""
+    content = hashlib.sha256()
+    for path in paths:
+        size = path.stat().st_size
+        content.update(f"{path.name} {size}\n".encode())
+        with open(path, "rb") as file:
+            for place in range(64):
+                file.seek(max(0, size - 65536) * place // 63)
+                content.update(file.read(65536))
+    return content.hexdigest()[:16]

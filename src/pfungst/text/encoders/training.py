@@ -1,4 +1,4 @@
-"""Learn skip-thoughts from sentences that stand side by side.
+"""Learn skip-thoughts from sentences that stand side by side: the corpus, the network, and the loop.
 
 The loop is its own and not that of `pfungst.training`: that package trains models that answer questions, and stands
 above this one, which must not import it.
@@ -10,10 +10,12 @@ import hashlib
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,17 +23,94 @@ from numpy.typing import NDArray
 from pfungst.core import DataError, MissingExtra
 from pfungst.core.files import write_atomic
 from pfungst.core.seal import read_sealed, seal
-from pfungst.text.encoders.base import EncoderError
-from pfungst.text.encoders.corpus import NOBODY, Corpus, make_corpus
-from pfungst.text.encoders.skip_thoughts import Part, SkipThoughts
+from pfungst.text.encoders.base import EncoderError, gram_buckets, words
+from pfungst.text.encoders.skip_thoughts import GRUWeights, Part, SkipThoughts, equation_states
 from pfungst.text.encoders.word_vectors import WordVectors
 
 try:
     import torch
-
-    from pfungst.text.encoders.model import SkipThoughtsNet, contrast
+    from torch import Tensor, nn
+    from torch.nn import functional as F
 except ImportError as error:
     raise MissingExtra("Training skip-thoughts", "torch") from error
+
+NOBODY = -1
+
+
+def read_corpus(path: str | Path) -> list[list[str]]:
+    """Sequences of a text file: one sentence a line, an empty line between two sequences."""
+    try:
+        text = Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError.at(path, "", f"the corpus cannot be read as UTF-8 text ({error}).") from error
+    lines = (line.strip() for line in text.splitlines())
+    found = [list(sequence) for said, sequence in groupby(lines, bool) if said]
+    if not any(len(sequence) > 1 for sequence in found):
+        raise DataError.at(
+            path,
+            "",
+            "no two sentences follow each other.",
+            "Write one sentence per line, with empty lines between sequences.",
+        )
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Distinct sentences, and who stands beside whom."""
+
+    lexicon: tuple[str, ...]
+    """All words, most frequent first. The first `known` of them have a vector of their own."""
+    known: int
+    sentences: NDArray[np.int32]
+    """(sentences, longest): distinct sentences as rows of `lexicon`, padded with 0."""
+    lengths: NDArray[np.int64]
+    """(sentences,): words of each, at least one."""
+    triples: NDArray[np.int64]
+    """(examples, 3): sentence, the one before it, the one after it; NOBODY where there is none."""
+
+    def grams(self, buckets: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Buckets of every word's letter n-grams (lexicon, longest), and their weights, which sum to 1 in a row."""
+        lists = [gram_buckets(word, buckets) for word in self.lexicon]
+        longest = max(len(one) for one in lists)
+        ids = np.zeros((len(lists), longest), np.int64)
+        weights = np.zeros((len(lists), longest), np.float32)
+        for row, one in enumerate(lists):
+            ids[row, : len(one)] = one
+            weights[row, : len(one)] = 1 / len(one)
+        return ids, weights
+
+    def batch(self, chosen: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Words of the chosen sentences (words, sentences), padded with 0, and their lengths (0 for NOBODY)."""
+        lengths = np.where(chosen == NOBODY, 0, self.lengths[chosen])
+        ids = self.sentences[chosen, : max(1, int(lengths.max(initial=1)))]
+        return np.where(np.arange(ids.shape[1]) < lengths[:, None], ids, 0).T.astype(np.int64), lengths
+
+
+def make_corpus(sequences: Iterable[Sequence[str]], *, vocabulary: int, min_count: int, max_words: int) -> Corpus:
+    """Cut, count and number. Sentences without words are passed over; their neighbours become neighbours."""
+    spoken: dict[tuple[str, ...], int] = {}
+    triples: list[tuple[int, int, int]] = []
+    for sequence in sequences:
+        cut = [tuple(words(sentence)[:max_words]) for sentence in sequence]
+        ids = [spoken.setdefault(one, len(spoken)) for one in cut if one]
+        around = [NOBODY, *ids, NOBODY]
+        if len(ids) > 1:
+            triples += [(around[i], around[i - 1], around[i + 1]) for i in range(1, len(ids) + 1)]
+    if not triples:
+        raise DataError("The corpus has no two sentences that follow each other; there is nothing to learn from.")
+    tally: Counter[str] = Counter(word for sentence in spoken for word in sentence)
+    ranked = sorted(tally.items(), key=lambda item: (-item[1], item[0]))
+    lexicon = tuple(word for word, _ in ranked)
+    known = sum(times >= min_count for _, times in ranked[:vocabulary])
+    row: dict[str, int] = {word: i for i, word in enumerate(lexicon)}
+    if not known:
+        raise DataError(f"No word of the corpus occurs {min_count} times; lower min_count.")
+    lengths = np.array([len(sentence) for sentence in spoken], np.int64)
+    sentences = np.zeros((len(spoken), int(lengths.max())), np.int32)
+    for place, sentence in enumerate(spoken):
+        sentences[place, : len(sentence)] = [row[word] for word in sentence]
+    return Corpus(lexicon, known, sentences, lengths, np.array(triples, np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +152,113 @@ class SkipThoughtsConfig:
     """bfloat16 arithmetic where the device has it."""
 
 
+class Reader(nn.Module):
+    """A GRU that gives the state after each sentence's own last word."""
+
+    def __init__(self, size_in: int, size: int, *, reset_after: bool) -> None:
+        super().__init__()
+        self.reset_after = reset_after
+        self.gru: nn.GRU = nn.GRU(size_in, size)
+        _, states, bias, second = self.gru.all_weights[0]
+        with torch.no_grad():
+            bias.zero_()
+            second.zero_()
+            for block in states.chunk(3):
+                nn.init.orthogonal_(block)
+        # The published layout has one bias; torch's second one stays at zero.
+        second.requires_grad_(False)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """(words, sentences, e) and lengths -> (sentences, h)."""
+        states = self.gru(x)[0] if self.reset_after else equation_states(self.published(), x)
+        last = (lengths - 1).clamp(min=0).view(1, -1, 1).expand(1, -1, states.shape[2])
+        return cast(Tensor, states.gather(0, last)[0])
+
+    def published(self) -> dict[str, Tensor]:
+        """The weights in the published layout (see `GRUWeights`)."""
+        size = self.gru.hidden_size
+        inputs, states, b, _ = self.gru.all_weights[0]
+        w, u = inputs.T, states.T
+        return {
+            "W": w[:, : 2 * size], "U": u[:, : 2 * size], "Wx": w[:, 2 * size :],
+            "Ux": u[:, 2 * size :], "b": b[: 2 * size], "bx": b[2 * size :],
+        }  # fmt: skip
+
+    def weights(self) -> GRUWeights:
+        return GRUWeights(
+            **{name: t.detach().cpu().float().contiguous().numpy() for name, t in self.published().items()}
+        )
+
+
+class SkipThoughtsNet(nn.Module):
+    """Encoder (uni-skip and bi-skip over one table of words), two conditional GRU decoders, one output layer.
+
+    A decoder is given the sentence's vector at every word, which is the papers' C h added to the reset gate, the update
+    gate and the new state.
+    """
+
+    def __init__(self, config: SkipThoughtsConfig, words: int) -> None:
+        super().__init__()
+        self.config = config
+        e = config.word_size
+        self.table: nn.Embedding = nn.Embedding(words, e)
+        self.grams: nn.Embedding = nn.Embedding(config.grams, e)
+        nn.init.normal_(self.table.weight, std=0.1)
+        nn.init.normal_(self.grams.weight, std=0.1)
+        half = config.bi // 2
+        self.uni = Reader(e, config.uni, reset_after=config.reset_after) if config.uni else None
+        self.ahead = Reader(e, half, reset_after=config.reset_after) if half else None
+        self.behind = Reader(e, half, reset_after=config.reset_after) if half else None
+        dim = config.uni + 2 * half
+        self.previous: nn.GRU = nn.GRU(e + dim, config.decoder)
+        self.next: nn.GRU = nn.GRU(e + dim, config.decoder)
+        self.output: nn.Linear = nn.Linear(config.decoder, words + 1)
+
+    def look_up(self, ids: Tensor, spelled: Tensor, grams: tuple[Tensor, Tensor]) -> Tensor:
+        """Word vectors; where `spelled`, from the letter n-grams instead of the table."""
+        known = ids.clamp(max=self.table.num_embeddings - 1)
+        vectors = cast(Tensor, self.table(known))
+        chosen = ids[spelled]
+        if chosen.numel():
+            buckets, shares = grams[0][chosen], grams[1][chosen]
+            made = F.embedding_bag(buckets, self.grams.weight, mode="sum", per_sample_weights=shares)
+            vectors = vectors.masked_scatter(spelled.unsqueeze(2), made.to(vectors.dtype))
+        return vectors
+
+    def vectors(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """Skip-thought vectors (sentences, dim): each part of length 1."""
+        parts = []
+        if self.uni is not None:
+            parts.append(F.normalize(self.uni(x, lengths).float(), dim=1))
+        if self.ahead is not None and self.behind is not None:
+            # Reversed within each sentence's own length, so that padding is still read last.
+            steps = torch.arange(len(x), device=x.device).unsqueeze(1)
+            order = torch.where(steps < lengths, lengths - 1 - steps, steps).unsqueeze(2).expand(-1, -1, x.shape[2])
+            both = [self.ahead(x, lengths), self.behind(x.gather(0, order), lengths)]
+            parts.append(F.normalize(torch.cat(both, dim=1).float(), dim=1))
+        return torch.cat(parts, dim=1)
+
+    def decode(self, decoder: nn.GRU, vectors: Tensor, inputs: Tensor, targets: Tensor) -> Tensor:
+        """Mean negative log-likelihood of a neighbour's words, `targets` (words, sentences); -100 is not counted."""
+        x = torch.cat([inputs, vectors.to(inputs.dtype).unsqueeze(0).expand(len(inputs), -1, -1)], dim=2)
+        states = decoder(x)[0]
+        counted = targets != -100
+        if not bool(counted.any()):
+            return vectors.sum() * 0
+        return F.cross_entropy(self.output(states[counted]).float(), targets[counted])
+
+
+def contrast(one: Tensor, two: Tensor, same: Tensor, temperature: float) -> Tensor:
+    """How hard it is to find each sentence's neighbour among all of the batch (Logeswaran and Lee 2018).
+
+    `same` (n, n): pairs that are no wrong answers although they are not the neighbour (equal sentences).
+    """
+    scores = F.normalize(one, dim=1) @ F.normalize(two, dim=1).T / temperature
+    scores = scores.masked_fill(same, float("-inf"))
+    right = torch.arange(len(one), device=one.device)
+    return (F.cross_entropy(scores, right) + F.cross_entropy(scores.T, right)) / 2
+
+
 @dataclass(frozen=True, slots=True)
 class TrainingStep:
     """What the progress callback is told after each step."""
@@ -95,8 +281,6 @@ def train_skip_thoughts(
     report_every: int = 50,
     progress: Callable[[TrainingStep], None] | None = None,
     stop_after: int | None = None,
-    name: str = "skip-thoughts",
-    notes: dict[str, Any] | None = None,
 ) -> SkipThoughts:
     """Learn an encoder from sentence sequences and write it to the file `out` (safetensors).
 
@@ -130,9 +314,9 @@ def train_skip_thoughts(
         if ((step + 1) % save_every == 0 or stopping) and not last:
             state.save(saved)
         if stopping and not last:
-            return state.encoder(name)
-    encoder = state.encoder(name)
-    encoder.save(target, notes={**(notes or {}), "config": asdict(config)})
+            return state.encoder()
+    encoder = state.encoder()
+    encoder.save(target, notes={"config": asdict(config)})
     saved.unlink(missing_ok=True)
     return SkipThoughts.load(target)
 
@@ -270,7 +454,7 @@ class _State:
         self.optimizer.load_state_dict({"state": adam, "param_groups": known["param_groups"]})
         self.step = int(step)
 
-    def encoder(self, name: str) -> SkipThoughts:
+    def encoder(self) -> SkipThoughts:
         """The encoder alone; the decoders have done their work."""
         net = self.net
         table = net.table.weight.detach().cpu().float().numpy()
@@ -283,7 +467,6 @@ class _State:
             tokens="words",
             grams=net.grams.weight.detach().cpu().float().numpy(),
             reset_after=self.config.reset_after,
-            name=name,
             source=f"{self.identity[:16]}-{self.step}",
         )
 

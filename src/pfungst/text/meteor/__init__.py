@@ -17,7 +17,7 @@ import numpy.typing as npt
 from pfungst.core import Progress
 from pfungst.core.types import no_progress
 from pfungst.text.meteor.index import Index, build
-from pfungst.text.meteor.resources import lists, paraphrases
+from pfungst.text.meteor.words import lists, paraphrases
 
 Floats = npt.NDArray[np.float64]
 Longs = npt.NDArray[np.int64]
@@ -47,7 +47,7 @@ def _index(main: Sequence[str], pool: Sequence[str], progress: Progress) -> Inde
 
 def scores_and_bounds(index: Index, first: int, last: int) -> tuple[Floats, Floats]:
     """Scores of all pairs (rows, pool), and the upper bounds that the search for the best relies on."""
-    from pfungst.text.meteor.rows import score_rows
+    from pfungst.text.meteor.search import score_rows
 
     scores, bounds = np.zeros((2, last - first, len(index.pool.starts) - 1))
 
@@ -61,7 +61,7 @@ def scores_and_bounds(index: Index, first: int, last: int) -> tuple[Floats, Floa
 
 def best_pairs(index: Index, k: int, excluded: Sequence[int | None], progress: Progress) -> tuple[Longs, Floats, int]:
     """As `meteor_top`, with the number of pairs that were aligned."""
-    from pfungst.text.meteor.rows import top_rows
+    from pfungst.text.meteor.search import top_rows
 
     mains = len(index.main.starts) - 1
     places, scores = np.zeros((mains, k), dtype=np.int64), np.zeros((mains, k))

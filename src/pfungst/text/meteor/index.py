@@ -10,10 +10,8 @@ import numpy.typing as npt
 
 from pfungst.core import PfungstError
 from pfungst.text.index import Ints, Longs, group, starts_of
-from pfungst.text.meteor.resources import Lists, Paraphrases
-from pfungst.text.meteor.stem import stem
-from pfungst.text.meteor.text import java_hash, words_of
-from pfungst.text.ptb import tokenize
+from pfungst.text.meteor.words import Lists, Paraphrases, java_hash, stem, words_of
+from pfungst.text.words import tokenize
 
 LONGEST = (1 << 14) - 1
 """Words of a sentence; places are packed into 14 bits."""
