@@ -26,6 +26,8 @@ def report(run: Folder, as_json: Json = False) -> None:
     from pfungst.report import write_report
 
     write_report(run, data_of(run, read_config(run), "the report will have no images"))
+    if sentence := Run.open(run).missing:
+        print(f"pfungst: {sentence}", file=sys.stderr)
     print_run(run, as_json)
 
 
@@ -155,6 +157,8 @@ def gate(
     from pfungst.report.card import format_finding, narrow
 
     verdicts = gates.gate(run, require, label=label)
+    if sentence := Run.open(run, label).missing:
+        print(f"pfungst: {sentence}", file=sys.stderr)
     if few := narrow([verdict.finding for verdict in verdicts]):
         print(f"pfungst: {few}", file=sys.stderr)
     if junit is not None:
