@@ -99,7 +99,7 @@ def _print_board(board: Leaderboard) -> None:
     from pfungst.report.compare_html import board_rows, control_note, drop_text, verdict
 
     columns, rows = board_rows(board)
-    marked = [["n", *(f"{column.scores[0].n:,}" for column in board.columns)]]
+    marked = [["n", *(column.n for column in board.columns)]]
     for at, row in enumerate(rows):
         marked.append([row[0]])
         for cell, column in zip(row[1:], board.columns, strict=True):
