@@ -12,7 +12,6 @@ from pfungst.cli.examine import Json, data_of
 from pfungst.cli.runs import Label
 from pfungst.cli.show import print_json, print_table, progress_bar
 from pfungst.core.files import jsonable
-from pfungst.core.types import POINTS
 
 if TYPE_CHECKING:
     from pfungst.report.compare import Comparison, Leaderboard
@@ -124,7 +123,7 @@ def _print_two(runs: list[Path], rows: list[Comparison]) -> None:
                 row.probe,
                 row.variant,
                 *(format_finding(jsonable(one)) for one in (row.first, row.second)),
-                format_finding({**jsonable(row.difference), "unit": POINTS}),
+                format_finding(jsonable(row.difference)),
                 format_p(row.p),
                 format_p(row.p_holm),
                 row.flips.right_to_wrong,

@@ -21,7 +21,7 @@ from pfungst.core import Answer, Finding, Findings, PfungstError, Progress, Run
 from pfungst.core.files import file_name
 from pfungst.core.flips import Flips, alike, count_flips, same_answer
 from pfungst.core.spec import labelled
-from pfungst.core.stats import Floats, Interval, compare_paired, holm, interval_of
+from pfungst.core.stats import Floats, Interval, holm, interval_of
 from pfungst.core.types import no_progress
 from pfungst.logs.records import condition_of
 from pfungst.probes import measure
@@ -210,7 +210,7 @@ class Pair:
 
     first: int
     second: int
-    difference: Interval
+    difference: Finding
     p: float
     """Of the difference, by its interval."""
     p_holm: float
@@ -415,9 +415,10 @@ def _column(runs: Sequence[Compared], wanted: _Wanted) -> Column | None:
         return None
     values, starts, clusters = values[:, known], starts[:, known], [clusters[at] for at in known]
     twos = list(combinations(range(len(runs)), 2))
-    lost = [compare_paired(values[first], values[second], clusters) for first, second in twos]
-    corrected = holm([one.p for one in lost])
-    pairs = [Pair(*two, one, one.p, p) for two, one, p in zip(twos, lost, corrected, strict=True)]
+    lost = [measure.difference("difference", values[first], values[second], clusters, 0) for first, second in twos]
+    tests = [math.nan if one.p is None else one.p for one in lost]
+    tested = zip(twos, lost, tests, holm(tests), strict=True)
+    pairs = [Pair(*two, one, p, p_holm) for two, one, p, p_holm in tested]
     before, drops = [], []
     if wanted.clean:
         before = [interval_of(row, clusters) for row in starts]
@@ -506,7 +507,7 @@ class Comparison:
     variant: str
     first: Interval
     second: Interval
-    difference: Interval
+    difference: Finding
     """First minus second, on the same examples."""
     p: float
     """Of the difference, by its interval."""
@@ -553,7 +554,8 @@ def _compare_probe(probe: str, runs: Sequence[Compared], skip: str) -> list[Comp
         clusters = [cluster(both) for both in zip(a, b, strict=True)]
         scores = ([row["score"] for row in a], [row["score"] for row in b])
         said = ([Answer(row["answer"], unread=row["unread"]) for row in some] for some in (a, b))
-        difference = compare_paired(*scores, clusters)
+        difference = measure.difference("difference", *scores, clusters, 0)
+        p = math.nan if difference.p is None else difference.p
         rows.append(
             Comparison(
                 probe,
@@ -561,8 +563,8 @@ def _compare_probe(probe: str, runs: Sequence[Compared], skip: str) -> list[Comp
                 interval_of(scores[0], clusters),
                 interval_of(scores[1], clusters),
                 difference,
-                difference.p,
-                difference.p,
+                p,
+                p,
                 count_flips(*scores, list(map(alike, *said))),
             )
         )

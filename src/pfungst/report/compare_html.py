@@ -12,7 +12,6 @@ import numpy as np
 
 from pfungst.core import Dataset
 from pfungst.core.files import jsonable, write_atomic
-from pfungst.core.types import POINTS
 from pfungst.report.card import format_finding, format_p, join_words, narrow, number
 from pfungst.report.cases import MOST_WORDS
 from pfungst.report.compare import Column, Leaderboard, shared_ids
@@ -219,7 +218,7 @@ def _pair_block(column: Column, names: Sequence[str]) -> TableBlock:
     if len(pairs) > MOST_PAIRS:
         pairs = tuple(one for one in pairs if column.best in (one.first, one.second))
         note += " Only pairs with the best run are shown; p (Holm) is over all."
-    rows = [[names[one.first], names[one.second], {**jsonable(one.difference), "unit": POINTS},
+    rows = [[names[one.first], names[one.second], jsonable(one.difference),
              format_p(one.p), format_p(one.p_holm), "yes" if one.differs else "no"] for one in pairs]  # fmt: skip
     columns = ["first", "second", "difference", "p", "p (Holm)", "significant"]
     return table_block(f"Paired differences, {column.name}", columns, rows, "compare", note)
@@ -230,7 +229,7 @@ def _harness_block(board: Leaderboard) -> TableBlock | None:
     pairs = harness_pairs(board.runs)
     if not pairs:
         return None
-    rows = [[one.first, one.second, {**jsonable(one.difference), "unit": POINTS},
+    rows = [[one.first, one.second, jsonable(one.difference),
              f"{100 * one.least:+.1f} to {100 * one.most:+.1f}",
              f"{one.ahead} ({one.surely_ahead})", f"{one.behind} ({one.surely_behind})", one.harnesses]
             for one in pairs]  # fmt: skip

@@ -10,6 +10,7 @@ import numpy as np
 
 from pfungst.core import Finding, PfungstError, UsageError
 from pfungst.core.stats import Floats, Interval, holm, interval_of
+from pfungst.probes import measure
 from pfungst.report.card import join_words
 from pfungst.report.compare import SIGNIFICANT, Compared, Leaderboard, column_scores
 from pfungst.scores.profile import MARGIN, Axis, Standing, standings, undominated
@@ -96,7 +97,7 @@ class HarnessPair:
 
     first: str
     second: str
-    difference: Interval
+    difference: Finding
     """Of the means over all harnesses."""
     least: float
     most: float
@@ -157,7 +158,7 @@ def _pair(first: str, second: str, differences: Floats, clusters: Sequence[str])
     return HarnessPair(
         first,
         second,
-        interval_of(differences.mean(0), clusters, bounds=(-1.0, 1.0)),
+        measure.difference("difference", differences.mean(0), np.zeros(differences.shape[1]), clusters, 0),
         float(means.min()),
         float(means.max()),
         int((means > 1e-12).sum()),
