@@ -206,4 +206,8 @@ def bundle(
     with progress_bar() as progress:
         made = write_bundle(runs, out, most=most, progress=progress)
     size = f"{made.pages:,} pages and {made.images:,} images, {made.size / 1e6:.1f} MB"
+    for problem in made.problems:
+        print(f"pfungst: {problem}", file=sys.stderr)
     tell(made, [f"{size}: {made.folder / 'index.html'}"], as_json)
+    if made.problems:
+        raise typer.Exit(1)
