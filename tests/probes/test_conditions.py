@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pfungst.core import Answer, AnsweredTrial, Dataset, Example, ProbeError
+from pfungst.logs.records import condition_of
 from pfungst.probes.conditions import DIFFERS, KEEPS, Conditions, member_id
 
 
@@ -78,6 +79,20 @@ def test_repetitions_are_the_control_and_no_part_of_the_drop() -> None:
     found = probe.findings(trials, 0)
     assert found.drop is not None and found.drop.value == pytest.approx(0.5) and found.drop.condition == "noisy"
     assert "The repetition alone changes 25.0%" in found.verdict
+
+
+def test_a_table_of_repetitions_says_what_counts_answers_and_what_questions() -> None:
+    names = ("clean", "clean, epoch 2", "noisy", "noisy, epoch 2", "noisy, epoch 3")
+    wanted = ("clean", "noisy")
+    assert tuple(dict.fromkeys(map(condition_of, names))) == wanted
+    probe = Conditions(names)
+    trials = answered(probe, data(*names), {f"{n}@{name}" for n in range(4) for name in names[2:]} - {"3@noisy"})
+    table = probe.findings(trials, 0).tables[0]
+    noisy = dict(zip(table.columns, table.rows[1], strict=True))
+    assert noisy["right to wrong"] == 11 and noisy["answers compared"] == 12 and noisy["n, questions"] == 4
+    assert "counts answers" in table.note
+    plain = Conditions(wanted)
+    assert plain.findings(answered(plain, data(*wanted), set()), 0).tables[0].columns[-1] == "n"
 
 
 def test_one_condition_gives_accuracy_alone() -> None:
