@@ -687,6 +687,44 @@ def test_address_is_split_at_the_last_at(monkeypatch: pytest.MonkeyPatch) -> Non
         OpenAIPlayer("m", "ftp://host")
 
 
+@pytest.mark.parametrize(
+    ("behind", "address"),
+    [
+        ("localhost:18201/v1", "http://localhost:18201/v1"),
+        ("127.0.0.1:8000", "http://127.0.0.1:8000"),
+        ("[::1]:8000/v1", "http://[::1]:8000/v1"),
+        ("HTTP://localhost:1/v1", "http://localhost:1/v1"),
+        ("localhost", "http://localhost"),
+        ("http://a:1/v1,b:2/v1", "http://a:1/v1,http://b:2/v1"),
+    ],
+)
+def test_an_address_without_its_scheme_means_http(behind: str, address: str) -> None:
+    assert split_address(f"m@{behind}") == ("m", address)
+    assert resolve(f"openai:m@{behind}").fingerprint == resolve(f"openai:m@{address}").fingerprint
+
+
+@pytest.mark.parametrize(
+    "behind", ["htp://localhost:1/v1", "//h/v1", "002", "server", "ftp://h", "h:port/v1", "http//h:1"]
+)
+def test_what_is_no_address_is_refused_and_not_asked_of_the_default(behind: str) -> None:
+    with pytest.raises(PlayerError, match="no address behind the @.*Give one with its scheme"):
+        resolve(f"openai:m@{behind}")
+
+
+def test_half_an_address_gets_a_sentence() -> None:
+    for url in ("http://[::1", "http://h:99999/v1", "http://h:x/v1"):
+        with pytest.raises(PlayerError, match="not the address of a server"):
+            resolve(f"openai:m@{url}")
+
+
+def test_the_first_request_names_where_it_goes(caplog: pytest.LogCaptureFixture) -> None:
+    with serving(echo) as server, caplog.at_level("INFO", "pfungst.players"):
+        player = asking(server.url)
+        for _ in range(2):
+            player.answer([Query("Is it?")])
+    assert caplog.messages == [f"model is asked at {server.url}."]
+
+
 def test_options_arrive_as_words() -> None:
     player = resolve(
         "openai:m@http://localhost:1/v1",

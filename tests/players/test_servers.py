@@ -152,8 +152,8 @@ def test_addresses_decide_the_fingerprint_in_any_order_unless_the_deployment_has
     assert asking([a, b], version="x").fingerprint == asking([a], version="x").fingerprint
     with pytest.raises(PlayerError, match="given only once"):
         asking([a, a])
-    with pytest.raises(PlayerError, match="not the address"):
-        resolve(f"openai:m@{a},localhost:2")
+    with pytest.raises(PlayerError, match="no address behind the @: 'elsewhere'"):
+        resolve(f"openai:m@{a},elsewhere")
 
 
 def test_a_key_goes_only_where_it_belongs(monkeypatch: pytest.MonkeyPatch) -> None:

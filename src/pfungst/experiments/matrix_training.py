@@ -118,7 +118,7 @@ def _looks(trained: Trained) -> bool:
 
 def _noisy(data: Dataset, config: MatrixConfig, progress: Progress) -> dict[str, str]:
     """Id -> the question with one of the seven partitions of its basic questions, drawn by the seed."""
-    probe = Noise()
+    probe = Noise(controls="none")
     probe.prepare(data, config.seed, progress)
     rng = np.random.default_rng([config.seed, 0x401])
     noisy = {}

@@ -181,7 +181,8 @@ def _probes(config: NoiseStudy, made: Mapping[str, Made], folder: Path) -> list[
         # Pool and ranker are named for the report; what is appended stands in the file.
         pool, _, ranker = name.partition("-")
         ranker = ranker if ranker in config.rankers else config.rankers[0]
-        return Noise(ranker, pool_type=POOLS[pool.upper()], ranked=str(folder / f"{name}.parquet"), name=name)
+        ranked = str(folder / f"{name}.parquet")
+        return Noise(ranker, pool_type=POOLS[pool.upper()], ranked=ranked, controls="none", name=name)
 
     first = probe(_name("GBQD", config.rankers[0]))
     cut = replace(first, words=config.words, name=CUT)

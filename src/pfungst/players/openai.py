@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import urlsplit
 
@@ -14,21 +16,38 @@ from pfungst.players.hashing import digest
 from pfungst.players.options import OpenAIOptions
 from pfungst.players.servers import Server, Servers, Usage
 
+log = logging.getLogger("pfungst.players")
 OPENAI = "https://api.openai.com/v1"
 
 __all__ = ["OPENAI", "OpenAIOptions", "OpenAIPlayer", "split_address"]
 
 
 def split_address(argument: str) -> tuple[str, str]:
-    """`MODEL@http://host:port/v1` as (model, URL). Without a URL: $OPENAI_BASE_URL, else api.openai.com."""
-    model, at, rest = argument.rpartition("@http")
-    if not at:
-        model, url = argument, os.environ.get("OPENAI_BASE_URL") or OPENAI
-    else:
-        url = "http" + rest
+    """`MODEL@http://host:port/v1` as (model, URL). Without a URL: $OPENAI_BASE_URL, else api.openai.com.
+
+    What stands behind an @ is an address, or nothing is asked: a misspelt one must not send images and questions to the
+    default. `host:port` alone means http.
+    """
+    named = re.fullmatch(r"(.*?)@((?:[a-z][a-z0-9+.-]*:)?//.*)", argument, re.IGNORECASE | re.DOTALL)
+    model, url = named.groups() if named else argument.rpartition("@")[::2] if "@" in argument else (argument, "")
     if not model:
         raise PlayerError("Say which model at which server: openai:MODEL@http://localhost:8000/v1.")
-    return model, url
+    if "@" not in argument:
+        return model, os.environ.get("OPENAI_BASE_URL") or OPENAI
+    return model, ",".join(_address(part.strip(), argument) for part in url.split(",") if part.strip())
+
+
+def _address(text: str, argument: str) -> str:
+    """The address of one server, with its scheme."""
+    scheme, found, rest = text.partition("://")
+    if found and scheme.lower() in ("http", "https"):
+        return f"{scheme.lower()}://{rest}"
+    if not found and re.fullmatch(r"(\[[0-9a-f:.]+\]|[a-z0-9.-]+):\d+(/.*)?|localhost(/.*)?", text, re.IGNORECASE):
+        return f"http://{text}"
+    raise PlayerError(
+        f"In openai:{argument} there is no address behind the @: {text!r}. Give one with its scheme, such as "
+        "http://localhost:8000/v1; a model with an @ in its name needs its address, too: NAME@2@https://api.openai.com/v1."
+    )
 
 
 class PartialAnswers(PlayerError):
@@ -75,6 +94,7 @@ class OpenAIPlayer(Player):
         self._at_once = self.options.concurrency * len(addresses)
         self._dispatcher = Dispatcher(self.name, self.chat, servers, self.options, self._at_once)
         where = self.options.version or (servers.names[0] if len(addresses) == 1 else sorted(servers.names))
+        self._where = " and ".join(servers.names)
         self.terms = Terms(self.options.price_in, self.options.price_out, self.options.max_tokens, self._at_once)
         self.fingerprint: str = f"openai-1-{digest(where, model, self.options.settings())}"
         self.batch_size: int = self.options.batch_size or 4 * self._at_once
@@ -110,11 +130,18 @@ class OpenAIPlayer(Player):
 
     def answer_bursts(self, queries: Sequence[Query]) -> Iterator[Sequence[tuple[int, Answer]]]:
         """As `answer_iter`; what comes in together is handed over together."""
+        if self._where:
+            log.info("%s is asked at %s.", self.name, self._where)
+            self._where = ""
         return self._dispatcher.ask(queries)
 
 
 def _check_url(url: str) -> None:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - read here, where it can be told
+    except ValueError as error:
+        raise PlayerError(f"'{url}' is not the address of a server ({error}).") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise PlayerError(f"'{url}' is not the address of a server: give one such as http://localhost:8000/v1.")
     if parts.username is not None or parts.password is not None:

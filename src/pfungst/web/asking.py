@@ -103,7 +103,7 @@ def _probes(example: Example) -> list[tuple[str, str, Probe]]:
         (
             "Basic questions",
             "The most similar questions of the data set, each appended to yours. The answer should stay the same.",
-            Noise(k=BASIC_QUESTIONS, partitions=BASIC_QUESTIONS, keep_main_questions=False),
+            Noise(k=BASIC_QUESTIONS, partitions=BASIC_QUESTIONS, keep_main_questions=False, controls="none"),
         ),
         ("Rephrasings", "The same question in other words.", Rephrase(generator=writer)),
     ]

@@ -52,9 +52,56 @@ def test_the_question_stands_first_and_can_be_cut_after_26_words():
 def test_every_variant_begins_with_the_main_question(data):
     for trial, example in zip(Noise(ranker="rouge").trials(data, 0), data, strict=True):
         assert [v.name for v in trial.variants[:3]] == ["clean", "First", "Second"]
-        assert len(trial.variants) == 8
+        assert [v.name for v in trial.variants[8:]] == ["repeat", "filler", "random"]
+        assert {v.role for v in trial.variants[8:]} == {"control"}
         assert all(v.query.question.startswith(example.question) for v in trial.variants)
-        assert len({v.query.question for v in trial.variants}) == 8
+        assert len({v.query.question for v in trial.variants}) == 11
+
+
+@pytest.mark.parametrize("controls", ["first", "all"])
+def test_controls_are_as_long_as_the_partition_they_are_compared_with(data, controls):
+    texts = " ".join(example.question for example in data)
+    for trial, example in zip(Noise(ranker="rouge", controls=controls).trials(data, 0), data, strict=True):
+        words = {v.name: v.query.question[len(example.question) :].split() for v in trial.variants}
+        for name in ("repeat", "filler", "random"):
+            assert len(words[name]) == len(words["First"])
+        assert {word.strip("?") for word in words["repeat"]} <= {word.strip("?") for word in example.question.split()}
+        assert {word.strip("?") for word in words["random"]} <= {word.strip("?") for word in texts.split()}
+        further = {name for name in words if name.startswith("random ")}
+        assert further == ({f"random {level}" for level in range(2, 8)} if controls == "all" else set())
+        for name in further:
+            assert len(words[name]) == len(words[trial.variants[int(name.split()[1])].name])
+
+
+def test_the_headline_is_what_the_ranked_questions_cost_beyond_their_controls(data):
+    """Of 30 questions: 18 right with ranked questions, with the controls 24, 27 and 21."""
+    right = [30, 18, *[18] * 6, 24, 27, 21]
+    found = Noise(ranker="rouge").findings(answered(Noise(ranker="rouge"), data, lambda v, n: n < right[v]), 0)
+    rows = {(one.name, one.condition): one for one in found.rows}
+    for name, value in (("repeat", 0.2), ("filler", 0.3), ("random", 0.1)):
+        assert rows["beyond control", f"First, {name}"].value == pytest.approx(value)
+    beyond = rows["beyond controls", "First, mean of controls"]
+    assert beyond.value == pytest.approx(0.2) and found.drop.value == pytest.approx(0.4)
+    assert "the question itself again: 20.0 points" in found.verdict
+    assert "Beyond their mean the ranked questions cost 20.0 points" in found.drop.note
+    assert found.tables[0].title == "Controls of equal length" and len(found.tables[0].rows) == 4
+
+
+def test_a_player_that_breaks_at_any_length_has_nothing_beyond_its_controls(data):
+    rng = np.random.default_rng(0)
+    found = Noise(ranker="rouge").findings(
+        answered(Noise(ranker="rouge"), data, lambda v, _: v == 0 or rng.random() < 0.5), 0
+    )
+    beyond = next(one for one in found.rows if one.name == "beyond controls")
+    assert found.drop.low > 0 and beyond.low < 0 < beyond.high
+
+
+def test_without_controls_and_in_runs_of_earlier_versions_nothing_is_said_of_them(data):
+    probe = Noise(ranker="rouge", controls="none")
+    trials = answered(probe, data, lambda v, n: n >= 3 * v)
+    assert {len(trial.trial.variants) for trial in trials} == {8}
+    for found in (probe.findings(trials, 0), Noise(ranker="rouge").findings(trials, 0)):
+        assert not found.drop.note and "cost" not in found.verdict
 
 
 def test_an_effective_ranking_has_rank_correlation_minus_one(data):
@@ -68,9 +115,9 @@ def test_an_effective_ranking_has_rank_correlation_minus_one(data):
 
 def test_a_random_ranking_shows_its_inversions(data):
     probe = Noise(ranker="rouge")
-    levels = [0, 9, 3, 6, 0, 9, 3, 6]
+    levels = [0, 9, 3, 6, 0, 9, 3, 6, 0, 0, 0]
     found = probe.findings(answered(probe, data, lambda v, n: n >= levels[v]), 0)
-    accuracy = [1 - level / 30 for level in levels[1:]]
+    accuracy = [1 - level / 30 for level in levels[1:8]]
     expected = sum(accuracy[j] > accuracy[i] for i in range(7) for j in range(i + 1, 7))
     assert next(one.value for one in found.rows if one.name == "inversions") == expected
 
@@ -154,7 +201,7 @@ def test_a_limit_limits_what_is_asked_and_not_the_pool(data):
     allowed = {e.question for e in data.examples[:25]}
     for row, example in zip(questions_of(small.trials(part, 0)), part, strict=True):
         assert all(
-            f"{text}?" in allowed for q in row[1:] for text in q[len(example.question) :].strip("? ").split("? ")
+            f"{text}?" in allowed for q in row[1:8] for text in q[len(example.question) :].strip("? ").split("? ")
         )
 
 
@@ -162,6 +209,7 @@ def test_a_limit_limits_what_is_asked_and_not_the_pool(data):
     ("probe", "sentence"),
     [
         (Noise(k=5, partitions=7), "5 basic questions cannot make 7 partitions"),
+        (Noise(controls="some"), "it can be first, all or none"),
         (Noise(k=30), "29 distinct questions in addition to the main question, fewer than the 30"),
         (Noise(pool_limit=10), "9 distinct questions in addition to the main question, fewer than the 21"),
         (Noise(pool_limit=-1), "pool_limit is -1"),

@@ -11,6 +11,7 @@ with 0, 1, 2 and 3 basic questions, so that every choice of thresholds can be ju
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -21,15 +22,18 @@ import numpy.typing as npt
 from pfungst.core import (
     AnsweredTrial,
     Dataset,
+    Example,
     Figure,
     Finding,
     Findings,
+    ProbeError,
     Table,
     Trial,
     UsageError,
     Variant,
 )
-from pfungst.core.stats import compare_paired, holm, interval_of
+from pfungst.core.flips import normalise
+from pfungst.core.stats import Floats, compare_paired, holm, interval_of
 from pfungst.core.types import POINTS
 from pfungst.probes import measure
 from pfungst.probes.noise.appending import (
@@ -42,12 +46,20 @@ from pfungst.probes.noise.appending import (
     search_thresholds,
     split,
 )
+from pfungst.probes.noise.bqd import pool_questions
 from pfungst.probes.noise.ranked import RankingProbe
 from pfungst.scores.robustness import robustness
 
 SURE = 0.05
 """Of the corrected p-value of a pair of partitions, for its order to be certain."""
-KEEPS = "the answer: the main question stands unchanged at the front, and the questions after it ask for nothing new"
+KEEPS = "the answer: the main question stands unchanged at the front, so that a reader knows which one is meant"
+CONTROLS = {
+    "repeat": "the question itself again",
+    "filler": "sentences that ask nothing",
+    "random": "questions of the pool, drawn at random",
+}
+"""Variants with as many words appended as the first partition has: what they cost is not due to the ranking."""
+FILLER = "This is only a remark. Nothing is asked here. It can be left aside. There is no more to it."
 TYPES = (("other", "Other"), ("number", "Num"), ("yes/no", "Y/N"))
 
 
@@ -58,16 +70,22 @@ class Noise(RankingProbe):
     partitions: int = PARTITIONS
     words: int = 0
     """Cut the question after this many words (26 in the papers); 0: never."""
+    controls: str = "first"
+    """Appended instead, with as many words: the question itself, sentences that ask nothing, random questions.
+    `first`: as long as the first partition. `all`: random questions as long as each further partition, too. `none`."""
     name: str = "noise"
 
     def check_data(self, data: Dataset) -> None:
         if self.partitions < 1 or self.k < self.partitions:
             raise UsageError(f"{self.k} basic questions cannot make {self.partitions} partitions.")
+        if self.controls not in ("first", "all", "none"):
+            raise UsageError(f"controls is {self.controls!r}; it can be first, all or none.")
         super().check_data(data)
 
     def trials(self, data: Dataset, seed: int) -> Iterator[Trial]:
         self.check_data(data)
         rankings = self.rankings(data)
+        pool = pool_questions(self.pool, data, self.pool_type, self.pool_limit) if self.controls != "none" else []
         for number, example in enumerate(data.originals):
             query = measure.clean_query(example)
             variants = [Variant("clean", query)]
@@ -78,7 +96,31 @@ class Noise(RankingProbe):
                 for level, (name, basic) in enumerate(zip(self._variants(ranker), parts, strict=True), 1):
                     noisy = replace(query, question=append(example.question, basic, self.words))
                     variants.append(Variant(name, noisy, level=level))
+            ours = split(rankings[0][number].questions, self.partitions)
+            for name, text in self._controls(example, ours, pool, seed):
+                control = replace(query, question=append(example.question, [text], self.words))
+                variants.append(Variant(name, control, role="control"))
             yield Trial(example.id, tuple(variants), KEEPS, notes)
+
+    def _controls(
+        self, example: Example, parts: Sequence[Sequence[str]], pool: Sequence[str], seed: int
+    ) -> Iterator[tuple[str, str]]:
+        """Name and text of each control of one question."""
+        if self.controls == "none":
+            return
+        lengths = [len(" ".join(part).split()) for part in parts]
+        yield "repeat", _as_long([example.question], lengths[0])
+        yield "filler", _as_long([FILLER], lengths[0])
+        others = [text for text in pool if normalise(text) != normalise(example.question)]
+        if not others:
+            raise ProbeError(
+                f"The pool has no question but {example.question!r:.80} to draw the control `random` from: name "
+                "another (pool=DATA), or ask without controls (controls=none)."
+            )
+        rng = np.random.default_rng([seed, zlib.crc32(example.id.encode())])
+        for number, length in enumerate(lengths if self.controls == "all" else lengths[:1]):
+            drawn = [others[place] for place in rng.integers(len(others), size=length)]
+            yield " ".join(["random", *([str(number + 1)] if number else [])]), _as_long(drawn, length)
 
     def findings(self, trials: Sequence[AnsweredTrial], seed: int) -> Findings:
         clean = measure.accuracy(trials, "clean", seed)
@@ -87,13 +129,17 @@ class Noise(RankingProbe):
         family = iter(measure.corrected([one for curve in curves for one in curve.drops]))
         curves = [replace(curve, drops=[next(family) for _ in curve.drops]) for curve in curves]
         first = curves[0]
+        controls = _Controls.of(first.variants, trials, seed)
         tables = [_partition_table(curve, trials, self.pool_type, seed) for curve in curves]
         if len(curves) > 1:
             tables.append(_ranker_table(curves))
+        if controls is not None:
+            tables.insert(0, controls.table())
+        drop = first.drops[0] if controls is None else replace(first.drops[0], note=controls.sentence())
         return Findings(
             self.name,
-            (clean, *(one for curve in curves for one in curve.findings())),
-            _verdict(self, clean, first), clean, first.levels[0], first.drops[0],
+            (clean, *(one for curve in curves for one in curve.findings()), *(controls.findings() if controls else ())),
+            _verdict(self, clean, first, controls), clean, first.levels[0], drop,
             tuple(tables), _figures(clean, curves), measure.worst(trials, "clean", first.variants[0]),
         )  # fmt: skip
 
@@ -104,6 +150,71 @@ class Noise(RankingProbe):
     def _variants(self, ranker: str) -> list[str]:
         prefix = f"{ranker} " if len(self._rankers()) > 1 else ""
         return [prefix + name for name in partition_names(self.partitions)]
+
+
+def _as_long(texts: Sequence[str], words: int) -> str:
+    """As many words of these texts, over and over. What is cut ends as a whole text does."""
+    every = " ".join(texts).split()
+    taken = (every * (words // len(every) + 1))[:words]
+    end = every[-1][-1]
+    return " ".join(taken).rstrip(".,;?") + (end if not end.isalnum() else "")
+
+
+@dataclass(frozen=True)
+class _Controls:
+    """What texts of equal length cost, and what the ranked questions cost beyond each of them and beyond their mean."""
+
+    losses: dict[str, Finding]
+    beyond: dict[str, Finding]
+    headline: Finding
+
+    @classmethod
+    def of(cls, variants: Sequence[str], trials: Sequence[AnsweredTrial], seed: int) -> _Controls | None:
+        """None where the trials have none, as those of earlier runs."""
+        if not all(len(measure.having(trials, name)) for name in CONTROLS):
+            return None
+        clusters = measure.clusters(trials)
+        against = dict.fromkeys(CONTROLS, variants[0])
+        for number, level in enumerate(variants[1:], 2):
+            if len(measure.having(trials, f"random {number}")):
+                against[f"random {number}"] = level
+        scores = {name: measure.scores(trials, name) for name in (*against, *against.values())}
+
+        def beyond(control: Floats, level: str, about: str) -> Finding:
+            name = "beyond control" if about in against else "beyond controls"
+            return measure.difference(name, control, scores[level], clusters, seed, f"{level}, {about}")
+
+        losses = measure.corrected([measure.drop(trials, "clean", name, seed) for name in against])
+        apart = measure.corrected([beyond(scores[name], level, name) for name, level in against.items()])
+        mean = np.mean([scores[name] for name in CONTROLS], 0)
+        return cls(
+            dict(zip(against, losses, strict=True)),
+            dict(zip(against, apart, strict=True)),
+            beyond(mean, variants[0], "mean of controls"),
+        )
+
+    def findings(self) -> tuple[Finding, ...]:
+        return (self.headline, *self.beyond.values(), *self.losses.values())
+
+    def sentence(self) -> str:
+        """To be said wherever the loss is shown."""
+        costs = "; ".join(f"{CONTROLS[name]}: {measure.with_interval(self.losses[name])}" for name in CONTROLS)
+        return (
+            f"Other texts of as many words cost as well ({costs}). Beyond their mean the ranked questions cost "
+            f"{measure.with_interval(self.headline)}."
+        )
+
+    def table(self) -> Table:
+        about = {
+            name: f"random questions, as long as {one.condition.split(',')[0]}" for name, one in self.beyond.items()
+        }
+        rows = [(name, (about | CONTROLS)[name], self.losses[name], one) for name, one in self.beyond.items()]
+        return Table(
+            "Controls of equal length",
+            ("control", "appended instead", "drop", "what the ranked questions cost beyond it"),
+            (*rows, ("mean", "mean of the three", "–", self.headline)),
+            "Each has as many words as the ranked questions it is compared with, and asks nothing that they ask.",
+        )
 
 
 @dataclass(frozen=True)
@@ -231,7 +342,7 @@ def _figures(clean: Finding, curves: Sequence[_Curve]) -> tuple[Figure, ...]:
     )
 
 
-def _verdict(probe: Noise, clean: Finding, curve: _Curve) -> str:
+def _verdict(probe: Noise, clean: Finding, curve: _Curve, controls: _Controls | None) -> str:
     effective = "falls" if curve.fall.high < 0 else "does not clearly fall"
     score, lost = curve.robustness, curve.drops[0]
     ends = "" if math.isnan(score.low) else f" [{score.low:.2f}, {score.high:.2f}]"
@@ -241,6 +352,8 @@ def _verdict(probe: Noise, clean: Finding, curve: _Curve) -> str:
         f"{measure.with_interval(lost)}; R_score {score.value:.2f}{ends}, {curve.corrected.value:.2f} corrected for "
         f"chance. {score.note}"
     )
+    if controls is not None:
+        told = f"{told} {controls.sentence()}"
     if math.isnan(curve.fall.value):
         return told
     return (
