@@ -340,10 +340,10 @@ def missing_trials(numbers: Mapping[str, Any]) -> str:
     if not failed and not left_out:
         return ""
     named = ", ".join(f"{probe}: {count:,}" for probe, count in left_out.items() if probe)
-    return (
-        f"{failed:,} quer{'y' if failed == 1 else 'ies'} got no answer, so {sum(left_out.values()):,} trials are left "
-        f"out of all numbers{f' ({named})' if named else ''}."
-    )
+    count = sum(left_out.values())
+    queries = "1 query" if failed == 1 else f"{failed:,} queries"
+    trials = "1 trial is" if count == 1 else f"{count:,} trials are"
+    return f"{queries} got no answer, so {trials} left out of all numbers{f' ({named})' if named else ''}."
 
 
 _EARLIER = {"control": "control", "blind": "removes", "contrast": "changes"}

@@ -95,9 +95,10 @@ def _missing(source: Source, requirement: Requirement) -> str:
     some = sum(count for name, count in left_out.items() if key(name) in ("", probe) or probe == "judge")
     if not some:
         return ""
+    trials = f"1 trial of {requirement.probe} is" if some == 1 else f"{some:,} trials of {requirement.probe} are"
     return (
-        f"it cannot be judged: {some:,} trials of {requirement.probe} are missing, because queries got no answer. The "
-        "same exam asks them again; with --max-errors N it does without them"
+        f"{trials} missing because queries got no answer, so it cannot be judged. The same exam asks them again; with "
+        "--max-errors N it does without them"
     )
 
 
